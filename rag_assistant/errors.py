@@ -1,0 +1,156 @@
+"""Everything that is raised on purpose, in one tree: one class for each decision that a caller makes.
+
+``str(error)`` is a full sentence that is safe to show: what was wrong, with the value, and what is allowed or what to
+do. The cause is chained, for the log only. Which HTTP status a class becomes is decided in ``web/errors.py``.
+"""
+
+from __future__ import annotations
+
+
+class AssistantError(Exception):
+    """The root of the tree."""
+
+
+class InvalidRequest(AssistantError):
+    """The request's form is right but a value in it is not."""
+
+
+class MalformedBody(AssistantError):
+    """The body could not be read at all."""
+
+
+class UnsupportedContentType(AssistantError):
+    """The body is of a kind that this route does not take."""
+
+
+class BodyTooLarge(AssistantError):
+    """The body is larger than this route takes."""
+
+
+class RequestRefused(AssistantError):
+    """The request came from a place that may not ask: a foreign page or a foreign host name."""
+
+
+class ConversationNotFound(AssistantError):
+    """There is no such conversation."""
+
+    def __init__(self, conversation_id: int) -> None:
+        super().__init__(f"There is no conversation {conversation_id}.")
+
+
+class TurnNotFound(AssistantError):
+    """There is no such turn."""
+
+    def __init__(self, turn_id: int) -> None:
+        super().__init__(f"There is no turn {turn_id}.")
+
+
+class DocumentNotFound(AssistantError):
+    """There is no such document."""
+
+    def __init__(self, document_id: int) -> None:
+        super().__init__(f"There is no document {document_id}.")
+
+
+class ConversationBusy(AssistantError):
+    """The conversation answers another question at the moment."""
+
+    def __init__(self, conversation_id: int) -> None:
+        super().__init__(
+            f"Conversation {conversation_id} is still answering its last question. Wait for the answer, or stop it."
+        )
+
+
+class TurnNotRetryable(AssistantError):
+    """The turn cannot be asked again as it is."""
+
+
+class IdempotencyKeyReused(AssistantError):
+    """The key was used before, for another question."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(
+            f'The Idempotency-Key "{key}" was used before with another request. Use a new key for a new question.'
+        )
+
+
+class Overloaded(AssistantError):
+    """More answers are running than this server carries; come back after ``retry_after_seconds``."""
+
+    def __init__(self, limit: int, retry_after_seconds: int = 5) -> None:
+        super().__init__(
+            f"The server is answering {limit} questions, as many as it takes at once. "
+            f"Nothing was stored; try again in {retry_after_seconds} seconds."
+        )
+        self.retry_after_seconds = retry_after_seconds
+
+
+class StorageFailed(AssistantError):
+    """The database did not take or give what was asked, for instance because the disk is full."""
+
+
+class InvalidHistoryLimit(AssistantError, ValueError):
+    """``max_history_turns`` is not a whole number of 0 or more, and not ``None``."""
+
+    def __init__(self, value: object) -> None:
+        super().__init__(f"max_history_turns is {value!r}; it must be a whole number, 0 or more, or null for no limit.")
+
+
+class QuestionDoesNotFit(AssistantError):
+    """System message and question alone are more than the model takes."""
+
+
+class SettingsError(AssistantError):
+    """A setting is wrong; the message names where it stands, its value and what is allowed."""
+
+
+class UnsupportedDocument(AssistantError):
+    """The file is of a kind from which no text can be read here."""
+
+
+class ExtractionFailed(AssistantError):
+    """The file's text could not be read; the message says what was found."""
+
+
+class EmbedderFailed(AssistantError):
+    """The embedding model could not be loaded or run."""
+
+
+class IndexUnavailable(AssistantError):
+    """The vector index does not answer; exact search does."""
+
+
+class ModelError(AssistantError):
+    """The model did not answer. Its question is kept and can be asked again."""
+
+
+class ModelUnreachable(ModelError):
+    """No connection to the endpoint."""
+
+
+class ModelRefused(ModelError):
+    """The endpoint refused the request: the key, the model's name or the request itself."""
+
+
+class ModelBusy(ModelError):
+    """The endpoint asked for patience."""
+
+    def __init__(self, message: str, retry_after_seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class ModelFailed(ModelError):
+    """The endpoint had trouble of its own, or sent something that is not an answer."""
+
+
+class ModelTimedOut(ModelError):
+    """The endpoint was silent for longer than a deadline allows."""
+
+
+class AnswerInterrupted(ModelError):
+    """The stream broke off in the middle of the answer."""
+
+
+class AnswerStopped(AssistantError):
+    """A person stopped the answer."""

@@ -1,0 +1,73 @@
+"""Read a list of messages as turns, and tell whether it is one that a strict provider accepts.
+
+Pure: no Flask, no SQL, no network, no clock. Messages are dicts in the OpenAI chat format and are never changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from rag_assistant.records import Message
+
+SYSTEM_ROLES = frozenset({"system", "developer"})
+
+
+@dataclass(frozen=True, slots=True)
+class SplitMessages:
+    """A conversation in its parts; joined in this order they are the conversation again."""
+
+    system: tuple[Message, ...]
+    past: tuple[tuple[Message, ...], ...]
+    current: tuple[Message, ...]
+
+
+def split_turns(messages: Sequence[Message]) -> SplitMessages:
+    """Cut a conversation into its leading system block, its past turns and the current turn.
+
+    A turn begins at a user message and runs to the next one that follows something else, so consecutive user messages
+    are one turn. An assistant's greeting before the first question belongs to the oldest turn. The current turn is
+    everything behind the last completed turn: what the user adds while tools run belongs to it. It is empty when the
+    conversation ends with an answer.
+    """
+    body_start = _length_of_system_block(messages)
+    starts = [
+        i
+        for i in range(body_start, len(messages))
+        if i == body_start or (messages[i]["role"] == "user" and messages[i - 1]["role"] != "user")
+    ]
+    if len(starts) > 1 and all(message["role"] != "user" for message in messages[body_start : starts[1]]):
+        del starts[1]  # What stands before the first question is no turn of its own.
+    turns = [tuple(messages[start:end]) for start, end in pairwise([*starts, len(messages)])]
+    past_count = len(turns)
+    while past_count and not is_completed(turns[past_count - 1]):
+        past_count -= 1
+    return SplitMessages(
+        system=tuple(messages[:body_start]),
+        past=tuple(turns[:past_count]),
+        current=tuple(joined(turns[past_count:])),
+    )
+
+
+def is_completed(turn: Sequence[Message]) -> bool:
+    """Tell whether a turn ends with an assistant message that leaves no tool call open."""
+    return bool(turn) and turn[-1]["role"] == "assistant" and not tool_calls_of(turn[-1])
+
+
+def tool_calls_of(message: Message) -> list[dict[str, Any]]:
+    """Return the tool calls of an assistant message, an empty list for every other message."""
+    return list(message.get("tool_calls") or ()) if message["role"] == "assistant" else []
+
+
+def _length_of_system_block(messages: Sequence[Message]) -> int:
+    length = 0
+    while length < len(messages) and messages[length]["role"] in SYSTEM_ROLES:
+        length += 1
+    return length
+
+
+def joined(parts: Iterable[Sequence[Message]]) -> list[Message]:
+    """Return the messages of all parts as one new list."""
+    return [message for part in parts for message in part]
