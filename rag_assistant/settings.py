@@ -1,0 +1,361 @@
+"""settings.json and the environment become one validated, frozen Settings, which follows the file while we run.
+
+We read the user's file and never write it. The environment beats the file, the file beats the defaults.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from rag_assistant.errors import SettingsError
+from rag_assistant.validation import first_problem
+
+log = logging.getLogger(__name__)
+
+LARGEST_FILE_BYTES = 1_000_000
+SECONDS_BETWEEN_LOOKS = 1.0
+SECRET = frozenset({"openai_api_key", "database_url"})
+WHOLE_FROM_1 = "a whole number, 1 or more"
+SECONDS = "a number of seconds above 0"
+
+
+def setting(default: Any, allowed: str, description: str, *, live: bool = True, **limits: Any) -> Any:
+    """Declare a setting: ``allowed`` completes "it must be ..."; a setting that is not ``live`` waits for a restart."""
+    return Field(default, description=description, json_schema_extra={"allowed": allowed, "live": live}, **limits)
+
+
+class Settings(BaseModel):
+    """Every setting, with its default. The order is the order of the settings table in README.md."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    max_history_turns: int | None = setting(
+        5,
+        "a whole number, 0 or more, or null for no limit",
+        "How many earlier turns of a conversation the model sees. 0: none; null: all of them.",
+        ge=0,
+    )
+    history_token_budget: int | None = setting(
+        None,
+        "a whole number, 1 or more, or null",
+        "The most tokens a request may have, besides the answer. null: what the model takes, where that is known.",
+        ge=1,
+    )
+    merge_system_messages: bool = setting(
+        False,
+        "true or false",
+        "Send one system message instead of two, for chat templates that accept only one.",
+    )
+    instructions: str | None = setting(
+        None, "a text, or null", "The system message. null: ours, which is shorter for the built-in model."
+    )
+    max_question_chars: int = setting(8000, WHOLE_FROM_1, "The longest question that is accepted, in characters.", ge=1)
+    max_answer_tokens: int | None = setting(
+        None, "a whole number, 1 or more, or null", "The longest answer, in tokens. null: the model decides.", ge=1
+    )
+    temperature: float | None = setting(
+        None, "a number from 0 to 2, or null", "Sampling temperature. null: the model's own.", ge=0, le=2
+    )
+
+    openai_base_url: str | None = setting(
+        None,
+        "a URL that begins with http:// or https://, or null",
+        "An OpenAI-compatible endpoint. null without a key: the built-in model answers.",
+        pattern=r"^https?://\S+$",
+    )
+    openai_api_key: str | None = setting(None, "a text, or null", "The endpoint's key. Never shown, never logged.")
+    openai_model: str | None = setting(
+        None, "a text, or null", "The model's name. null: the first that the endpoint lists."
+    )
+    model_context_tokens: int | None = setting(
+        None,
+        "a whole number, 256 or more, or null",
+        "How many tokens the model takes, question and answer together. null: as the endpoint tells, else no limit.",
+        ge=256,
+    )
+    connect_timeout_seconds: float = setting(5.0, SECONDS, "How long to wait for a connection to the model.", gt=0)
+    first_token_timeout_seconds: float = setting(120.0, SECONDS, "How long to wait for an answer's first text.", gt=0)
+    token_timeout_seconds: float = setting(60.0, SECONDS, "How long a silence within an answer may last.", gt=0)
+    answer_timeout_seconds: float = setting(900.0, SECONDS, "How long one answer may take in all.", gt=0)
+
+    max_passages: int | None = setting(
+        None,
+        "a whole number from 0 to 50, or null",
+        "How many passages go with a question. null: 6, or 3 for the built-in model.",
+        ge=0,
+        le=50,
+    )
+    chunk_chars: int = setting(
+        900, "a whole number from 200 to 8000", "The longest chunk of a document, in characters.", ge=200, le=8000
+    )
+    chroma_url: str | None = setting(
+        None,
+        "a URL that begins with http:// or https://, or null",
+        "A Chroma server. null: one is started here when the library is large enough to need it.",
+        live=False,
+        pattern=r"^https?://\S+$",
+    )
+    chroma_from_chunks: int = setting(
+        30_000,
+        "a whole number, 0 or more",
+        "From how many chunks on Chroma's index is used; below, the exact search is faster. See docs/benchmarks.md.",
+        live=False,
+        ge=0,
+    )
+    max_upload_mb: int = setting(50, WHOLE_FROM_1, "The largest document that is accepted, in megabytes.", ge=1)
+    extraction_timeout_seconds: float = setting(120.0, SECONDS, "How long reading one document may take.", gt=0)
+    extraction_memory_mb: int = setting(
+        2048, "a whole number, 256 or more", "The most memory that reading one document may take.", ge=256
+    )
+
+    host: str = setting("127.0.0.1", "an address of this machine", "The address to listen on.", live=False)
+    port: int = setting(8000, "a whole number from 0 to 65535", "The port to listen on.", live=False, ge=0, le=65535)
+    allowed_hosts: tuple[str, ...] = setting(
+        (),
+        'a list of host names, such as ["assistant.example"]',
+        "Further names under which a proxy on this machine reaches us. All others are refused.",
+        live=False,
+        strict=False,
+    )
+    max_running_answers: int = setting(
+        500, WHOLE_FROM_1, "How many answers may run at once; more are refused with 503.", live=False, ge=1
+    )
+    data_dir: str = setting("data", "a folder's path", "Where everything is kept.", live=False, min_length=1)
+    database_url: str | None = setting(
+        None,
+        "a database URL, such as postgresql+psycopg://user:password@host/name, or null",
+        "The database. null: SQLite in data_dir.",
+        live=False,
+    )
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = setting(
+        "INFO", "one of DEBUG, INFO, WARNING, ERROR", "How much is logged.", live=False
+    )
+
+
+Origin = Literal["default", "file", "environment"]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedSettings:
+    """Settings with where each value came from."""
+
+    values: Settings
+    origins: dict[str, Origin]
+
+
+def load_settings(text: str | None, environment: Mapping[str, str], file_name: str = "settings.json") -> LoadedSettings:
+    """Return the settings of a file's text (``None``: there is no file) and an environment.
+
+    Raises SettingsError, which names file and line or the variable, the value, and what is allowed.
+    """
+    from_file = {} if text is None else _parse(text, file_name)
+    for name in from_file:
+        _check({name: from_file[name]}, lambda key: f"{file_name} line {_line_of(key, text or '')}: ")
+    from_environment = {}
+    for name in Settings.model_fields:
+        raw = environment.get(name.upper(), "")
+        if raw:
+            from_environment[name] = _from_environment(name, raw)
+            _check({name: from_environment[name]}, lambda key: f"The environment variable {key.upper()}: ")
+    origins: dict[str, Origin] = dict.fromkeys(Settings.model_fields, "default")
+    origins.update(dict.fromkeys(from_file, "file"))
+    origins.update(dict.fromkeys(from_environment, "environment"))
+    return LoadedSettings(Settings(**(from_file | from_environment)), origins)
+
+
+def settings_schema() -> dict[str, Any]:
+    """Return the JSON schema of settings.json, for editors; a test compares it with settings.schema.json."""
+    schema = Settings.model_json_schema()
+    schema["title"] = "Settings of the assistant"
+    schema["properties"] = {"$schema": {"type": "string"}} | {
+        name: {key: value for key, value in described.items() if key not in ("title", "allowed", "live")}
+        for name, described in schema["properties"].items()
+    }
+    return schema
+
+
+class LiveSettings:
+    """The settings in force, following settings.json while we run. A broken file changes nothing and is named."""
+
+    def __init__(self, path: Path, environment: Mapping[str, str]) -> None:
+        self._path = path
+        self._environment = dict(environment)
+        self._read_last = _read(path)
+        self._loaded = load_settings(_decoded(self._read_last, path.name), self._environment, path.name)
+        self._closing = threading.Event()
+        self._unsettled: str | None = None
+        self.problem: str | None = None
+
+    @property
+    def current(self) -> Settings:
+        """The values in force now; read it once for each question, so that one question sees one set."""
+        return self._loaded.values
+
+    @property
+    def origins(self) -> dict[str, Origin]:
+        """Where each value in force came from."""
+        return self._loaded.origins
+
+    def look(self) -> None:
+        """Read the file again if its content changed, and apply it if it is right.
+
+        What is wrong is reported when it is still so at the next look: an editor may be in the middle of saving.
+        """
+        try:
+            content = _read(self._path)
+            if content == self._read_last:
+                self._settle()
+                return
+            self._read_last, self._unsettled = content, None
+            if content is None:
+                raise SettingsError(f"{self._path.name} is gone.")
+            loaded = load_settings(_decoded(content, self._path.name), self._environment, self._path.name)
+        except SettingsError as error:
+            problem = f"{error} The last good values stay in force."
+            if problem == self._unsettled:
+                self._report(problem)
+            self._unsettled = problem
+        else:
+            self._apply(loaded)
+
+    def _settle(self) -> None:
+        if self._unsettled is not None:
+            self._report(self._unsettled)
+            self._unsettled = None
+
+    def watch(self) -> None:
+        """Look at the file every second, in a thread of its own, until ``close``."""
+        threading.Thread(target=self._watch, name="settings", daemon=True).start()
+
+    def close(self) -> None:
+        """Stop watching."""
+        self._closing.set()
+
+    def _watch(self) -> None:
+        while not self._closing.wait(SECONDS_BETWEEN_LOOKS):
+            self.look()
+
+    def _apply(self, loaded: LoadedSettings) -> None:
+        """Take over every live value; name those that wait for a restart."""
+        before, after = self.current.model_dump(), loaded.values.model_dump()
+        changed = [name for name in after if after[name] != before[name]]
+        waiting = [name for name in changed if not is_live(name)]
+        kept = {name: before[name] for name in waiting}
+        self._loaded = LoadedSettings(loaded.values.model_copy(update=kept), loaded.origins)
+        self.problem = None
+        if changed:
+            log.info("%s changed: %s", self._path.name, ", ".join(changed))
+        if waiting:
+            self._report(f"{self._path.name}: a change of {', '.join(waiting)} takes effect at the next start.")
+
+    def _report(self, problem: str) -> None:
+        if problem != self.problem:
+            self.problem = problem
+            log.warning("%s", problem)
+
+
+def is_live(name: str) -> bool:
+    """Tell whether a change of the setting takes effect without a restart."""
+    extra = Settings.model_fields[name].json_schema_extra
+    return isinstance(extra, dict) and bool(extra["live"])
+
+
+def open_settings(environment: Mapping[str, str] | None = None) -> LiveSettings:
+    """Return the settings of the file that SETTINGS_FILE names (default: settings.json here) and the environment."""
+    environment = os.environ if environment is None else environment
+    return LiveSettings(Path(environment.get("SETTINGS_FILE") or "settings.json"), environment)
+
+
+def _read(path: Path) -> bytes | None:
+    """Return the file's bytes, just more than allowed if it is too large, ``None`` if there is no file."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST_FILE_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise SettingsError(f"{path.name} cannot be read: {error.strerror}.") from error
+    return content
+
+
+def _decoded(content: bytes | None, file_name: str) -> str | None:
+    if content is None:
+        return None
+    if len(content) > LARGEST_FILE_BYTES:
+        raise SettingsError(f"{file_name} is larger than {LARGEST_FILE_BYTES} bytes; it must be smaller.")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise SettingsError(f"{file_name} line {line}: this is not UTF-8 text.") from error
+
+
+def _parse(text: str, file_name: str) -> dict[str, Any]:
+    try:
+        content = json.loads(text, object_pairs_hook=_without_doubles, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        raise SettingsError(
+            f"{file_name} line {error.lineno}, column {error.colno}: this is not JSON ({error.msg})."
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise SettingsError(f"{file_name}: {error}.") from error
+    if not isinstance(content, dict):
+        raise SettingsError(f'{file_name} must hold one object, such as {{"max_history_turns": 5}}.')
+    content.pop("$schema", None)
+    return content
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = [name for name, _ in pairs]
+    double = next((name for name in names if names.count(name) > 1), None)
+    if double is not None:
+        raise ValueError(f'"{double}" stands there twice; it must stand there once')
+    return dict(pairs)
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a number in JSON")
+
+
+def _check(values: dict[str, Any], where: Callable[[str], str]) -> None:
+    try:
+        Settings(**values)
+    except ValidationError as error:
+        name, sentence = first_problem(error, Settings)
+        if name in SECRET:
+            sentence = f"{name} has a value that is not allowed."
+        raise SettingsError(f"{where(name)}{sentence}") from None
+
+
+def _line_of(name: str, text: str) -> int:
+    quoted = json.dumps(name)
+    for number, line in enumerate(text.splitlines(), 1):
+        if quoted in line:
+            return number
+    return 1
+
+
+def _from_environment(name: str, raw: str) -> Any:
+    """Return a variable's value: text where the setting is text, else the JSON value that it spells, if it does."""
+    if name in _TEXT_SETTINGS:
+        return None if raw == "null" else raw
+    try:
+        return json.loads(raw.lower() if raw in ("True", "False", "None") else raw)
+    except ValueError:
+        return raw
+
+
+_TEXT_SETTINGS = frozenset(
+    name
+    for name, field in Settings.model_fields.items()
+    if field.annotation in (str, str | None) or name == "log_level"
+)

@@ -1,0 +1,56 @@
+"""Turn what pydantic found wrong into one sentence: the name, the value, and what is allowed.
+
+Shared by settings.json and by request bodies, so that both speak alike.
+"""
+
+from __future__ import annotations
+
+import json
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ValidationError
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+LONGEST_VALUE_SHOWN = 60
+
+
+def first_problem(error: ValidationError, model: type[BaseModel]) -> tuple[str, str]:
+    """Return the name of the first wrong field and a sentence about it."""
+    detail = _most_telling(error)
+    name = str(detail["loc"][0]) if detail["loc"] else ""
+    fields = {(field.alias or key): field for key, field in model.model_fields.items()}
+    if detail["type"] == "extra_forbidden":
+        close = get_close_matches(name, fields, n=1)
+        hint = f'Did you mean "{close[0]}"?' if close else f"Known are: {', '.join(sorted(fields))}."
+        return name, f'"{name}" is not known. {hint}'
+    allowed = allowed_for(model, name)
+    if detail["type"] == "missing":
+        return name, f'"{name}" is missing; it must be {allowed}.'
+    return name, f"{name} is {shown(detail['input'])}; it must be {allowed}."
+
+
+def allowed_for(model: type[BaseModel], name: str) -> str:
+    """Return what a field takes, in words; every field of our models says it in its ``allowed`` extra."""
+    for key, field in model.model_fields.items():
+        if name in (key, field.alias):
+            extra = field.json_schema_extra
+            return str(extra["allowed"]) if isinstance(extra, dict) and "allowed" in extra else "of another type"
+    return "of another type"
+
+
+def shown(value: Any) -> str:
+    """Return a value as JSON, shortened, for a message."""
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError):
+        text = repr(value)
+    return text if len(text) <= LONGEST_VALUE_SHOWN else text[: LONGEST_VALUE_SHOWN - 3] + "..."
+
+
+def _most_telling(error: ValidationError) -> ErrorDetails:
+    """Unknown names first: a misspelt key explains the missing one."""
+    details = error.errors(include_url=False, include_context=False)
+    return next((d for d in details if d["type"] == "extra_forbidden"), details[0])
