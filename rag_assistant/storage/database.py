@@ -1,0 +1,135 @@
+"""The connection to SQLite or PostgreSQL: short transactions, one writer at a time in a process, nothing lost."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.exc import DBAPIError, IntegrityError
+
+from rag_assistant.errors import StorageFailed
+
+log = logging.getLogger(__name__)
+
+BUSY_TIMEOUT_MS = 5000
+READ_CONNECTIONS = 8
+
+
+class Database:
+    """Gives short transactions: ``read``, ``write`` (durable) and ``write_text`` (for text that streams).
+
+    SQLite runs in WAL mode. A write begins with BEGIN IMMEDIATE behind a lock of this process, so that nobody waits
+    for a lock inside a transaction. ``write`` reaches the disk before it returns; what ``write_text`` commits survives
+    the end of this process at once and a power cut with the next ``write``.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = make_url(url)
+        self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        self._write_lock = threading.Lock()
+        if self.is_sqlite:
+            self._reader = self._sqlite_engine("FULL", "BEGIN", pool_size=READ_CONNECTIONS)
+            self._writer = self._sqlite_engine("FULL", "BEGIN IMMEDIATE", pool_size=1)
+            self._text_writer = self._sqlite_engine("NORMAL", "BEGIN IMMEDIATE", pool_size=1)
+        else:
+            self._reader = self._writer = self._text_writer = create_engine(
+                self.url, pool_size=READ_CONNECTIONS, max_overflow=2 * READ_CONNECTIONS, pool_pre_ping=True
+            )
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """Give a connection that sees one state of the database."""
+        with _failures_named(), self._reader.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """Give a connection whose changes are committed to the disk at the end, or undone at an exception."""
+        with _failures_named(), self._one_writer(), self._writer.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def write_text(self) -> Iterator[Connection]:
+        """Give a connection for streamed text: committed, but not yet forced to the disk."""
+        with _failures_named(), self._one_writer(), self._text_writer.begin() as connection:
+            if not self.is_sqlite:
+                connection.execute(text("SET LOCAL synchronous_commit = off"))
+            yield connection
+
+    @property
+    def engine(self) -> Engine:
+        """The engine for migrations."""
+        return self._writer
+
+    def close(self) -> None:
+        """Close every connection; the last one to leave folds SQLite's log into the database."""
+        for engine in {self._reader, self._text_writer, self._writer}:
+            engine.dispose()
+
+    @contextmanager
+    def _one_writer(self) -> Iterator[None]:
+        if not self.is_sqlite:
+            yield
+            return
+        with self._write_lock:
+            yield
+
+    def _sqlite_engine(self, synchronous: str, begin: str, pool_size: int) -> Engine:
+        engine = create_engine(self.url, module=_sqlite_module(), pool_size=pool_size, max_overflow=-1)
+
+        @event.listens_for(engine, "connect")
+        def prepare(connection: Any, _record: object) -> None:
+            connection.isolation_level = None  # The driver begins nothing by itself; the event below does.
+            for pragma in (
+                "journal_mode=WAL",
+                f"synchronous={synchronous}",
+                f"busy_timeout={BUSY_TIMEOUT_MS}",
+                "foreign_keys=ON",
+                "journal_size_limit=67108864",
+            ):
+                connection.execute(f"PRAGMA {pragma}").close()
+
+        @event.listens_for(engine, "begin")
+        def start(connection: Connection) -> None:
+            connection.connection.dbapi_connection.execute(begin).close()  # type: ignore[union-attr]
+
+        return engine
+
+
+def sqlite_url(data_dir: Path) -> str:
+    """Return the URL of the database that is used where none is named."""
+    return f"sqlite+pysqlite:///{(data_dir / 'assistant.db').resolve()}"
+
+
+def _sqlite_module() -> Any:
+    """Prefer a current SQLite: before 3.51.3 two writing processes could damage a database in WAL mode."""
+    try:
+        from pysqlite3 import dbapi2
+    except ImportError:
+        from sqlite3 import dbapi2
+
+        if dbapi2.sqlite_version_info < (3, 51, 3):
+            log.warning(
+                "SQLite %s has a bug that can damage the database when two processes write at once (fixed in 3.51.3). "
+                "Stop the server before you use the command line.",
+                dbapi2.sqlite_version,
+            )
+    return dbapi2
+
+
+@contextmanager
+def _failures_named() -> Iterator[None]:
+    """Turn what the database refuses into StorageFailed; broken rules of a table stay what they are."""
+    try:
+        yield
+    except IntegrityError:
+        raise
+    except DBAPIError as error:
+        log.exception("The database failed")
+        reason = "the disk is full" if "full" in str(error.orig) else "see the server's log"
+        raise StorageFailed(f"The database could not do this: {reason}. Nothing that was stored is lost.") from error

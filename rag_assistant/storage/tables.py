@@ -1,0 +1,193 @@
+"""The tables. SQL is the truth: every index elsewhere can be rebuilt from what stands here.
+
+A change here needs a migration beside it; a test compares the two.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from sqlalchemy import (
+    JSON,
+    Boolean,
+    Column,
+    DateTime,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+    text,
+)
+from sqlalchemy.engine import Dialect
+
+metadata = MetaData()
+
+
+class UtcTime(TypeDecorator[datetime]):
+    """A moment in UTC, with its zone, also where the database keeps none."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        return value if value is None or value.tzinfo else value.replace(tzinfo=UTC)
+
+
+def now() -> datetime:
+    """Return the present moment in UTC."""
+    return datetime.now(UTC)
+
+
+conversations = Table(
+    "conversations",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("title", String, nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+    Column("updated_at", UtcTime, nullable=False),
+    Column("deleted_at", UtcTime),
+    # What was set for this conversation alone, such as {"max_history_turns": null}.
+    Column("overrides", JSON, nullable=False),
+    # Counters, so that no figure needs a count over the messages. Visible are the turns that a model may see.
+    Column("turns", Integer, nullable=False),
+    Column("visible_turns", Integer, nullable=False),
+    Column("visible_messages", Integer, nullable=False),
+    Index("ix_conversations_latest", "deleted_at", "updated_at", "id"),
+    sqlite_autoincrement=True,
+)
+
+turns = Table(
+    "turns",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("conversation_id", Integer, ForeignKey("conversations.id", ondelete="CASCADE"), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("status", String, nullable=False),
+    Column("visible", Boolean, nullable=False),
+    # The process that generates the answer; after a crash its turns are found by it.
+    Column("owner", String, nullable=False),
+    # What the caller asked for besides the question.
+    Column("request", JSON, nullable=False),
+    Column("idempotency_key", String, unique=True),
+    Column("request_hash", String),
+    # What the caller is told: the history's figures, the sources, the model, its usage, an error.
+    Column("history", JSON),
+    Column("sources", JSON),
+    Column("usage", JSON),
+    Column("model", String),
+    Column("error_type", String),
+    Column("error_message", Text),
+    Column("created_at", UtcTime, nullable=False),
+    Column("finished_at", UtcTime),
+    UniqueConstraint("conversation_id", "number", name="uq_turns_number"),
+    # The window: the newest visible turns of a conversation, without touching the others.
+    Index(
+        "ix_turns_visible",
+        "conversation_id",
+        "number",
+        sqlite_where=text("visible = 1"),
+        postgresql_where=text("visible"),
+    ),
+    # A conversation answers one question at a time.
+    Index(
+        "uq_turns_running",
+        "conversation_id",
+        unique=True,
+        sqlite_where=text("status = 'running'"),
+        postgresql_where=text("status = 'running'"),
+    ),
+    sqlite_autoincrement=True,
+)
+
+messages = Table(
+    "messages",
+    metadata,
+    Column("turn_id", Integer, ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
+    Column("position", Integer, primary_key=True),
+    Column("role", String, nullable=False),
+    Column("content", Text),
+    # Whatever else the OpenAI chat format has: tool_calls, tool_call_id, name.
+    Column("extra", JSON),
+    sqlite_with_rowid=False,
+)
+
+answer_parts = Table(
+    "answer_parts",
+    metadata,
+    Column("turn_id", Integer, ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
+    Column("position", Integer, primary_key=True),
+    Column("text", Text, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+receipts = Table(
+    "receipts",
+    metadata,
+    Column("turn_id", Integer, ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
+    Column("body", JSON, nullable=False),
+)
+
+documents = Table(
+    "documents",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", String, nullable=False),
+    Column("media_type", String, nullable=False),
+    Column("size_bytes", Integer, nullable=False),
+    Column("sha256", String, nullable=False, unique=True),
+    # The name of the uploaded file below DATA_DIR/uploads: always one of ours.
+    Column("file", String, nullable=False),
+    Column("state", String, nullable=False),
+    Column("reason", Text),
+    Column("chunks", Integer, nullable=False),
+    Column("embedded", Integer, nullable=False),
+    Column("page_starts", JSON),
+    Column("created_at", UtcTime, nullable=False),
+    Index("ix_documents_state", "state", "id"),
+    sqlite_autoincrement=True,
+)
+
+document_texts = Table(
+    "document_texts",
+    metadata,
+    Column("document_id", Integer, ForeignKey("documents.id", ondelete="CASCADE"), primary_key=True),
+    Column("text", Text, nullable=False),
+)
+
+chunks = Table(
+    "chunks",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("document_id", Integer, ForeignKey("documents.id", ondelete="CASCADE"), nullable=False),
+    Column("position", Integer, nullable=False),
+    Column("start", Integer, nullable=False),
+    Column("end", Integer, nullable=False),
+    Column("page", Integer),
+    Column("text", Text, nullable=False),
+    Index("ix_chunks_document", "document_id", "position"),
+    sqlite_autoincrement=True,
+)
+
+embeddings = Table(
+    "embeddings",
+    metadata,
+    Column("chunk_id", Integer, ForeignKey("chunks.id", ondelete="CASCADE"), primary_key=True),
+    Column("embedder", String, primary_key=True),
+    # float32, little-endian, of length 1.
+    Column("vector", LargeBinary, nullable=False),
+)
+
+# One row that moves with every change of the embedded chunks, so that an index in memory sees that it is behind.
+library_state = Table(
+    "library_state",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("additions", Integer, nullable=False),
+    Column("deletions", Integer, nullable=False),
+)

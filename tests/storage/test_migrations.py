@@ -1,0 +1,47 @@
+"""The schema: from empty to the newest, and the same as the tables say."""
+
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import text
+
+from rag_assistant.errors import StorageFailed
+from rag_assistant.storage.database import Database, sqlite_url
+from rag_assistant.storage.migrate import MIGRATIONS, SCHEMA_REVISION, current_revision, migrate
+from rag_assistant.storage.tables import metadata
+
+
+def test_an_empty_database_gets_the_schema_of_the_tables(database: Database) -> None:
+    with database.engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"include_object": is_ours})
+        assert compare_metadata(context, metadata) == []
+
+
+def is_ours(_object: object, name: str, kind: str, _reflected: bool, _other: object) -> bool:
+    return not (kind == "table" and name.startswith("chunk_words"))
+
+
+def test_a_second_migration_has_nothing_to_do(tmp_path: Path) -> None:
+    database = Database(sqlite_url(tmp_path))
+    assert current_revision(database) is None
+    assert migrate(database) is True
+    assert current_revision(database) == SCHEMA_REVISION
+    assert migrate(database) is False
+    database.close()
+
+
+def test_the_known_revision_is_the_newest_file() -> None:
+    assert max(path.name for path in (MIGRATIONS / "versions").glob("*.py")).startswith(SCHEMA_REVISION)
+
+
+def test_a_database_of_a_newer_version_is_refused_and_left_alone(tmp_path: Path) -> None:
+    database = Database(sqlite_url(tmp_path))
+    migrate(database)
+    with database.write() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(StorageFailed, match="written by a newer one"):
+        migrate(database)
+    assert current_revision(database) == "9999"
+    database.close()
