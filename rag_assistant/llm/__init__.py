@@ -1,0 +1,1 @@
+"""Language models: any OpenAI-compatible endpoint, or the small built-in one. The OpenAI SDK lives here only."""

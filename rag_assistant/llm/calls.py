@@ -1,0 +1,111 @@
+"""A call to a model that can be ended from outside at any moment: by a person, or by a deadline.
+
+A thread that waits for the next byte cannot look at a flag. So who ends a call shuts its socket down, which wakes the
+waiting thread at once; the call knows why it ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+SECONDS_BETWEEN_LOOKS = 0.2
+
+
+class ModelCall:
+    """One answer's call to a model, with the deadline for what it waits for."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+        self._deadline: float | None = None
+        self._last_moment: float | None = None
+        self._waits_for = ""
+        self.stopped = False
+        self.overdue: str | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether the call was ended from outside."""
+        return self.stopped or self.overdue is not None
+
+    def stop(self) -> None:
+        """End the call because a person said so."""
+        self.stopped = True
+        self._hang_up()
+
+    def limit(self, seconds: float) -> None:
+        """Set the time that the whole call may take."""
+        self._last_moment = time.monotonic() + seconds
+
+    def wait_for(self, what: str, seconds: float) -> None:
+        """Set what is awaited now, and how long it may take."""
+        self._waits_for = what
+        self._deadline = time.monotonic() + seconds
+
+    def attach(self, connection: socket.socket) -> None:
+        """Name the socket on which the call waits."""
+        with self._lock:
+            self._socket = connection
+        if self.ended:
+            self._hang_up()
+
+    def look(self, now: float) -> None:
+        """End the call if it is past a deadline."""
+        if self.ended:
+            return
+        if self._deadline is not None and now > self._deadline:
+            self.overdue = self._waits_for
+        elif self._last_moment is not None and now > self._last_moment:
+            self.overdue = "the end of the answer"
+        if self.overdue is not None:
+            self._hang_up()
+
+    def _hang_up(self) -> None:
+        with self._lock:
+            if self._socket is not None:
+                with contextlib.suppress(OSError):
+                    # The plain socket's own method: an SSL socket's would first forget its state under the reader.
+                    socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+
+
+class Watchdog:
+    """Looks after the deadlines of all running calls, with one thread."""
+
+    def __init__(self) -> None:
+        self._calls: set[ModelCall] = set()
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @contextlib.contextmanager
+    def watching(self, call: ModelCall) -> Iterator[None]:
+        """Look after a call as long as the block runs."""
+        with self._lock:
+            self._calls.add(call)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._watch, name="deadlines", daemon=True)
+                self._thread.start()
+        self._wake.set()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._calls.discard(call)
+
+    def _watch(self) -> None:
+        while True:
+            with self._lock:
+                calls = list(self._calls)
+                if not calls:
+                    self._wake.clear()
+            if not calls:
+                self._wake.wait()
+                continue
+            now = time.monotonic()
+            for call in calls:
+                call.look(now)
+            time.sleep(SECONDS_BETWEEN_LOOKS)

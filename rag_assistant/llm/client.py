@@ -1,0 +1,198 @@
+"""Stream an answer from an OpenAI-compatible endpoint.
+
+The SDK builds the request, authenticates and reads errors; the stream itself is read here, line by line, because the
+SDK's object for each token costs more than all the rest of the server (docs/benchmarks.md).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, cast
+
+from rag_assistant.errors import AnswerStopped, AssistantError, ModelBusy, ModelFailed, ModelRefused, ModelUnreachable
+from rag_assistant.llm.calls import ModelCall, Watchdog
+from rag_assistant.llm.endpoint import Deadlines, Endpoint
+from rag_assistant.llm.failures import failures_named
+from rag_assistant.llm.reader import AnswerReader
+from rag_assistant.records import Message, ModelReply
+
+if TYPE_CHECKING:
+    import httpx2
+    import openai
+
+log = logging.getLogger(__name__)
+
+OPENAI_BASE_URL = "https://api.openai.com/v1"
+SECONDS_BEFORE_RETRY = (0.5, 1.5)
+LONGEST_PATIENCE_SECONDS = 10.0
+
+_current_call: ContextVar[ModelCall] = ContextVar("current_call")
+
+
+class ModelClient:
+    """Speaks to endpoints. Its clients are made at the first use: importing the SDK takes half a second."""
+
+    def __init__(self, deadlines: Callable[[], Deadlines]) -> None:
+        self._deadlines = deadlines
+        self._watchdog = Watchdog()
+        self._lock = threading.Lock()
+        self._clients: dict[tuple[str, str | None], openai.OpenAI] = {}
+        self._first_models: dict[str, str] = {}
+
+    def warm_up(self) -> None:
+        """Load the SDK, so that the first question does not wait for it."""
+        import openai  # noqa: F401
+
+    def stream(
+        self,
+        endpoint: Endpoint,
+        messages: Sequence[Message],
+        call: ModelCall,
+        *,
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+        on_wait: Callable[[str], None] = lambda _sentence: None,
+    ) -> Iterator[ModelReply]:
+        """Yield the answer's text as it comes, and at last a reply with the finish reason and the usage.
+
+        Before the first text, a refused connection, a 5xx and a 429 are tried again a few times; ``on_wait`` is told
+        why. Raises a ModelError, or AnswerStopped when ``call`` was stopped.
+        """
+        for attempt in range(len(SECONDS_BEFORE_RETRY) + 1):
+            shown = False
+            try:
+                for reply in self._attempt(endpoint, messages, call, max_tokens, temperature):
+                    shown = True
+                    yield reply
+                return
+            except (ModelUnreachable, ModelFailed, ModelBusy) as error:
+                pause = _pause_before_retry(error, attempt)
+                if shown or pause is None:
+                    raise
+                log.warning("The model failed and is asked again in %s s: %s", pause, error)
+                on_wait(f"{error} Trying again.")
+                _sleep(pause, call)
+
+    def model_name(self, endpoint: Endpoint) -> str:
+        """Return the name of the model that answers; asks the endpoint once where none is set. Raises a ModelError."""
+        if endpoint.model is not None:
+            return endpoint.model
+        with failures_named(endpoint, ModelCall()):
+            if endpoint.base_url not in self._first_models:
+                listed = self._client(endpoint).models.list(timeout=self._deadlines().connect).data
+                if not listed:
+                    raise ModelRefused(f"The endpoint {endpoint.base_url} lists no model. Name one in openai_model.")
+                self._first_models[endpoint.base_url] = listed[0].id
+            return self._first_models[endpoint.base_url]
+
+    def _attempt(
+        self,
+        endpoint: Endpoint,
+        messages: Sequence[Message],
+        call: ModelCall,
+        max_tokens: int | None,
+        temperature: float | None,
+    ) -> Iterator[ModelReply]:
+        deadlines = self._deadlines()
+        model = self.model_name(endpoint)
+        options = _options(endpoint, max_tokens, temperature)
+        reader = AnswerReader()
+        call.limit(deadlines.answer)
+        call.wait_for("the first text", deadlines.connect + deadlines.first_token)
+        _current_call.set(call)
+        with (
+            failures_named(endpoint, call, lambda: reader.shown),
+            self._watchdog.watching(call),
+            self._client(endpoint).chat.completions.with_streaming_response.create(
+                model=model, messages=cast(Any, messages), stream=True, **options
+            ) as response,
+        ):
+            streams = response.headers.get("content-type", "").startswith("text/event-stream")
+            read = reader.feed if streams else reader.feed_whole
+            for piece in response.iter_bytes():
+                text = read(piece)
+                if text:
+                    call.wait_for("more text", deadlines.token)
+                    yield ModelReply(text=text)
+            if not streams and (text := reader.whole_answer()):
+                yield ModelReply(text=text)
+            if call.ended or not reader.complete:
+                raise ConnectionResetError("the stream ended before the answer did")
+        yield ModelReply(finish_reason=reader.finish_reason, usage=reader.usage)
+
+    def _client(self, endpoint: Endpoint) -> openai.OpenAI:
+        """Return the SDK's client for an endpoint. It never retries by itself and keeps no connection open."""
+        import httpx2
+        import openai
+
+        key = (endpoint.base_url, endpoint.api_key)
+        with self._lock:
+            if key not in self._clients:
+                deadlines = self._deadlines()
+                self._clients[key] = openai.OpenAI(
+                    base_url=endpoint.base_url,
+                    api_key=endpoint.api_key or "none",
+                    max_retries=0,
+                    http_client=httpx2.Client(
+                        transport=_transport(),
+                        # Silence is the watchdog's business: it knows what the call waits for.
+                        timeout=httpx2.Timeout(connect=deadlines.connect, read=None, write=10.0, pool=None),
+                        follow_redirects=True,
+                    ),
+                )
+            return self._clients[key]
+
+
+def _options(endpoint: Endpoint, max_tokens: int | None, temperature: float | None) -> dict[str, Any]:
+    options: dict[str, Any] = {"stream_options": {"include_usage": True}}
+    if max_tokens is not None:
+        # OpenAI's newer models refuse the old name; everybody else knows only that.
+        newer = endpoint.base_url.startswith(OPENAI_BASE_URL)
+        options["max_completion_tokens" if newer else "max_tokens"] = max_tokens
+    if temperature is not None:
+        options["temperature"] = temperature
+    return options
+
+
+def _transport() -> httpx2.BaseTransport:
+    """Return a transport that tells the current call which socket it waits on.
+
+    Every call has a connection of its own: between two questions of a person a kept one would have expired.
+    """
+    import httpx2
+
+    class Transport(httpx2.HTTPTransport):
+        def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+            call = _current_call.get(None)
+
+            def trace(event: str, info: dict[str, Any]) -> None:
+                if call is not None and event.endswith((".connect_tcp.complete", ".start_tls.complete")):
+                    call.attach(info["return_value"].get_extra_info("socket"))
+
+            request.extensions["trace"] = trace
+            return super().handle_request(request)
+
+    return Transport(limits=httpx2.Limits(max_connections=None, max_keepalive_connections=0))
+
+
+def _pause_before_retry(error: AssistantError, attempt: int) -> float | None:
+    """Return how long to wait before the next attempt, ``None`` if there is none."""
+    if attempt >= len(SECONDS_BEFORE_RETRY):
+        return None
+    asked = error.retry_after_seconds if isinstance(error, ModelBusy) else None
+    if asked is not None and asked > LONGEST_PATIENCE_SECONDS:
+        return None
+    return max(SECONDS_BEFORE_RETRY[attempt], asked or 0.0)
+
+
+def _sleep(seconds: float, call: ModelCall) -> None:
+    """Wait, unless the call is stopped meanwhile. Raises AnswerStopped then."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if call.stopped:
+            raise AnswerStopped("The answer was stopped.")
+        time.sleep(min(0.1, max(0.0, end - time.monotonic())))

@@ -1,0 +1,104 @@
+"""What goes wrong with a model, in words: the SDK's and the network's exceptions become errors of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rag_assistant.errors import (
+    AnswerInterrupted,
+    AnswerStopped,
+    AssistantError,
+    ModelBusy,
+    ModelFailed,
+    ModelRefused,
+    ModelTimedOut,
+    ModelUnreachable,
+)
+from rag_assistant.llm.calls import ModelCall
+from rag_assistant.llm.endpoint import Endpoint
+
+if TYPE_CHECKING:
+    import openai
+
+LONGEST_REASON_SHOWN = 300
+
+
+class failures_named:
+    """Turn what the SDK and the network raise into errors of ours, which say what to do."""
+
+    def __init__(self, endpoint: Endpoint, call: ModelCall, shown: Callable[[], bool] = lambda: False) -> None:
+        self._endpoint = endpoint
+        self._call = call
+        self._shown = shown
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
+        if error is None or isinstance(error, GeneratorExit):
+            return
+        named = self._name(error)
+        if named is not error:
+            raise named from error
+
+    def _name(self, error: BaseException) -> BaseException:
+        import httpx2
+        import openai
+
+        shown = self._shown()
+        where = "The built-in model" if self._endpoint.built_in else f"The model at {self._endpoint.base_url}"
+        if self._call.stopped:
+            return AnswerStopped("The answer was stopped.")
+        if self._call.overdue is not None:
+            kept = "What it wrote so far is kept." if shown else "Your question was kept; try again."
+            return ModelTimedOut(f"{where} was silent for too long: {self._call.overdue} did not come. {kept}")
+        if isinstance(error, AssistantError) and not (shown and isinstance(error, ModelFailed)):
+            return error
+        if isinstance(error, openai.APIStatusError) and not shown:
+            return _refusal(where, self._endpoint.api_key, error)
+        network = (openai.APIConnectionError, httpx2.HTTPError, ConnectionError)
+        if shown and isinstance(error, (*network, ModelFailed)):
+            return AnswerInterrupted(f"{where} broke off in the middle of its answer. What it wrote so far is kept.")
+        if isinstance(error, network):
+            connected = isinstance(error, (httpx2.ReadError, httpx2.RemoteProtocolError, ConnectionError))
+            if connected or isinstance(error.__cause__, (httpx2.ReadError, httpx2.RemoteProtocolError)):
+                return ModelFailed(
+                    f"{where} closed the connection without an answer. Your question was kept; try again."
+                )
+            return ModelUnreachable(f"{where} could not be reached. Your question was kept; try again.")
+        return error
+
+
+def _refusal(where: str, api_key: str | None, error: openai.APIStatusError) -> AssistantError:
+    status, reason = error.status_code, reason_given(error.body)
+    if api_key:
+        reason = reason.replace(api_key, "[the key]")
+    if status == 401:
+        return ModelRefused(f"{where} refused the key (401). Set the right one in OPENAI_API_KEY.")
+    if status == 429:
+        seconds = _seconds(error.response.headers.get("retry-after"))
+        patience = f" It asks for {seconds:g} seconds of patience." if seconds is not None else ""
+        return ModelBusy(f"{where} is too busy (429): {reason}{patience}", seconds)
+    if status >= 500:
+        return ModelFailed(f"{where} failed ({status}): {reason}")
+    return ModelRefused(f"{where} refused the request ({status}): {reason}")
+
+
+def reason_given(body: object) -> str:
+    """Return what an endpoint gave as its reason, as one short sentence."""
+    found: object = body
+    for name in ("error", "message"):
+        if isinstance(found, dict) and found.get(name):
+            found = found[name]
+    if isinstance(found, dict):
+        found = found.get("detail") or "no reason was given"
+    text = " ".join(str(found or "no reason was given").split())[:LONGEST_REASON_SHOWN]
+    return text if text.endswith(".") else text + "."
+
+
+def _seconds(header: str | None) -> float | None:
+    try:
+        return max(0.0, float(header)) if header is not None else None
+    except ValueError:
+        return None

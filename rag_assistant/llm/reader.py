@@ -1,0 +1,64 @@
+"""Take the text of an answer from the body of a response, streamed or whole."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from rag_assistant.errors import ModelFailed
+from rag_assistant.llm.failures import reason_given
+from rag_assistant.llm.sse import EventStreamDecoder
+
+
+class AnswerReader:
+    """Takes the body of an answer, as an event stream or whole, and keeps what is not text."""
+
+    def __init__(self) -> None:
+        self._events = EventStreamDecoder()
+        self._body = bytearray()
+        self.shown = False
+        self.done = False
+        self.finish_reason: str | None = None
+        self.usage: dict[str, Any] | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether the answer came to its end."""
+        return self.done or self.finish_reason is not None
+
+    def feed(self, piece: bytes) -> str:
+        """Return the text in a piece of an event stream. Raises ModelFailed for an error among the events."""
+        text = "".join(self._text_of(data) for data in self._events.feed(piece))
+        self.shown = self.shown or bool(text)
+        return text
+
+    def feed_whole(self, piece: bytes) -> str:
+        """Collect the body of an endpoint that does not stream."""
+        self._body += piece
+        return ""
+
+    def whole_answer(self) -> str:
+        """Return the text of a collected body. Raises ModelFailed if it is no answer."""
+        return self._text_of(self._body.decode("utf-8", "replace"))
+
+    def _text_of(self, data: str) -> str:
+        if data == "[DONE]":
+            self.done = True
+            return ""
+        try:
+            chunk = json.loads(data)
+        except ValueError as error:
+            raise ModelFailed(f"The model sent something that is not JSON: {data[:80]!r}.") from error
+        if not isinstance(chunk, dict):
+            raise ModelFailed(f"The model sent something that is not an answer: {data[:80]!r}.")
+        if chunk.get("error"):
+            raise ModelFailed(f"The model reported an error: {reason_given(chunk)}")
+        if chunk.get("usage"):
+            self.usage = chunk["usage"]
+        choices = chunk.get("choices") or ()
+        if not choices:
+            return ""
+        choice = choices[0]
+        self.finish_reason = choice.get("finish_reason") or self.finish_reason
+        said = choice.get("delta") or choice.get("message") or {}
+        return said.get("content") or ""

@@ -1,0 +1,249 @@
+"""The client against a server on loopback: what it sends, what it takes, and every way in which a model fails."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from rag_assistant.errors import (
+    AnswerInterrupted,
+    AnswerStopped,
+    ModelBusy,
+    ModelError,
+    ModelFailed,
+    ModelRefused,
+    ModelTimedOut,
+    ModelUnreachable,
+)
+from rag_assistant.llm import client as client_module
+from rag_assistant.llm.calls import ModelCall
+from rag_assistant.llm.client import ModelClient
+from rag_assistant.llm.endpoint import Deadlines, Endpoint
+from tests.shared_data import shared
+from tests.stub_model import Reply, StubModel
+
+QUESTION = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}]
+KEY = "sk-canary-123"
+
+
+@pytest.fixture
+def stub() -> Iterator[StubModel]:
+    model = StubModel()
+    yield model
+    model.close()
+
+
+@pytest.fixture
+def client(monkeypatch: pytest.MonkeyPatch) -> ModelClient:
+    monkeypatch.setattr(client_module, "SECONDS_BEFORE_RETRY", (0.01, 0.01))
+    return ModelClient(lambda: Deadlines(connect=1.0, first_token=0.5, token=0.5, answer=5.0))
+
+
+def endpoint(stub: StubModel) -> Endpoint:
+    return Endpoint(stub.url, KEY, "some-model")
+
+
+def answer(client: ModelClient, stub: StubModel, call: ModelCall | None = None) -> str:
+    return "".join(reply.text for reply in client.stream(endpoint(stub), QUESTION, call or ModelCall()))
+
+
+def test_an_answer_streams_and_ends_with_its_figures(client: ModelClient, stub: StubModel) -> None:
+    stub.replies.append(Reply("It is so.", usage={"prompt_tokens": 7, "completion_tokens": 3}))
+    replies = list(client.stream(endpoint(stub), QUESTION, ModelCall(), max_tokens=50, temperature=0.0))
+    assert "".join(reply.text for reply in replies) == "It is so."
+    assert replies[-1].finish_reason == "stop"
+    assert replies[-1].usage == {"prompt_tokens": 7, "completion_tokens": 3}
+    (sent,) = stub.requests
+    assert sent.messages == QUESTION
+    assert sent.headers["authorization"] == f"Bearer {KEY}"
+    assert {name: sent.body[name] for name in ("model", "stream", "max_tokens", "temperature")} == {
+        "model": "some-model",
+        "stream": True,
+        "max_tokens": 50,
+        "temperature": 0.0,
+    }
+
+
+def test_characters_cut_anywhere_arrive_whole(client: ModelClient, stub: StubModel) -> None:
+    text = "Grüße 世界 👋🏽 שלום"
+    stub.replies.append(Reply(text, bytes_at_once=1))
+    assert answer(client, stub) == text
+
+
+def test_without_a_name_the_endpoints_first_model_answers(client: ModelClient, stub: StubModel) -> None:
+    list(client.stream(Endpoint(stub.url, None, None), QUESTION, ModelCall()))
+    assert stub.requests[0].body["model"] == "stub-model"
+
+
+def test_an_endpoint_that_does_not_stream_is_understood(client: ModelClient, stub: StubModel) -> None:
+    body = b'{"choices": [{"message": {"role": "assistant", "content": "Whole."}, "finish_reason": "stop"}]}'
+    stub.replies.append(Reply(body=body))
+    assert answer(client, stub) == "Whole."
+
+
+def test_an_endpoint_that_is_down_is_named(client: ModelClient, stub: StubModel) -> None:
+    stub.close()
+    with pytest.raises(
+        ModelUnreachable, match=r"http://127.0.0.1:\d+/v1 could not be reached\. Your question was kept"
+    ):
+        answer(client, stub)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "words", "calls"),
+    [
+        (401, ModelRefused, "refused the key .401.*OPENAI_API_KEY", 1),
+        (404, ModelRefused, "refused the request .404.*scripted", 1),
+        (400, ModelRefused, "refused the request .400", 1),
+        (429, ModelBusy, "too busy .429", 3),
+        (500, ModelFailed, "failed .500.*scripted", 3),
+        (503, ModelFailed, "failed .503", 3),
+    ],
+)
+def test_a_refusal_says_what_was_wrong(  # type: ignore[no-untyped-def]
+    client: ModelClient, stub: StubModel, status, kind, words, calls
+) -> None:
+    stub.default = Reply(status=status, body=b'{"error": {"message": "scripted ' + KEY.encode() + b'"}}')
+    with pytest.raises(kind, match=words) as refused:
+        answer(client, stub)
+    assert len(stub.requests) == calls
+    assert KEY not in str(refused.value)
+
+
+def test_what_fails_once_is_tried_again_before_the_first_text(client: ModelClient, stub: StubModel) -> None:
+    stub.replies += [Reply(status=500), Reply(status=429, headers={"Retry-After": "0"})]
+    waits: list[str] = []
+    replies = client.stream(endpoint(stub), QUESTION, ModelCall(), on_wait=waits.append)
+    assert "".join(reply.text for reply in replies) == "An answer."
+    assert len(waits) == 2
+    assert "failed (500)" in waits[0]
+
+
+def test_a_long_retry_after_is_told_instead_of_waited_for(client: ModelClient, stub: StubModel) -> None:
+    stub.default = Reply(status=429, headers={"Retry-After": "120"})
+    with pytest.raises(ModelBusy, match="120 seconds of patience") as refused:
+        answer(client, stub)
+    assert refused.value.retry_after_seconds == 120
+    assert len(stub.requests) == 1
+
+
+@pytest.mark.parametrize("reply", [Reply(hang_before_headers=True), Reply(hang_at=0)])
+def test_a_hang_before_the_first_text_ends_at_its_deadline(client: ModelClient, stub: StubModel, reply: Reply) -> None:
+    stub.replies.append(reply)
+    with pytest.raises(ModelTimedOut, match="the first text did not come"):
+        answer(client, stub)
+    assert len(stub.requests) == 1
+
+
+def test_a_hang_in_the_middle_keeps_what_came(client: ModelClient, stub: StubModel) -> None:
+    stub.replies.append(Reply("one two three", hang_at=2))
+    came = []
+    with pytest.raises(ModelTimedOut, match="more text did not come"):
+        came.extend(client.stream(endpoint(stub), QUESTION, ModelCall()))
+    stub.replies.append(Reply("one two three", hang_at=2))
+    replies = client.stream(endpoint(stub), QUESTION, ModelCall())
+    assert next(replies).text + next(replies).text == "one two"
+
+
+def test_a_stream_that_breaks_in_the_middle_is_interrupted_and_not_repeated(
+    client: ModelClient, stub: StubModel
+) -> None:
+    stub.replies.append(Reply("one two three", break_at=2))
+    with pytest.raises(AnswerInterrupted, match="broke off"):
+        answer(client, stub)
+    assert len(stub.requests) == 1
+
+
+def test_a_stream_that_breaks_before_the_first_text_is_repeated(client: ModelClient, stub: StubModel) -> None:
+    stub.replies.append(Reply("one two three", break_at=0))
+    assert answer(client, stub) == "An answer."
+    assert len(stub.requests) == 2
+
+
+@pytest.mark.parametrize(
+    "body", [b'data: {"error": {"message": "overloaded"}}\n\n', b"data: nonsense\n\n", b"data: 7\n\n", b""]
+)
+def test_a_stream_that_is_no_answer_fails(client: ModelClient, stub: StubModel, body: bytes) -> None:
+    stub.default = Reply(body=body, headers={"Content-Type": "text/event-stream"})
+    with pytest.raises(ModelFailed):
+        answer(client, stub)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(hang_before_headers=True),
+        Reply(hang_at=0),
+        Reply("one two three", hang_at=2),
+        Reply("word " * 1000, seconds_between=0.02),
+    ],
+)
+def test_stop_closes_the_upstream_within_a_second(stub: StubModel, reply: Reply) -> None:
+    client = ModelClient(lambda: Deadlines(connect=1.0, first_token=30.0, token=30.0, answer=60.0))
+    stub.replies.append(reply)
+    call, ended = ModelCall(), []
+
+    def ask() -> None:
+        try:
+            answer(client, stub, call)
+        except AnswerStopped as stopped:
+            ended.append(stopped)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    until(lambda: stub.requests)
+    time.sleep(0.3)
+    pressed = time.monotonic()
+    call.stop()
+    thread.join(2)
+    assert not thread.is_alive()
+    assert len(ended) == 1
+    until(lambda: stub.requests[0].left_after is not None)
+    assert stub.requests[0].started + stub.requests[0].left_after - pressed < 1.0  # type: ignore[operator]
+
+
+def until(true) -> None:  # type: ignore[no-untyped-def]
+    end = time.monotonic() + 5
+    while not true():
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.01)
+
+
+def test_a_call_that_was_stopped_before_it_connected_ends_at_once(client: ModelClient, stub: StubModel) -> None:
+    stub.replies.append(Reply(hang_before_headers=True))
+    call = ModelCall()
+    call.stop()
+    with pytest.raises(AnswerStopped):
+        answer(client, stub, call)
+
+
+def test_a_reader_who_leaves_closes_the_upstream(client: ModelClient, stub: StubModel) -> None:
+    stub.replies.append(Reply("word " * 1000, seconds_between=0.01))
+    replies = client.stream(endpoint(stub), QUESTION, ModelCall())
+    next(replies)
+    replies.close()  # type: ignore[attr-defined]
+    until(lambda: stub.requests[0].left_after is not None)
+
+
+def test_every_recorded_exchange_is_an_answer_or_a_named_error(client: ModelClient, stub: StubModel) -> None:
+    replayed = answered = 0
+    for line in shared("llm_wire/interactions.jsonl").read_text(encoding="utf-8").splitlines():
+        exchange = json.loads(line)
+        if not exchange["uri"].endswith("/chat/completions"):
+            continue
+        kind = "text/event-stream" if exchange["sse"] else "application/json"
+        body = exchange["response_body"].encode()
+        stub.default = Reply(status=exchange["status"], body=body, headers={"Content-Type": kind})
+        try:
+            text = answer(client, stub)
+        except ModelError as error:
+            assert str(error).endswith(".")
+        else:
+            answered += 1
+            if not exchange["sse"]:
+                assert text == (json.loads(body)["choices"][0]["message"].get("content") or "")
+        replayed += 1
+    assert replayed > 150
+    assert answered > 100
