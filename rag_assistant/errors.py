@@ -112,6 +112,10 @@ class ExtractionFailed(AssistantError):
     """The file's text could not be read; the message says what was found."""
 
 
+class ModelFileMissing(AssistantError):
+    """A model's file is not installed, or it is not the one that we know."""
+
+
 class EmbedderFailed(AssistantError):
     """The embedding model could not be loaded or run."""
 

@@ -1,0 +1,54 @@
+"""The built-in model, as an endpoint: its process is started behind the first page and watched."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Callable
+
+from rag_assistant.children import Child, Process
+from rag_assistant.errors import ModelUnreachable
+from rag_assistant.llm.builtin_server import TOKENS_PER_SLOT
+from rag_assistant.llm.endpoint import Endpoint
+from rag_assistant.model_files import LANGUAGE_MODEL
+
+NAME = "smollm2-135m-instruct"
+SECONDS_TO_START = 60.0
+MOST_THREADS = 4
+
+
+class BuiltinModel:
+    """Runs SmolLM2-135M-Instruct and says where it answers."""
+
+    def __init__(self) -> None:
+        self._key = secrets.token_hex(16)
+        self.child: Child[Endpoint] = Child("The built-in model", self._launch, self._ready)
+
+    def endpoint(self, ended: Callable[[], bool] = lambda: False) -> Endpoint:
+        """Return where the model answers, as soon as it does; give up when ``ended``. Raises ModelUnreachable."""
+        self.child.start()
+        endpoint = self.child.wait(SECONDS_TO_START, ended)
+        if endpoint is None:
+            problem = self.child.problem or "It did not start in time."
+            raise ModelUnreachable(f"The built-in model is not running. {problem} Your question was kept; try again.")
+        return endpoint
+
+    def _launch(self) -> Process:
+        threads = str(min(MOST_THREADS, os.cpu_count() or 1))
+        process = subprocess.Popen(
+            [sys.executable, "-m", "rag_assistant.llm.builtin_server", str(LANGUAGE_MODEL.checked()), threads],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        if process.stdin is not None:
+            process.stdin.write(self._key + "\n")
+            process.stdin.flush()
+        return process
+
+    def _ready(self, process: Process) -> Endpoint | None:
+        address = process.stdout.readline().strip() if process.stdout is not None else ""
+        return Endpoint(f"{address}/v1", self._key, NAME, TOKENS_PER_SLOT, built_in=True) if address else None

@@ -1,0 +1,208 @@
+"""Chroma: an index of the embeddings in SQL, in a process of its own, that can always be built anew.
+
+It is never trusted with more than finding candidates. One process of ours runs ``chroma run`` on loopback, since two
+processes on one of its folders destroy it; or CHROMA_URL names a server. chromadb is imported where it is used.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rag_assistant.children import Child, Process
+from rag_assistant.errors import IndexUnavailable
+from rag_assistant.retrieval.embedding import Vectors
+from rag_assistant.retrieval.exact import VectorStore
+
+log = logging.getLogger(__name__)
+
+ADDED_AT_ONCE = 1000
+SECONDS_TO_START = 30.0
+SECONDS_BETWEEN_LOOKS = 2.0
+FAILURES_UNTIL_BROKEN = 3
+
+
+class ChromaProcess:
+    """Runs ``chroma run`` on a free port of loopback."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._url = ""
+        self.child: Child[str] = Child("The Chroma process", self._launch, self._ready)
+
+    def start_anew(self) -> None:
+        """Put the folder aside and end the process; it is started again with an empty one."""
+        aside = self._folder.with_name(self._folder.name + "-broken")
+        shutil.rmtree(aside, ignore_errors=True)
+        if self._folder.exists():
+            self._folder.rename(aside)
+        self.child.kill()
+
+    def _launch(self) -> Process:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        self._url = f"http://127.0.0.1:{port}"
+        self._folder.mkdir(parents=True, exist_ok=True)
+        chroma = str(Path(sys.executable).with_name("chroma"))
+        options = ["--path", str(self._folder), "--host", "127.0.0.1", "--port", str(port)]
+        return subprocess.Popen(
+            [sys.executable, "-m", "rag_assistant.children", chroma, "run", *options],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def _ready(self, process: Process) -> str | None:
+        end = time.monotonic() + SECONDS_TO_START
+        while process.poll() is None and time.monotonic() < end:
+            if _answers(self._url):
+                return self._url
+            time.sleep(0.1)
+        return None
+
+
+class ChromaIndex:
+    """The embeddings of one embedder in a collection of Chroma, kept in step with SQL by a thread of its own.
+
+    ``search`` raises IndexUnavailable while Chroma is away or behind; the exact index answers then.
+    """
+
+    def __init__(self, store: VectorStore, embedder: str, url: str | None, folder: Path) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._url = url
+        self._process = None if url else ChromaProcess(folder)
+        self._collection: Any = None
+        self._in_step_with: tuple[int, int] | None = None
+        self._closing = threading.Event()
+        self._started = False
+        self._failures = 0
+        self.problem: str | None = None
+
+    @property
+    def state(self) -> str:
+        """``off``, ``ready``, or ``behind`` while it is started, filled or away."""
+        if not self._started:
+            return "off"
+        return "ready" if self._in_step_with is not None else "behind"
+
+    @property
+    def pid(self) -> int | None:
+        """The number of Chroma's process, for those who measure or test it."""
+        return self._process.child.pid if self._process else None
+
+    def start(self) -> None:
+        """Begin to follow SQL, once."""
+        if self._started:
+            return
+        self._started = True
+        if self._process:
+            self._process.child.start()
+        threading.Thread(target=self._follow, name="chroma", daemon=True).start()
+
+    def search(self, vector: Vectors, limit: int) -> list[tuple[int, float]]:
+        """Return up to ``limit`` chunk ids with their cosine, the nearest first. Raises IndexUnavailable."""
+        collection = self._collection
+        if collection is None or self._in_step_with != self._store.library_version():
+            raise IndexUnavailable("Chroma is not in step with the database.")
+        try:
+            found = collection.query(query_embeddings=[vector], n_results=limit, include=["distances"])
+        except Exception as error:
+            self._lose(error)
+            raise IndexUnavailable("Chroma does not answer.") from error
+        pairs = zip(found["ids"][0], found["distances"][0], strict=True)
+        return [(int(chunk_id), 1.0 - float(distance)) for chunk_id, distance in pairs]
+
+    def close(self) -> None:
+        """Stop following, and end the process if it is ours."""
+        self._closing.set()
+        if self._process:
+            self._process.child.close()
+
+    def _follow(self) -> None:
+        while not self._closing.wait(SECONDS_BETWEEN_LOOKS if self._in_step_with else 0.2):
+            try:
+                self._come_in_step()
+            except Exception as error:  # noqa: BLE001 - whatever Chroma does, exact search goes on
+                self._lose(error)
+                self._closing.wait(SECONDS_BETWEEN_LOOKS)
+
+    def _come_in_step(self) -> None:
+        """Add what is missing; after a deletion, or with a collection that holds something else, fill it anew."""
+        version = self._store.library_version()
+        if version == self._in_step_with:
+            return
+        if self._collection is None:
+            self._collection = self._open()
+        deleted = self._in_step_with is None or self._in_step_with[1] != version[1]
+        last = 0 if deleted else int(self._collection.metadata.get("last") or 0)
+        known = set(map(int, self._collection.get(include=[])["ids"])) if deleted else set()
+        seen: set[int] = set()
+        while batch := self._store.vectors_after(self._embedder, last, ADDED_AT_ONCE):
+            last = batch[-1][0]
+            seen.update(chunk_id for chunk_id, _ in batch)
+            self._add([pair for pair in batch if pair[0] not in known])
+            if self._closing.is_set():
+                return
+        gone = sorted(known - seen)
+        for start in range(0, len(gone), ADDED_AT_ONCE):
+            self._collection.delete(ids=[str(chunk_id) for chunk_id in gone[start : start + ADDED_AT_ONCE]])
+        self._collection.modify(metadata={"last": last})
+        self._in_step_with, self.problem, self._failures = version, None, 0
+
+    def _add(self, batch: list[tuple[int, bytes]]) -> None:
+        if batch:
+            vectors = np.frombuffer(b"".join(vector for _, vector in batch), np.float32).reshape(len(batch), -1)
+            self._collection.add(ids=[str(chunk_id) for chunk_id, _ in batch], embeddings=vectors)
+
+    def _open(self) -> Any:
+        """Return the collection. It embeds nothing: vectors come from SQL only."""
+        url = self._url or (self._process.child.wait(SECONDS_TO_START) if self._process else None)
+        if url is None:
+            raise IndexUnavailable("The Chroma process is not running.")
+        import chromadb
+        from chromadb.config import Settings
+
+        host, _, port = url.split("//", 1)[1].rstrip("/").partition(":")
+        secure = url.startswith("https")
+        client = chromadb.HttpClient(
+            host=host,
+            port=int(port or (443 if secure else 80)),
+            ssl=secure,
+            settings=Settings(anonymized_telemetry=False),
+        )
+        return client.get_or_create_collection(
+            f"chunks-{self._embedder}", embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
+        )
+
+    def _lose(self, error: Exception) -> None:
+        """Take note that Chroma is away. If it stays away, take its folder from it: it is built anew."""
+        if self.problem is None:
+            log.warning("Chroma is away; exact search answers. %s: %s", type(error).__name__, error)
+        self.problem = str(error)
+        self._collection = self._in_step_with = None
+        self._failures += 1
+        if self._process and self._failures >= FAILURES_UNTIL_BROKEN:
+            log.warning("Chroma's folder seems broken. It is put aside and built anew from the database.")
+            self._process.start_anew()
+            self._failures = 0
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/api/v2/heartbeat", timeout=1) as response:  # noqa: S310 - our own loopback
+            return bool(response.status == 200)
+    except OSError:
+        return False

@@ -1,0 +1,77 @@
+"""Exact vector search: every embedded chunk in one matrix in memory, which follows what SQL holds.
+
+Up to some ten thousand chunks nothing is faster, it has no file that can break, and it is always right.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_assistant.retrieval.embedding import Vectors
+
+ROWS_AT_ONCE = 5000
+
+
+class VectorStore(Protocol):
+    """Where the embeddings are kept for good."""
+
+    def library_version(self) -> tuple[int, int]:
+        """Return two numbers that move with every addition and every deletion."""
+
+    def vectors_after(self, embedder: str, chunk_id: int, limit: int) -> list[tuple[int, bytes]]:
+        """Return up to ``limit`` embedded chunks with an id above ``chunk_id``, in the order of their ids."""
+
+
+class ExactIndex:
+    """All vectors of one embedder. Looks at each search whether SQL has moved, and follows."""
+
+    def __init__(self, store: VectorStore, embedder: str, dimension: int) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._dimension = dimension
+        self._lock = threading.Lock()
+        self._version: tuple[int, int] | None = None
+        self._ids: NDArray[np.int64] = np.empty(0, np.int64)
+        self._rows: Vectors = np.empty((0, dimension), np.float32)
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def search(self, vector: Vectors, limit: int, chunk_ids: Collection[int] | None = None) -> list[tuple[int, float]]:
+        """Return up to ``limit`` chunk ids with their cosine, the nearest first; with ``chunk_ids``, only of those."""
+        self.refresh()
+        with self._lock:
+            ids, rows = self._ids, self._rows
+        if chunk_ids is not None:
+            chosen = np.isin(ids, np.fromiter(chunk_ids, np.int64, len(chunk_ids)))
+            ids, rows = ids[chosen], rows[chosen]
+        if not len(ids):
+            return []
+        cosines = rows @ vector
+        limit = min(limit, len(ids))
+        nearest = np.argpartition(-cosines, limit - 1)[:limit]
+        nearest = nearest[np.argsort(-cosines[nearest], kind="stable")]
+        return [(int(ids[place]), float(cosines[place])) for place in nearest]
+
+    def refresh(self) -> None:
+        """Take over what was embedded since, and start anew after a deletion."""
+        version = self._store.library_version()
+        if version == self._version:
+            return
+        with self._lock:
+            if self._version is None or version[1] != self._version[1]:
+                self._ids, self._rows = np.empty(0, np.int64), np.empty((0, self._dimension), np.float32)
+            found_ids, found_rows = [self._ids], [self._rows]
+            last = int(self._ids[-1]) if len(self._ids) else 0
+            while batch := self._store.vectors_after(self._embedder, last, ROWS_AT_ONCE):
+                found_ids.append(np.array([chunk_id for chunk_id, _ in batch], np.int64))
+                joined = b"".join(vector for _, vector in batch)
+                found_rows.append(np.frombuffer(joined, np.float32).reshape(len(batch), self._dimension))
+                last = batch[-1][0]
+            self._ids, self._rows = np.concatenate(found_ids), np.concatenate(found_rows)
+            self._version = version

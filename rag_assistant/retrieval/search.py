@@ -1,0 +1,97 @@
+"""Find the passages that a question needs: by keywords and by vectors, fused, and checked against SQL."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from rag_assistant.errors import EmbedderFailed
+from rag_assistant.records import Passage
+from rag_assistant.retrieval.embedding import Vectors
+from rag_assistant.retrieval.fusion import Hit, fuse
+from rag_assistant.retrieval.words import query_words
+
+log = logging.getLogger(__name__)
+
+CANDIDATES = 100  # How many hits each half contributes before they are fused.
+
+
+class Keywords(Protocol):
+    """Finds chunks by their words."""
+
+    def search(self, words: Sequence[str], limit: int, document_ids: Sequence[int] = ()) -> list[Hit]:
+        """Return chunk ids with a score, the best first."""
+
+
+class Embedder(Protocol):
+    """Turns text into vectors."""
+
+    @property
+    def loaded(self) -> bool:
+        """Whether the model is in memory."""
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return one vector of length 1 for each text."""
+
+
+class VectorIndex(Protocol):
+    """Finds chunks by their vectors."""
+
+    def search(self, vector: Vectors, limit: int, chunk_ids: Collection[int] | None = None) -> list[Hit]:
+        """Return chunk ids with their cosine, the nearest first."""
+
+
+class Chunks(Protocol):
+    """The truth about which chunks exist."""
+
+    def passages(self, chunk_ids: Sequence[int]) -> dict[int, Passage]:
+        """Return the chunks that exist, by id."""
+
+    def chunk_ids_of(self, document_ids: Sequence[int]) -> set[int]:
+        """Return the ids of all chunks of some documents."""
+
+
+class Retriever:
+    """Searches the library. A document that was deleted is never found, whatever an index still holds."""
+
+    def __init__(self, chunks: Chunks, keywords: Keywords, embedder: Embedder, vectors: VectorIndex) -> None:
+        self._chunks = chunks
+        self._keywords = keywords
+        self._embedder = embedder
+        self._vectors = vectors
+
+    def search(self, query: str, limit: int, document_ids: Sequence[int] = ()) -> list[Passage]:
+        """Return up to ``limit`` passages, the best first; only of ``document_ids``, if given.
+
+        While the embedding model is not loaded, or does not work, keywords search alone.
+        """
+        if limit == 0:
+            return []
+        by_keyword = self._keywords.search(query_words(query), CANDIDATES, document_ids)
+        ranked = fuse(by_keyword, self._by_vector(query, document_ids))
+        return self._existing(ranked, limit)
+
+    def _by_vector(self, query: str, document_ids: Sequence[int]) -> list[Hit]:
+        if not self._embedder.loaded or not query.strip():
+            return []
+        try:
+            (vector,) = self._embedder.embed([query])
+        except EmbedderFailed as error:
+            log.warning("Searching by keywords alone: %s", error)
+            return []
+        allowed = self._chunks.chunk_ids_of(document_ids) if document_ids else None
+        return self._vectors.search(vector, CANDIDATES, allowed)
+
+    def _existing(self, ranked: Iterable[Hit], limit: int) -> list[Passage]:
+        """Return the first ``limit`` hits that SQL still knows."""
+        hits = list(ranked)
+        found: list[Passage] = []
+        for start in range(0, len(hits), 2 * limit):
+            some = hits[start : start + 2 * limit]
+            passages = self._chunks.passages([chunk_id for chunk_id, _ in some])
+            found += [replace(passages[chunk_id], score=score) for chunk_id, score in some if chunk_id in passages]
+            if len(found) >= limit:
+                break
+        return found[:limit]
