@@ -52,6 +52,13 @@ class DocumentNotFound(AssistantError):
         super().__init__(f"There is no document {document_id}.")
 
 
+class ReceiptNotFound(AssistantError):
+    """The turn has no receipt: nothing was sent to a model yet."""
+
+    def __init__(self, turn_id: int) -> None:
+        super().__init__(f"Turn {turn_id} has no receipt: nothing was sent to a model for it.")
+
+
 class ConversationBusy(AssistantError):
     """The conversation answers another question at the moment."""
 

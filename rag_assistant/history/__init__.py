@@ -3,7 +3,8 @@
 Pure: importable without Flask, a database or a network, so that anyone can use the window without the rest.
 """
 
-from rag_assistant.history.fitting import FittedHistory, HistoryPolicy, HistoryReceipt, LeftOut, fit_history
+from rag_assistant.history.budget import count_message, estimate_tokens
+from rag_assistant.history.fitting import FittedHistory, HistoryPolicy, HistoryReceipt, LeftOut, fit_history, notice_for
 from rag_assistant.history.repair import repair_messages
 from rag_assistant.history.turns import split_turns
 from rag_assistant.history.window import check_history_limit, trim_history
@@ -14,7 +15,10 @@ __all__ = [
     "HistoryReceipt",
     "LeftOut",
     "check_history_limit",
+    "count_message",
+    "estimate_tokens",
     "fit_history",
+    "notice_for",
     "repair_messages",
     "split_turns",
     "trim_history",

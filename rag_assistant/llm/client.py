@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from rag_assistant.errors import AnswerStopped, AssistantError, ModelBusy, ModelFailed, ModelRefused, ModelUnreachable
@@ -77,17 +78,17 @@ class ModelClient:
                 on_wait(f"{error} Trying again.")
                 _sleep(pause, call)
 
-    def model_name(self, endpoint: Endpoint) -> str:
-        """Return the name of the model that answers; asks the endpoint once where none is set. Raises a ModelError."""
+    def named(self, endpoint: Endpoint) -> Endpoint:
+        """Return the endpoint with its model's name: where none is set, the first of its list. Raises a ModelError."""
         if endpoint.model is not None:
-            return endpoint.model
-        with failures_named(endpoint, ModelCall()):
-            if endpoint.base_url not in self._first_models:
+            return endpoint
+        if endpoint.base_url not in self._first_models:
+            with failures_named(endpoint, ModelCall()):
                 listed = self._client(endpoint).models.list(timeout=self._deadlines().connect).data
-                if not listed:
-                    raise ModelRefused(f"The endpoint {endpoint.base_url} lists no model. Name one in openai_model.")
-                self._first_models[endpoint.base_url] = listed[0].id
-            return self._first_models[endpoint.base_url]
+            if not listed:
+                raise ModelRefused(f"The endpoint {endpoint.base_url} lists no model. Name one in openai_model.")
+            self._first_models[endpoint.base_url] = listed[0].id
+        return replace(endpoint, model=self._first_models[endpoint.base_url])
 
     def _attempt(
         self,
@@ -98,7 +99,6 @@ class ModelClient:
         temperature: float | None,
     ) -> Iterator[ModelReply]:
         deadlines = self._deadlines()
-        model = self.model_name(endpoint)
         options = _options(endpoint, max_tokens, temperature)
         reader = AnswerReader()
         call.limit(deadlines.answer)
@@ -108,7 +108,7 @@ class ModelClient:
             failures_named(endpoint, call, lambda: reader.shown),
             self._watchdog.watching(call),
             self._client(endpoint).chat.completions.with_streaming_response.create(
-                model=model, messages=cast(Any, messages), stream=True, **options
+                model=endpoint.model or "", messages=cast(Any, messages), stream=True, **options
             ) as response,
         ):
             streams = response.headers.get("content-type", "").startswith("text/event-stream")

@@ -1,0 +1,323 @@
+"""One turn, top to bottom: check, accept, load, retrieve, fit, prompt, stream, keep.
+
+A turn is a row, not a connection: ``ask`` returns when the question is committed, the answer is written by a thread of
+its own, and ``follow`` shows what is committed to whoever wants to see it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rag_assistant.collaborators import Answers, Conversations, Documents, Endpoint, Models, Retriever, Turns
+from rag_assistant.errors import (
+    AnswerStopped,
+    AssistantError,
+    DocumentNotFound,
+    InvalidRequest,
+    ModelError,
+    ModelFailed,
+    Overloaded,
+    StorageFailed,
+)
+from rag_assistant.history import FittedHistory, HistoryPolicy, count_message, estimate_tokens, fit_history
+from rag_assistant.live import LiveTurn, LiveTurns
+from rag_assistant.prompt import (
+    BUILT_IN_INSTRUCTIONS,
+    INSTRUCTIONS,
+    built_in_question_message,
+    mark_cited,
+    number_sources,
+    question_message,
+    title_for,
+)
+from rag_assistant.records import Conversation, Event, ModelReply, Question, Source, Turn, TurnStatus, Unset
+from rag_assistant.settings import Settings
+from rag_assistant.turn_view import error_data, history_figures, last_event, replay, start_event, state_event
+
+log = logging.getLogger(__name__)
+
+PASSAGES = 6
+BUILT_IN_PASSAGES = 3
+BUILT_IN_ANSWER_TOKENS = 256
+BUILT_IN_TEMPERATURE = 0.0
+SECONDS_BETWEEN_ATTEMPTS_TO_KEEP = 1.0
+SECONDS_BETWEEN_LOOKS_ELSEWHERE = 0.3
+
+
+class Assistant:
+    """Answers questions. Everything that a caller can be refused is refused by ``ask``, before anything is stored."""
+
+    def __init__(
+        self,
+        *,
+        conversations: Conversations,
+        turns: Turns,
+        answers: Answers,
+        documents: Documents,
+        retriever: Retriever,
+        models: Models,
+        settings: Callable[[], Settings],
+        most_running: int,
+    ) -> None:
+        self._conversations = conversations
+        self._turns = turns
+        self._answers = answers
+        self._documents = documents
+        self._retriever = retriever
+        self._models = models
+        self._settings = settings
+        self._live = LiveTurns(most_running)
+
+    def ask(self, question: Question) -> Turn:
+        """Commit a question and begin to answer it; return its turn.
+
+        A known Idempotency-Key returns the turn that it gave before, with no second answer. Raises InvalidRequest,
+        DocumentNotFound, ConversationNotFound, ConversationBusy, IdempotencyKeyReused, Overloaded, StorageFailed.
+        """
+        self._check(question)
+        return self._begin(lambda: self._turns.accept(question, title_for(question.text)))
+
+    def retry(self, turn_id: int) -> Turn:
+        """Answer a failed turn once more, and return it. Raises TurnNotFound, TurnNotRetryable, Overloaded."""
+        return self._begin(lambda: (self._turns.run_again(turn_id), True))
+
+    def follow(self, turn_id: int, after: int = 0) -> Iterator[Event | None]:
+        """Return the events of a turn from character ``after`` of its answer on; ``None`` is a heartbeat.
+
+        Raises TurnNotFound at once, not at the first event.
+        """
+        live = self._live.get(turn_id)
+        if live is not None:
+            return live.follow(after)
+        return self._follow_stored(self._turns.get(turn_id), after)
+
+    def _follow_stored(self, turn: Turn, after: int) -> Iterator[Event | None]:
+        """Yield the events of a turn from what is stored; one that another process answers is read again and again."""
+        position = after
+        while turn.status == "running":
+            if turn.answer[position:]:
+                yield Event("token", {"text": turn.answer[position:]}, len(turn.answer))
+                position = len(turn.answer)
+            else:
+                yield None
+            time.sleep(SECONDS_BETWEEN_LOOKS_ELSEWHERE)
+            turn = self._turns.get(turn.id)
+        yield from replay(turn, position)
+
+    def wait(self, turn_id: int) -> Turn:
+        """Return a turn when it has ended. Raises TurnNotFound."""
+        for _event in self.follow(turn_id):
+            pass
+        return self._turns.get(turn_id)
+
+    def stop(self, turn_id: int) -> Turn:
+        """End a running answer, keep what is written, and return the turn; one that has ended stays as it is."""
+        live = self._live.get(turn_id)
+        if live is None:
+            return self._turns.get(turn_id)
+        live.call.stop()
+        return self.wait(turn_id)
+
+    def recover(self) -> None:
+        """End the turns that a crash left running, with what was committed of them."""
+        for turn in self._turns.interrupt_unfinished():
+            log.warning(
+                "Turn %s was interrupted by the end of the server; %s characters are kept.", turn.id, len(turn.answer)
+            )
+
+    def close(self) -> None:
+        """Stop every running answer; what is written is kept."""
+        for live in self._live.all():
+            live.call.stop()
+
+    # --- refuse before the first byte
+
+    def _check(self, question: Question) -> None:
+        longest = self._settings().max_question_chars
+        if not question.text.strip():
+            raise InvalidRequest("The question is empty; it must have at least one visible character.")
+        if len(question.text) > longest:
+            raise InvalidRequest(f"The question has {len(question.text)} characters; the limit is {longest}.")
+        for document_id in self._documents.missing(question.document_ids):
+            raise DocumentNotFound(document_id)
+
+    def _begin(self, accept: Callable[[], tuple[Turn, bool]]) -> Turn:
+        if not self._live.reserve():
+            raise Overloaded(self._live.limit)
+        live = LiveTurn(self._models.new_call())
+        try:
+            turn, new = accept()
+        except BaseException:
+            self._live.give_back()
+            raise
+        if not new:
+            self._live.give_back()
+            return turn
+        self._live.enter(turn.id, live)
+        threading.Thread(target=self._run, args=(turn, live), name=f"turn {turn.id}", daemon=True).start()
+        return turn
+
+    # --- answer
+
+    def _run(self, turn: Turn, live: LiveTurn) -> None:
+        """Answer a turn and keep how it ended, whatever happens."""
+        try:
+            ended = self._answer(turn, live)
+            live.finish(last_event(ended))
+        except Exception:
+            log.exception("Turn %s could not be kept", turn.id)
+            lost = StorageFailed("The end of the answer could not be stored; what was shown is kept.")
+            live.finish(Event("error", {"error": error_data(lost)}))
+        finally:
+            self._live.leave(turn.id)
+
+    def _answer(self, turn: Turn, live: LiveTurn) -> Turn:
+        """The way of one question, from the stored turn to the stored answer."""
+        sources: tuple[Source, ...] = ()
+        model = usage = None
+        try:
+            settings = self._settings()
+            live.tell_state(state_event(turn, "preparing", "Waiting for the model."))
+            endpoint = self._models.endpoint(live.call)
+            model = endpoint.model
+
+            live.tell_state(state_event(turn, "searching", "Searching your documents."))
+            sources = self._retrieve(turn, endpoint, settings)
+            fitted = self._fit(turn, sources, endpoint, settings)
+            self._announce(turn, live, fitted, sources, endpoint)
+
+            for reply in self._stream(turn, fitted, endpoint, settings, live):
+                if reply.text:
+                    self._answers.append(turn.id, live.length, reply.text)
+                    live.add(reply.text)
+                usage = _usage_of(reply) or usage
+            if not live.text().strip():
+                raise ModelFailed("The model gave an empty answer. Your question was kept; try again.")
+        except AssistantError as error:
+            return self._keep_failure(turn, live, error, model, sources)
+        except Exception as error:
+            log.exception("Turn %s failed", turn.id)
+            hidden = ModelError("An error of the server kept it from answering; its log says more. Try again.")
+            hidden.__cause__ = error
+            return self._keep_failure(turn, live, hidden, model, sources)
+        cited = mark_cited(sources, live.text())
+        return self._keep(turn, "completed", live.text(), usage=usage, model=model, sources=cited)
+
+    def _retrieve(self, turn: Turn, endpoint: Endpoint, settings: Settings) -> tuple[Source, ...]:
+        limit = settings.max_passages
+        if limit is None:
+            limit = BUILT_IN_PASSAGES if endpoint.built_in else PASSAGES
+        return number_sources(self._retriever.search(turn.question, limit, turn.document_ids))
+
+    def _fit(self, turn: Turn, sources: Sequence[Source], endpoint: Endpoint, settings: Settings) -> FittedHistory:
+        """Read the window, and no more, and fit it with instructions and question into what the model takes."""
+        conversation = self._conversations.get(turn.conversation_id)
+        limit = _history_limit(turn, conversation, settings)
+        past = self._turns.window(turn, limit)
+        instructions = settings.instructions or (BUILT_IN_INSTRUCTIONS if endpoint.built_in else INSTRUCTIONS)
+        compose = built_in_question_message if endpoint.built_in else question_message
+        return fit_history(
+            [
+                {"role": "system", "content": instructions},
+                *(message for earlier in past for message in earlier.messages),
+                compose(turn.question, sources),
+            ],
+            HistoryPolicy(
+                max_history_turns=limit,
+                token_budget=_token_budget(endpoint, settings),
+                merge_system_messages=settings.merge_system_messages,
+                unread_turns=conversation.visible_turns - len(past),
+                unread_messages=conversation.visible_messages - sum(len(earlier.messages) for earlier in past),
+                turn_numbers=(*(earlier.number for earlier in past), turn.number),
+            ),
+        )
+
+    def _announce(
+        self, turn: Turn, live: LiveTurn, fitted: FittedHistory, sources: Sequence[Source], endpoint: Endpoint
+    ) -> None:
+        """Keep the receipt of what is about to be sent, then tell everyone who follows."""
+        question_only = count_message({"role": "user", "content": turn.question}, estimate_tokens)
+        passage_tokens = fitted.receipt.tokens["question"] - question_only
+        history = history_figures(fitted.receipt, passage_tokens, endpoint.context_tokens)
+        receipt = {
+            "model": endpoint.model,
+            "built_in": endpoint.built_in,
+            "messages": fitted.messages,
+            "left_out": [asdict(run) for run in fitted.receipt.left_out],
+        }
+        self._turns.keep_receipt(turn.id, history, sources, receipt)
+        if fitted.history_trimmed:
+            log.info(
+                "Turn %s: history trimmed: %s of %s turns kept, %s messages left out (%s).",
+                turn.id,
+                fitted.receipt.turns_kept,
+                fitted.receipt.turns_total,
+                fitted.receipt.messages_dropped,
+                fitted.receipt.reason,
+            )
+        live.begin(start_event(turn, history, sources, endpoint.model))
+
+    def _stream(
+        self, turn: Turn, fitted: FittedHistory, endpoint: Endpoint, settings: Settings, live: LiveTurn
+    ) -> Iterator[ModelReply]:
+        temperature, max_tokens = settings.temperature, settings.max_answer_tokens
+        if endpoint.built_in:
+            temperature = BUILT_IN_TEMPERATURE if temperature is None else temperature
+            max_tokens = BUILT_IN_ANSWER_TOKENS if max_tokens is None else max_tokens
+        return self._models.stream(
+            endpoint,
+            fitted.messages,
+            live.call,
+            lambda sentence: live.tell_state(state_event(turn, "waiting", sentence)),
+            max_tokens,
+            temperature,
+        )
+
+    # --- keep
+
+    def _keep_failure(
+        self, turn: Turn, live: LiveTurn, error: AssistantError, model: str | None, sources: Sequence[Source]
+    ) -> Turn:
+        """Keep a turn that did not come to its end: with what is written, if anything is."""
+        text = live.text()
+        status: TurnStatus = "stopped" if isinstance(error, AnswerStopped) else "interrupted" if text else "failed"
+        log.info("Turn %s %s: %s", turn.id, status, error)
+        named = None if status == "stopped" else (type(error).__name__, str(error))
+        return self._keep(turn, status, text, model=model, sources=mark_cited(sources, text), error=named)
+
+    def _keep(self, turn: Turn, status: TurnStatus, answer: str, **how: Any) -> Turn:
+        """Keep the end of a turn. While the disk is full, try again until it is not: nothing written is given up."""
+        while True:
+            try:
+                return self._turns.finish(turn.id, status, answer, **how)
+            except StorageFailed:
+                time.sleep(SECONDS_BETWEEN_ATTEMPTS_TO_KEEP)
+
+
+def _history_limit(turn: Turn, conversation: Conversation, settings: Settings) -> int | None:
+    """Return the window in force: the request's, else the conversation's, else the settings'."""
+    for said in (turn.max_history_turns, conversation.max_history_turns):
+        if not isinstance(said, Unset):
+            return said
+    return settings.max_history_turns
+
+
+def _token_budget(endpoint: Endpoint, settings: Settings) -> int | None:
+    """Return the most tokens that the request may have: what the model takes without the answer, or less if set."""
+    budgets = [settings.history_token_budget]
+    if endpoint.context_tokens is not None:
+        reserve = settings.max_answer_tokens or (BUILT_IN_ANSWER_TOKENS if endpoint.built_in else 1024)
+        budgets.append(endpoint.context_tokens - reserve)
+    return min((budget for budget in budgets if budget is not None), default=None)
+
+
+def _usage_of(reply: ModelReply) -> dict[str, Any] | None:
+    """Return the figures that the provider reported, with the reason why it ended."""
+    if reply.finish_reason is None and reply.usage is None:
+        return None
+    return (reply.usage or {}) | {"finish_reason": reply.finish_reason}

@@ -1,0 +1,189 @@
+"""The only place that chooses implementations and connects them."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import threading
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from flask import Flask
+
+from rag_assistant.assistant import Assistant
+from rag_assistant.errors import SettingsError
+from rag_assistant.library import Library
+from rag_assistant.llm.builtin import BuiltinModel
+from rag_assistant.llm.models import LanguageModels
+from rag_assistant.settings import LiveSettings, open_settings
+from rag_assistant.storage.answers import AnswerLog
+from rag_assistant.storage.conversations import ConversationManager
+from rag_assistant.storage.database import Database, sqlite_url
+from rag_assistant.storage.documents import DocumentStore
+from rag_assistant.storage.keywords import KeywordIndex
+from rag_assistant.storage.migrate import migrate
+from rag_assistant.storage.turns import TurnStore
+
+log = logging.getLogger(__name__)
+
+PROJECT = Path(__file__).resolve().parents[1]
+GUIDE = PROJECT / "docs" / "guide"
+
+
+@dataclass
+class Services:
+    """Everything that a way in (the pages, the API, the command line) may use."""
+
+    settings: LiveSettings
+    database: Database
+    conversations: ConversationManager
+    turns: TurnStore
+    documents: DocumentStore
+    library: Library
+    retriever: Any
+    chroma: Any
+    embedder: Any
+    models: LanguageModels
+    assistant: Assistant
+    data_dir: Path
+    _lock_file: IO[str] | None = None
+    _start_lock: threading.Lock = field(default_factory=threading.Lock)
+    _started: bool = False
+
+    def prepare(self) -> None:
+        """Bring the database to the present schema; put the guide into a library that is new."""
+        if migrate(self.database):
+            for path in sorted(GUIDE.glob("*.md")):
+                with path.open("rb") as file:
+                    self.library.accept(file, path.name)
+
+    def start(self) -> None:
+        """Begin to serve, once: take up what a crash left, and load behind the first page what takes long."""
+        with self._start_lock:
+            if self._started:
+                return
+            self._lock_file = lock_data_dir(self.data_dir)
+            self.prepare()
+            self.assistant.recover()
+            self.library.start()
+            self.settings.watch()
+            if self.models.uses_built_in():
+                self.models.built_in.child.start()
+            threading.Thread(target=self._warm_up, name="warm-up", daemon=True).start()
+            self._started = True
+
+    def close(self) -> None:
+        """Stop everything that was started."""
+        self.assistant.close()
+        self.library.close()
+        self.settings.close()
+        self.models.built_in.child.close()
+        self.chroma.close()
+        self.database.close()
+        if self._lock_file is not None:
+            self._lock_file.close()
+
+    def _warm_up(self) -> None:
+        """Load what the first question would otherwise wait for."""
+        self.models.client.warm_up()
+        try:
+            self.embedder.load()
+        except Exception as error:  # noqa: BLE001 - search goes on by keywords, and /readyz says so
+            log.error("The embedding model cannot be used: %s", error)
+
+
+def build_services(settings: LiveSettings) -> Services:
+    """Return the services, connected but not started: nothing runs and nothing is read yet."""
+    # Loading numpy and with it the search takes a while; the command line does not always need it.
+    from rag_assistant.retrieval.chroma import ChromaIndex
+    from rag_assistant.retrieval.embedding import MiniLM
+    from rag_assistant.retrieval.exact import ExactIndex
+    from rag_assistant.retrieval.search import Retriever
+    from rag_assistant.retrieval.vectors import VectorSearch
+
+    values = settings.current
+    data_dir = Path(values.data_dir)
+    data_dir.mkdir(parents=True, exist_ok=True)
+    database = Database(values.database_url or sqlite_url(data_dir))
+    conversations = ConversationManager(database)
+    turns = TurnStore(database, installation_id(data_dir))
+    documents = DocumentStore(database)
+    embedder = MiniLM(threads=max(1, (os.cpu_count() or 1) // 2))
+    chroma = ChromaIndex(documents, embedder.name, values.chroma_url, data_dir / "chroma")
+    exact = ExactIndex(documents, embedder.name, embedder.dimension)
+    vectors = VectorSearch(documents, exact, chroma, values.chroma_from_chunks)
+    retriever = Retriever(documents, KeywordIndex(database), embedder, vectors)
+    models = LanguageModels(lambda: settings.current, BuiltinModel())
+    return Services(
+        settings=settings,
+        database=database,
+        conversations=conversations,
+        turns=turns,
+        documents=documents,
+        library=Library(documents, embedder, data_dir / "uploads", lambda: settings.current),
+        retriever=retriever,
+        chroma=chroma,
+        embedder=embedder,
+        models=models,
+        assistant=Assistant(
+            conversations=conversations,
+            turns=turns,
+            answers=AnswerLog(database),
+            documents=documents,
+            retriever=retriever,
+            models=models,
+            settings=lambda: settings.current,
+            most_running=values.max_running_answers,
+        ),
+        data_dir=data_dir,
+    )
+
+
+def create_app(environment: Mapping[str, str] | None = None) -> Flask:
+    """Return the application. Its services start with the first request, or when ``app.services.start()`` is called.
+
+    Raises SettingsError if a setting is wrong.
+    """
+    from rag_assistant import web
+
+    settings = open_settings(environment)
+    refuse_open_address(settings.current.host)
+    app = Flask("rag_assistant", root_path=str(PROJECT))
+    services = build_services(settings)
+    app.extensions["assistant"] = services
+    web.init_app(app, services)
+    return app
+
+
+def refuse_open_address(host: str) -> None:
+    """Raise SettingsError for an address that others can reach: there are no accounts yet."""
+    if host not in ("127.0.0.1", "::1", "localhost"):
+        raise SettingsError(
+            f'host is "{host}"; it must be 127.0.0.1, ::1 or localhost. Everyone who reaches the assistant can read '
+            "everything in it, so it listens on this machine only. Put a proxy with a login in front of it."
+        )
+
+
+def installation_id(data_dir: Path) -> str:
+    """Return the name of this installation, made at its first start: by it we find our own turns after a crash."""
+    path = data_dir / "installation"
+    if not path.exists():
+        path.write_text(uuid.uuid4().hex)
+    return path.read_text()
+
+
+def lock_data_dir(data_dir: Path) -> IO[str]:
+    """Take the folder for one server. Raises SettingsError if another server has it."""
+    lock_file = (data_dir / "server.lock").open("a+")
+    try:
+        fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        lock_file.close()
+        raise SettingsError(
+            f'data_dir is "{data_dir}"; another server uses it already. Stop that one, or set another DATA_DIR.'
+        ) from error
+    return lock_file

@@ -1,0 +1,74 @@
+"""Serve for real: gunicorn with one process and as many threads as answers may be read at once."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Any
+
+from flask import Flask
+from gunicorn.app.base import BaseApplication
+
+from rag_assistant.errors import AssistantError
+from rag_assistant.settings import Settings, open_settings
+
+# Beside the threads that wait for answers, some for everything else.
+SPARE_THREADS = 24
+SECONDS_TO_END = 10
+
+
+class Server(BaseApplication):  # type: ignore[misc]
+    """gunicorn, configured by our settings. The application is made in the process that serves it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        super().__init__()
+
+    def load_config(self) -> None:
+        """Set what differs from gunicorn's own choices."""
+        settings = self._settings
+        host = f"[{settings.host}]" if ":" in settings.host else settings.host
+        options = {
+            "bind": f"{host}:{settings.port}",
+            "workers": 1,
+            "worker_class": "gthread",
+            "threads": settings.max_running_answers + SPARE_THREADS,
+            "worker_connections": 2 * (settings.max_running_answers + SPARE_THREADS),
+            "backlog": 2048,
+            "timeout": 60,
+            "graceful_timeout": SECONDS_TO_END,
+            "keepalive": 5,
+            "loglevel": "warning",
+            "worker_tmp_dir": "/dev/shm",  # noqa: S108 - the heartbeat's file; a slow disk must not stop it
+        }
+        for name, value in options.items():
+            self.cfg.set(name, value)
+
+    def load(self) -> Flask:
+        """Make the application and start its services."""
+        from rag_assistant.factory import Services, create_app
+
+        app = create_app()
+        services: Services = app.extensions["assistant"]
+        services.start()
+        return app
+
+
+def serve() -> None:
+    """Serve until the process is ended. Exits with a sentence if a setting is wrong."""
+    try:
+        settings = open_settings().current
+        from rag_assistant.factory import refuse_open_address
+
+        refuse_open_address(settings.host)
+    except AssistantError as error:
+        sys.exit(f"Cannot start. {error}")
+    configure_logging(settings.log_level)
+    print(f"The assistant is starting on http://{settings.host}:{settings.port}", flush=True)
+    Server(settings).run()
+
+
+def configure_logging(level: str) -> Any:
+    """Log our own lines, and of others only what is amiss."""
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("rag_assistant").setLevel(level)

@@ -1,0 +1,140 @@
+"""Read the bodies and parameters of requests: known fields of the right type, or a sentence that says what is wrong."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal, TypeVar
+
+from flask import request
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
+
+from rag_assistant.errors import InvalidRequest, MalformedBody, UnsupportedContentType
+from rag_assistant.records import UNSET, Question, Unset
+from rag_assistant.validation import first_problem
+
+Body = TypeVar("Body", bound=BaseModel)
+
+HISTORY_LIMIT = "a whole number, 0 or more, or null for no limit"
+ID = "a whole number, 1 or more"
+LONGEST_KEY = 200
+MOST_DOCUMENT_IDS = 1000
+
+
+def field(default: Any, allowed: str, **limits: Any) -> Any:
+    """Declare a field; ``allowed`` completes "it must be ..."."""
+    return Field(default, json_schema_extra={"allowed": allowed}, **limits)
+
+
+class Strict(BaseModel):
+    """A body: unknown fields are refused, types are not bent."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class QueryBody(Strict):
+    """The body of /api/query and its streaming twin."""
+
+    question: str = field(
+        ..., "a text with at least one visible character", validation_alias=AliasChoices("question", "query")
+    )
+    conversation_id: int | None = field(None, f"{ID}, or null for a new conversation", ge=1)
+    max_history_turns: int | None = field(None, HISTORY_LIMIT, ge=0)
+    on_overflow: Literal["trim"] = field("trim", 'the word "trim"')
+    document_ids: list[int] = field([], "a list of document ids", max_length=MOST_DOCUMENT_IDS)
+
+    def as_question(self, key: str | None) -> Question:
+        """Return the question that the body asks."""
+        said = "max_history_turns" in self.model_fields_set
+        return Question(
+            text=self.question,
+            conversation_id=self.conversation_id,
+            max_history_turns=self.max_history_turns if said else UNSET,
+            document_ids=tuple(self.document_ids),
+            idempotency_key=key,
+        )
+
+
+class NewConversationBody(Strict):
+    """The body of POST /api/conversations."""
+
+    title: str = field("New conversation", "a text of 1 to 200 characters", min_length=1, max_length=200)
+
+
+class ChangeConversationBody(Strict):
+    """The body of PATCH /api/conversations/ID."""
+
+    title: str | None = field(None, "a text of 1 to 200 characters", min_length=1, max_length=200)
+    max_history_turns: Annotated[int, Field(ge=0)] | Literal["default"] | None = field(
+        None, f'{HISTORY_LIMIT}, or "default" for what the settings say'
+    )
+
+    @property
+    def history_limit(self) -> int | Unset | None:
+        """The window to set; UNSET if the body says nothing of it."""
+        if "max_history_turns" not in self.model_fields_set or self.max_history_turns == "default":
+            return UNSET
+        return self.max_history_turns
+
+
+class NoFields(Strict):
+    """The body of an action that needs nothing said: empty, or an empty object."""
+
+
+def read_json(model: type[Body]) -> Body:
+    """Return the request's JSON body. Raises UnsupportedContentType, MalformedBody, InvalidRequest."""
+    if request.mimetype != "application/json":
+        raise UnsupportedContentType(
+            f'The content type is "{request.mimetype or "not given"}"; it must be application/json.'
+        )
+    try:
+        content = json.loads(request.get_data().decode("utf-8"), parse_constant=_no_constant)
+    except UnicodeDecodeError as error:
+        raise MalformedBody("The body is not UTF-8 text.") from error
+    except (ValueError, RecursionError) as error:
+        reason = f"{error.msg}, line {error.lineno}" if isinstance(error, json.JSONDecodeError) else str(error)
+        raise MalformedBody(f"The body is not JSON ({reason}).") from error
+    if not isinstance(content, dict):
+        raise InvalidRequest('The body must be one JSON object, such as {"question": "..."}.')
+    if model is QueryBody and "question" in content and "query" in content:
+        raise InvalidRequest('"question" and "query" mean the same; send one of them.')
+    return checked(model, content)
+
+
+def read_optional_json(model: type[Body]) -> Body:
+    """Return the request's JSON body, or the model's defaults where there is no body."""
+    return read_json(model) if request.content_length else model()
+
+
+def checked(model: type[Body], content: dict[str, Any]) -> Body:
+    """Return the content as a body. Raises InvalidRequest with the name, the value and what is allowed."""
+    try:
+        return model.model_validate(content)
+    except ValidationError as error:
+        raise InvalidRequest(first_problem(error, model)[1]) from None
+
+
+def whole_number(name: str, default: int | None, lowest: int, highest: int) -> int | None:
+    """Return a number from the address's parameters. Raises InvalidRequest."""
+    text = request.args.get(name)
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdigit() and lowest <= int(text) <= highest):
+        raise InvalidRequest(f'{name} is "{text}"; it must be a whole number from {lowest} to {highest}.')
+    return int(text)
+
+
+def page_limit(default: int = 50, highest: int = 200) -> int:
+    """Return how many items of a list are wanted. Raises InvalidRequest."""
+    return whole_number("limit", default, 1, highest) or default
+
+
+def idempotency_key() -> str | None:
+    """Return the request's Idempotency-Key. Raises InvalidRequest if it is empty or too long."""
+    key = request.headers.get("Idempotency-Key")
+    if key is not None and not 1 <= len(key) <= LONGEST_KEY:
+        raise InvalidRequest(f"The Idempotency-Key has {len(key)} characters; it must have 1 to {LONGEST_KEY}.")
+    return key
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a number in JSON")

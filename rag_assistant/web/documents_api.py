@@ -1,0 +1,93 @@
+"""The JSON API of the library: add, list, show and delete documents."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from flask import Blueprint, Response, jsonify, make_response, request, send_file
+from werkzeug.datastructures import FileStorage
+
+from rag_assistant.errors import InvalidRequest, UnsupportedContentType
+from rag_assistant.records import Document
+from rag_assistant.web.bodies import page_limit, whole_number
+from rag_assistant.web.services import services
+
+blueprint = Blueprint("documents_api", __name__, url_prefix="/api/documents")
+
+LARGEST_NUMBER = 2**53
+FORM_OVERHEAD_BYTES = 100_000
+
+
+@blueprint.post("")
+def add() -> Response:
+    """Take a file and answer at once; its state says how far it has come."""
+    document, new = services().library.accept(*uploaded_file())
+    return make_response(jsonify(document_data(document) | {"new": new}), 202)
+
+
+@blueprint.get("")
+def documents() -> Response:
+    """Return the documents, the newest first."""
+    limit = page_limit()
+    found = services().documents.page(limit, whole_number("before", None, 1, LARGEST_NUMBER))
+    return jsonify(
+        documents=[document_data(document) for document in found],
+        next_before=found[-1].id if len(found) == limit else None,
+    )
+
+
+@blueprint.get("/<int:document_id>")
+def document(document_id: int) -> Response:
+    """Return a document, with how far it has come."""
+    return jsonify(document_data(services().documents.get(document_id)))
+
+
+@blueprint.get("/<int:document_id>/text")
+def text(document_id: int) -> Response:
+    """Return the text that was read, into which the offsets of sources point."""
+    found = services().documents.text(document_id)
+    return jsonify(document_id=document_id, text=found.text, page_starts=found.page_starts)
+
+
+@blueprint.delete("/<int:document_id>")
+def delete(document_id: int) -> Response:
+    """Delete a document: from now on no search finds it."""
+    services().library.remove(document_id)
+    return make_response("", 204)
+
+
+@blueprint.get("/<int:document_id>/file")
+def file(document_id: int) -> Response:
+    """Return the original, always as a download and never as something that a browser opens."""
+    found = services().documents.get(document_id)
+    response = send_file(
+        services().library.path_of(document_id).resolve(),
+        mimetype="application/octet-stream",
+        as_attachment=True,
+        download_name=found.name,
+    )
+    response.headers["Content-Security-Policy"] = "sandbox; default-src 'none'"
+    return response
+
+
+def uploaded_file() -> tuple[Any, str]:
+    """Return the one file of a multipart form, and its name. Raises UnsupportedContentType, InvalidRequest."""
+    if request.mimetype != "multipart/form-data":
+        kind = request.mimetype or "not given"
+        raise UnsupportedContentType(f'The content type is "{kind}"; it must be multipart/form-data, field "file".')
+    request.max_content_length = services().settings.current.max_upload_mb * 1_000_000 + FORM_OVERHEAD_BYTES
+    files = request.files.getlist("file")
+    unknown = [name for name in (*request.form, *request.files) if name != "file"]
+    if unknown:
+        raise InvalidRequest(f'"{unknown[0]}" is not known. Known is: file.')
+    if len(files) != 1 or not files[0].filename:
+        raise InvalidRequest(f'There are {len(files)} files in the field "file"; there must be one, with a name.')
+    one: FileStorage = files[0]
+    return one.stream, one.filename or ""
+
+
+def document_data(document: Document) -> dict[str, Any]:
+    """Return a document as it is listed."""
+    data = asdict(document)
+    return {"document_id": data.pop("id")} | data | {"created_at": document.created_at.isoformat()}

@@ -1,0 +1,102 @@
+"""Every error becomes HTTP here: one status for each class, one shape for all."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from flask import Flask, Response, jsonify, make_response, render_template, request
+from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
+
+from rag_assistant import errors
+from rag_assistant.errors import AssistantError
+from rag_assistant.turn_view import error_data
+
+log = logging.getLogger(__name__)
+
+# A class that is not here takes the status of its nearest parent.
+STATUS: dict[type[Exception], int] = {
+    errors.MalformedBody: 400,
+    errors.UnsupportedContentType: 415,
+    errors.BodyTooLarge: 413,
+    errors.InvalidRequest: 422,
+    errors.InvalidHistoryLimit: 422,
+    errors.RequestRefused: 403,
+    errors.ConversationNotFound: 404,
+    errors.TurnNotFound: 404,
+    errors.DocumentNotFound: 404,
+    errors.ReceiptNotFound: 404,
+    errors.ConversationBusy: 409,
+    errors.TurnNotRetryable: 409,
+    errors.IdempotencyKeyReused: 422,
+    errors.UnsupportedDocument: 415,
+    errors.QuestionDoesNotFit: 422,
+    errors.Overloaded: 503,
+    errors.StorageFailed: 507,
+    errors.ModelError: 502,
+    errors.ModelBusy: 503,
+    errors.ModelTimedOut: 504,
+    errors.AssistantError: 500,
+}
+STATUS_BY_NAME = {kind.__name__: status for kind, status in STATUS.items()}
+
+
+def init_app(app: Flask) -> None:
+    """Answer every error in our shape: as JSON below /api, as a page elsewhere."""
+    app.register_error_handler(AssistantError, answer_assistant_error)
+    app.register_error_handler(HTTPException, answer_http_error)
+    app.register_error_handler(Exception, answer_unexpected)
+
+
+def status_of(kind: type[Exception]) -> int:
+    """Return the HTTP status of an error of ours."""
+    return next(STATUS[parent] for parent in kind.__mro__ if parent in STATUS)
+
+
+def status_of_name(name: str) -> int:
+    """Return the HTTP status of an error that was stored by its name."""
+    kind = getattr(errors, name, AssistantError)
+    return status_of(kind)
+
+
+def answer_assistant_error(error: AssistantError) -> Response:
+    """Answer an error that was raised on purpose."""
+    response = _answer(status_of(type(error)), error_data(error))
+    patience = getattr(error, "retry_after_seconds", None)
+    if patience is not None:
+        response.headers["Retry-After"] = str(max(1, round(patience)))
+    return response
+
+
+def answer_http_error(error: HTTPException) -> Response:
+    """Answer what Flask itself refuses: unknown addresses, wrong methods, foreign hosts, too large bodies."""
+    code = error.code or 500
+    data = {"type": type(error).__name__, "message": _sentence(error)}
+    response = _answer(code, data)
+    if code == 405 and error.get_response().headers.get("Allow"):
+        response.headers["Allow"] = error.get_response().headers["Allow"]
+    return response
+
+
+def answer_unexpected(error: Exception) -> Response:
+    """Answer what nobody expected, without a word about its inside."""
+    log.exception("Unexpected: %s %s", request.method, request.path, exc_info=error)
+    return _answer(500, {"type": "InternalError", "message": "The server had an error; its log says more."})
+
+
+def _sentence(error: HTTPException) -> str:
+    if isinstance(error, RequestEntityTooLarge):
+        return "The body is larger than this address takes."
+    if error.code == 404:
+        return f"There is nothing at {request.path}."
+    if error.code == 405:
+        return f"{request.path} does not take {request.method}."
+    text = str(error.description or error.name)
+    return text if text.endswith(".") else f"{text}."
+
+
+def _answer(status: int, data: dict[str, Any]) -> Response:
+    wants_page = not request.path.startswith("/api/") and request.accept_mimetypes.accept_html
+    if wants_page and status != 400:
+        return make_response(render_template("error.html", status=status, error=data), status)
+    return make_response(jsonify(error=data), status)

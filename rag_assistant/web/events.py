@@ -1,0 +1,93 @@
+"""Server-sent events: the streaming twin of the JSON answer. It forwards the assistant's events and adds nothing."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from flask import Response
+
+from rag_assistant.errors import Overloaded
+from rag_assistant.records import Event
+
+HEADERS = {
+    "Content-Type": "text/event-stream; charset=utf-8",
+    "Cache-Control": "no-store, no-transform",
+    "X-Accel-Buffering": "no",
+}
+HEARTBEAT = b": still here\n\n"
+SHORTEST_PAUSE_SECONDS = 0.04
+Render = Callable[[str], str]
+
+
+class Readers:
+    """Bounds how many connections wait for an answer at once; each of them holds a thread."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._waiting = 0
+
+    def enter(self) -> None:
+        """Take a place. Raises Overloaded if there is none."""
+        with self._lock:
+            if self._waiting >= self._limit:
+                raise Overloaded(self._limit)
+            self._waiting += 1
+
+    def leave(self) -> None:
+        """Free a place."""
+        with self._lock:
+            self._waiting -= 1
+
+
+def event_stream(
+    events: Iterator[Event | None], readers: Readers, before: str = "", render: Render | None = None
+) -> Response:
+    """Return the response that streams ``events``; the reader's place is freed when it ends, however it ends.
+
+    With ``render``, each ``token`` also carries the whole answer so far as HTML; ``before`` is the part of the answer
+    that the reader has already.
+    """
+    frames = map(frame, events) if render is None else _rendered(events, before, render)
+    response = Response(frames, headers=HEADERS, direct_passthrough=True)
+    response.call_on_close(readers.leave)
+    return response
+
+
+def frame(event: Event | None) -> bytes:
+    """Return an event as it goes over the wire, a comment for ``None``; its id is the position in the answer."""
+    if event is None:
+        return HEARTBEAT
+    position = f"id: {event.position}\n" if event.position is not None else ""
+    data = json.dumps(event.data, ensure_ascii=False, separators=(",", ":"))
+    return f"event: {event.name}\n{position}data: {data}\n\n".encode("utf-8", "replace")
+
+
+def _rendered(events: Iterator[Event | None], text: str, render: Render) -> Iterator[bytes]:
+    """Yield frames whose tokens carry HTML. Rendering sets the pace, so that a long answer does not cost a core."""
+    for event in events:
+        if event is None or event.name != "token":
+            yield frame(event)
+            continue
+        began = time.monotonic()
+        text += event.data["text"]
+        yield frame(Event("token", event.data | {"html": render(text)}, event.position))
+        time.sleep(max(SHORTEST_PAUSE_SECONDS, 5 * (time.monotonic() - began)))
+
+
+def last_event_id(raw: str | None) -> int:
+    """Return the position that a reader who comes back names; 0 if it names none or nonsense."""
+    return int(raw) if raw is not None and raw.isascii() and raw.isdigit() else 0
+
+
+def collect(events: Iterator[Event | None]) -> dict[str, Any]:
+    """Return the data of the last event: the JSON answer is what the stream ends with."""
+    data: dict[str, Any] = {}
+    for event in events:
+        if event is not None:
+            data = event.data
+    return data

@@ -1,0 +1,236 @@
+"""The pages. The server draws everything that can be read; scripts only make it quicker to use.
+
+Each action of a page is a plain form here, so that asking, reading, uploading and deleting work without scripts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Blueprint, redirect, render_template, request, url_for
+from werkzeug.wrappers import Response
+
+from rag_assistant.errors import InvalidRequest
+from rag_assistant.history import notice_for
+from rag_assistant.records import Conversation, Document, Turn
+from rag_assistant.web.api import view_data
+from rag_assistant.web.bodies import QueryBody, checked, whole_number
+from rag_assistant.web.documents_api import uploaded_file
+from rag_assistant.web.markdown import render_markdown
+from rag_assistant.web.services import services
+from rag_assistant.web.system import readiness
+
+blueprint = Blueprint("pages", __name__)
+
+TURNS_SHOWN = 50
+CONVERSATIONS_SHOWN = 100
+DOCUMENTS_SHOWN = 200
+LARGEST_NUMBER = 2**53
+
+
+@blueprint.get("/")
+def start() -> str:
+    """Show an empty conversation."""
+    return conversation_page(None, [])
+
+
+@blueprint.get("/conversations/<int:conversation_id>")
+def conversation(conversation_id: int) -> str:
+    """Show a conversation's latest turns, or those before the turn number ``before``."""
+    before = whole_number("before", None, 1, LARGEST_NUMBER)
+    found = services().conversations.get(conversation_id)
+    return conversation_page(found, services().turns.page(conversation_id, TURNS_SHOWN, before))
+
+
+@blueprint.post("/ask")
+def ask() -> Response:
+    """Take a question from the form and show its turn."""
+    content: dict[str, Any] = {"question": request.form.get("question", "")}
+    if request.form.get("conversation_id"):
+        content["conversation_id"] = _number(request.form["conversation_id"])
+    turn = services().assistant.ask(checked(QueryBody, content).as_question(None))
+    return _to_turn(turn)
+
+
+@blueprint.post("/turns/<int:turn_id>/stop")
+def stop(turn_id: int) -> Response:
+    """End a running answer and show its turn."""
+    return _to_turn(services().assistant.stop(turn_id))
+
+
+@blueprint.post("/turns/<int:turn_id>/retry")
+def retry(turn_id: int) -> Response:
+    """Answer a failed question once more and show its turn."""
+    return _to_turn(services().assistant.retry(turn_id))
+
+
+@blueprint.get("/turns/<int:turn_id>")
+def turn(turn_id: int) -> str:
+    """Return the transcript's entry of one turn, for the script that puts it in its place."""
+    found = services().turns.get(turn_id)
+    view = view_data(services().conversations.get(found.conversation_id))
+    return render_template("_turn.html", turn=found, horizon=horizon_of(view))
+
+
+@blueprint.get("/turns/<int:turn_id>/receipt")
+def receipt(turn_id: int) -> str:
+    """Show what the model saw for a turn, and what was left out."""
+    found = services().turns.get(turn_id)
+    body = services().turns.receipt(turn_id)
+    return render_template(_drawer("receipt.html"), turn=found, receipt=body, back=_conversation_url(found))
+
+
+@blueprint.post("/conversations/<int:conversation_id>/rename")
+def rename(conversation_id: int) -> Response:
+    """Give a conversation another title."""
+    title = request.form.get("title", "").strip()
+    if not title:
+        raise InvalidRequest("The title is empty; it must have 1 to 200 characters.")
+    services().conversations.change(conversation_id, title=title[:200])
+    return redirect(url_for("pages.conversation", conversation_id=conversation_id), 303)
+
+
+@blueprint.post("/conversations/<int:conversation_id>/window")
+def window(conversation_id: int) -> Response:
+    """Set a conversation's own window: a number, "all", or nothing for what the settings say."""
+    said = request.form.get("max_history_turns", "").strip().lower()
+    manager = services().conversations
+    if not said:
+        manager.follow_settings(conversation_id)
+    elif said == "all":
+        manager.change(conversation_id, max_history_turns=None)
+    else:
+        if not (said.isascii() and said.isdigit()):
+            raise InvalidRequest(
+                f'max_history_turns is "{said}"; it must be a whole number, 0 or more, "all" for no limit, '
+                "or nothing for what the settings say."
+            )
+        manager.change(conversation_id, max_history_turns=int(said))
+    return redirect(url_for("pages.conversation", conversation_id=conversation_id), 303)
+
+
+@blueprint.post("/conversations/<int:conversation_id>/delete")
+def delete_conversation(conversation_id: int) -> Response:
+    """Put a conversation away and offer to bring it back."""
+    services().conversations.delete(conversation_id)
+    return redirect(url_for("pages.start", deleted=conversation_id), 303)
+
+
+@blueprint.post("/conversations/<int:conversation_id>/restore")
+def restore_conversation(conversation_id: int) -> Response:
+    """Bring a deleted conversation back."""
+    services().conversations.restore(conversation_id)
+    return redirect(url_for("pages.conversation", conversation_id=conversation_id), 303)
+
+
+@blueprint.get("/documents")
+def documents() -> str:
+    """Show the library."""
+    found = services().documents.page(DOCUMENTS_SHOWN, whole_number("before", None, 1, LARGEST_NUMBER))
+    return render_template(_drawer("documents.html"), documents=found, **_frame(None))
+
+
+@blueprint.post("/documents")
+def add_document() -> Response:
+    """Take a file from the form."""
+    services().library.accept(*uploaded_file())
+    return redirect(url_for("pages.documents"), 303)
+
+
+@blueprint.post("/documents/<int:document_id>/delete")
+def delete_document(document_id: int) -> Response:
+    """Delete a document for good."""
+    services().library.remove(document_id)
+    return redirect(url_for("pages.documents"), 303)
+
+
+@blueprint.get("/documents/<int:document_id>")
+def document(document_id: int) -> str:
+    """Show a document's text with the passage from ``start`` to ``end`` marked."""
+    found = services().documents.get(document_id)
+    extracted = services().documents.text(document_id)
+    length = len(extracted.text)
+    start = min(whole_number("start", 0, 0, LARGEST_NUMBER) or 0, length)
+    end = min(max(start, whole_number("end", start, 0, LARGEST_NUMBER) or 0), length)
+    parts = (extracted.text[:start], extracted.text[start:end], extracted.text[end:])
+    return render_template(_drawer("document.html"), document=found, parts=parts, **_frame(None))
+
+
+def conversation_page(shown: Conversation | None, turns: list[Turn]) -> str:
+    """Draw the page of a conversation, or of none yet."""
+    view = view_data(shown) if shown else None
+    return render_template(
+        "conversation.html",
+        turns=turns,
+        horizon=horizon_of(view),
+        view=view,
+        has_documents=bool(services().documents.page(1)),
+        deleted=whole_number("deleted", None, 1, LARGEST_NUMBER),
+        refresh=any(turn.status == "running" for turn in turns),
+        **_frame(shown),
+    )
+
+
+def horizon_of(view: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return where the line stands behind which the model sees the conversation; ``None`` if it sees all of it."""
+    if view is None or not view["turns_dropped"]:
+        return None
+    return {"before": view["first_visible_turn"], "kept": view["turns_kept"], "dropped": view["turns_dropped"]}
+
+
+def _frame(shown: Conversation | None) -> dict[str, Any]:
+    """Return what every page shows around its content."""
+    parts = readiness(services())
+    return {
+        "conversation": shown,
+        "conversations": services().conversations.page(CONVERSATIONS_SHOWN),
+        "built_in": services().models.uses_built_in(),
+        "starting": [part for part, state in parts.items() if state == "starting"],
+        "settings_problem": services().settings.problem,
+        "settings": services().settings.current,
+    }
+
+
+def _drawer(template: str) -> str:
+    """Return the template for the drawer if a script asks for it, else for a page of its own."""
+    return f"_{template}" if request.args.get("drawer") == "1" else template
+
+
+def _to_turn(turn: Turn) -> Response:
+    return redirect(_conversation_url(turn), 303)
+
+
+def _conversation_url(turn: Turn) -> str:
+    return url_for("pages.conversation", conversation_id=turn.conversation_id, _anchor=f"turn-{turn.number}")
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise InvalidRequest(f'conversation_id is "{text}"; it must be a whole number, 1 or more.')
+    return int(text)
+
+
+@blueprint.app_template_filter()
+def markdown(turn: Turn) -> str:
+    """Draw a turn's answer."""
+    return render_markdown(turn.answer, [source.n for source in turn.sources], f"source-{turn.number}")
+
+
+@blueprint.app_template_filter()
+def notice(turn: Turn) -> str | None:
+    """Return what the model was told about what was left out."""
+    history = turn.history
+    return notice_for(history["turns_kept"]) if history and history["turns_dropped"] else None
+
+
+@blueprint.app_template_filter()
+def state_of(document: Document) -> str:
+    """Return a document's state in words."""
+    if document.state == "embedding":
+        return f"searchable by words; embedding {document.embedded} of {document.chunks}"
+    return {
+        "queued": "waiting",
+        "reading": "being read",
+        "ready": "ready",
+        "failed": f"failed: {document.reason}",
+    }[document.state]

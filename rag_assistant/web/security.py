@@ -1,0 +1,75 @@
+"""Who may ask: our own host names, our own pages, bodies of a bounded size; and what a page of ours may load."""
+
+from __future__ import annotations
+
+from flask import Flask, Response, request
+
+from rag_assistant.errors import RequestRefused
+from rag_assistant.settings import Settings
+
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+OWN_NAMES = ("127.0.0.1", "localhost", "[::1]")
+LARGEST_BODY_BYTES = 1_000_000
+LARGEST_FORM_FIELD_BYTES = 500_000
+MOST_FORM_PARTS = 20
+
+# Nothing inline, nothing from elsewhere. HTML enters the page at one place only, through the policy "app".
+CONTENT_SECURITY_POLICY = "; ".join(
+    [
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "font-src 'self'",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types app",
+    ]
+)
+HEADERS = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+}
+
+
+def init_app(app: Flask, settings: Settings) -> None:
+    """Refuse foreign hosts, foreign pages and huge bodies on every route, and send the headers with every answer."""
+    app.config.update(
+        TRUSTED_HOSTS=[*OWN_NAMES, *settings.allowed_hosts],
+        MAX_CONTENT_LENGTH=LARGEST_BODY_BYTES,
+        MAX_FORM_MEMORY_SIZE=LARGEST_FORM_FIELD_BYTES,
+        MAX_FORM_PARTS=MOST_FORM_PARTS,
+    )
+    app.before_request(refuse_foreign_pages)
+    app.after_request(add_headers)
+
+
+def refuse_foreign_pages() -> None:
+    """Refuse a request that changes something if a browser sent it for a page that is not ours.
+
+    Browsers name the page's origin with every such request; a program that is no browser names none.
+    """
+    if request.method in SAFE_METHODS:
+        return
+    site = request.headers.get("Sec-Fetch-Site")
+    origin = request.headers.get("Origin")
+    foreign_site = site is not None and site not in ("same-origin", "none")
+    foreign_origin = origin is not None and origin != request.host_url.rstrip("/")
+    if foreign_site or foreign_origin:
+        raise RequestRefused("Only pages of the assistant itself may do this; the request came from another page.")
+
+
+def add_headers(response: Response) -> Response:
+    """Add the security headers, and forbid to keep what is personal."""
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    if request.endpoint != "static":
+        response.headers.setdefault("Cache-Control", "no-store")
+    return response

@@ -1,0 +1,57 @@
+"""How the server is: alive, ready, and with which settings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from flask import Flask, Response, jsonify, make_response
+
+from rag_assistant.settings import SECRET, Settings, is_live
+
+if TYPE_CHECKING:
+    from rag_assistant.factory import Services
+
+
+def init_app(app: Flask, services: Services) -> None:
+    """Add /healthz, /readyz and /api/settings."""
+
+    @app.get("/healthz")
+    def healthz() -> Response:
+        return jsonify(status="ok")
+
+    @app.get("/readyz")
+    def readyz() -> Response:
+        parts = readiness(services)
+        ready = all(state in ("ready", "off") for state in parts.values())
+        return make_response(
+            jsonify(ready=ready, parts=parts, settings_problem=services.settings.problem), 200 if ready else 503
+        )
+
+    @app.get("/api/settings")
+    def settings() -> Response:
+        return jsonify(settings=settings_data(services), problem=services.settings.problem)
+
+
+def readiness(services: Services) -> dict[str, str]:
+    """Return the state of each part that takes its time: ``ready``, ``off`` where it is not used, or what it does."""
+    model = services.models.built_in.child.state if services.models.uses_built_in() else "ready"
+    return {
+        "database": "ready",
+        "model": model,
+        "embedder": "ready" if services.embedder.loaded else "starting",
+        "chroma": services.chroma.state,
+    }
+
+
+def settings_data(services: Services) -> list[dict[str, Any]]:
+    """Return every setting with its value and origin; of a secret only whether it is set."""
+    values = services.settings.current.model_dump()
+    rows = []
+    for name, described in Settings.model_fields.items():
+        shown = {"set": values[name] is not None} if name in SECRET else {"value": values[name]}
+        rows.append(
+            {"name": name, "origin": services.settings.origins[name], "live": is_live(name)}
+            | shown
+            | {"description": described.description}
+        )
+    return rows

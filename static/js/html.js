@@ -1,0 +1,16 @@
+// The one place where HTML enters the page. It takes only what our own server has drawn and sanitised.
+const policy = window.trustedTypes
+  ? window.trustedTypes.createPolicy("app", { createHTML: (html) => html })
+  : { createHTML: (html) => html };
+
+/** Replace the content of an element by HTML from our server. */
+export function setHtml(element, html) {
+  element.innerHTML = policy.createHTML(html);
+}
+
+/** Return the first element of a piece of HTML from our server. */
+export function elementOf(html) {
+  const holder = document.createElement("template");
+  setHtml(holder, html);
+  return holder.content.firstElementChild;
+}
