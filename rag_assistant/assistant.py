@@ -285,7 +285,9 @@ class Assistant:
     ) -> Turn:
         """Keep a turn that did not come to its end: with what is written, if anything is."""
         text = live.text()
-        status: TurnStatus = "stopped" if isinstance(error, AnswerStopped) else "interrupted" if text else "failed"
+        status: TurnStatus = (
+            "stopped" if isinstance(error, AnswerStopped) else "interrupted" if text.strip() else "failed"
+        )
         log.info("Turn %s %s: %s", turn.id, status, error)
         named = None if status == "stopped" else (type(error).__name__, str(error))
         return self._keep(turn, status, text, model=model, sources=mark_cited(sources, text), error=named)

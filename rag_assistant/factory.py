@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import threading
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import IO, Any
 from flask import Flask
 
 from rag_assistant.assistant import Assistant
+from rag_assistant.data_dir import installation_id, lock_data_dir
 from rag_assistant.errors import SettingsError
 from rag_assistant.library import Library
 from rag_assistant.llm.builtin import BuiltinModel
@@ -148,7 +147,7 @@ def create_app(environment: Mapping[str, str] | None = None) -> Flask:
 
     Raises SettingsError if a setting is wrong.
     """
-    from rag_assistant import web
+    from rag_assistant import cli, web
 
     settings = open_settings(environment)
     refuse_open_address(settings.current.host)
@@ -156,6 +155,7 @@ def create_app(environment: Mapping[str, str] | None = None) -> Flask:
     services = build_services(settings)
     app.extensions["assistant"] = services
     web.init_app(app, services)
+    cli.init_app(app, services)
     return app
 
 
@@ -166,24 +166,3 @@ def refuse_open_address(host: str) -> None:
             f'host is "{host}"; it must be 127.0.0.1, ::1 or localhost. Everyone who reaches the assistant can read '
             "everything in it, so it listens on this machine only. Put a proxy with a login in front of it."
         )
-
-
-def installation_id(data_dir: Path) -> str:
-    """Return the name of this installation, made at its first start: by it we find our own turns after a crash."""
-    path = data_dir / "installation"
-    if not path.exists():
-        path.write_text(uuid.uuid4().hex)
-    return path.read_text()
-
-
-def lock_data_dir(data_dir: Path) -> IO[str]:
-    """Take the folder for one server. Raises SettingsError if another server has it."""
-    lock_file = (data_dir / "server.lock").open("a+")
-    try:
-        fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        lock_file.close()
-        raise SettingsError(
-            f'data_dir is "{data_dir}"; another server uses it already. Stop that one, or set another DATA_DIR.'
-        ) from error
-    return lock_file

@@ -6,7 +6,6 @@ import logging
 import sys
 from typing import Any
 
-from flask import Flask
 from gunicorn.app.base import BaseApplication
 
 from rag_assistant.errors import AssistantError
@@ -17,7 +16,7 @@ SPARE_THREADS = 24
 SECONDS_TO_END = 10
 
 
-class Server(BaseApplication):  # type: ignore[misc]
+class Server(BaseApplication):
     """gunicorn, configured by our settings. The application is made in the process that serves it."""
 
     def __init__(self, settings: Settings) -> None:
@@ -44,7 +43,7 @@ class Server(BaseApplication):  # type: ignore[misc]
         for name, value in options.items():
             self.cfg.set(name, value)
 
-    def load(self) -> Flask:
+    def load(self) -> Any:
         """Make the application and start its services."""
         from rag_assistant.factory import Services, create_app
 

@@ -20,3 +20,8 @@ def shared(path: str) -> Path:
 def shared_json(path: str) -> Any:
     """Return the content of a shared JSON file, or skip the test."""
     return json.loads(shared(path).read_text(encoding="utf-8"))
+
+
+def shared_jsonl(path: str) -> list[Any]:
+    """Return the lines of a shared JSONL file, or skip the test."""
+    return [json.loads(line) for line in shared(path).read_text(encoding="utf-8").split("\n") if line]

@@ -61,4 +61,9 @@ class AnswerReader:
         choice = choices[0]
         self.finish_reason = choice.get("finish_reason") or self.finish_reason
         said = choice.get("delta") or choice.get("message") or {}
-        return said.get("content") or ""
+        return _kept(said.get("content") or "")
+
+
+def _kept(text: str) -> str:
+    """Return text as it can be kept and shown: half a pair of characters is replaced, the character 0 goes."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "")

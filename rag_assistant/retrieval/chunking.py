@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from itertools import pairwise
 
 from rag_assistant.records import Chunk, ExtractedText
 from rag_assistant.retrieval.loaders import MARKDOWN
@@ -15,14 +15,15 @@ def chunk_document(extracted: ExtractedText, chunk_chars: int) -> list[Chunk]:
     """
     from semantic_text_splitter import MarkdownSplitter, TextSplitter
 
-    splitter = MarkdownSplitter if extracted.media_type == MARKDOWN else TextSplitter
-    pieces = splitter(chunk_chars, trim=True).chunk_indices(extracted.text)
-    return [
-        Chunk(position, start, start + len(text), text, _page_at(extracted.page_starts, start))
-        for position, (start, text) in enumerate(pieces)
-    ]
+    splitter = (MarkdownSplitter if extracted.media_type == MARKDOWN else TextSplitter)(chunk_chars, trim=True)
+    chunks: list[Chunk] = []
+    for number, (first, last) in enumerate(_pages(extracted), 1):
+        for start, text in splitter.chunk_indices(extracted.text[first:last]):
+            page = number if extracted.page_starts else None
+            chunks.append(Chunk(len(chunks), first + start, first + start + len(text), text, page))
+    return chunks
 
 
-def _page_at(page_starts: tuple[int, ...], offset: int) -> int | None:
-    """Return the number, from 1, of the page on which a character stands; ``None`` where there are no pages."""
-    return bisect_right(page_starts, offset) if page_starts else None
+def _pages(extracted: ExtractedText) -> list[tuple[int, int]]:
+    """Return where each page begins and ends; a text without pages is one. No chunk reaches over two pages."""
+    return list(pairwise([*(extracted.page_starts or (0,)), len(extracted.text)]))

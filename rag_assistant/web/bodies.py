@@ -93,6 +93,8 @@ def read_json(model: type[Body]) -> Body:
     except (ValueError, RecursionError) as error:
         reason = f"{error.msg}, line {error.lineno}" if isinstance(error, json.JSONDecodeError) else str(error)
         raise MalformedBody(f"The body is not JSON ({reason}).") from error
+    if not _can_be_kept(content):
+        raise MalformedBody("The body holds a character that is none: half of a pair, or the character 0.")
     if not isinstance(content, dict):
         raise InvalidRequest('The body must be one JSON object, such as {"question": "..."}.')
     if model is QueryBody and "question" in content and "query" in content:
@@ -134,6 +136,20 @@ def idempotency_key() -> str | None:
     if key is not None and not 1 <= len(key) <= LONGEST_KEY:
         raise InvalidRequest(f"The Idempotency-Key has {len(key)} characters; it must have 1 to {LONGEST_KEY}.")
     return key
+
+
+def _can_be_kept(content: Any) -> bool:
+    """Tell whether every text in the content is one that a database takes."""
+    text = json.dumps(content)
+    return "\\u0000" not in text and ("\\ud" not in text or _encodes(content))
+
+
+def _encodes(content: Any) -> bool:
+    try:
+        json.dumps(content, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _no_constant(name: str) -> Any:

@@ -53,7 +53,7 @@ def event_stream(
     that the reader has already.
     """
     frames = map(frame, events) if render is None else _rendered(events, before, render)
-    response = Response(frames, headers=HEADERS, direct_passthrough=True)
+    response = Response(frames, headers=HEADERS)
     response.call_on_close(readers.leave)
     return response
 

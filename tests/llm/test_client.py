@@ -21,7 +21,7 @@ from rag_assistant.llm import client as client_module
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.client import ModelClient
 from rag_assistant.llm.endpoint import Deadlines, Endpoint
-from tests.shared_data import shared
+from tests.shared_data import shared_jsonl
 from tests.stub_model import Reply, StubModel
 
 QUESTION = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}]
@@ -235,8 +235,7 @@ def test_a_reader_who_leaves_closes_the_upstream(client: ModelClient, stub: Stub
 
 def test_every_recorded_exchange_is_an_answer_or_a_named_error(client: ModelClient, stub: StubModel) -> None:
     replayed, answered, refusals = 0, 0, list[str]()
-    for line in shared("llm_wire/interactions.jsonl").read_text(encoding="utf-8").splitlines():
-        exchange = json.loads(line)
+    for exchange in shared_jsonl("llm_wire/interactions.jsonl"):
         if not exchange["uri"].endswith("/chat/completions"):
             continue
         kind = "text/event-stream" if exchange["sse"] else "application/json"

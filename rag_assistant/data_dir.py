@@ -1,0 +1,31 @@
+"""The folder in which everything is kept: whose it is, and who works in it."""
+
+from __future__ import annotations
+
+import fcntl
+import uuid
+from pathlib import Path
+from typing import IO
+
+from rag_assistant.errors import SettingsError
+
+
+def installation_id(data_dir: Path) -> str:
+    """Return the name of this installation, made at its first start: by it we find our own turns after a crash."""
+    path = data_dir / "installation"
+    if not path.exists():
+        path.write_text(uuid.uuid4().hex)
+    return path.read_text()
+
+
+def lock_data_dir(data_dir: Path) -> IO[str]:
+    """Take the folder for one server. Raises SettingsError if another server has it."""
+    lock_file = (data_dir / "server.lock").open("a+")
+    try:
+        fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        lock_file.close()
+        raise SettingsError(
+            f'data_dir is "{data_dir}"; another server uses it already. Stop that one, or set another DATA_DIR.'
+        ) from error
+    return lock_file

@@ -1,0 +1,107 @@
+"""An application with a fresh database and a scripted model."""
+
+import io
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from rag_assistant import create_app
+from rag_assistant.factory import Services
+from rag_assistant.llm import client as client_module
+from rag_assistant.retrieval import embedding
+from tests.fakes import WordHashEmbedder
+from tests.stub_model import StubModel
+
+JSON = "application/json"
+
+
+@pytest.fixture
+def stub() -> Iterator[StubModel]:
+    model = StubModel()
+    yield model
+    model.close()
+
+
+@pytest.fixture
+def environment(tmp_path: Path, stub: StubModel) -> dict[str, str]:
+    return {
+        "DATA_DIR": str(tmp_path / "data"),
+        "SETTINGS_FILE": str(tmp_path / "settings.json"),
+        "OPENAI_BASE_URL": stub.url,
+        "OPENAI_API_KEY": "sk-canary-secret",
+        "OPENAI_MODEL": "stub-model",
+        "CONNECT_TIMEOUT_SECONDS": "0.3",
+        "FIRST_TOKEN_TIMEOUT_SECONDS": "0.6",
+        "TOKEN_TIMEOUT_SECONDS": "0.6",
+        "MAX_RUNNING_ANSWERS": "8",
+    }
+
+
+@pytest.fixture
+def app(environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Flask]:
+    monkeypatch.setattr(embedding, "MiniLM", WordHashEmbedder)
+    monkeypatch.setattr("rag_assistant.factory.GUIDE", tmp_path / "no-guide")
+    monkeypatch.setattr(client_module, "SECONDS_BEFORE_RETRY", (0.01, 0.01))
+    made = create_app(environment)
+    services: Services = made.extensions["assistant"]
+    services.start()
+    yield made
+    services.close()
+
+
+@pytest.fixture
+def services(app: Flask) -> Services:
+    found: Services = app.extensions["assistant"]
+    return found
+
+
+@pytest.fixture
+def client(app: Flask) -> FlaskClient:
+    return app.test_client()
+
+
+def ask(client: FlaskClient, question: str = "Why?", **fields: Any) -> dict[str, Any]:
+    """Ask over the JSON API and return the answer."""
+    response = client.post("/api/query", json={"question": question} | fields)
+    assert response.status_code == 200, response.text
+    answer: dict[str, Any] = response.json
+    return answer
+
+
+def events_of(body: bytes) -> list[tuple[str, int | None, dict[str, Any]]]:
+    """Return name, id and data of the events in a stream's body."""
+    found = []
+    for block in body.decode().split("\n\n"):
+        lines = dict(line.split(": ", 1) for line in block.splitlines() if not line.startswith(":"))
+        if lines:
+            position = int(lines["id"]) if "id" in lines else None
+            found.append((lines["event"], position, json.loads(lines["data"])))
+    return found
+
+
+def upload(client: FlaskClient, content: bytes | str, name: str = "note.txt", wait: bool = True) -> dict[str, Any]:
+    """Add a document, wait until it is worked through, and return it."""
+    content = content.encode() if isinstance(content, str) else content
+    response = client.post("/api/documents", data={"file": (io.BytesIO(content), name)})
+    assert response.status_code == 202, response.text
+    document: dict[str, Any] = response.json
+    end = time.monotonic() + 20
+    while wait and document["state"] not in ("ready", "failed"):
+        assert time.monotonic() < end, document
+        time.sleep(0.02)
+        document = client.get(f"/api/documents/{document['document_id']}").json
+    return document
+
+
+def until(true: Any, seconds: float = 5.0) -> None:
+    """Wait until something is so."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.01)

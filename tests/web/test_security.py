@@ -1,0 +1,129 @@
+"""Who may ask, and what leaves: checked on every route that there is."""
+
+import re
+from pathlib import Path
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from rag_assistant import create_app
+from rag_assistant.errors import SettingsError
+from rag_assistant.factory import Services
+from rag_assistant.web.security import HEADERS
+from tests.stub_model import Reply, StubModel
+from tests.web.conftest import ask, upload
+
+STATIC = Path(__file__).resolve().parents[2] / "static"
+
+
+def routes(app: Flask) -> list[tuple[str, str]]:
+    """Return every method and path of the application, with 1 for every id."""
+    return [
+        (method, re.sub(r"<[^>]+>", "1", rule.rule))
+        for rule in app.url_map.iter_rules()
+        for method in sorted((rule.methods or set()) - {"OPTIONS", "HEAD"})
+    ]
+
+
+def test_no_route_answers_a_foreign_host(app: Flask, client: FlaskClient) -> None:
+    assert len(routes(app)) > 30
+    for method, path in routes(app):
+        for host in ("evil.example", "127.0.0.1.nip.io", "localhost.evil", "evil.example:8000", ""):
+            response = client.open(path, method=method, headers={"Host": host})
+            assert response.status_code == 400, (method, path, host)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://localhost:9999"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Sec-Fetch-Site": "cross-site", "Origin": "http://localhost"},
+    ],
+)
+def test_no_foreign_page_can_change_anything(app: Flask, client: FlaskClient, headers: dict[str, str]) -> None:
+    ask(client)
+    unsafe = [(method, path) for method, path in routes(app) if method != "GET"]
+    assert len(unsafe) > 15
+    for method, path in unsafe:
+        response = client.open(path, method=method, headers=headers)
+        assert response.status_code == 403, (method, path)
+    assert len(client.get("/api/conversations").json["conversations"]) == 1
+
+
+@pytest.mark.parametrize("headers", [{}, {"Origin": "http://localhost"}, {"Sec-Fetch-Site": "same-origin"}])
+def test_our_own_pages_and_programs_may_ask(client: FlaskClient, headers: dict[str, str]) -> None:
+    assert client.post("/api/query", json={"question": "Why?"}, headers=headers).status_code == 200
+
+
+def test_every_answer_has_the_headers_and_no_cors(app: Flask, client: FlaskClient) -> None:
+    ask(client)
+    upload(client, "Some text.")
+    paths = [*routes(app), ("GET", "/nothing"), ("GET", "/static/style.css"), ("GET", "/api/nothing")]
+    for method, path in paths:
+        with client.open(path, method=method, headers={"Accept": "text/html"}, buffered=True) as response:
+            for name, value in HEADERS.items():
+                if not path.endswith("/file"):
+                    assert response.headers[name] == value, (path, name)
+            assert not [name for name, _ in response.headers if name.lower().startswith("access-control")], path
+
+
+def test_no_secret_leaves(app: Flask, client: FlaskClient, stub: StubModel, caplog: pytest.LogCaptureFixture) -> None:
+    secret = "sk-canary-secret"
+    stub.default = Reply(status=401, body=f'{{"error": {{"message": "Incorrect key: {secret}"}}}}'.encode())
+    failed = client.post("/api/query", json={"question": "Why?"})
+    stub.default = Reply(status=400, body=f'{{"error": {{"message": "Incorrect key: {secret}"}}}}'.encode())
+    refused = client.post("/api/query", json={"question": "Why?"})
+    stub.default = Reply()
+    ask(client)
+    seen = failed.text + refused.text + caplog.text
+    for method, path in routes(app):
+        with client.open(path, method=method, buffered=True) as response:
+            seen += response.text
+    assert "openai_api_key" in seen
+    assert secret not in seen
+
+
+def test_settings_say_whether_a_secret_is_set(client: FlaskClient) -> None:
+    rows = {row["name"]: row for row in client.get("/api/settings").json["settings"]}
+    assert rows["openai_api_key"]["set"] is True
+    assert "value" not in rows["openai_api_key"]
+    assert rows["max_history_turns"] | {"description": ""} == {
+        "name": "max_history_turns",
+        "value": 5,
+        "origin": "default",
+        "live": True,
+        "description": "",
+    }
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.org"])
+def test_an_address_that_others_reach_is_refused_at_start(environment: dict[str, str], host: str) -> None:
+    with pytest.raises(SettingsError, match=r"it must be 127\.0\.0\.1, ::1 or localhost"):
+        create_app(environment | {"HOST": host})
+
+
+def test_html_enters_the_page_in_one_place_only() -> None:
+    sinks = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function")
+    found = [path.name for path in STATIC.rglob("*.js") if sinks.search(path.read_text())]
+    assert found == ["html.js"]
+    inline = re.compile(r'\|\s*safe|<script(?! type="module" src)|\sstyle=|\son\w+=')
+    templates = (STATIC.parent / "templates").glob("*.html")
+    assert not [path.name for path in templates if inline.search(path.read_text())]
+    python = (STATIC.parent / "rag_assistant").rglob("*.py")
+    assert [path.name for path in python if "Markup(" in path.read_text()] == ["markdown.py"]
+
+
+def test_a_broken_settings_file_is_named_where_people_look(client: FlaskClient, services: Services) -> None:
+    (services.data_dir.parent / "settings.json").write_text('{\n"max_history_turns": "ten"}')
+    services.settings.look()
+    services.settings.look()
+    sentence = 'settings.json line 2: max_history_turns is "ten"; it must be a whole number, 0 or more'
+    assert sentence in client.get("/readyz").json["settings_problem"]
+    assert sentence in client.get("/api/settings").json["problem"]
+    assert "settings.json line 2: max_history_turns is &#34;ten&#34;" in client.get("/").text
+    assert ask(client)["history"]["max_history_turns"] == 5
