@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
 from typing import Any
 
 from rag_assistant.collaborators import Answers, Conversations, Documents, Endpoint, Models, Retriever, Turns
@@ -178,18 +178,17 @@ class Assistant:
 
     def _answer(self, turn: Turn, live: LiveTurn) -> Turn:
         """The way of one question, from the stored turn to the stored answer."""
-        sources: tuple[Source, ...] = ()
-        model = usage = None
+        usage = None
         try:
             settings = self._settings()
             live.tell_state(state_event(turn, "preparing", "Waiting for the model."))
             endpoint = self._models.endpoint(live.call)
-            model = endpoint.model
+            turn = replace(turn, model=endpoint.model)
 
             live.tell_state(state_event(turn, "searching", "Searching your documents."))
-            sources = self._retrieve(turn, endpoint, settings)
-            fitted = self._fit(turn, sources, endpoint, settings)
-            self._announce(turn, live, fitted, sources, endpoint)
+            turn = replace(turn, sources=self._retrieve(turn, endpoint, settings))
+            fitted = self._fit(turn, endpoint, settings)
+            turn = self._announce(turn, fitted, endpoint, live)
 
             for reply in self._stream(turn, fitted, endpoint, settings, live):
                 if reply.text:
@@ -199,14 +198,12 @@ class Assistant:
             if not live.text().strip():
                 raise ModelFailed("The model gave an empty answer. Your question was kept; try again.")
         except AssistantError as error:
-            return self._keep_failure(turn, live, error, model, sources)
-        except Exception as error:
+            return self._keep_failure(turn, live, error)
+        except Exception:
             log.exception("Turn %s failed", turn.id)
             hidden = ModelError("An error of the server kept it from answering; its log says more. Try again.")
-            hidden.__cause__ = error
-            return self._keep_failure(turn, live, hidden, model, sources)
-        cited = mark_cited(sources, live.text())
-        return self._keep(turn, "completed", live.text(), usage=usage, model=model, sources=cited)
+            return self._keep_failure(turn, live, hidden)
+        return self._keep(turn, "completed", live.text(), usage=usage)
 
     def _retrieve(self, turn: Turn, endpoint: Endpoint, settings: Settings) -> tuple[Source, ...]:
         limit = settings.max_passages
@@ -214,7 +211,7 @@ class Assistant:
             limit = BUILT_IN_PASSAGES if endpoint.built_in else PASSAGES
         return number_sources(self._retriever.search(turn.question, limit, turn.document_ids))
 
-    def _fit(self, turn: Turn, sources: Sequence[Source], endpoint: Endpoint, settings: Settings) -> FittedHistory:
+    def _fit(self, turn: Turn, endpoint: Endpoint, settings: Settings) -> FittedHistory:
         """Read the window, and no more, and fit it with instructions and question into what the model takes."""
         conversation = self._conversations.get(turn.conversation_id)
         limit = _history_limit(turn, conversation, settings)
@@ -225,7 +222,7 @@ class Assistant:
             [
                 {"role": "system", "content": instructions},
                 *(message for earlier in past for message in earlier.messages),
-                compose(turn.question, sources),
+                compose(turn.question, turn.sources),
             ],
             HistoryPolicy(
                 max_history_turns=limit,
@@ -237,20 +234,18 @@ class Assistant:
             ),
         )
 
-    def _announce(
-        self, turn: Turn, live: LiveTurn, fitted: FittedHistory, sources: Sequence[Source], endpoint: Endpoint
-    ) -> None:
-        """Keep the receipt of what is about to be sent, then tell everyone who follows."""
+    def _announce(self, turn: Turn, fitted: FittedHistory, endpoint: Endpoint, live: LiveTurn) -> Turn:
+        """Keep the receipt of what is about to be sent, tell everyone who follows, and return the turn with it."""
         question_only = count_message({"role": "user", "content": turn.question}, estimate_tokens)
         passage_tokens = fitted.receipt.tokens["question"] - question_only
-        history = history_figures(fitted.receipt, passage_tokens, endpoint.context_tokens)
+        turn = replace(turn, history=history_figures(fitted.receipt, passage_tokens, endpoint.context_tokens))
         receipt = {
             "model": endpoint.model,
             "built_in": endpoint.built_in,
             "messages": fitted.messages,
             "left_out": [asdict(run) for run in fitted.receipt.left_out],
         }
-        self._turns.keep_receipt(turn.id, history, sources, receipt)
+        self._turns.keep_receipt(turn, receipt)
         if fitted.history_trimmed:
             log.info(
                 "Turn %s: history trimmed: %s of %s turns kept, %s messages left out (%s).",
@@ -260,7 +255,8 @@ class Assistant:
                 fitted.receipt.messages_dropped,
                 fitted.receipt.reason,
             )
-        live.begin(start_event(turn, history, sources, endpoint.model))
+        live.begin(start_event(turn))
+        return turn
 
     def _stream(
         self, turn: Turn, fitted: FittedHistory, endpoint: Endpoint, settings: Settings, live: LiveTurn
@@ -280,9 +276,7 @@ class Assistant:
 
     # --- keep
 
-    def _keep_failure(
-        self, turn: Turn, live: LiveTurn, error: AssistantError, model: str | None, sources: Sequence[Source]
-    ) -> Turn:
+    def _keep_failure(self, turn: Turn, live: LiveTurn, error: AssistantError) -> Turn:
         """Keep a turn that did not come to its end: with what is written, if anything is."""
         text = live.text()
         status: TurnStatus = (
@@ -290,13 +284,14 @@ class Assistant:
         )
         log.info("Turn %s %s: %s", turn.id, status, error)
         named = None if status == "stopped" else (type(error).__name__, str(error))
-        return self._keep(turn, status, text, model=model, sources=mark_cited(sources, text), error=named)
+        return self._keep(turn, status, text, error=named)
 
     def _keep(self, turn: Turn, status: TurnStatus, answer: str, **how: Any) -> Turn:
         """Keep the end of a turn. While the disk is full, try again until it is not: nothing written is given up."""
+        turn = replace(turn, sources=mark_cited(turn.sources, answer))
         while True:
             try:
-                return self._turns.finish(turn.id, status, answer, **how)
+                return self._turns.finish(turn, status, answer, **how)
             except StorageFailed:
                 time.sleep(SECONDS_BETWEEN_ATTEMPTS_TO_KEEP)
 

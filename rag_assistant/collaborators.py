@@ -12,7 +12,6 @@ from rag_assistant.records import (
     Passage,
     PastTurn,
     Question,
-    Source,
     Turn,
     TurnStatus,
 )
@@ -31,16 +30,14 @@ class Turns(Protocol):
     def run_again(self, turn_id: int) -> Turn: ...
     def get(self, turn_id: int) -> Turn: ...
     def window(self, turn: Turn, max_turns: int | None) -> list[PastTurn]: ...
-    def keep_receipt(self, turn_id: int, history: dict[str, Any], sources: Sequence[Source], receipt: Any) -> None: ...
+    def keep_receipt(self, turn: Turn, receipt: dict[str, Any]) -> None: ...
     def finish(
         self,
-        turn_id: int,
+        turn: Turn,
         status: TurnStatus,
         answer: str,
         *,
         usage: dict[str, Any] | None = None,
-        model: str | None = None,
-        sources: Sequence[Source] | None = None,
         error: tuple[str, str] | None = None,
     ) -> Turn: ...
     def interrupt_unfinished(self) -> list[Turn]: ...

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from rag_assistant.errors import AssistantError
 from rag_assistant.history import HistoryReceipt, notice_for
-from rag_assistant.records import Event, Source, Turn
+from rag_assistant.records import Event, Turn
 
 
 def history_figures(receipt: HistoryReceipt, passage_tokens: int, limit: int | None) -> dict[str, Any]:
@@ -64,13 +63,14 @@ def state_event(turn: Turn, state: str, message: str) -> Event:
     return Event("state", {"state": state, "message": message} | place)
 
 
-def start_event(turn: Turn, history: dict[str, Any], sources: Sequence[Source], model: str | None) -> Event:
+def start_event(turn: Turn) -> Event:
     """Return the event that says what is known before the first text."""
-    data = turn_data(replace(turn, history=history, sources=tuple(sources), model=model))
-    del data["answer"], data["usage"], data["finished_at"]
+    data = turn_data(turn)
+    for name in ("answer", "usage", "finished_at", "error"):
+        data.pop(name, None)
     data["trimmed"] = data["history_trimmed"]
-    data["dropped"] = history["messages_dropped"]
-    return Event("start", data, 0)
+    data["dropped"] = turn.history["messages_dropped"] if turn.history else 0
+    return Event("start", data | {"status": "running"}, 0)
 
 
 def last_event(turn: Turn) -> Event:
@@ -82,7 +82,7 @@ def replay(turn: Turn, after: int) -> list[Event]:
     """Return the events of a turn that has ended, from character ``after`` of its answer on."""
     events = []
     if turn.history is not None:
-        events.append(start_event(turn, turn.history, turn.sources, turn.model))
+        events.append(start_event(turn))
     if turn.answer[after:]:
         events.append(Event("token", {"text": turn.answer[after:]}, len(turn.answer)))
     return [*events, last_event(turn)]

@@ -76,7 +76,7 @@ class ChromaProcess:
 class ChromaIndex:
     """The embeddings of one embedder in a collection of Chroma, kept in step with SQL by a thread of its own.
 
-    ``search`` raises IndexUnavailable while Chroma is away or behind; the exact index answers then.
+    While it is away or behind, the exact index answers.
     """
 
     def __init__(self, store: VectorStore, embedder: str, url: str | None, folder: Path) -> None:
@@ -112,10 +112,13 @@ class ChromaIndex:
             self._process.child.start()
         threading.Thread(target=self._follow, name="chroma", daemon=True).start()
 
-    def search(self, vector: Vectors, limit: int) -> list[tuple[int, float]]:
-        """Return up to ``limit`` chunk ids with their cosine, the nearest first. Raises IndexUnavailable."""
+    def search(self, vector: Vectors, limit: int, version: tuple[int, int]) -> list[tuple[int, float]]:
+        """Return up to ``limit`` chunk ids with their cosine, the nearest first.
+
+        Raises IndexUnavailable while Chroma is away, or not in step with the library's ``version``.
+        """
         collection = self._collection
-        if collection is None or self._in_step_with != self._store.library_version():
+        if collection is None or self._in_step_with != version:
             raise IndexUnavailable("Chroma is not in step with the database.")
         try:
             found = collection.query(query_embeddings=[vector], n_results=limit, include=["distances"])

@@ -28,7 +28,7 @@ class VectorStore(Protocol):
 
 
 class ExactIndex:
-    """All vectors of one embedder. Looks at each search whether SQL has moved, and follows."""
+    """All vectors of one embedder, as they were at the last ``refresh``."""
 
     def __init__(self, store: VectorStore, embedder: str, dimension: int) -> None:
         self._store = store
@@ -44,7 +44,6 @@ class ExactIndex:
 
     def search(self, vector: Vectors, limit: int, chunk_ids: Collection[int] | None = None) -> list[tuple[int, float]]:
         """Return up to ``limit`` chunk ids with their cosine, the nearest first; with ``chunk_ids``, only of those."""
-        self.refresh()
         with self._lock:
             ids, rows = self._ids, self._rows
         if chunk_ids is not None:
@@ -58,9 +57,8 @@ class ExactIndex:
         nearest = nearest[np.argsort(-cosines[nearest], kind="stable")]
         return [(int(ids[place]), float(cosines[place])) for place in nearest]
 
-    def refresh(self) -> None:
-        """Take over what was embedded since, and start anew after a deletion."""
-        version = self._store.library_version()
+    def refresh(self, version: tuple[int, int]) -> None:
+        """Take over what was embedded up to the library's ``version``; start anew after a deletion."""
         if version == self._version:
             return
         with self._lock:

@@ -24,11 +24,13 @@ class VectorSearch:
 
     def search(self, vector: Vectors, limit: int, chunk_ids: Collection[int] | None = None) -> list[tuple[int, float]]:
         """Return up to ``limit`` chunk ids with their cosine, the nearest first; with ``chunk_ids``, only of those."""
-        additions, deletions = self._store.library_version()
-        if chunk_ids is None and additions - deletions >= self._from_chunks:
+        version = self._store.library_version()
+        embedded = version[0] - version[1]
+        if chunk_ids is None and embedded >= self._from_chunks:
             self._chroma.start()
             try:
-                return self._chroma.search(vector, limit)
+                return self._chroma.search(vector, limit, version)
             except IndexUnavailable as error:
                 log.debug("Exact search answers: %s", error)
+        self._exact.refresh(version)
         return self._exact.search(vector, limit, chunk_ids)

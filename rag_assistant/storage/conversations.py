@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, insert, select, update
 
 from rag_assistant.errors import ConversationNotFound
 from rag_assistant.records import UNSET, Conversation, Unset
@@ -12,6 +12,11 @@ from rag_assistant.storage.database import Database
 from rag_assistant.storage.tables import conversations, now
 
 LONGEST_TITLE = 200
+
+_INSERT = insert(conversations).returning(conversations.c.id)
+_CONVERSATION = select(conversations).where(
+    conversations.c.id == bindparam("conversation"), conversations.c.deleted_at.is_(None)
+)
 
 
 class ConversationManager:
@@ -89,25 +94,24 @@ def insert_conversation(connection: Connection, title: str) -> int:
     """Insert an empty conversation and return its id."""
     moment = now()
     conversation_id: int = connection.execute(
-        conversations.insert()
-        .values(
-            title=title[:LONGEST_TITLE],
-            created_at=moment,
-            updated_at=moment,
-            overrides={},
-            turns=0,
-            visible_turns=0,
-            visible_messages=0,
-        )
-        .returning(conversations.c.id)
+        _INSERT,
+        {
+            "title": title[:LONGEST_TITLE],
+            "created_at": moment,
+            "updated_at": moment,
+            "overrides": {},
+            "turns": 0,
+            "visible_turns": 0,
+            "visible_messages": 0,
+        },
     ).scalar_one()
     return conversation_id
 
 
 def load_conversation(connection: Connection, conversation_id: int, *, lock: bool = False) -> RowMapping:
     """Return a conversation's row, locked against other writers if asked. Raises ConversationNotFound."""
-    query = select(conversations).where(conversations.c.id == conversation_id, conversations.c.deleted_at.is_(None))
-    row = connection.execute(query.with_for_update() if lock else query).mappings().first()
+    query = _CONVERSATION.with_for_update() if lock else _CONVERSATION
+    row = connection.execute(query, {"conversation": conversation_id}).mappings().first()
     if row is None:
         raise ConversationNotFound(conversation_id)
     return row

@@ -145,7 +145,7 @@ def test_a_hang_before_the_first_text_ends_at_its_deadline(client: ModelClient, 
 
 def test_a_hang_in_the_middle_keeps_what_came(client: ModelClient, stub: StubModel) -> None:
     stub.replies.append(Reply("one two three", hang_at=2))
-    came = []
+    came: list[object] = []
     with pytest.raises(ModelTimedOut, match="more text did not come"):
         came.extend(client.stream(endpoint(stub), QUESTION, ModelCall()))
     stub.replies.append(Reply("one two three", hang_at=2))

@@ -1,6 +1,7 @@
 """Turns in the database: acceptance, the window, endings, crashes."""
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ def talk(turns: TurnStore, count: int) -> int:
     for n in range(1, count + 1):
         turn = ask(turns, f"Q{n}", conversation_id)
         conversation_id = turn.conversation_id
-        turns.finish(turn.id, "completed", f"A{n}")
+        turns.finish(turn, "completed", f"A{n}")
     assert conversation_id is not None
     return conversation_id
 
@@ -42,22 +43,24 @@ def test_an_accepted_question_is_a_running_turn(turns: TurnStore) -> None:
 
 
 def test_a_finished_turn_has_its_answer(turns: TurnStore) -> None:
-    turn = turns.finish(ask(turns).id, "completed", "Because.", usage={"prompt_tokens": 3}, model="m")
+    asked = replace(ask(turns), model="m")
+    turn = turns.finish(asked, "completed", "Because.", usage={"prompt_tokens": 3})
+    assert turns.get(turn.id) == turn
     assert (turn.status, turn.answer, turn.usage, turn.model) == ("completed", "Because.", {"prompt_tokens": 3}, "m")
     assert turn.finished_at is not None
 
 
 def test_a_turn_ends_once(turns: TurnStore) -> None:
     turn = ask(turns)
-    turns.finish(turn.id, "stopped", "Bec")
-    assert turns.finish(turn.id, "completed", "Because.").answer == "Bec"
+    turns.finish(turn, "stopped", "Bec")
+    assert turns.finish(turn, "completed", "Because.").answer == "Bec"
 
 
 def test_one_conversation_answers_one_question_at_a_time(turns: TurnStore) -> None:
     turn = ask(turns)
     with pytest.raises(ConversationBusy):
         ask(turns, "Again?", turn.conversation_id)
-    turns.finish(turn.id, "completed", "Because.")
+    turns.finish(turn, "completed", "Because.")
     assert ask(turns, "Again?", turn.conversation_id).number == 2
 
 
@@ -97,7 +100,7 @@ def test_a_window_of_zero_is_empty_and_without_limit_is_everything(turns: TurnSt
 @pytest.mark.parametrize(("status", "answer", "visible"), [("failed", "", 0), ("stopped", "", 0), ("stopped", "x", 1)])
 def test_only_turns_with_text_are_seen_again(turns: TurnStore, database: Database, status, answer, visible) -> None:  # type: ignore[no-untyped-def]
     turn = ask(turns)
-    turns.finish(turn.id, status, answer, error=("ModelFailed", "It failed."))
+    turns.finish(turn, status, answer, error=("ModelFailed", "It failed."))
     conversation = ConversationManager(database).get(turn.conversation_id)
     assert (conversation.turns, conversation.visible_turns) == (1, visible)
     assert len(turns.window(ask(turns, "now", turn.conversation_id), 5)) == visible
@@ -117,16 +120,16 @@ def test_a_crash_leaves_the_committed_text_as_an_interrupted_turn(turns: TurnSto
 
 def test_a_failed_turn_can_run_again(turns: TurnStore) -> None:
     turn = ask(turns)
-    turns.finish(turn.id, "failed", "", error=("ModelFailed", "It failed."))
+    turns.finish(turn, "failed", "", error=("ModelFailed", "It failed."))
     again = turns.run_again(turn.id)
     assert (again.id, again.status, again.error_type) == (turn.id, "running", None)
-    assert turns.finish(turn.id, "completed", "Because.").answer == "Because."
+    assert turns.finish(turn, "completed", "Because.").answer == "Because."
 
 
 def test_only_the_last_failed_turn_can_run_again(turns: TurnStore) -> None:
     turn = ask(turns)
-    turns.finish(turn.id, "failed", "")
-    later = turns.finish(ask(turns, "next", turn.conversation_id).id, "completed", "x")
+    turns.finish(turn, "failed", "")
+    later = turns.finish(ask(turns, "next", turn.conversation_id), "completed", "x")
     with pytest.raises(TurnNotRetryable, match="not the last"):
         turns.run_again(turn.id)
     with pytest.raises(TurnNotRetryable, match="is completed"):
@@ -170,7 +173,7 @@ def test_the_latest_used_conversation_comes_first(turns: TurnStore, database: Da
     manager = ConversationManager(database)
     assert [c.id for c in manager.page(9)] == [second, first]
     talk_on = ask(turns, "more", first)
-    turns.finish(talk_on.id, "completed", "x")
+    turns.finish(talk_on, "completed", "x")
     assert [c.id for c in manager.page(9)] == [first, second]
     assert [c.id for c in manager.page(9, before_id=first)] == [second]
 

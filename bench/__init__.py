@@ -1,0 +1,1 @@
+"""The benchmarks of docs/benchmarks.md. ``make bench`` runs them all; ``python -m bench NAME ...`` runs some."""

@@ -1,0 +1,24 @@
+"""Run benchmarks by name: prepare, answers, start, ingest, embedders."""
+
+from __future__ import annotations
+
+import sys
+
+from bench import answers, embedders, ingest, prepare, start
+
+PARTS = {"prepare": prepare.main, "answers": answers.main, "start": start.main, "ingest": ingest.main}
+ON_REQUEST = {"embedders": embedders.main}
+
+
+def run(names: list[str]) -> None:
+    """Run the named parts, or all that need nothing but the project."""
+    known = PARTS | ON_REQUEST
+    for name in names or PARTS:
+        if name not in known:
+            sys.exit(f'"{name}" is not known. Known are: {", ".join(known)}.')
+        print(f"\n## {name}\n", flush=True)
+        known[name]()
+
+
+if __name__ == "__main__":
+    run(sys.argv[1:])

@@ -1,0 +1,114 @@
+"""(b) Answer questions: CPU time for each, time added to the first token, and how many streams are carried whole."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+
+from bench.stage import (
+    add_conversation,
+    cpu_seconds,
+    fill_library,
+    open_database,
+    percentile,
+    program,
+    read_streams,
+    server,
+    wait_for,
+)
+from rag_assistant.retrieval.embedding import MiniLM
+
+CHUNKS = 1_000
+WINDOW_TURNS = 10
+
+
+def main() -> None:
+    """Print a table for each question of the benchmark."""
+    print(f"Embedding the question costs {embedding_ms():.1f} ms of CPU, contained in the figures below.\n")
+    with program("bench.paced_model") as model:
+        cpu_per_answer(model)
+        pacing(model)
+
+
+def embedding_ms() -> float:
+    """Return the CPU milliseconds for the vector of the readers' question."""
+    embedder = MiniLM()
+    embedder.embed(["warm"])
+    began = time.process_time()
+    for _ in range(100):
+        embedder.embed(["What does the harbour master say about the weather?"])
+    return (time.process_time() - began) * 10
+
+
+def cpu_per_answer(model: str) -> None:
+    """CPU time of the server for an answer of 10 and of 100 tokens at 20 tokens a second, at 10 streams at once."""
+    print("| tokens | pace | CPU ms per answer |\n|---|---|---|")
+    for per_second in (20, 0):
+        used = {tokens: measure_cpu(model, tokens, per_second) for tokens in (10, 100)}
+        for tokens, ms in used.items():
+            print(f"| {tokens} | {per_second or 'all at once'} | {ms:.1f} |")
+        print(f"| each further token | {per_second or 'all at once'} | {(used[100] - used[10]) / 90:.3f} |", flush=True)
+    print()
+
+
+def measure_cpu(model: str, tokens: int, per_second: int) -> float:
+    """Return CPU milliseconds per answer, with retrieval over 1,000 chunks and a full window."""
+    with tempfile.TemporaryDirectory() as folder:
+        data = Path(folder) / "data"
+        conversation_ids = prepare(data, 10)
+        with server(data, OPENAI_BASE_URL=model, OPENAI_MODEL=f"{tokens}@{per_second}") as (url, process):
+            wait_for(f"{url}/readyz")
+            read_streams(url, 10, conversation_ids)
+            rounds = 5
+            began = cpu_seconds(process)
+            for _ in range(rounds):
+                whole(read_streams(url, 10, conversation_ids), tokens)
+            return (cpu_seconds(process) - began) / rounds / 10 * 1000
+
+
+def pacing(model: str) -> None:
+    """Streams of 20 tokens a second: how late tokens come, and how many streams are whole."""
+    tokens = 60
+    print(f"Streams of {tokens} tokens at 20 a second; late: behind the moment at which the model sent the token.\n")
+    print(
+        "| streams | whole | refused (503) | first token, p50 ms | late p50 ms | late p99 ms | CPU share |\n"
+        + "|---" * 7
+        + "|"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        data = Path(folder) / "data"
+        prepare(data, 0)
+        with server(data, OPENAI_BASE_URL=model, OPENAI_MODEL=f"{tokens}@20") as (url, process):
+            wait_for(f"{url}/readyz")
+            read_streams(url, 2)
+            for streams in (1, 10, 100, 500, 520):
+                began, cpu = time.monotonic(), cpu_seconds(process)
+                seen = read_streams(url, streams)
+                share = (cpu_seconds(process) - cpu) / (time.monotonic() - began)
+                accepted = [one for one in seen if one["status"] == 200]
+                refused = [one for one in seen if one["status"] == 503 and one["retry_after"]]
+                complete = [one for one in accepted if one["tokens"] == tokens and one["ended"] == "end"]
+                late = [value * 1000 for one in accepted for value in one["late"][1:]]
+                first = [one["first"] * 1000 for one in accepted if one["first"] is not None]
+                print(
+                    f"| {streams} | {len(complete)} | {len(refused)} | {percentile(first, 0.5):.1f} "
+                    f"| {percentile(late, 0.5):.1f} | {percentile(late, 0.99):.1f} | {share:.0%} |",
+                    flush=True,
+                )
+
+
+def prepare(data: Path, conversations: int) -> list[int]:
+    """Fill a data folder with a library and conversations of a full window; return their ids."""
+    database = open_database(data)
+    fill_library(database, CHUNKS)
+    ids = [add_conversation(database, WINDOW_TURNS) for _ in range(conversations)]
+    database.close()
+    return ids
+
+
+def whole(seen: list[dict[str, object]], tokens: int) -> None:
+    """Make sure that every stream came whole: a figure for half an answer would mean nothing."""
+    for one in seen:
+        if one["status"] != 200 or one["tokens"] != tokens or one["ended"] != "end":
+            raise AssertionError(f"a stream is not whole: {one}")

@@ -1,0 +1,77 @@
+"""Readers for benchmarks: ask many questions at once over the streaming API and note when each token arrives.
+
+As a program: ``python -m bench.readers URL STREAMS`` prints one JSON object for each stream.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from typing import Any
+
+
+async def read_one(host: str, port: int, conversation: int | None, begin: float) -> dict[str, Any]:
+    """Ask one question; return the status, when the first text came and how late each token was, in seconds."""
+    await asyncio.sleep(max(0.0, begin - time.monotonic()))
+    body = {"question": "What does the harbour master say about the weather?"}
+    if conversation is not None:
+        body |= {"conversation_id": conversation}  # type: ignore[dict-item]
+    data = json.dumps(body).encode()
+    asked = time.monotonic()
+    reader, writer = await asyncio.open_connection(host, port)
+    writer.write(
+        f"POST /api/query/stream HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(data)}\r\nConnection: close\r\n\r\n".encode()
+        + data
+    )
+    head = (await reader.readuntil(b"\r\n\r\n")).decode()
+    seen: dict[str, Any] = {"status": int(head.split()[1]), "text": "", "late": [], "first": None, "ended": None}
+    if seen["status"] != 200:
+        seen["retry_after"] = "retry-after" in head.lower()
+        writer.close()
+        return seen
+    rest = b""
+    while piece := await reader.read(65536):
+        now = time.monotonic()
+        rest += piece
+        while (end := rest.find(b"\n\n")) >= 0:
+            block, rest = rest[:end], rest[end + 2 :]
+            take(seen, block, asked, now)
+    writer.close()
+    return seen
+
+
+def take(seen: dict[str, Any], block: bytes, asked: float, now: float) -> None:
+    """Take note of one event. A token's text is the moment, in microseconds, at which the model sent it."""
+    name = block[block.find(b"event: ") + 7 :].split(b"\n", 1)[0]
+    if name == b"token":
+        text = json.loads(block[block.find(b"data: ") + 6 :])["text"]
+        seen["text"] += text
+        seen["first"] = seen["first"] if seen["first"] is not None else now - asked
+        seen["late"] += [round(now - int(moment) / 1e6, 6) for moment in text.split()]
+    elif name in (b"end", b"error"):
+        seen["ended"] = name.decode()
+
+
+async def main(url: str, streams: int, conversations: list[int]) -> None:
+    """Ask ``streams`` questions, spread over half a second, and print what each reader saw."""
+    host, port = url.removeprefix("http://").split(":")
+    begin = time.monotonic() + 0.1
+    spread = min(2.0, 0.01 * streams)
+    found = await asyncio.gather(
+        *(
+            read_one(
+                host, int(port), conversations[n] if n < len(conversations) else None, begin + spread * n / streams
+            )
+            for n in range(streams)
+        )
+    )
+    for one in found:
+        one["tokens"] = len(one.pop("text").split())
+        print(json.dumps(one))
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3]) if len(sys.argv) > 3 else []))

@@ -1,0 +1,181 @@
+"""What benchmarks are played on: a data folder with a library and conversations, a server, a model, their CPU time."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+from sqlalchemy import insert
+
+from rag_assistant.records import Chunk, ExtractedText
+from rag_assistant.retrieval.words import search_words
+from rag_assistant.storage.database import Database, sqlite_url
+from rag_assistant.storage.documents import DocumentStore
+from rag_assistant.storage.migrate import migrate
+from rag_assistant.storage.tables import conversations, messages, turns
+
+PROJECT = Path(__file__).resolve().parents[1]
+EMBEDDER = "all-MiniLM-L6-v2-int8"
+
+
+def text_of(words: int, seed: int) -> str:
+    """Return a text of words whose frequencies fall as in a language, from a vocabulary of 5,000."""
+    chance = random.Random(seed)
+    vocabulary = [f"word{n}" for n in range(5000)]
+    vocabulary[10:14] = ["harbour", "master", "weather", "say"]
+    weights = [1 / (n + 2) for n in range(len(vocabulary))]
+    return " ".join(chance.choices(vocabulary, weights, k=words))
+
+
+def fill_library(database: Database, chunks: int) -> None:
+    """Add a document of ``chunks`` chunks of 130 words with random vectors."""
+    store = DocumentStore(database)
+    document, _ = store.add("bench.txt", "text/plain", 1, "bench", "bench")
+    texts = [text_of(130, seed) for seed in range(chunks)]
+    pieces, start = [], 0
+    for position, text in enumerate(texts):
+        pieces.append(Chunk(position, start, start + len(text), text))
+        start += len(text) + 1
+    words = [" ".join(search_words(text)) for text in texts]
+    store.keep_text(document.id, ExtractedText("\n".join(texts), "text/plain"), pieces, words)
+    rows = np.random.default_rng(1).standard_normal((chunks, 384)).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    ids = [chunk_id for chunk_id, _ in store.without_embedding(document.id, EMBEDDER)]
+    store.keep_embeddings(document.id, EMBEDDER, [(i, row.tobytes()) for i, row in zip(ids, rows, strict=True)])
+    store.finish(document.id)
+
+
+def add_conversation(database: Database, turn_count: int) -> int:
+    """Add a conversation of ``turn_count`` completed turns, and return its id."""
+    moment = datetime.now(UTC)
+    with database.write() as connection:
+        conversation_id: int = connection.execute(
+            insert(conversations)
+            .values(
+                title="bench", created_at=moment, updated_at=moment, overrides={},
+                turns=turn_count, visible_turns=turn_count, visible_messages=2 * turn_count,
+            )
+            .returning(conversations.c.id)
+        ).scalar_one()  # fmt: skip
+        first = 1 + (connection.exec_driver_sql("SELECT max(id) FROM turns").scalar() or 0)
+        for start in range(0, turn_count, 20_000):
+            numbers = range(start, min(start + 20_000, turn_count))
+            connection.execute(
+                insert(turns),
+                [
+                    {
+                        "id": first + n, "conversation_id": conversation_id, "number": n + 1, "status": "completed",
+                        "visible": True, "owner": "bench", "request": {}, "created_at": moment, "finished_at": moment,
+                    }
+                    for n in numbers
+                ],
+            )  # fmt: skip
+            connection.execute(
+                insert(messages),
+                [
+                    {
+                        "turn_id": first + n,
+                        "position": position,
+                        "role": role,
+                        "content": f"{role} {n}: " + "text " * 30,
+                    }
+                    for n in numbers
+                    for position, role in enumerate(("user", "assistant"))
+                ],
+            )
+    return conversation_id
+
+
+def open_database(folder: Path) -> Database:
+    """Return a migrated database in a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    database = Database(sqlite_url(folder))
+    migrate(database)
+    return database
+
+
+@contextlib.contextmanager
+def program(*arguments: str) -> Iterator[str]:
+    """Run a module that prints its URL and ends with its input; give the URL."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=PROJECT
+    )
+    assert process.stdout is not None
+    assert process.stdin is not None
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.stdin.close()
+        process.wait(10)
+        process.stdout.close()
+
+
+@contextlib.contextmanager
+def server(data_dir: Path, **environment: str) -> Iterator[tuple[str, psutil.Process]]:
+    """Run ``python app.py`` as a user does; give its URL and its process."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    own = {"DATA_DIR": str(data_dir), "PORT": str(port), "SETTINGS_FILE": str(data_dir / "none.json")}
+    process = subprocess.Popen(
+        [sys.executable, "app.py"],
+        cwd=PROJECT,
+        env=os.environ | own | environment,
+        stdout=subprocess.DEVNULL,
+        stderr=(data_dir.parent / "server.log").open("w"),
+    )
+    url = f"http://127.0.0.1:{port}"
+    try:
+        wait_for(f"{url}/healthz")
+        yield url, psutil.Process(process.pid)
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def wait_for(url: str, seconds: float = 60.0) -> float:
+    """Wait until an address answers 200, and return how long it took."""
+    began = time.monotonic()
+    while True:
+        with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=5) as response:
+            if response.status == 200:
+                return time.monotonic() - began
+        if time.monotonic() - began > seconds:
+            raise TimeoutError(url)
+        time.sleep(0.01)
+
+
+def cpu_seconds(process: psutil.Process) -> float:
+    """Return the CPU time that a process and its children have used so far."""
+    total = 0.0
+    for one in [process, *process.children(recursive=True)]:
+        times = one.cpu_times()
+        total += times.user + times.system
+    return total
+
+
+def read_streams(url: str, streams: int, conversation_ids: list[int] | None = None) -> list[dict[str, Any]]:
+    """Ask ``streams`` questions at once with readers in a process of their own; return what they saw."""
+    output = subprocess.check_output(
+        [sys.executable, "-m", "bench.readers", url, str(streams), json.dumps(conversation_ids or [])], cwd=PROJECT
+    )
+    return [json.loads(line) for line in output.splitlines()]
+
+
+def percentile(values: list[float], share: float) -> float:
+    """Return the value below which a share of the values lies."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
