@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from queue import Empty, SimpleQueue
 
 from rag_assistant.collaborators import Call
 from rag_assistant.records import Event
@@ -16,43 +17,38 @@ class LiveTurn:
 
     def __init__(self, call: Call) -> None:
         self.call = call
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._followers: list[SimpleQueue[Event]] = []
         self._state: Event | None = None
         self._start: Event | None = None
         self._parts: list[str] = []
-        self._length = 0
         self._last: Event | None = None
-        self._version = 0
-
-    @property
-    def length(self) -> int:
-        """How many characters of the answer are shown."""
-        return self._length
+        self.length = 0
 
     def tell_state(self, state: Event) -> None:
         """Show what is awaited before the answer begins."""
-        with self._changed:
+        with self._lock:
             self._state = state
-            self._tell()
+            self._hand_out(state)
 
     def begin(self, start: Event) -> None:
         """Show what is known before the first text."""
-        with self._changed:
-            self._start = start
-            self._tell()
+        with self._lock:
+            self._state, self._start = None, start
+            self._hand_out(start)
 
     def add(self, text: str) -> None:
-        """Show text that has been committed."""
-        with self._changed:
+        """Show text that has been committed; ``length`` is how many characters are shown."""
+        with self._lock:
             self._parts.append(text)
-            self._length += len(text)
-            self._tell()
+            self.length += len(text)
+            self._hand_out(Event("token", {"text": text}, self.length))
 
     def finish(self, last: Event) -> None:
         """Show the last event; nobody waits any more."""
-        with self._changed:
+        with self._lock:
             self._last = last
-            self._tell()
+            self._hand_out(last)
 
     def text(self) -> str:
         """Return the whole text so far."""
@@ -63,35 +59,56 @@ class LiveTurn:
 
         What came in between two reads comes as one event.
         """
-        seen, taken, position = 0, 0, 0
-        state: Event | None = None
-        start: Event | None = None
+        queue: SimpleQueue[Event] = SimpleQueue()
+        with self._lock:
+            token = Event("token", {"text": "".join(self._parts)}, self.length)
+            so_far = [event for event in (self._state, self._start, token, self._last) if event is not None]
+            ended = self._last is not None
+            self._followers.append(queue)
+        try:
+            yield from _from(after, so_far)
+            while not ended:
+                news = _waiting_in(queue)
+                ended = bool(news) and news[-1].name in ("end", "error")
+                yield from _from(after, news) if news else (None,)
+        finally:
+            with self._lock:
+                self._followers.remove(queue)
+
+    def _hand_out(self, event: Event) -> None:
+        """Give an event to all who follow; the lock is held."""
+        for follower in self._followers:
+            follower.put(event)
+
+
+def _waiting_in(queue: SimpleQueue[Event]) -> list[Event]:
+    """Return what waits in a queue, after waiting for it if need be; an empty list if nothing comes for long.
+
+    Neighbouring pieces of text become one, and nothing stands behind a last event.
+    """
+    news: list[Event] = []
+    try:
+        news.append(queue.get(timeout=SECONDS_BETWEEN_HEARTBEATS))
         while True:
-            with self._changed:
-                heard = self._wait_for_more_than(seen)
-                seen = self._version
-                news = [event for event, old in ((self._state, state), (self._start, start)) if event is not old]
-                state, start = self._state, self._start
-                text, taken = "".join(self._parts[taken:]), len(self._parts)
-                last = self._last
-            if not heard:
-                yield None
-            yield from news
-            unseen = text[max(0, after - position) :]
-            position += len(text)
-            if unseen:
-                yield Event("token", {"text": unseen}, position)
-            if last is not None:
-                yield last
-                return
+            event = queue.get_nowait()
+            if event.name == "token" and news[-1].name == "token":
+                text = news.pop().data["text"] + event.data["text"]
+                event = Event("token", {"text": text}, event.position)
+            news.append(event)
+    except Empty:
+        return news
 
-    def _wait_for_more_than(self, version: int) -> bool:
-        """Wait for a change behind ``version``; return False if none came before the next heartbeat."""
-        return self._changed.wait_for(lambda: self._version != version, SECONDS_BETWEEN_HEARTBEATS)
 
-    def _tell(self) -> None:
-        self._version += 1
-        self._changed.notify_all()
+def _from(after: int, events: Iterable[Event]) -> Iterator[Event]:
+    """Yield events without the first ``after`` characters of the answer."""
+    for event in events:
+        if event.name != "token" or event.position is None:
+            yield event
+            continue
+        text = event.data["text"]
+        unseen = text[max(0, after - (event.position - len(text))) :]
+        if unseen:
+            yield event if len(unseen) == len(text) else Event("token", {"text": unseen}, event.position)
 
 
 class LiveTurns:

@@ -27,6 +27,7 @@ HOMES = {
     "alembic": ("storage",),
     "openai": ("llm",),
     "httpx2": ("llm",),
+    "httptools": ("llm",),
     "xllamacpp": ("llm",),
     "chromadb": ("retrieval",),
     "onnxruntime": ("retrieval",),

@@ -11,7 +11,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,6 @@ from rag_assistant.llm.reader import AnswerReader
 from rag_assistant.records import Message, ModelReply
 
 if TYPE_CHECKING:
-    import httpx2
     import openai
 
 log = logging.getLogger(__name__)
@@ -31,8 +29,6 @@ log = logging.getLogger(__name__)
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 SECONDS_BEFORE_RETRY = (0.5, 1.5)
 LONGEST_PATIENCE_SECONDS = 10.0
-
-_current_call: ContextVar[ModelCall] = ContextVar("current_call")
 
 
 class ModelClient:
@@ -99,20 +95,21 @@ class ModelClient:
         max_tokens: int | None,
         temperature: float | None,
     ) -> Iterator[ModelReply]:
+        from rag_assistant.llm.transport import pieces_of
+
         deadlines = self._deadlines()
         reader = AnswerReader()
         call.limit(deadlines.answer)
         call.wait_for("the first text", deadlines.connect + deadlines.first_token)
-        _current_call.set(call)
         with (
             failures_named(endpoint, call, lambda: reader.shown),
             self._watchdog.watching(call),
-            self._open(endpoint, _request_body(endpoint, messages, max_tokens, temperature)) as opened,
+            self._open(endpoint, _request_body(endpoint, messages, max_tokens, temperature), call) as opened,
         ):
             response = opened.response
             streams = response.headers.get("content-type", "").startswith("text/event-stream")
             read = reader.feed if streams else reader.feed_whole
-            for piece in response.iter_bytes():
+            for piece in pieces_of(response):
                 text = read(piece)
                 if text:
                     call.wait_for("more text", deadlines.token)
@@ -123,13 +120,16 @@ class ModelClient:
                 raise ConnectionResetError("the stream ended before the answer did")
         yield ModelReply(finish_reason=reader.finish_reason, usage=reader.usage)
 
-    def _open(self, endpoint: Endpoint, body: bytes) -> openai.Stream[Any]:
+    def _open(self, endpoint: Endpoint, body: bytes, call: ModelCall) -> openai.Stream[Any]:
         """Send a request and return the SDK's stream when the headers are there.
 
         The body is ours: the SDK's typed ``create`` spends 2 ms on looking at every message again.
         """
         import openai
 
+        from rag_assistant.llm.transport import current_call
+
+        current_call.set(call)
         return self._client(endpoint).post(
             "/chat/completions",
             content=body,
@@ -144,20 +144,16 @@ class ModelClient:
         import httpx2
         import openai
 
+        from rag_assistant.llm.transport import SocketTransport
+
         key = (endpoint.base_url, endpoint.api_key)
         with self._lock:
             if key not in self._clients:
-                deadlines = self._deadlines()
                 self._clients[key] = openai.OpenAI(
                     base_url=endpoint.base_url,
                     api_key=endpoint.api_key or "none",
                     max_retries=0,
-                    http_client=httpx2.Client(
-                        transport=_transport(),
-                        # Silence is the watchdog's business: it knows what the call waits for.
-                        timeout=httpx2.Timeout(connect=deadlines.connect, read=None, write=10.0, pool=None),
-                        follow_redirects=True,
-                    ),
+                    http_client=httpx2.Client(transport=SocketTransport(self._deadlines().connect), timeout=None),
                 )
             return self._clients[key]
 
@@ -179,27 +175,6 @@ def _request_body(
     if temperature is not None:
         body["temperature"] = temperature
     return json.dumps(body, ensure_ascii=False).encode()
-
-
-def _transport() -> httpx2.BaseTransport:
-    """Return a transport that tells the current call which socket it waits on.
-
-    Every call has a connection of its own: between two questions of a person a kept one would have expired.
-    """
-    import httpx2
-
-    class Transport(httpx2.HTTPTransport):
-        def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-            call = _current_call.get(None)
-
-            def trace(event: str, info: dict[str, Any]) -> None:
-                if call is not None and event.endswith((".connect_tcp.complete", ".start_tls.complete")):
-                    call.attach(info["return_value"].get_extra_info("socket"))
-
-            request.extensions["trace"] = trace
-            return super().handle_request(request)
-
-    return Transport(limits=httpx2.Limits(max_connections=None, max_keepalive_connections=0))
 
 
 def _pause_before_retry(error: AssistantError, attempt: int) -> float | None:

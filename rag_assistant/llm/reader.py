@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
+
+import orjson
 
 from rag_assistant.errors import ModelFailed
 from rag_assistant.llm.failures import reason_given
@@ -39,14 +40,14 @@ class AnswerReader:
 
     def whole_answer(self) -> str:
         """Return the text of a collected body. Raises ModelFailed if it is no answer."""
-        return self._text_of(self._body.decode("utf-8", "replace"))
+        return self._text_of(bytes(self._body))
 
-    def _text_of(self, data: str) -> str:
-        if data == "[DONE]":
+    def _text_of(self, data: bytes) -> str:
+        if data == b"[DONE]":
             self.done = True
             return ""
         try:
-            chunk = json.loads(data)
+            chunk = orjson.loads(data)
         except ValueError as error:
             raise ModelFailed(f"The model sent something that is not JSON: {data[:80]!r}.") from error
         if not isinstance(chunk, dict):
@@ -66,4 +67,6 @@ class AnswerReader:
 
 def _kept(text: str) -> str:
     """Return text as it can be kept and shown: half a pair of characters is replaced, the character 0 goes."""
+    if text.isascii() and "\0" not in text:
+        return text
     return text.encode("utf-8", "replace").decode().replace("\0", "")

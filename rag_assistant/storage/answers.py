@@ -5,8 +5,6 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
-from sqlalchemy import insert
-
 from rag_assistant.errors import AssistantError
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.tables import answer_parts
@@ -16,7 +14,7 @@ from rag_assistant.storage.tables import answer_parts
 class _Batch:
     """Pieces of many answers that are committed together; ``error`` is what all of them meet."""
 
-    pieces: list[dict[str, object]] = field(default_factory=list)
+    pieces: list[tuple[int, int, str]] = field(default_factory=list)
     done: bool = False
     error: AssistantError | None = None
 
@@ -25,7 +23,7 @@ class AnswerLog:
     """Appends text to running answers. Many share one commit: who comes while one is under way joins the next."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        self._write = database.text_writer(answer_parts)
         self._commit_lock = threading.Lock()
         self._batch_lock = threading.Lock()
         self._next = _Batch()
@@ -37,7 +35,7 @@ class AnswerLog:
         """
         with self._batch_lock:
             batch = self._next
-            batch.pieces.append({"turn_id": turn_id, "position": position, "text": text})
+            batch.pieces.append((turn_id, position, text))
         with self._commit_lock:
             if not batch.done:
                 self._commit_next()
@@ -49,8 +47,7 @@ class AnswerLog:
         with self._batch_lock:
             batch, self._next = self._next, _Batch()
         try:
-            with self._database.write_text() as connection:
-                connection.execute(insert(answer_parts), batch.pieces)
+            self._write(batch.pieces)
         except AssistantError as error:
             batch.error = error
         finally:

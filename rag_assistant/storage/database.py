@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy import Connection, Engine, Table, create_engine, event, make_url
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from rag_assistant.errors import StorageFailed
@@ -18,20 +18,23 @@ log = logging.getLogger(__name__)
 
 BUSY_TIMEOUT_MS = 5000
 READ_CONNECTIONS = 8
+ROWS_IN_ONE_STATEMENT = 100
 
 
 class Database:
-    """Gives short transactions: ``read``, ``write`` (durable) and ``write_text`` (for text that streams).
+    """Gives short transactions: ``read``, ``write`` (durable) and ``text_writer`` (for text that streams).
 
     SQLite runs in WAL mode. A write begins with BEGIN IMMEDIATE behind a lock of this process, so that nobody waits
-    for a lock inside a transaction. ``write`` reaches the disk before it returns; what ``write_text`` commits survives
-    the end of this process at once and a power cut with the next ``write``.
+    for a lock inside a transaction. ``write`` reaches the disk before it returns; what a ``text_writer`` commits
+    survives the end of this process at once, and a power cut with the next ``write``.
     """
 
     def __init__(self, url: str) -> None:
         self.url = make_url(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self._write_lock = threading.Lock()
+        self._writing: Connection | None = None
+        self._text: Any = None
         if self.is_sqlite:
             self._reader = self._sqlite_engine("FULL", "BEGIN", pool_size=READ_CONNECTIONS)
             self._writer = self._sqlite_engine("FULL", "BEGIN IMMEDIATE", pool_size=1)
@@ -50,16 +53,48 @@ class Database:
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """Give a connection whose changes are committed to the disk at the end, or undone at an exception."""
-        with _failures_named(), self._one_writer(), self._writer.begin() as connection:
-            yield connection
-
-    @contextmanager
-    def write_text(self) -> Iterator[Connection]:
-        """Give a connection for streamed text: committed, but not yet forced to the disk."""
-        with _failures_named(), self._one_writer(), self._text_writer.begin() as connection:
+        with _failures_named():
             if not self.is_sqlite:
-                connection.execute(text("SET LOCAL synchronous_commit = off"))
-            yield connection
+                with self._writer.begin() as connection:
+                    yield connection
+                return
+            with self._write_lock:
+                # One connection that stays open: to take one from the pool costs as much as a statement.
+                self._writing = self._writing or self._writer.connect()
+                with self._writing.begin():
+                    yield self._writing
+
+    def text_writer(self, table: Table) -> Callable[[Sequence[tuple[Any, ...]]], None]:
+        """Return a function that commits rows of a table, without forcing them to the disk yet.
+
+        It is what runs for each token of an answer, so it hands one statement to the driver itself: through the
+        layers above, a token costs twice as much in all (docs/benchmarks.md).
+        """
+        mark = "?" if self.is_sqlite else "%s"
+        columns = ", ".join(column.name for column in table.columns)
+        row_of_marks = f"({', '.join([mark] * len(table.columns))})"
+
+        def write(rows: Sequence[tuple[Any, ...]]) -> None:
+            for start in range(0, len(rows), ROWS_IN_ONE_STATEMENT):
+                some = rows[start : start + ROWS_IN_ONE_STATEMENT]
+                statement = f"INSERT INTO {table.name} ({columns}) VALUES {', '.join([row_of_marks] * len(some))}"  # noqa: S608
+                self._commit_text(statement, [value for row in some for value in row])
+
+        return write
+
+    def _commit_text(self, statement: str, values: list[Any]) -> None:
+        if self.is_sqlite:
+            with self._write_lock:
+                # A connection of its own, in the driver's autocommit mode: one statement is one transaction.
+                self._text = self._text or self._text_writer.raw_connection()
+                try:
+                    self._text.driver_connection.execute(statement, values)
+                except Exception as error:
+                    raise _storage_failed(error) from error
+            return
+        with _failures_named(), self._text_writer.begin() as connection:
+            connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
+            connection.exec_driver_sql(statement, tuple(values))
 
     @property
     def engine(self) -> Engine:
@@ -68,16 +103,13 @@ class Database:
 
     def close(self) -> None:
         """Close every connection; the last one to leave folds SQLite's log into the database."""
+        with self._write_lock:
+            for connection in (self._writing, self._text):
+                if connection is not None:
+                    connection.close()
+            self._writing = self._text = None
         for engine in {self._reader, self._text_writer, self._writer}:
             engine.dispose()
-
-    @contextmanager
-    def _one_writer(self) -> Iterator[None]:
-        if not self.is_sqlite:
-            yield
-            return
-        with self._write_lock:
-            yield
 
     def _sqlite_engine(self, synchronous: str, begin: str, pool_size: int) -> Engine:
         engine = create_engine(self.url, module=_sqlite_module(), pool_size=pool_size, max_overflow=-1)
@@ -130,6 +162,10 @@ def _failures_named() -> Iterator[None]:
     except IntegrityError:
         raise
     except DBAPIError as error:
-        log.exception("The database failed")
-        reason = "the disk is full" if "full" in str(error.orig) else "see the server's log"
-        raise StorageFailed(f"The database could not do this: {reason}. Nothing that was stored is lost.") from error
+        raise _storage_failed(error) from error
+
+
+def _storage_failed(error: Exception) -> StorageFailed:
+    log.error("The database failed: %s", error)
+    reason = "the disk is full" if "full" in str(error) else "see the server's log"
+    return StorageFailed(f"The database could not do this: {reason}. Nothing that was stored is lost.")

@@ -14,7 +14,7 @@ EVENTS = ["Grüße, 世界 👋🏽", "no blank\ntwo", ""]
 
 def read(pieces: list[bytes]) -> list[str]:
     decoder = EventStreamDecoder()
-    return [data for piece in pieces for data in decoder.feed(piece)]
+    return [data.decode() for piece in pieces for data in decoder.feed(piece)]
 
 
 def test_whole_events_give_their_data() -> None:

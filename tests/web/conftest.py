@@ -37,8 +37,8 @@ def environment(tmp_path: Path, stub: StubModel) -> dict[str, str]:
         "OPENAI_API_KEY": "sk-canary-secret",
         "OPENAI_MODEL": "stub-model",
         "CONNECT_TIMEOUT_SECONDS": "0.3",
-        "FIRST_TOKEN_TIMEOUT_SECONDS": "0.6",
-        "TOKEN_TIMEOUT_SECONDS": "0.6",
+        "FIRST_TOKEN_TIMEOUT_SECONDS": "1.5",
+        "TOKEN_TIMEOUT_SECONDS": "1.5",
         "MAX_RUNNING_ANSWERS": "8",
     }
 

@@ -192,7 +192,7 @@ def test_a_half_embedded_document_is_taken_up_where_it_was(
 
     def stop_after_one(*arguments: object) -> bool:
         calls.append(1)
-        return len(calls) == 1 and keep(*arguments)  # type: ignore[arg-type]
+        return len(calls) == 1 and keep(*arguments)
 
     with monkeypatch.context() as patched:
         patched.setattr(services.documents, "keep_embeddings", stop_after_one)
