@@ -144,6 +144,10 @@ class Source:
     score: float
     cited: bool = False
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return the source as it is kept and shown."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from rag_assistant.errors import AssistantError
@@ -46,7 +45,7 @@ def turn_data(turn: Turn) -> dict[str, Any]:
         "history_trimmed": trimmed,
         "notice": notice_for(history["turns_kept"]) if history is not None and trimmed else None,
         "history": history,
-        "sources": [asdict(source) for source in turn.sources],
+        "sources": [source.as_dict() for source in turn.sources],
         "usage": turn.usage,
         "model": turn.model,
         "created_at": turn.created_at.isoformat(),

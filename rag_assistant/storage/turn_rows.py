@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, bindparam, select
@@ -69,11 +68,6 @@ def as_turns(connection: Connection, rows: Iterable[RowMapping]) -> list[Turn]:
 def committed_text(connection: Connection, turn_id: int) -> str:
     """Return the text of a running answer as far as it is committed."""
     return "".join(connection.execute(_PARTS, {"turn": turn_id}).scalars())
-
-
-def sources_as_json(sources: Iterable[Source]) -> list[dict[str, Any]]:
-    """Return sources in the shape in which they are kept."""
-    return [asdict(source) for source in sources]
 
 
 def request_of(question: Question) -> dict[str, Any]:

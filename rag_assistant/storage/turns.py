@@ -27,7 +27,6 @@ from rag_assistant.storage.turn_rows import (
     hash_of,
     load_turn,
     request_of,
-    sources_as_json,
 )
 
 CRASHED = ("AnswerInterrupted", "The server ended while it was answering. What was written so far is kept.")
@@ -192,7 +191,11 @@ class TurnStore:
     def keep_receipt(self, turn: Turn, receipt: dict[str, Any]) -> None:
         """Keep what is about to be sent to the model, before it is sent; ``turn`` brings its figures and sources."""
         with self._database.write() as connection:
-            kept = {"turn": turn.id, "new_history": turn.history, "new_sources": sources_as_json(turn.sources)}
+            kept = {
+                "turn": turn.id,
+                "new_history": turn.history,
+                "new_sources": [source.as_dict() for source in turn.sources],
+            }
             connection.execute(_KEEP_FIGURES, kept)
             connection.execute(_INSERT_RECEIPT, {"turn_id": turn.id, "body": receipt})
 
@@ -300,7 +303,7 @@ def _finish(
             "new_visible": visible,
             "new_usage": usage,
             "new_model": turn.model,
-            "new_sources": sources_as_json(turn.sources),
+            "new_sources": [source.as_dict() for source in turn.sources],
             "new_error_type": error_type,
             "new_error_message": error_message,
             "moment": moment,
