@@ -29,21 +29,23 @@ from rag_assistant.live import LiveTurn, LiveTurns
 from rag_assistant.prompt import (
     BUILT_IN_INSTRUCTIONS,
     INSTRUCTIONS,
-    built_in_question_message,
+    clearly_relevant,
     mark_cited,
     number_sources,
+    plain_question_message,
     question_message,
     title_for,
 )
-from rag_assistant.records import Conversation, Event, ModelReply, Question, Source, Turn, TurnStatus, Unset
+from rag_assistant.records import Conversation, Event, Message, ModelReply, Question, Source, Turn, TurnStatus, Unset
 from rag_assistant.settings import Settings
 from rag_assistant.turn_view import error_data, history_figures, last_event, replay, start_event, state_event
 
 log = logging.getLogger(__name__)
 
 PASSAGES = 6
-BUILT_IN_PASSAGES = 3
-BUILT_IN_ANSWER_TOKENS = 256
+BUILT_IN_PASSAGES = 2
+BUILT_IN_SENTENCES = 5
+BUILT_IN_ANSWER_TOKENS = 160
 BUILT_IN_TEMPERATURE = 0.0
 SECONDS_BETWEEN_ATTEMPTS_TO_KEEP = 1.0
 SECONDS_BETWEEN_LOOKS_ELSEWHERE = 0.3
@@ -209,7 +211,17 @@ class Assistant:
         limit = settings.max_passages
         if limit is None:
             limit = BUILT_IN_PASSAGES if endpoint.built_in else PASSAGES
-        return number_sources(self._retriever.search(turn.question, limit, turn.document_ids))
+        found = self._retriever.search(turn.question, limit, turn.document_ids)
+        return number_sources(clearly_relevant(found) if endpoint.built_in else found)
+
+    def _question(self, turn: Turn, endpoint: Endpoint) -> Message:
+        """Return the question with its passages, in the form that the model can make use of."""
+        if not endpoint.built_in:
+            return question_message(turn.question, turn.sources)
+        texts = [source.text for source in turn.sources]
+        return plain_question_message(
+            turn.question, self._retriever.sentences(turn.question, texts, BUILT_IN_SENTENCES)
+        )
 
     def _fit(self, turn: Turn, endpoint: Endpoint, settings: Settings) -> FittedHistory:
         """Read the window, and no more, and fit it with instructions and question into what the model takes."""
@@ -217,12 +229,11 @@ class Assistant:
         limit = _history_limit(turn, conversation, settings)
         past = self._turns.window(turn, limit)
         instructions = settings.instructions or (BUILT_IN_INSTRUCTIONS if endpoint.built_in else INSTRUCTIONS)
-        compose = built_in_question_message if endpoint.built_in else question_message
         return fit_history(
             [
                 {"role": "system", "content": instructions},
                 *(message for earlier in past for message in earlier.messages),
-                compose(turn.question, turn.sources),
+                self._question(turn, endpoint),
             ],
             HistoryPolicy(
                 max_history_turns=limit,

@@ -59,6 +59,7 @@ class Retriever(Protocol):
     """Finds passages."""
 
     def search(self, query: str, limit: int, document_ids: Sequence[int] = ()) -> list[Passage]: ...
+    def sentences(self, question: str, passages: Sequence[str], limit: int) -> list[str]: ...
 
 
 class Call(Protocol):

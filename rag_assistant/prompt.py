@@ -19,6 +19,7 @@ BUILT_IN_INSTRUCTIONS = "You are a helpful assistant. Answer the question in one
 
 CITATION = re.compile(r"\[(\d{1,3})\]")
 LONGEST_TITLE = 60
+NEAR_TO_BEST = 0.6
 
 
 def number_sources(passages: Sequence[Passage]) -> tuple[Source, ...]:
@@ -46,12 +47,16 @@ def question_message(question: str, sources: Sequence[Source]) -> Message:
     return {"role": "user", "content": f"<passages>\n{passages}\n</passages>\n\n{question}"}
 
 
-def built_in_question_message(question: str, sources: Sequence[Source]) -> Message:
-    """Return the question as the built-in model gets it: as plain as possible."""
-    if not sources:
+def plain_question_message(question: str, sentences: Sequence[str]) -> Message:
+    """Return the question as the built-in model gets it: a few sentences, as plain as possible."""
+    if not sentences:
         return {"role": "user", "content": question}
-    text = "\n\n".join(_unfence(source.text) for source in sources)
-    return {"role": "user", "content": f"Text:\n{text}\n\nQuestion: {question}"}
+    return {"role": "user", "content": f"Text:\n{_unfence(' '.join(sentences))}\n\nQuestion: {question}"}
+
+
+def clearly_relevant(passages: Sequence[Passage]) -> list[Passage]:
+    """Return the passages whose score comes near to the best one: the others distract a very small model."""
+    return [passage for passage in passages if passage.score >= NEAR_TO_BEST * passages[0].score]
 
 
 def mark_cited(sources: Sequence[Source], answer: str) -> tuple[Source, ...]:

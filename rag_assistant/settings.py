@@ -90,7 +90,7 @@ class Settings(BaseModel):
     max_passages: int | None = setting(
         None,
         "a whole number from 0 to 50, or null",
-        "How many passages go with a question. null: 6, or 3 for the built-in model.",
+        "How many passages go with a question. null: 6, or 2 for the built-in model.",
         ge=0,
         le=50,
     )

@@ -174,6 +174,8 @@ def _request_body(
         body["max_completion_tokens" if newer else "max_tokens"] = max_tokens
     if temperature is not None:
         body["temperature"] = temperature
+    if endpoint.built_in:
+        body["stop"] = ["Question:"]  # It would go on to ask itself the next one.
     return json.dumps(body, ensure_ascii=False).encode()
 
 

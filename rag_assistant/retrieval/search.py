@@ -11,6 +11,7 @@ from rag_assistant.errors import EmbedderFailed
 from rag_assistant.records import Passage
 from rag_assistant.retrieval.embedding import Vectors
 from rag_assistant.retrieval.fusion import Hit, fuse
+from rag_assistant.retrieval.sentences import nearest_sentences, sentences_of
 from rag_assistant.retrieval.words import query_words
 
 log = logging.getLogger(__name__)
@@ -72,6 +73,17 @@ class Retriever:
         by_keyword = self._keywords.search(query_words(query), CANDIDATES, document_ids)
         ranked = fuse(by_keyword, self._by_vector(query, document_ids))
         return self._existing(ranked, limit)
+
+    def sentences(self, question: str, passages: Sequence[str], limit: int) -> list[str]:
+        """Return the sentences of some passages that are nearest to a question, in the order of the passages.
+
+        Where the embedding model does not work, the first ones.
+        """
+        try:
+            return nearest_sentences(question, passages, self._embedder.embed, limit)
+        except EmbedderFailed as error:
+            log.warning("The first sentences are taken for the nearest: %s", error)
+            return [sentence for passage in passages for sentence in sentences_of(passage)][:limit]
 
     def _by_vector(self, query: str, document_ids: Sequence[int]) -> list[Hit]:
         if not self._embedder.loaded or not query.strip():
