@@ -13,7 +13,7 @@ from rag_assistant.records import Question
 QUESTIONS = [
     ("How many earlier turns does the model see?", ("5", "five")),
     ("Which kinds of documents can I add?", ("PDF",)),
-    ("How do I connect a better model?", ("openai_base_url", "OPENAI_API_KEY")),
+    ("How do I connect a better model?", ("settings.json", "OPENAI_API_KEY")),
     ("What happens to older turns of a conversation?", ("never deleted", "stay in the conversation")),
     ("How large may a document be?", ("50 MB",)),
     ("Which port does the server listen on?", ("8000",)),

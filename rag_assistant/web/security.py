@@ -32,7 +32,7 @@ CONTENT_SECURITY_POLICY = "; ".join(
 HEADERS = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
@@ -54,15 +54,15 @@ def init_app(app: Flask, settings: Settings) -> None:
 def refuse_foreign_pages() -> None:
     """Refuse a request that changes something if a browser sent it for a page that is not ours.
 
-    Browsers name the page's origin with every such request; a program that is no browser names none.
+    Browsers say with every such request whether its page was ours, or at least name the page's origin; a program that
+    is no browser says neither.
     """
     if request.method in SAFE_METHODS:
         return
     site = request.headers.get("Sec-Fetch-Site")
-    origin = request.headers.get("Origin")
-    foreign_site = site is not None and site not in ("same-origin", "none")
-    foreign_origin = origin is not None and origin != request.host_url.rstrip("/")
-    if foreign_site or foreign_origin:
+    origin = request.headers.get("Origin", request.host_url.rstrip("/"))
+    ours = site in ("same-origin", "none") if site is not None else origin == request.host_url.rstrip("/")
+    if not ours:
         raise RequestRefused("Only pages of the assistant itself may do this; the request came from another page.")
 
 

@@ -43,6 +43,7 @@ def test_no_route_answers_a_foreign_host(app: Flask, client: FlaskClient) -> Non
         {"Sec-Fetch-Site": "cross-site"},
         {"Sec-Fetch-Site": "same-site"},
         {"Sec-Fetch-Site": "cross-site", "Origin": "http://localhost"},
+        {"Sec-Fetch-Site": "cross-site", "Origin": "null"},
     ],
 )
 def test_no_foreign_page_can_change_anything(app: Flask, client: FlaskClient, headers: dict[str, str]) -> None:
@@ -55,7 +56,16 @@ def test_no_foreign_page_can_change_anything(app: Flask, client: FlaskClient, he
     assert len(client.get("/api/conversations").json["conversations"]) == 1
 
 
-@pytest.mark.parametrize("headers", [{}, {"Origin": "http://localhost"}, {"Sec-Fetch-Site": "same-origin"}])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Origin": "http://localhost"},
+        {"Sec-Fetch-Site": "same-origin"},
+        {"Sec-Fetch-Site": "same-origin", "Origin": "null"},
+        {"Sec-Fetch-Site": "none"},
+    ],
+)
 def test_our_own_pages_and_programs_may_ask(client: FlaskClient, headers: dict[str, str]) -> None:
     assert client.post("/api/query", json={"question": "Why?"}, headers=headers).status_code == 200
 

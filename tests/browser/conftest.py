@@ -1,0 +1,88 @@
+"""A real Chromium on a real server with a scripted model."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Dialog, Page, Playwright, Request, sync_playwright
+
+from tests.server_process import ServerProcess
+from tests.stub_model import StubModel
+
+CHROMIUM = Path("/usr/bin/chromium")
+FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker("browser")
+
+
+@pytest.fixture(scope="session")
+def playwright() -> Iterator[Playwright]:
+    if not CHROMIUM.exists():
+        pytest.skip("no Chromium: apt-get install chromium")
+    with sync_playwright() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def chromium(playwright: Playwright) -> Iterator[Browser]:
+    browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+    yield browser
+    browser.close()
+
+
+@pytest.fixture
+def chromium_without_scripts(playwright: Playwright) -> Iterator[Browser]:
+    """A browser whose parser knows that there are no scripts, so that it reads what is meant for this case."""
+    browser = playwright.chromium.launch(
+        executable_path=CHROMIUM, args=[*FLAGS, "--blink-settings=scriptEnabled=false"]
+    )
+    yield browser
+    browser.close()
+
+
+@pytest.fixture
+def stub() -> Iterator[StubModel]:
+    model = StubModel()
+    yield model
+    model.close()
+
+
+@pytest.fixture
+def server(tmp_path: Path, stub: StubModel) -> Iterator[ServerProcess]:
+    made = ServerProcess(tmp_path, OPENAI_BASE_URL=stub.url, OPENAI_MODEL="stub-model")
+    made.start("/readyz")
+    yield made
+    made.kill()
+
+
+@pytest.fixture
+def context(chromium: Browser, server: ServerProcess) -> Iterator[BrowserContext]:
+    """A fresh browser that notes every request to another place and every script that runs where it must not."""
+    made = chromium.new_context(base_url=server.url)
+    made.set_default_timeout(10_000)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def page(context: BrowserContext, server: ServerProcess) -> Iterator[Page]:
+    opened = context.new_page()
+    trouble: list[str] = []
+
+    def note_request(sent: Request) -> None:
+        if not sent.url.startswith(server.url):
+            trouble.append(f"request: {sent.url}")
+
+    def note_dialog(dialog: Dialog) -> None:
+        trouble.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    opened.on("pageerror", lambda error: trouble.append(f"error: {error}"))
+    opened.on("dialog", note_dialog)
+    opened.on("request", note_request)
+    yield opened
+    assert trouble == []

@@ -1,0 +1,235 @@
+"""The page as a person uses it."""
+
+import re
+
+from playwright.sync_api import Browser, Page, expect
+
+from tests.server_process import ServerProcess
+from tests.stub_model import Reply, StubModel
+
+
+def ask(page: Page, question: str, turn: int) -> None:
+    page.get_by_label("Your question").fill(question)
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(page.locator(f"#turn-{turn}.completed")).to_be_visible()
+
+
+def test_a_question_is_answered_in_place_with_markdown_and_sources(page: Page, stub: StubModel) -> None:
+    stub.default = Reply("It is **five**, see [1].\n\n| a | b |\n|---|---|\n| 1 | 2 |")
+    page.goto("/")
+    ask(page, "How many earlier turns does the model see?", 1)
+    expect(page).to_have_url(re.compile(r"/conversations/1$"))
+    turn = page.locator("#turn-1")
+    expect(turn.locator(".answer strong")).to_have_text("five")
+    expect(turn.locator(".answer td").first).to_have_text("1")
+    expect(page.locator("#conversations a")).to_have_text(["How many earlier turns does the model see?"])
+    turn.locator(".answer a", has_text="[1]").click()
+    drawer = page.get_by_role("complementary", name="Details")
+    expect(drawer.locator("mark#passage")).to_contain_text("turns")
+    expect(drawer.locator("mark#passage")).to_be_in_viewport()
+    page.keyboard.press("Escape")
+    expect(drawer).to_be_hidden()
+
+
+def test_the_seventh_question_shows_the_notice_and_the_horizon(page: Page, stub: StubModel) -> None:
+    page.goto("/")
+    for n in range(1, 8):
+        ask(page, f"Question {n}", n)
+    expect(page.locator("#turn-7 .trimmed")).to_contain_text("The model saw 5 of 6 earlier turns; 1 were left out")
+    expect(page.locator("#turn-7 .trimmed code")).to_have_text("[History trimmed to last 5 turns]")
+    order = page.locator("#transcript > *").evaluate_all("all => all.map(one => one.id || one.className)")
+    assert order.index("horizon") == order.index("turn-3") - 1
+    expect(page.locator(".turn.beyond")).to_have_count(2)
+    drawn_by_script = page.locator(".horizon").inner_text()
+    page.reload()
+    assert page.locator(".horizon").inner_text() == drawn_by_script
+    expect(page.locator(".turn.beyond")).to_have_count(2)
+    page.locator("#turn-7").get_by_text("What the model saw").click()
+    roles = page.locator("#drawer .message .role").all_inner_texts()
+    assert [role.lower() for role in roles] == ["system", "system"] + ["user", "assistant"] * 5 + ["user"]
+
+
+def test_stop_keeps_what_is_written(page: Page, stub: StubModel) -> None:
+    stub.default = Reply("word " * 3000, seconds_between=0.02)
+    page.goto("/")
+    page.get_by_label("Your question").fill("Why?")
+    page.keyboard.press("Enter")
+    expect(page.locator(".answer")).to_contain_text("word word")
+    page.get_by_role("button", name="Stop").click()
+    expect(page.locator("#turn-1.stopped .answer")).to_contain_text("word word")
+    expect(page.locator("#turn-1 .state")).to_have_text("Stopped.")
+
+
+def test_a_reload_in_the_middle_of_an_answer_loses_nothing(page: Page, stub: StubModel) -> None:
+    words = " ".join(f"w{n}" for n in range(150))
+    stub.default = Reply(words, seconds_between=0.02)
+    page.goto("/")
+    page.get_by_label("Your question").fill("Why?")
+    page.keyboard.press("Enter")
+    for seen in ("w10", "w40", "w80"):
+        expect(page.locator(".answer")).to_contain_text(seen)
+        page.reload()
+    expect(page.locator("#turn-1.completed .answer")).to_have_text(words)
+
+
+def test_a_restart_of_the_server_keeps_what_was_shown(page: Page, stub: StubModel, server: ServerProcess) -> None:
+    stub.default = Reply(" ".join(f"w{n}" for n in range(500)), seconds_between=0.02)
+    page.goto("/")
+    page.get_by_label("Your question").fill("Why?")
+    page.keyboard.press("Enter")
+    expect(page.locator(".answer")).to_contain_text("w20")
+    server.kill()
+    shown = page.locator(".answer").inner_text()
+    server.start()
+    expect(page.locator("#turn-1.interrupted .error")).to_contain_text("The answer broke off.", timeout=20_000)
+    assert page.locator("#turn-1 .answer").inner_text().startswith(shown)
+
+
+def test_a_failed_question_says_what_to_do_and_can_be_retried(page: Page, stub: StubModel) -> None:
+    stub.default = Reply(status=401)
+    page.goto("/")
+    page.get_by_label("Your question").fill("Why?")
+    page.keyboard.press("Enter")
+    expect(page.locator("#turn-1.failed .error")).to_contain_text("Set the right one in OPENAI_API_KEY")
+    stub.default = Reply("Because.")
+    page.get_by_role("button", name="Retry").click()
+    expect(page.locator("#turn-1.completed .answer")).to_have_text("Because.")
+
+
+def test_a_refused_question_goes_back_into_the_box(page: Page, server: ServerProcess) -> None:
+    page.goto("/")
+    server.kill()
+    page.get_by_label("Your question").fill("A question that must not be lost")
+    page.keyboard.press("Enter")
+    expect(page.locator("#composer-error")).to_contain_text("The server cannot be reached")
+    expect(page.get_by_label("Your question")).to_have_value("A question that must not be lost")
+    expect(page.locator(".turn")).to_have_count(0)
+    server.start()
+
+
+def test_a_dropped_file_becomes_a_document_that_is_cited(page: Page, stub: StubModel) -> None:
+    stub.default = Reply("Seventeen [1].")
+    page.goto("/")
+    page.evaluate(
+        """() => {
+            const files = new DataTransfer();
+            files.items.add(new File(["The lighthouse keeper feeds seventeen geese."], "keeper.txt"));
+            dispatchEvent(new DragEvent("drop", { dataTransfer: files, cancelable: true }));
+        }"""
+    )
+    expect(page.locator(".toast")).to_have_text("keeper.txt: ready")
+    ask(page, "How many geese does the lighthouse keeper feed?", 1)
+    source = page.locator("#turn-1 .sources a").first
+    expect(source).to_have_text("keeper.txt")
+    source.click()
+    expect(page.locator("#drawer mark")).to_have_text("The lighthouse keeper feeds seventeen geese.")
+
+
+def test_a_broken_settings_file_is_a_banner(page: Page, server: ServerProcess) -> None:
+    path = server.environment["SETTINGS_FILE"]
+    with open(path, "w") as file:  # noqa: PTH123
+        file.write('{"max_history_turns": "ten"}')
+    page.wait_for_timeout(2500)
+    page.goto("/")
+    expect(page.locator(".banner.warning")).to_contain_text('settings.json line 1: max_history_turns is "ten"')
+
+
+def test_everything_works_without_scripts(
+    chromium_without_scripts: Browser, server: ServerProcess, stub: StubModel
+) -> None:
+    stub.default = Reply("Five [1].", seconds_before=0.3)
+    context = chromium_without_scripts.new_context(base_url=server.url)
+    page = context.new_page()
+    page.goto("/")
+    page.get_by_label("Your question").fill("How many earlier turns does the model see?")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(page).to_have_url(re.compile(r"/conversations/1#turn-1"))
+    expect(page.locator("#turn-1.completed .answer")).to_contain_text("Five [1].")
+    page.locator("#turn-1 .sources a").first.click()
+    expect(page.locator("mark#passage")).to_be_visible()
+    page.goto("/documents")
+    page.get_by_label("Add a document").set_input_files(
+        {"name": "n.txt", "mimeType": "text/plain", "buffer": b"Geese."}
+    )
+    page.get_by_role("button", name="Add", exact=True).click()
+    row = page.get_by_role("row", name="n.txt")
+    expect(row).to_be_visible()
+    row.get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("row", name="n.txt")).to_have_count(0)
+    page.goto("/conversations/1")
+    page.get_by_text("Options", exact=True).click()
+    page.get_by_label("Earlier turns that the model sees").fill("2")
+    page.get_by_role("button", name="Set").click()
+    page.get_by_text("Options", exact=True).click()
+    expect(page.get_by_label("Earlier turns that the model sees")).to_have_value("2")
+    page.get_by_role("button", name="Delete this conversation").click()
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator("#turn-1 .answer")).to_contain_text("Five [1].")
+    context.close()
+
+
+PAYLOADS = [
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "<svg/onload=alert(1)>",
+    "![x](https://evil.example/?q=1)",
+    "[click](javascript:alert(1))",
+    "<iframe srcdoc='<script>alert(1)</script>'></iframe>",
+    "<style>@import '//evil.example'</style>",
+    '"><script>alert(1)</script>',
+    "<a href='https://evil.example' ping='https://evil.example'>x</a>",
+    "<math><mtext><table><mglyph><style><img src=x onerror=alert(1)>",
+    "{{7*7}} {% raw %}",
+]
+
+
+def test_no_text_runs_or_calls_out_wherever_it_stands(page: Page, stub: StubModel, server: ServerProcess) -> None:
+    page.goto("/")
+    for n, payload in enumerate(PAYLOADS, 1):
+        stub.default = Reply(payload, pieces=list(payload))
+        ask(page, payload, n)
+    expect(page.locator("#turn-11 .answer")).to_contain_text("{{7*7}} {% raw %}")
+    page.reload()
+    page.goto("/documents")
+    page.get_by_label("Add a document").set_input_files(
+        {"name": "<img src=x onerror=alert(1)>.md", "mimeType": "text/html", "buffer": "\n\n".join(PAYLOADS).encode()}
+    )
+    page.get_by_role("button", name="Add", exact=True).click()
+    expect(page.locator(".toast")).to_contain_text("ready")
+    page.get_by_role("link", name="<img src=x onerror=alert(1)>.md").click()
+    expect(page.locator("pre.text")).to_be_visible()
+
+
+def test_the_policy_alone_stops_a_script_that_the_sanitiser_let_through(page: Page) -> None:
+    page.goto("/")
+    refused = page.evaluate(
+        """() => {
+            try { document.body.innerHTML += "<img src=x onerror=alert(1)>"; return "allowed"; }
+            catch (error) { return error.name; }
+        }"""
+    )
+    assert refused == "TypeError"
+
+
+def test_the_stream_reader_gives_the_same_events_wherever_the_bytes_are_cut(page: Page) -> None:
+    page.goto("/")
+    differences = page.evaluate(
+        r"""async () => {
+            const { EventReader } = await import("/static/js/sse.js");
+            const stream = "event: a\nid: 1\ndata: ß 世 👋🏽\n\n: c\n\r\ndata:x\r\ndata: y\r\n\r\nid: 3\r\rdata: z\n\n";
+            const bytes = new TextEncoder().encode(stream);
+            const read = (cuts) => {
+                const events = [];
+                const reader = new EventReader((event) => events.push(event));
+                let start = 0;
+                for (const cut of [...cuts, bytes.length]) { reader.feed(bytes.slice(start, cut)); start = cut; }
+                return JSON.stringify(events);
+            };
+            const whole = read([]);
+            let wrong = JSON.parse(whole).length === 3 ? 0 : 1000;
+            for (let cut = 0; cut <= bytes.length; cut += 1) if (read([cut]) !== whole) wrong += 1;
+            if (read([...bytes.keys()]) !== whole) wrong += 1;
+            return wrong;
+        }"""
+    )
+    assert differences == 0

@@ -1,0 +1,133 @@
+"""A real server for tests: ``python app.py`` in a process of its own, which can be killed and started again."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+PROJECT = Path(__file__).resolve().parents[1]
+
+
+class ServerProcess:
+    """Starts, kills and asks a server. It keeps its port and its data from one start to the next."""
+
+    def __init__(self, folder: Path, **environment: str) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        own = {"PORT": str(self.port), "DATA_DIR": str(folder / "data"), "SETTINGS_FILE": str(folder / "settings.json")}
+        self.environment = os.environ | own | environment
+        self.log = folder / "server.log"
+        self.process: subprocess.Popen[bytes] | None = None
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def start(self, path: str = "/healthz") -> float:
+        """Start the server and return after how many seconds ``path`` answered 200."""
+        began = time.monotonic()
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "app.py"], cwd=PROJECT, env=self.environment, stdout=log, stderr=log,
+                start_new_session=True,
+            )  # fmt: skip
+        while True:
+            with contextlib.suppress(OSError), urllib.request.urlopen(self.url + path, timeout=5):
+                return time.monotonic() - began
+            assert self.process.poll() is None, self.log.read_text()
+            assert time.monotonic() - began < 60, self.log.read_text()
+            time.sleep(0.01)
+
+    def kill(self) -> None:
+        """End the server and everything that it started, at once and without a word."""
+        assert self.process is not None
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def terminate(self) -> float:
+        """Ask the server to end, and return how many seconds it took."""
+        assert self.process is not None
+        began = time.monotonic()
+        self.process.terminate()
+        self.process.wait(40)
+        return time.monotonic() - began
+
+    def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        """Return status and JSON of a request."""
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url + path, data, {"Content-Type": "application/json"}, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=30) as response:
+                content = response.read()
+                return response.status, json.loads(content) if content else None
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, json.loads(error.read())
+
+    def stream(self, question: str, **fields: Any) -> Stream:
+        """Ask over the streaming API and return the open stream."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        body = json.dumps({"question": question} | fields)
+        connection.request("POST", "/api/query/stream", body, {"Content-Type": "application/json"})
+        return Stream(connection)
+
+    def follow(self, turn_id: int, after: int | None) -> Stream:
+        """Follow a turn from where a reader left off."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        headers = {} if after is None else {"Last-Event-ID": str(after)}
+        connection.request("GET", f"/api/turns/{turn_id}/stream", headers=headers)
+        return Stream(connection)
+
+
+class Stream:
+    """An open stream of events, and what came over it."""
+
+    def __init__(self, connection: http.client.HTTPConnection) -> None:
+        self._connection = connection
+        self._response = connection.getresponse()
+        self.status = self._response.status
+        self.text = ""
+        self.position: int | None = None
+        self.turn_id: int | None = None
+        self.last: tuple[str, dict[str, Any]] | None = None
+
+    def read(self, until_length: int | None = None) -> Stream:
+        """Read until the stream ends or breaks, or the text has ``until_length`` characters."""
+        block: dict[str, str] = {}
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            while line := self._response.readline():
+                if line == b"\n":
+                    self._take(block)
+                    block = {}
+                    if until_length is not None and len(self.text) >= until_length:
+                        return self
+                elif not line.startswith(b":"):
+                    name, _, value = line.decode().rstrip("\n").partition(": ")
+                    block[name] = value
+        self.close()
+        return self
+
+    def _take(self, block: dict[str, str]) -> None:
+        if not block:
+            return
+        data = json.loads(block["data"])
+        self.turn_id = data.get("turn_id", self.turn_id)
+        if "id" in block:
+            self.position = int(block["id"])
+        if block["event"] == "token":
+            self.text += data["text"]
+        self.last = (block["event"], data)
+
+    def close(self) -> None:
+        """Leave."""
+        self._response.close()
+        self._connection.close()

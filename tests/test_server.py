@@ -1,0 +1,140 @@
+"""The server as it is run: started, killed in the middle of an answer, started again, ended, started twice."""
+
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.server_process import ServerProcess
+from tests.stub_model import Reply, StubModel
+
+ANSWER = " ".join(f"wörd{n}" for n in range(60))
+
+
+@pytest.fixture
+def stub() -> Iterator[StubModel]:
+    model = StubModel(Reply(ANSWER, seconds_between=0.01))
+    yield model
+    model.close()
+
+
+@pytest.fixture
+def server(tmp_path: Path, stub: StubModel) -> Iterator[ServerProcess]:
+    made = ServerProcess(tmp_path, OPENAI_BASE_URL=stub.url, OPENAI_MODEL="stub-model")
+    yield made
+    if made.process is not None and made.process.poll() is None:
+        made.kill()
+
+
+def test_a_second_start_answers_soon_and_is_ready_a_little_later(server: ServerProcess) -> None:
+    server.start("/readyz")
+    server.terminate()
+    assert server.start("/healthz") < 5, "about 1 s on a quiet machine; this only catches a disaster"
+
+
+def test_a_kill_in_the_middle_of_an_answer_loses_nothing_that_was_shown(server: ServerProcess) -> None:
+    chance = random.Random(7)
+    server.start("/readyz")
+    conversation = None
+    for cut in range(6):
+        fields: dict[str, int] = {} if conversation is None else {"conversation_id": conversation}
+        stream = server.stream(f"Question {cut}", **fields).read(until_length=chance.randrange(1, 300))
+        server.kill()
+        stream.read()
+        server.start()
+        assert stream.turn_id is not None
+        status, turn = server.call("GET", f"/api/turns/{stream.turn_id}")
+        assert status == 200
+        assert turn["status"] == "interrupted"
+        assert turn["answer"].startswith(stream.text)
+        assert ANSWER.startswith(turn["answer"])
+        rest = server.follow(stream.turn_id, stream.position).read()
+        assert stream.text + rest.text == turn["answer"]
+        assert rest.last is not None
+        assert rest.last[0] == "error"
+        conversation = turn["conversation_id"]
+    status, page = server.call("GET", f"/api/conversations/{conversation}/turns")
+    assert [turn["question"] for turn in page["turns"]] == [f"Question {n}" for n in range(6)]
+    status, answer = server.call("POST", "/api/query", {"question": "And now?", "conversation_id": conversation})
+    assert (status, answer["status"], answer["turn"]) == (200, "completed", 7)
+
+
+def test_a_reader_who_loses_the_connection_comes_back_and_misses_nothing(server: ServerProcess) -> None:
+    server.start("/readyz")
+    text, position = "", None
+    stream = server.stream("Why?").read(until_length=10)
+    turn_id = stream.turn_id
+    assert turn_id is not None
+    while True:
+        text, position = text + stream.text, stream.position
+        stream.close()
+        if stream.last is not None and stream.last[0] == "end":
+            break
+        stream = server.follow(turn_id, position).read(until_length=25)
+    assert text == ANSWER
+
+
+def test_an_end_on_request_comes_soon_and_keeps_what_is_written(server: ServerProcess, stub: StubModel) -> None:
+    stub.default = Reply("word " * 2000, seconds_between=0.01)
+    server.start("/readyz")
+    stream = server.stream("Why?").read(until_length=30)
+    assert server.terminate() < 20
+    stream.read()
+    server.start()
+    _, turn = server.call("GET", f"/api/turns/{stream.turn_id}")
+    assert turn["status"] in ("interrupted", "stopped")
+    assert turn["answer"].startswith(stream.text)
+
+
+def test_a_second_server_on_the_same_folder_does_not_start(server: ServerProcess, tmp_path: Path) -> None:
+    server.start()
+    second = ServerProcess(tmp_path, OPENAI_BASE_URL="http://127.0.0.1:9/v1")
+    with pytest.raises(AssertionError, match="another server uses it already"):
+        second.start()
+    assert server.call("GET", "/healthz")[0] == 200
+
+
+def test_a_wrong_setting_stops_the_start_with_one_sentence(server: ServerProcess, tmp_path: Path) -> None:
+    (tmp_path / "settings.json").write_text('{"max_history_turns": -3}')
+    with pytest.raises(AssertionError) as stopped:
+        server.start()
+    assert "Cannot start. settings.json line 1: max_history_turns is -3; it must be" in str(stopped.value)
+    assert "Traceback" not in server.log.read_text()
+
+
+def test_a_change_of_settings_json_counts_within_two_seconds(server: ServerProcess, tmp_path: Path) -> None:
+    server.start("/readyz")
+    (tmp_path / "settings.json").write_text('{"max_history_turns": 2}')
+    time.sleep(2)
+    _, answer = server.call("POST", "/api/query", {"question": "Why?"})
+    assert answer["history"]["max_history_turns"] == 2
+
+
+def test_no_child_outlives_the_server(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path)
+    server.start("/readyz")
+    children = descendants(server.process.pid)  # type: ignore[union-attr]
+    assert any("builtin_server" in command for command in children.values())
+    assert server.process is not None
+    worker = next(pid for pid, command in children.items() if "app.py" in command)
+    server.process.send_signal(signal.SIGKILL)
+    subprocess.run(["kill", "-9", str(worker)], check=True)
+    server.process.wait()
+    end = time.monotonic() + 10
+    while any(Path(f"/proc/{pid}").exists() for pid in children):
+        assert time.monotonic() < end, children
+        time.sleep(0.05)
+
+
+def descendants(pid: int) -> dict[int, str]:
+    """Return the processes below one, by number, with their command lines."""
+    found = {}
+    for child in Path(f"/proc/{pid}/task").glob("*/children"):
+        for number in map(int, child.read_text().split()):
+            found[number] = Path(f"/proc/{number}/cmdline").read_text().replace("\0", " ")
+            found |= descendants(number)
+    return found
