@@ -14,7 +14,6 @@ from flask import Flask
 
 from rag_assistant.assistant import Assistant
 from rag_assistant.data_dir import installation_id, lock_data_dir
-from rag_assistant.errors import SettingsError
 from rag_assistant.library import Library
 from rag_assistant.llm.builtin import BuiltinModel
 from rag_assistant.llm.models import LanguageModels
@@ -150,19 +149,9 @@ def create_app(environment: Mapping[str, str] | None = None) -> Flask:
     from rag_assistant import cli, web
 
     settings = open_settings(environment)
-    refuse_open_address(settings.current.host)
     app = Flask("rag_assistant", root_path=str(PROJECT))
     services = build_services(settings)
     app.extensions["assistant"] = services
     web.init_app(app, services)
     cli.init_app(app, services)
     return app
-
-
-def refuse_open_address(host: str) -> None:
-    """Raise SettingsError for an address that others can reach: there are no accounts yet."""
-    if host not in ("127.0.0.1", "::1", "localhost"):
-        raise SettingsError(
-            f'host is "{host}"; it must be 127.0.0.1, ::1 or localhost. Everyone who reaches the assistant can read '
-            "everything in it, so it listens on this machine only. Put a proxy with a login in front of it."
-        )

@@ -57,9 +57,6 @@ def serve() -> None:
     """Serve until the process is ended. Exits with a sentence if a setting is wrong."""
     try:
         settings = open_settings().current
-        from rag_assistant.factory import refuse_open_address
-
-        refuse_open_address(settings.host)
     except AssistantError as error:
         sys.exit(f"Cannot start. {error}")
     configure_logging(settings.log_level)

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -117,7 +117,13 @@ class Settings(BaseModel):
         2048, "a whole number, 256 or more", "The most memory that reading one document may take.", ge=256
     )
 
-    host: str = setting("127.0.0.1", "an address of this machine", "The address to listen on.", live=False)
+    host: Literal["127.0.0.1", "::1", "localhost"] = setting(
+        "127.0.0.1",
+        "127.0.0.1, ::1 or localhost: there are no accounts yet, so nobody else may reach it. To let others in, put a "
+        "proxy with a login on this machine and name it in allowed_hosts",
+        "The address to listen on: one that only this machine reaches.",
+        live=False,
+    )
     port: int = setting(8000, "a whole number from 0 to 65535", "The port to listen on.", live=False, ge=0, le=65535)
     allowed_hosts: tuple[str, ...] = setting(
         (),
@@ -357,5 +363,5 @@ def _from_environment(name: str, raw: str) -> Any:
 _TEXT_SETTINGS = frozenset(
     name
     for name, field in Settings.model_fields.items()
-    if field.annotation in (str, str | None) or name == "log_level"
+    if field.annotation in (str, str | None) or get_origin(field.annotation) is Literal
 )
