@@ -1,5 +1,207 @@
-"""TODO"""
+"""Choose the embedder and the fusion: quality on real data sets, and chunks per second, for each candidate.
+
+Needs the shared data beside the checkout. Each passage of a data set is one chunk.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from bench.stage import open_database
+from rag_assistant.records import Chunk, ExtractedText
+from rag_assistant.retrieval import fusion
+from rag_assistant.retrieval.embedding import MiniLM, Vectors
+from rag_assistant.retrieval.search import CANDIDATES
+from rag_assistant.retrieval.words import query_words, search_words
+from rag_assistant.storage.documents import DocumentStore
+from rag_assistant.storage.keywords import KeywordIndex
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+WEIGHTS = (0.3, 0.4, 0.5, 0.6, 0.7)
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors of length 1."""
+
+    def embed(self, texts: Sequence[str]) -> Vectors: ...
+
+
+class Wordllama:
+    """Static word vectors, 256 numbers, averaged: the quick candidate."""
+
+    def __init__(self) -> None:
+        import wordllama
+
+        folder = Path(wordllama.__file__).parent
+        self._model = wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return one vector for each text."""
+        rows: Vectors = np.asarray(self._model.embed(list(texts), norm=True), np.float32)
+        return rows
+
+
+@dataclass
+class DataSet:
+    """Passages, questions, and how relevant (above 0) which passage is to which question."""
+
+    name: str
+    measure: str
+    passages: dict[str, str]
+    questions: dict[str, str]
+    relevant: dict[str, dict[str, int]]
 
 
 def main() -> None:
-    """TODO."""
+    """Print a table: a row for each data set and way of searching."""
+    if not DATA.exists():
+        print("The shared data is not on this machine; nothing to measure.")
+        return
+    embedders: dict[str, Embedder] = {"MiniLM int8": MiniLM(2), "wordllama": Wordllama()}
+    print("| data set | measure | keywords | " + " | ".join(f"{n} alone | + {n}" for n in embedders) + " |")
+    print("|---|---|---|" + "---|---|" * len(embedders))
+    speed: dict[str, list[float]] = {name: [0.0, 0.0] for name in embedders}
+    by_weight: dict[str, dict[float, list[float]]] = {name: {w: [] for w in WEIGHTS} for name in embedders}
+    for data in data_sets():
+        keyword_hits = search_by_keywords(data)
+        row = [score(data, keyword_hits)]
+        for name, embedder in embedders.items():
+            began = time.perf_counter()
+            rows = embedder.embed(list(data.passages.values()))
+            speed[name][0] += len(rows)
+            speed[name][1] += time.perf_counter() - began
+            vector_hits = search_by_vectors(data, rows, embedder)
+            for weight in WEIGHTS:
+                by_weight[name][weight].append(score(data, fused(keyword_hits, vector_hits, weight)))
+            row += [score(data, vector_hits), score(data, fused(keyword_hits, vector_hits, fusion.KEYWORD_WEIGHT))]
+        print(f"| {data.name} | {data.measure} | " + " | ".join(f"{value:.3f}" for value in row) + " |", flush=True)
+    print("\n| embedder | chunks per second | " + " | ".join(f"mean at keyword weight {w}" for w in WEIGHTS) + " |")
+    print("|---|---|" + "---|" * len(WEIGHTS))
+    for name, (count, seconds) in speed.items():
+        means = " | ".join(f"{sum(by_weight[name][w]) / len(by_weight[name][w]):.3f}" for w in WEIGHTS)
+        print(f"| {name} | {count / seconds:.0f} | {means} |")
+
+
+def data_sets() -> list[DataSet]:
+    """Return the data sets of the comparison."""
+    return [judged("cranfield"), judged("cacm"), mtrag(), *(xquad(language) for language in ("en", "de", "zh"))]
+
+
+def judged(name: str) -> DataSet:
+    """Return a collection with graded judgements."""
+    passages = {row["_id"]: f"{row.get('title') or ''}\n{row['text']}".strip() for row in lines(f"{name}/corpus.jsonl")}
+    questions = {row["_id"]: row["text"] for row in lines(f"{name}/queries.jsonl")}
+    relevant: dict[str, dict[str, int]] = {}
+    for line in (DATA / name / "qrels.tsv").read_text().splitlines()[1:]:
+        query, passage, grade = line.split("\t")[:3]
+        relevant.setdefault(query, {})[passage] = int(grade)
+    return DataSet(name, "nDCG@10", passages, {q: questions[q] for q in relevant if q in questions}, relevant)
+
+
+def mtrag() -> DataSet:
+    """Return the questions of conversations, each in the form that stands alone."""
+    passages = {
+        row["_id"]: f"{row.get('title') or ''}\n{row['text']}".strip()
+        for domain in ("clapnq", "govt")
+        for row in lines(f"mtrag/corpus_{domain}.jsonl")
+    }
+    relevant: dict[str, dict[str, int]] = {}
+    for line in (DATA / "mtrag" / "qrels.tsv").read_text().splitlines()[1:]:
+        _domain, query, passage, grade = line.split("\t")[:4]
+        if passage in passages:
+            relevant.setdefault(query, {})[passage] = int(grade)
+    questions = {row["_id"]: row["rewrite"] for row in lines("mtrag/queries.jsonl") if row["_id"] in relevant}
+    return DataSet("mtrag", "R@5", passages, questions, relevant)
+
+
+def xquad(language: str) -> DataSet:
+    """Return one language of XQuAD: the paragraph that holds the answer is to be found first."""
+    passages = {row["_id"]: row["text"] for row in lines(f"xquad/corpus_{language}.jsonl")}
+    rows = list(lines(f"xquad/queries_{language}.jsonl"))
+    questions = {row["_id"]: row["text"] for row in rows}
+    return DataSet(
+        f"xquad {language}", "hit@1", passages, questions, {row["_id"]: {row["gold_doc"]: 1} for row in rows}
+    )
+
+
+def lines(path: str) -> list[dict[str, Any]]:
+    """Return the rows of a JSONL file."""
+    return [json.loads(line) for line in (DATA / path).read_text(encoding="utf-8").split("\n") if line]
+
+
+Hits = dict[str, list[fusion.Hit]]
+
+
+def search_by_keywords(data: DataSet) -> Hits:
+    """Return the hits of the product's own keyword search; a passage is known by its place."""
+    with tempfile.TemporaryDirectory() as folder:
+        database = open_database(Path(folder))
+        store = DocumentStore(database)
+        document, _ = store.add("bench", "text/plain", 1, "bench", "bench")
+        texts = list(data.passages.values())
+        pieces = [Chunk(place, 0, 0, text) for place, text in enumerate(texts)]
+        store.keep_text(
+            document.id, ExtractedText("", "text/plain"), pieces, [" ".join(search_words(text)) for text in texts]
+        )
+        index = KeywordIndex(database)
+        hits = {
+            query: [(chunk_id - 1, value) for chunk_id, value in index.search(query_words(text), CANDIDATES)]
+            for query, text in data.questions.items()
+        }
+        database.close()
+    return hits
+
+
+def search_by_vectors(data: DataSet, rows: Vectors, embedder: Embedder) -> Hits:
+    """Return the hits of an exact search."""
+    hits: Hits = {}
+    for query, vector in zip(data.questions, embedder.embed(list(data.questions.values())), strict=True):
+        cosines = rows @ vector
+        nearest = np.argsort(-cosines, kind="stable")[:CANDIDATES]
+        hits[query] = [(int(place), float(cosines[place])) for place in nearest]
+    return hits
+
+
+def fused(keyword_hits: Hits, vector_hits: Hits, keyword_weight: float) -> Hits:
+    """Return the hits of both, fused as the product does it, at a given weight."""
+    before = fusion.KEYWORD_WEIGHT, fusion.VECTOR_WEIGHT
+    fusion.KEYWORD_WEIGHT, fusion.VECTOR_WEIGHT = keyword_weight, 1 - keyword_weight
+    try:
+        return {query: fusion.fuse(keyword_hits[query], vector_hits[query]) for query in vector_hits}
+    finally:
+        fusion.KEYWORD_WEIGHT, fusion.VECTOR_WEIGHT = before
+
+
+def score(data: DataSet, hits: Hits) -> float:
+    """Return the mean of the data set's measure over its questions."""
+    names = list(data.passages)
+    measures = {"nDCG@10": ndcg_at_10, "R@5": recall_at_5, "hit@1": hit_at_1}
+    measure = measures[data.measure]
+    values = [measure([names[place] for place, _ in hits[q]], data.relevant[q]) for q in data.questions]
+    return sum(values) / len(values)
+
+
+def ndcg_at_10(found: list[str], relevant: dict[str, int]) -> float:
+    """Return the discounted gain of the first ten beside the best possible."""
+    gains = [max(0, relevant.get(name, 0)) / math.log2(rank + 2) for rank, name in enumerate(found[:10])]
+    best = [grade / math.log2(rank + 2) for rank, grade in enumerate(sorted(relevant.values(), reverse=True)[:10])]
+    return sum(gains) / sum(best) if sum(best) > 0 else 0.0
+
+
+def recall_at_5(found: list[str], relevant: dict[str, int]) -> float:
+    """Return the share of the relevant that is among the first five."""
+    return sum(name in relevant for name in found[:5]) / len(relevant)
+
+
+def hit_at_1(found: list[str], relevant: dict[str, int]) -> float:
+    """Return 1 if the first is relevant."""
+    return float(bool(found) and found[0] in relevant)

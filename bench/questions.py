@@ -32,12 +32,21 @@ def main() -> None:
         services.start()
         while any(document.state not in ("ready", "failed") for document in services.documents.page(50)):
             time.sleep(0.1)
-        right = 0
-        print("| question | answer | right fact |\n|---|---|---|")
-        for question, facts in QUESTIONS:
-            turn = services.assistant.wait(services.assistant.ask(Question(question)).id)
-            found = any(fact.lower() in turn.answer.lower() for fact in facts)
-            right += found
-            print(f"| {question} | {' '.join(turn.answer.split())} | {'yes' if found else 'no'} |", flush=True)
+        print("Each question in a conversation of its own:\n")
+        ask_all(services, in_one_conversation=False)
+        print("\nAll of them in one conversation, with a window of 5 turns:\n")
+        ask_all(services, in_one_conversation=True)
         services.close()
+
+
+def ask_all(services: Services, in_one_conversation: bool) -> None:
+    """Ask the questions and print each answer, and how many hold the right fact."""
+    right, conversation_id = 0, None
+    print("| question | answer | right fact |\n|---|---|---|")
+    for question, facts in QUESTIONS:
+        turn = services.assistant.wait(services.assistant.ask(Question(question, conversation_id)).id)
+        conversation_id = turn.conversation_id if in_one_conversation else None
+        found = any(fact.lower() in turn.answer.lower() for fact in facts)
+        right += found
+        print(f"| {question} | {' '.join(turn.answer.split())} | {'yes' if found else 'no'} |", flush=True)
     print(f"\n{right} of {len(QUESTIONS)} answers hold the right fact.")
