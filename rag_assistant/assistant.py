@@ -35,6 +35,7 @@ from rag_assistant.prompt import (
     plain_question_message,
     question_message,
     title_for,
+    with_reminder,
 )
 from rag_assistant.records import Conversation, Event, Message, ModelReply, Question, Source, Turn, TurnStatus, Unset
 from rag_assistant.settings import Settings
@@ -45,7 +46,8 @@ log = logging.getLogger(__name__)
 PASSAGES = 6
 BUILT_IN_PASSAGES = 2
 BUILT_IN_SENTENCES = 5
-BUILT_IN_ANSWER_TOKENS = 160
+ANSWER_TOKENS = 1024
+BUILT_IN_ANSWER_TOKENS = 100
 BUILT_IN_TEMPERATURE = 0.0
 SECONDS_BETWEEN_ATTEMPTS_TO_KEEP = 1.0
 SECONDS_BETWEEN_LOOKS_ELSEWHERE = 0.3
@@ -214,36 +216,38 @@ class Assistant:
         found = self._retriever.search(turn.question, limit, turn.document_ids)
         return number_sources(clearly_relevant(found) if endpoint.built_in else found)
 
-    def _question(self, turn: Turn, endpoint: Endpoint) -> Message:
-        """Return the question with its passages, in the form that the model can make use of."""
-        if not endpoint.built_in:
-            return question_message(turn.question, turn.sources)
-        texts = [source.text for source in turn.sources]
-        return plain_question_message(
-            turn.question, self._retriever.sentences(turn.question, texts, BUILT_IN_SENTENCES)
-        )
-
     def _fit(self, turn: Turn, endpoint: Endpoint, settings: Settings) -> FittedHistory:
         """Read the window, and no more, and fit it with instructions and question into what the model takes."""
         conversation = self._conversations.get(turn.conversation_id)
         limit = _history_limit(turn, conversation, settings)
         past = self._turns.window(turn, limit)
         instructions = settings.instructions or (BUILT_IN_INSTRUCTIONS if endpoint.built_in else INSTRUCTIONS)
-        return fit_history(
+        fitted = fit_history(
             [
                 {"role": "system", "content": instructions},
                 *(message for earlier in past for message in earlier.messages),
-                self._question(turn, endpoint),
+                self._question(turn, endpoint, after_history=bool(past)),
             ],
             HistoryPolicy(
                 max_history_turns=limit,
-                token_budget=_token_budget(endpoint, settings),
+                token_budget=_token_budget(endpoint, settings, instructions),
                 merge_system_messages=settings.merge_system_messages,
                 unread_turns=conversation.visible_turns - len(past),
                 unread_messages=conversation.visible_messages - sum(len(earlier.messages) for earlier in past),
                 turn_numbers=(*(earlier.number for earlier in past), turn.number),
             ),
         )
+        if endpoint.built_in and fitted.receipt.turns_kept:
+            return with_reminder(fitted, instructions)
+        return fitted
+
+    def _question(self, turn: Turn, endpoint: Endpoint, after_history: bool) -> Message:
+        """Return the question with its passages, in the form that the model can make use of."""
+        if not endpoint.built_in:
+            return question_message(turn.question, turn.sources)
+        texts = [source.text for source in turn.sources]
+        sentences = self._retriever.sentences(turn.question, texts, BUILT_IN_SENTENCES)
+        return plain_question_message(turn.question, sentences, after_history)
 
     def _announce(self, turn: Turn, fitted: FittedHistory, endpoint: Endpoint, live: LiveTurn) -> Turn:
         """Keep the receipt of what is about to be sent, tell everyone who follows, and return the turn with it."""
@@ -315,12 +319,13 @@ def _history_limit(turn: Turn, conversation: Conversation, settings: Settings) -
     return settings.max_history_turns
 
 
-def _token_budget(endpoint: Endpoint, settings: Settings) -> int | None:
+def _token_budget(endpoint: Endpoint, settings: Settings, instructions: str) -> int | None:
     """Return the most tokens that the request may have: what the model takes without the answer, or less if set."""
     budgets = [settings.history_token_budget]
     if endpoint.context_tokens is not None:
-        reserve = settings.max_answer_tokens or (BUILT_IN_ANSWER_TOKENS if endpoint.built_in else 1024)
-        budgets.append(endpoint.context_tokens - reserve)
+        reserve = settings.max_answer_tokens or (BUILT_IN_ANSWER_TOKENS if endpoint.built_in else ANSWER_TOKENS)
+        reminder = count_message({"content": instructions}, estimate_tokens) if endpoint.built_in else 0
+        budgets.append(endpoint.context_tokens - reserve - reminder)
     return min((budget for budget in budgets if budget is not None), default=None)
 
 
