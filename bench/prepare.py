@@ -10,6 +10,7 @@ from typing import Any
 
 from bench.stage import add_conversation, open_database
 from rag_assistant.assistant import Assistant
+from rag_assistant.choices import choices_for
 from rag_assistant.records import Question
 from rag_assistant.settings import Settings
 from rag_assistant.storage.conversations import ConversationManager
@@ -34,10 +35,10 @@ def main() -> None:
             )  # fmt: skip
             conversation_id = add_conversation(database, size // 2)
             turn, _ = turns.accept(Question("And now?", conversation_id), "bench")
-            fitted = assistant._fit(turn, endpoint, settings)
+            fitted = assistant._fit(turn, endpoint, choices_for(endpoint, settings), settings)
             began = time.process_time()
             for _ in range(REPEATS):
-                assistant._fit(turn, endpoint, settings)
+                assistant._fit(turn, endpoint, choices_for(endpoint, settings), settings)
             used = (time.process_time() - began) / REPEATS
             read = len(fitted.messages) - 2 - fitted.history_trimmed
             print(f"| {size:,} | {used * 1e6:.0f} | {read} | {sqlite_steps(database, turns, turn)} |", flush=True)

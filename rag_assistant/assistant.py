@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
+from rag_assistant.choices import Choices, choices_for
 from rag_assistant.collaborators import Answers, Conversations, Documents, Endpoint, Models, Retriever, Turns
 from rag_assistant.errors import (
     AnswerStopped,
@@ -27,8 +28,6 @@ from rag_assistant.errors import (
 from rag_assistant.history import FittedHistory, HistoryPolicy, count_message, estimate_tokens, fit_history
 from rag_assistant.live import LiveTurn, LiveTurns
 from rag_assistant.prompt import (
-    BUILT_IN_INSTRUCTIONS,
-    INSTRUCTIONS,
     clearly_relevant,
     mark_cited,
     number_sources,
@@ -43,12 +42,7 @@ from rag_assistant.turn_view import error_data, history_figures, last_event, rep
 
 log = logging.getLogger(__name__)
 
-PASSAGES = 6
-BUILT_IN_PASSAGES = 2
 BUILT_IN_SENTENCES = 5
-ANSWER_TOKENS = 1024
-BUILT_IN_ANSWER_TOKENS = 100
-BUILT_IN_TEMPERATURE = 0.0
 SECONDS_BETWEEN_ATTEMPTS_TO_KEEP = 1.0
 SECONDS_BETWEEN_LOOKS_ELSEWHERE = 0.3
 
@@ -187,14 +181,15 @@ class Assistant:
             settings = self._settings()
             live.tell_state(state_event(turn, "preparing", "Waiting for the model."))
             endpoint = self._models.endpoint(live.call)
+            choices = choices_for(endpoint, settings)
             turn = replace(turn, model=endpoint.model)
 
             live.tell_state(state_event(turn, "searching", "Searching your documents."))
-            turn = replace(turn, sources=self._retrieve(turn, endpoint, settings))
-            fitted = self._fit(turn, endpoint, settings)
+            turn = replace(turn, sources=self._retrieve(turn, endpoint, choices))
+            fitted = self._fit(turn, endpoint, choices, settings)
             turn = self._announce(turn, fitted, endpoint, live)
 
-            for reply in self._stream(turn, fitted, endpoint, settings, live):
+            for reply in self._stream(turn, fitted, endpoint, choices, live):
                 if reply.text:
                     self._answers.append(turn.id, live.length, reply.text)
                     live.add(reply.text)
@@ -209,28 +204,24 @@ class Assistant:
             return self._keep_failure(turn, live, hidden)
         return self._keep(turn, "completed", live.text(), usage=usage)
 
-    def _retrieve(self, turn: Turn, endpoint: Endpoint, settings: Settings) -> tuple[Source, ...]:
-        limit = settings.max_passages
-        if limit is None:
-            limit = BUILT_IN_PASSAGES if endpoint.built_in else PASSAGES
-        found = self._retriever.search(turn.question, limit, turn.document_ids)
+    def _retrieve(self, turn: Turn, endpoint: Endpoint, choices: Choices) -> tuple[Source, ...]:
+        found = self._retriever.search(turn.question, choices.passages, turn.document_ids)
         return number_sources(clearly_relevant(found) if endpoint.built_in else found)
 
-    def _fit(self, turn: Turn, endpoint: Endpoint, settings: Settings) -> FittedHistory:
+    def _fit(self, turn: Turn, endpoint: Endpoint, choices: Choices, settings: Settings) -> FittedHistory:
         """Read the window, and no more, and fit it with instructions and question into what the model takes."""
         conversation = self._conversations.get(turn.conversation_id)
         limit = _history_limit(turn, conversation, settings)
         past = self._turns.window(turn, limit)
-        instructions = settings.instructions or (BUILT_IN_INSTRUCTIONS if endpoint.built_in else INSTRUCTIONS)
         fitted = fit_history(
             [
-                {"role": "system", "content": instructions},
+                {"role": "system", "content": choices.instructions},
                 *(message for earlier in past for message in earlier.messages),
                 self._question(turn, endpoint, after_history=bool(past)),
             ],
             HistoryPolicy(
                 max_history_turns=limit,
-                token_budget=_token_budget(endpoint, settings, instructions),
+                token_budget=choices.request_tokens,
                 merge_system_messages=settings.merge_system_messages,
                 unread_turns=conversation.visible_turns - len(past),
                 unread_messages=conversation.visible_messages - sum(len(earlier.messages) for earlier in past),
@@ -238,7 +229,7 @@ class Assistant:
             ),
         )
         if endpoint.built_in and fitted.receipt.turns_kept:
-            return with_reminder(fitted, instructions)
+            return with_reminder(fitted, choices.instructions)
         return fitted
 
     def _question(self, turn: Turn, endpoint: Endpoint, after_history: bool) -> Message:
@@ -274,19 +265,15 @@ class Assistant:
         return turn
 
     def _stream(
-        self, turn: Turn, fitted: FittedHistory, endpoint: Endpoint, settings: Settings, live: LiveTurn
+        self, turn: Turn, fitted: FittedHistory, endpoint: Endpoint, choices: Choices, live: LiveTurn
     ) -> Iterator[ModelReply]:
-        temperature, max_tokens = settings.temperature, settings.max_answer_tokens
-        if endpoint.built_in:
-            temperature = BUILT_IN_TEMPERATURE if temperature is None else temperature
-            max_tokens = BUILT_IN_ANSWER_TOKENS if max_tokens is None else max_tokens
         return self._models.stream(
             endpoint,
             fitted.messages,
             live.call,
             lambda sentence: live.tell_state(state_event(turn, "waiting", sentence)),
-            max_tokens,
-            temperature,
+            choices.answer_tokens,
+            choices.temperature,
         )
 
     # --- keep
@@ -317,16 +304,6 @@ def _history_limit(turn: Turn, conversation: Conversation, settings: Settings) -
         if not isinstance(said, Unset):
             return said
     return settings.max_history_turns
-
-
-def _token_budget(endpoint: Endpoint, settings: Settings, instructions: str) -> int | None:
-    """Return the most tokens that the request may have: what the model takes without the answer, or less if set."""
-    budgets = [settings.history_token_budget]
-    if endpoint.context_tokens is not None:
-        reserve = settings.max_answer_tokens or (BUILT_IN_ANSWER_TOKENS if endpoint.built_in else ANSWER_TOKENS)
-        reminder = count_message({"content": instructions}, estimate_tokens) if endpoint.built_in else 0
-        budgets.append(endpoint.context_tokens - reserve - reminder)
-    return min((budget for budget in budgets if budget is not None), default=None)
 
 
 def _usage_of(reply: ModelReply) -> dict[str, Any] | None:

@@ -10,7 +10,7 @@ LAYERS = [
     ("records", "errors"),
     ("history", "prompt", "settings", "validation", "turn_view", "model_files", "children", "data_dir"),
     ("storage", "retrieval", "llm"),
-    ("collaborators", "live", "assistant", "library"),
+    ("collaborators", "choices", "live", "assistant", "library"),
     ("web", "cli"),
     ("factory",),
     ("serve",),
