@@ -143,27 +143,42 @@ class ChromaIndex:
                 self._closing.wait(SECONDS_BETWEEN_LOOKS)
 
     def _come_in_step(self) -> None:
-        """Add what is missing; after a deletion, or with a collection that holds something else, fill it anew."""
+        """Add what is missing; compare everything where that is not enough, such as after a deletion."""
         version = self._store.library_version()
         if version == self._in_step_with:
             return
         if self._collection is None:
             self._collection = self._open()
-        deleted = self._in_step_with is None or self._in_step_with[1] != version[1]
-        last = 0 if deleted else int(self._collection.metadata.get("last") or 0)
-        known = set(map(int, self._collection.get(include=[])["ids"])) if deleted else set()
+        added, deleted = version
+        if self._in_step_with is not None and self._in_step_with[1] == deleted:
+            self._add_after(int((self._collection.metadata or {}).get("last") or 0), known=set())
+        else:
+            self._compare()
+        if self._collection.count() < added - deleted:  # Some that came later have smaller ids.
+            self._compare()
+        if not self._closing.is_set():
+            self._in_step_with, self.problem, self._failures = version, None, 0
+
+    def _compare(self) -> None:
+        """Add everything that is missing, and drop everything that SQL no longer holds."""
+        known = set(map(int, self._collection.get(include=[])["ids"]))
+        seen = self._add_after(0, known)
+        if not self._closing.is_set():
+            self._drop(sorted(known - seen))
+
+    def _add_after(self, last: int, known: set[int]) -> set[int]:
+        """Add the embeddings of chunks above ``last`` that are not ``known``; return the ids of all of them in SQL."""
         seen: set[int] = set()
-        while batch := self._store.vectors_after(self._embedder, last, ADDED_AT_ONCE):
+        while not self._closing.is_set() and (batch := self._store.vectors_after(self._embedder, last, ADDED_AT_ONCE)):
             last = batch[-1][0]
             seen.update(chunk_id for chunk_id, _ in batch)
             self._add([pair for pair in batch if pair[0] not in known])
-            if self._closing.is_set():
-                return
-        gone = sorted(known - seen)
+        self._collection.modify(metadata={"last": last})
+        return seen
+
+    def _drop(self, gone: list[int]) -> None:
         for start in range(0, len(gone), ADDED_AT_ONCE):
             self._collection.delete(ids=[str(chunk_id) for chunk_id in gone[start : start + ADDED_AT_ONCE]])
-        self._collection.modify(metadata={"last": last})
-        self._in_step_with, self.problem, self._failures = version, None, 0
 
     def _add(self, batch: list[tuple[int, bytes]]) -> None:
         if batch:

@@ -62,14 +62,22 @@ class ExactIndex:
         if version == self._version:
             return
         with self._lock:
-            if self._version is None or version[1] != self._version[1]:
-                self._ids, self._rows = np.empty(0, np.int64), np.empty((0, self._dimension), np.float32)
-            found_ids, found_rows = [self._ids], [self._rows]
-            last = int(self._ids[-1]) if len(self._ids) else 0
-            while batch := self._store.vectors_after(self._embedder, last, ROWS_AT_ONCE):
-                found_ids.append(np.array([chunk_id for chunk_id, _ in batch], np.int64))
-                joined = b"".join(vector for _, vector in batch)
-                found_rows.append(np.frombuffer(joined, np.float32).reshape(len(batch), self._dimension))
-                last = batch[-1][0]
-            self._ids, self._rows = np.concatenate(found_ids), np.concatenate(found_rows)
+            added, deleted = version
+            if self._version is None or deleted != self._version[1]:
+                self._read_after(0)
+            else:
+                self._read_after(int(self._ids[-1]) if len(self._ids) else 0)
+                if len(self._ids) < added - deleted:  # Some that came later have smaller ids.
+                    self._read_after(0)
             self._version = version
+
+    def _read_after(self, chunk_id: int) -> None:
+        """Read every embedding of a chunk above ``chunk_id``, and keep those of the others that are here."""
+        kept = self._ids <= chunk_id
+        found_ids, found_rows = [self._ids[kept]], [self._rows[kept]]
+        while batch := self._store.vectors_after(self._embedder, chunk_id, ROWS_AT_ONCE):
+            found_ids.append(np.array([number for number, _ in batch], np.int64))
+            joined = b"".join(vector for _, vector in batch)
+            found_rows.append(np.frombuffer(joined, np.float32).reshape(len(batch), self._dimension))
+            chunk_id = batch[-1][0]
+        self._ids, self._rows = np.concatenate(found_ids), np.concatenate(found_rows)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 Hit = tuple[int, float]
 
 # Chosen on cranfield, cacm, mtrag and xquad: see docs/benchmarks.md.
-KEYWORD_WEIGHT = 0.5
-VECTOR_WEIGHT = 0.5
+KEYWORD_WEIGHT = 0.4
+VECTOR_WEIGHT = 0.6
 
 
 def fuse(keyword_hits: Sequence[Hit], vector_hits: Sequence[Hit]) -> list[Hit]:

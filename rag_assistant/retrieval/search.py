@@ -16,7 +16,7 @@ from rag_assistant.retrieval.words import query_words
 
 log = logging.getLogger(__name__)
 
-CANDIDATES = 50  # How many hits each half contributes before they are fused.
+CANDIDATES = 100  # How many hits each half contributes before they are fused.
 
 
 class Keywords(Protocol):

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, column, literal_column, select, table, text
+from sqlalchemy import ColumnElement, Connection, Select, column, func, literal_column, select, table, text
 
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.tables import chunks
 
 FTS = table("chunk_words", column("rowid"), column("words"))
+ENGLISH: ColumnElement[Any] = literal_column("'english'::regconfig")
 FULL_TEXT = table("chunk_words", column("chunk_id"), column("words"))
 
 
@@ -29,11 +30,8 @@ class KeywordIndex:
             return []
         query = self._sqlite_query(words) if self._database.is_sqlite else self._postgres_query(words)
         if document_ids:
-            query = query.where(
-                literal_column("chunk_id").in_(select(chunks.c.id).where(chunks.c.document_id.in_(document_ids)))
-                if not self._database.is_sqlite
-                else FTS.c.rowid.in_(select(chunks.c.id).where(chunks.c.document_id.in_(document_ids)))
-            )
+            chunk_id = FTS.c.rowid if self._database.is_sqlite else FULL_TEXT.c.chunk_id
+            query = query.where(chunk_id.in_(select(chunks.c.id).where(chunks.c.document_id.in_(document_ids))))
         with self._database.read() as connection:
             return [(row[0], row[1]) for row in connection.execute(query.limit(limit))]
 
@@ -48,11 +46,13 @@ class KeywordIndex:
 
     def _postgres_query(self, words: Sequence[str]) -> Select[Any]:
         any_word = " | ".join("'" + word.replace("\\", "\\\\").replace("'", "''") + "'" for word in words)
-        score: ColumnElement[float] = literal_column("ts_rank_cd(words, to_tsquery('english', :any_word), 1)")
+        wanted = func.to_tsquery(ENGLISH, any_word)
+        # 1: a chunk's rank is divided by the logarithm of its length.
+        score = func.ts_rank_cd(FULL_TEXT.c.words, wanted, 1).label("score")
         return (
-            select(FULL_TEXT.c.chunk_id, score.label("score"))
-            .where(text("words @@ to_tsquery('english', :any_word)").bindparams(any_word=any_word))
-            .order_by(text("score DESC"))
+            select(FULL_TEXT.c.chunk_id, score)
+            .where(FULL_TEXT.c.words.op("@@")(wanted))
+            .order_by(score.desc(), FULL_TEXT.c.chunk_id)
         )
 
 

@@ -1,0 +1,120 @@
+"""Chroma for real, in its own process: in step with SQL, killed, broken, and away."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rag_assistant.errors import IndexUnavailable
+from rag_assistant.retrieval.chroma import ChromaIndex
+from tests.web.conftest import until
+
+SECONDS = 60.0
+
+
+class Store:
+    """The embeddings as SQL would hold them."""
+
+    def __init__(self) -> None:
+        self.rows: dict[int, bytes] = {}
+        self.added = self.deleted = 0
+
+    def add(self, *chunk_ids: int) -> None:
+        """Keep a random vector for each id."""
+        for chunk_id in chunk_ids:
+            vector = np.random.default_rng(chunk_id).normal(size=384).astype(np.float32)
+            self.rows[chunk_id] = (vector / np.linalg.norm(vector)).tobytes()
+        self.added += len(chunk_ids)
+
+    def delete(self, chunk_id: int) -> None:
+        """Forget one."""
+        del self.rows[chunk_id]
+        self.deleted += 1
+
+    def library_version(self) -> tuple[int, int]:
+        return self.added, self.deleted
+
+    def vectors_after(self, embedder: str, chunk_id: int, limit: int) -> list[tuple[int, bytes]]:
+        return [(number, self.rows[number]) for number in sorted(self.rows) if number > chunk_id][:limit]
+
+
+@pytest.fixture
+def store() -> Store:
+    return Store()
+
+
+@pytest.fixture
+def index(store: Store, tmp_path: Path) -> Iterator[ChromaIndex]:
+    made = ChromaIndex(store, "test", None, tmp_path / "chroma")
+    yield made
+    made.close()
+
+
+def finds(index: ChromaIndex, store: Store, chunk_id: int) -> Callable[[], bool]:
+    """Tell whether the index, in step with the store, finds a chunk by its own vector."""
+    vector = np.random.default_rng(chunk_id).normal(size=384).astype(np.float32)
+    vector /= np.linalg.norm(vector)
+
+    def found() -> bool:
+        try:
+            hits = index.search(vector, 1, store.library_version())
+        except IndexUnavailable:
+            return False
+        return hits[0][0] == chunk_id and abs(hits[0][1] - 1) < 0.001
+
+    return found
+
+
+def test_it_follows_additions_and_deletions_and_survives_being_killed(index: ChromaIndex, store: Store) -> None:
+    store.add(*range(10, 1310))
+    with pytest.raises(IndexUnavailable):
+        index.search(np.ones(384, np.float32), 1, store.library_version())
+    index.start()
+    until(finds(index, store, 1300), SECONDS)
+    assert index.state == "ready"
+
+    store.add(2000)
+    until(finds(index, store, 2000), SECONDS)
+    store.add(5)  # a smaller id that came later
+    until(finds(index, store, 5), SECONDS)
+    store.delete(1300)
+    until(finds(index, store, 1299), SECONDS)
+    assert not finds(index, store, 1300)()
+
+    killed = index.pid
+    assert killed is not None
+    os.kill(killed, signal.SIGKILL)
+    store.add(3000)
+    until(finds(index, store, 3000), SECONDS)
+    assert index.pid != killed
+    assert finds(index, store, 11)()
+
+
+def test_a_broken_folder_is_put_aside_and_built_anew(store: Store, tmp_path: Path) -> None:
+    folder = tmp_path / "chroma"
+    folder.mkdir()
+    (folder / "chroma.sqlite3").write_bytes(b"this is no database" * 1000)
+    store.add(1, 2, 3)
+    index = ChromaIndex(store, "test", None, folder)
+    index.start()
+    try:
+        until(finds(index, store, 2), SECONDS)
+        assert (tmp_path / "chroma-broken" / "chroma.sqlite3").exists()
+    finally:
+        index.close()
+
+
+def test_a_server_that_is_not_there_leaves_search_to_the_exact_index(store: Store, tmp_path: Path) -> None:
+    store.add(1)
+    index = ChromaIndex(store, "test", "http://127.0.0.1:9", tmp_path / "chroma")
+    index.start()
+    try:
+        until(lambda: index.problem is not None, SECONDS)
+        assert index.state == "behind"
+        with pytest.raises(IndexUnavailable):
+            index.search(np.ones(384, np.float32), 1, store.library_version())
+    finally:
+        index.close()

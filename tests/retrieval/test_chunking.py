@@ -1,0 +1,46 @@
+"""Chunks: nothing is lost, offsets are true, and no chunk reaches over two pages."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_assistant.records import ExtractedText
+from rag_assistant.retrieval.chunking import chunk_document
+from rag_assistant.retrieval.loaders import MARKDOWN, PDF, PLAIN
+from tests.shared_data import shared_jsonl
+
+
+@given(
+    text=st.text(alphabet=st.sampled_from("ab .\n#-*|é机😀"), max_size=600),
+    kind=st.sampled_from([PLAIN, MARKDOWN]),
+    limit=st.integers(5, 80),
+)
+def test_chunks_hold_every_character_but_white_space(text: str, kind: str, limit: int) -> None:
+    chunks = chunk_document(ExtractedText(text, kind), limit)
+    assert all(len(chunk.text) <= limit for chunk in chunks)
+    assert all(text[chunk.start : chunk.end] == chunk.text for chunk in chunks)
+    assert [chunk.position for chunk in chunks] == list(range(len(chunks)))
+    covered = {place for chunk in chunks for place in range(chunk.start, chunk.end)}
+    assert not [place for place, character in enumerate(text) if not character.isspace() and place not in covered]
+
+
+def test_a_chunk_ends_where_its_page_ends() -> None:
+    pages = ["First page.\n\n", "", "Third page. " * 40 + "\n\n"]
+    starts = (0, len(pages[0]), len(pages[0]))
+    chunks = chunk_document(ExtractedText("".join(pages), PDF, starts), 200)
+    assert chunks[0].text == "First page."
+    assert [chunk.page for chunk in chunks] == [1, 3, 3, 3]
+
+
+def test_a_section_stays_together_under_its_heading() -> None:
+    text = "# Boats\n\n" + "A boat floats. " * 6 + "\n\n# Geese\n\n" + "A goose hisses. " * 6
+    chunks = chunk_document(ExtractedText(text, MARKDOWN), 150)
+    assert [chunk.text.split("\n")[0] for chunk in chunks] == ["# Boats", "# Geese"]
+
+
+@pytest.mark.parametrize("limit", [200, 900])
+def test_real_passages_are_cut_without_loss(limit: int) -> None:
+    for row in shared_jsonl("cranfield/corpus.jsonl")[:50]:
+        text = row["text"]
+        chunks = chunk_document(ExtractedText(text, PLAIN), limit)
+        assert "".join("".join(chunk.text.split()) for chunk in chunks) == "".join(text.split())

@@ -1,0 +1,39 @@
+"""The main job on PostgreSQL."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from tests.conftest import postgres_url
+from tests.stub_model import StubModel
+from tests.web.conftest import ask, upload
+
+
+@pytest.fixture
+def environment(environment: dict[str, str], postgres_server: Any, tmp_path: Path) -> dict[str, str]:
+    name = f"web_{tmp_path.parent.name}_{tmp_path.name}".replace("-", "_").lower()[-60:]
+    postgres_server.psql(f'CREATE DATABASE "{name}"')
+    return environment | {"DATABASE_URL": postgres_url(postgres_server, name)}
+
+
+def test_a_document_is_cited_the_window_moves_and_deleted_is_gone(client: FlaskClient, stub: StubModel) -> None:
+    document = upload(client, "The lighthouse keeper feeds seventeen geese.")
+    assert document["state"] == "ready"
+    first = ask(client, "How many geese does the keeper feed?")
+    assert [source["document_id"] for source in first["sources"]] == [document["document_id"]]
+    for number in range(2, 7):
+        assert not ask(client, f"Question {number}", conversation_id=first["conversation_id"])["history_trimmed"]
+    seventh = ask(client, "Question 7", conversation_id=first["conversation_id"])
+    assert seventh["history_trimmed"]
+    assert seventh["history"]["turns_kept"] == 5
+    assert [message["role"] for message in stub.requests[-1].messages] == [
+        "system", "system", *["user", "assistant"] * 5, "user",
+    ]  # fmt: skip
+
+    assert client.delete(f"/api/documents/{document['document_id']}").status_code == 204
+    assert client.get("/api/search?q=geese").json["passages"] == []
+    page = client.get(f"/api/conversations/{first['conversation_id']}/turns?limit=100").json
+    assert len(page["turns"]) == 7
+    assert client.get("/readyz").status_code == 200
