@@ -10,5 +10,9 @@ if __name__ == "__main__":
     serve()
 else:
     from rag_assistant import create_app
+    from rag_assistant.errors import SettingsError
 
-    app = create_app()
+    try:
+        app = create_app()
+    except SettingsError as error:
+        raise SystemExit(str(error)) from None

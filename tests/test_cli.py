@@ -1,0 +1,148 @@
+"""The command line, with the services of the application and a stub model."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from flask import Flask
+
+from rag_assistant import create_app
+from rag_assistant.retrieval import embedding
+from tests.fakes import WordHashEmbedder
+from tests.stub_model import Reply, StubModel
+
+PROJECT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def stub() -> Iterator[StubModel]:
+    model = StubModel()
+    yield model
+    model.close()
+
+
+@pytest.fixture
+def environment(tmp_path: Path, stub: StubModel, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    monkeypatch.setattr(embedding, "MiniLM", WordHashEmbedder)
+    monkeypatch.setattr("rag_assistant.factory.GUIDE", tmp_path / "no-guide")
+    return {
+        "DATA_DIR": str(tmp_path / "data"),
+        "SETTINGS_FILE": str(tmp_path / "settings.json"),
+        "OPENAI_BASE_URL": stub.url,
+        "OPENAI_MODEL": "stub-model",
+    }
+
+
+class Shell:
+    """Runs commands, each with an application of its own, as a terminal does."""
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        self._environment = environment
+
+    def __call__(self, *words: str) -> Result:
+        app: Flask = create_app(self._environment)
+        result: Result = app.test_cli_runner().invoke(args=list(words))
+        app.extensions["assistant"].close()
+        return result
+
+
+@pytest.fixture
+def shell(environment: dict[str, str]) -> Shell:
+    return Shell(environment)
+
+
+def test_ask_prints_the_answer_and_goes_on_in_a_conversation(shell: Shell, stub: StubModel) -> None:
+    stub.replies.extend([Reply("Seventeen geese."), Reply("They hiss.")])
+    first = shell("ask", "How many?")
+    assert first.exit_code == 0
+    assert first.stdout == "Seventeen geese.\n"
+    assert "Go on with: --conversation 1" in first.stderr
+    assert shell("ask", "And then?", "--conversation", "1").stdout == "They hiss.\n"
+    assert [message["content"] for message in stub.requests[-1].messages[1:]] == [
+        "How many?", "Seventeen geese.", "And then?",
+    ]  # fmt: skip
+
+
+def test_ask_tells_what_the_model_did_not_see(shell: Shell, stub: StubModel) -> None:
+    shell("ask", "One")
+    shell("ask", "Two", "--conversation", "1")
+    result = shell("ask", "Three", "--conversation", "1", "--max-history-turns", "1")
+    assert "The model saw 1 of 2 earlier turns." in result.stderr
+    assert [message["role"] for message in stub.requests[-1].messages] == [
+        "system", "system", "user", "assistant", "user",
+    ]  # fmt: skip
+    assert "The model saw" not in shell("ask", "Four", "--conversation", "1", "--max-history-turns", "all").stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("ask", " "), "The question is empty"),
+        (("ask", "Why?", "--conversation", "99"), "99"),
+        (("ask", "Why?", "--max-history-turns", "-1"), '"-1"; it must be a whole number, 0 or more, or "all"'),
+        (("ask", "Why?", "--max-history-turns", "ten"), '"ten"; it must be a whole number'),
+        (("documents", "delete", "7"), "7"),
+        (("documents", "add", "no-such-file"), "no-such-file"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(shell: Shell, words: tuple[str, ...], said: str) -> None:
+    result = shell(*words)
+    assert result.exit_code != 0
+    assert said in result.output
+    assert "Traceback" not in result.output
+
+
+def test_a_model_that_is_away_is_named_and_the_question_is_kept(environment: dict[str, str], stub: StubModel) -> None:
+    shell = Shell(environment | {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "CONNECT_TIMEOUT_SECONDS": "0.3"})
+    result = shell("ask", "Why?")
+    assert result.exit_code == 1
+    assert "Your question was kept" in result.stderr
+
+
+def test_documents_are_added_listed_and_deleted(shell: Shell, tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "geese.txt").write_text("Geese hiss.")
+    (folder / "deep" / "boats.md").write_text("# Boats\n\nBoats float.")
+    (folder / ".hidden").write_text("not this one")
+    added = shell("documents", "add", str(folder))
+    assert added.exit_code == 0, added.output
+    assert shell("documents", "add", str(folder / "geese.txt")).stdout.count("was there before") == 1
+
+    listed = shell("documents", "list").stdout
+    assert [line.split()[1] for line in listed.splitlines()] == ["ready", "ready"]
+    assert "geese.txt" in listed
+    assert "boats.md" in listed
+    assert shell("documents", "delete", "1").exit_code == 0
+    assert len(shell("documents", "list").stdout.splitlines()) == 1
+
+
+def test_a_file_that_cannot_be_read_does_not_keep_the_others_out(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "bad.bin").write_bytes(b"\0\1\2" * 100)
+    (tmp_path / "broken.pdf").write_bytes(b"%PDF-1.4 nothing")
+    (tmp_path / "good.txt").write_text("Geese hiss.")
+    result = shell("documents", "add", *(str(tmp_path / name) for name in ("bad.bin", "broken.pdf", "good.txt")))
+    assert result.exit_code == 1
+    assert "not a kind of file that can be read" in result.stderr
+    assert "This PDF is damaged" in result.stderr
+    states = {line.split()[-1]: line.split()[1] for line in shell("documents", "list").stdout.splitlines()}
+    assert states["good.txt"] == "ready"
+
+
+def test_the_database_is_brought_to_the_present_schema(shell: Shell) -> None:
+    assert "Schema: empty" in shell("db", "current").stdout
+    assert shell("db", "upgrade").exit_code == 0
+    assert "Schema: empty" not in shell("db", "current").stdout
+
+
+def test_a_broken_settings_file_is_one_sentence(environment: dict[str, str]) -> None:
+    Path(environment["SETTINGS_FILE"]).write_text('{"max_history_turns": "ten"}')
+    command = [sys.executable, "-m", "flask", "--app", "app", "documents", "list"]
+    ended = subprocess.run(command, env=os.environ | environment, cwd=PROJECT, capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert ended.stderr.count("\n") == 1
+    assert 'settings.json line 1: max_history_turns is "ten"; it must be a whole number' in ended.stderr
