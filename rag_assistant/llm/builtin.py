@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import subprocess
 import sys
@@ -10,13 +9,12 @@ from collections.abc import Callable
 
 from rag_assistant.children import Child, Process
 from rag_assistant.errors import ModelUnreachable
-from rag_assistant.llm.builtin_server import TOKENS_PER_SLOT
+from rag_assistant.llm.builtin_server import CONTEXT_TOKENS
 from rag_assistant.llm.endpoint import Endpoint
 from rag_assistant.model_files import LANGUAGE_MODEL
 
 NAME = "smollm2-135m-instruct"
 SECONDS_TO_START = 60.0
-MOST_THREADS = 4
 
 
 class BuiltinModel:
@@ -36,9 +34,8 @@ class BuiltinModel:
         return endpoint
 
     def _launch(self) -> Process:
-        threads = str(min(MOST_THREADS, os.cpu_count() or 1))
         process = subprocess.Popen(
-            [sys.executable, "-m", "rag_assistant.llm.builtin_server", str(LANGUAGE_MODEL.checked()), threads],
+            [sys.executable, "-m", "rag_assistant.llm.builtin_server", str(LANGUAGE_MODEL.checked())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -51,4 +48,4 @@ class BuiltinModel:
 
     def _ready(self, process: Process) -> Endpoint | None:
         address = process.stdout.readline().strip() if process.stdout is not None else ""
-        return Endpoint(f"{address}/v1", self._key, NAME, TOKENS_PER_SLOT, built_in=True) if address else None
+        return Endpoint(f"{address}/v1", self._key, NAME, CONTEXT_TOKENS, built_in=True) if address else None

@@ -55,6 +55,8 @@ class MiniLM:
         vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
         for row, text in enumerate(texts):
             vectors[row] = self._embed_one(text)
+        if len(texts) > 1:
+            _return_freed_memory()
         return vectors
 
     def _embed_one(self, text: str) -> Vectors:
@@ -92,7 +94,7 @@ class MiniLM:
 
 
 def _return_freed_memory() -> None:
-    """Give what loading has freed back to the system: 63 of 229 MB, which glibc would keep for itself."""
+    """Give what was freed back to the system: after loading 63 of 229 MB, which glibc would keep for itself."""
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
         if trim is not None:

@@ -55,11 +55,11 @@ def test_the_same_question_has_the_same_answer_in_both_apis(client: FlaskClient)
     assert streamed[-1][0] == "end"
 
 
-def test_it_says_how_many_tokens_it_takes_and_a_long_conversation_fits(client: FlaskClient) -> None:
-    answer = ask(client, "word " * 700, max_history_turns=None)
-    long = "What is the boat like? " + "The sea is calm. " * 60
-    for _ in range(3):
-        answer = ask(client, long, conversation_id=answer["conversation_id"], max_history_turns=None)
+def test_a_conversation_that_grows_too_long_is_trimmed_to_what_it_takes(client: FlaskClient) -> None:
+    answer = ask(client, "How many geese are there? " + "The sea is calm. " * 200)
+    for question in ("What does the lamp burn? ", "Which colour has the boat? ", "Who feeds the geese? "):
+        text = question + "The sea is calm. " * 100
+        answer = ask(client, text, conversation_id=answer["conversation_id"], max_history_turns=None)
     assert answer["history_trimmed"]
     assert answer["history"]["reason"] == "token_limit"
     assert answer["status"] == "completed"
