@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import tempfile
 import time
+from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 
 from bench.stage import (
     add_conversation,
@@ -21,6 +23,7 @@ from rag_assistant.retrieval.embedding import MiniLM
 
 CHUNKS = 1_000
 WINDOW_TURNS = 10
+STARTS_PER_SECOND = 25
 
 
 def main() -> None:
@@ -44,6 +47,7 @@ def embedding_ms() -> float:
 def cpu_per_answer(model: str) -> None:
     """CPU time of the server for an answer of 10 and of 100 tokens at 20 tokens a second, at 10 streams at once."""
     print("| tokens | pace | CPU ms per answer |\n|---|---|---|")
+    print(f"| 10, without documents | 20 | {measure_cpu(model, 10, 20, MAX_PASSAGES='0'):.1f} |")
     for per_second in (20, 0):
         used = {tokens: measure_cpu(model, tokens, per_second) for tokens in (10, 100)}
         for tokens, ms in used.items():
@@ -52,12 +56,15 @@ def cpu_per_answer(model: str) -> None:
     print()
 
 
-def measure_cpu(model: str, tokens: int, per_second: int) -> float:
+def measure_cpu(model: str, tokens: int, per_second: int, **environment: str) -> float:
     """Return CPU milliseconds per answer, with retrieval over 1,000 chunks and a full window."""
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
         conversation_ids = prepare(data, 10)
-        with server(data, OPENAI_BASE_URL=model, OPENAI_MODEL=f"{tokens}@{per_second}") as (url, process):
+        with server(data, OPENAI_BASE_URL=model, OPENAI_MODEL=f"{tokens}@{per_second}", **environment) as (
+            url,
+            process,
+        ):
             wait_for(f"{url}/readyz")
             read_streams(url, 10, conversation_ids)
             rounds = 5
@@ -68,34 +75,50 @@ def measure_cpu(model: str, tokens: int, per_second: int) -> float:
 
 
 def pacing(model: str) -> None:
-    """Streams of 20 tokens a second: how late tokens come, and how many streams are whole."""
-    tokens = 60
-    print(f"Streams of {tokens} tokens at 20 a second; late: behind the moment at which the model sent the token.\n")
-    print(
-        "| streams | whole | refused (503) | first token, p50 ms | late p50 ms | late p99 ms | CPU share |\n"
-        + "|---" * 7
-        + "|"
-    )
+    """Streams of 20 tokens a second: how late tokens come once all of them run, and how many streams are whole."""
+    print("Streams of 20 tokens a second, 25 more each second, then all together for 5 s.")
+    print("Late: behind the moment at which the model sent the token, while all of them run.\n")
+    print("| streams | whole | refused (503) | first token p50 ms | late p50 ms | late p99 ms | CPU share |")
+    print("|---" * 7 + "|")
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
         prepare(data, 0)
-        with server(data, OPENAI_BASE_URL=model, OPENAI_MODEL=f"{tokens}@20") as (url, process):
-            wait_for(f"{url}/readyz")
-            read_streams(url, 2)
-            for streams in (1, 10, 100, 500, 520):
+        for streams in (1, 10, 50, 100, 200, 520):
+            spread = streams / STARTS_PER_SECOND
+            tokens = int((spread + 5) * 20)
+            with server(data, OPENAI_BASE_URL=model, OPENAI_MODEL=f"{tokens}@20") as (url, process):
+                wait_for(f"{url}/readyz")
+                warm_up(url)
                 began, cpu = time.monotonic(), cpu_seconds(process)
-                seen = read_streams(url, streams)
+                seen = read_streams(url, streams, spread=spread)
                 share = (cpu_seconds(process) - cpu) / (time.monotonic() - began)
-                accepted = [one for one in seen if one["status"] == 200]
-                refused = [one for one in seen if one["status"] == 503 and one["retry_after"]]
-                complete = [one for one in accepted if one["tokens"] == tokens and one["ended"] == "end"]
-                late = [value * 1000 for one in accepted for value in one["late"][1:]]
-                first = [one["first"] * 1000 for one in accepted if one["first"] is not None]
-                print(
-                    f"| {streams} | {len(complete)} | {len(refused)} | {percentile(first, 0.5):.1f} "
-                    f"| {percentile(late, 0.5):.1f} | {percentile(late, 0.99):.1f} | {share:.0%} |",
-                    flush=True,
-                )
+            show_pacing(seen, tokens, share)
+
+
+def warm_up(url: str) -> None:
+    """Ask one question and stop its answer: the first one pays for what is loaded where it is used."""
+    connection = HTTPConnection(url.removeprefix("http://"))
+    connection.request("POST", "/api/query/stream", '{"question": "Warm?"}', {"Content-Type": "application/json"})
+    connection.getresponse().read(1000)
+    connection.close()
+    connection.request("POST", "/api/turns/1/stop")
+    connection.getresponse().read()
+    connection.close()
+
+
+def show_pacing(seen: list[dict[str, Any]], tokens: int, share: float) -> None:
+    """Print one row about the streams that were read."""
+    accepted = [one for one in seen if one["status"] == 200]
+    refused = [one for one in seen if one["status"] == 503 and one["retry_after"]]
+    complete = [one for one in accepted if one["tokens"] == tokens and one["ended"] == "end"]
+    all_run = max(one["late"][0][0] for one in accepted)
+    late = [value * 1000 for one in accepted for sent, value in one["late"] if sent >= all_run]
+    first = [one["first"] * 1000 for one in accepted]
+    print(
+        f"| {len(seen)} | {len(complete)} | {len(refused)} | {percentile(first, 0.5):.1f} "
+        f"| {percentile(late, 0.5):.1f} | {percentile(late, 0.99):.1f} | {share:.0%} |",
+        flush=True,
+    )
 
 
 def prepare(data: Path, conversations: int) -> list[int]:

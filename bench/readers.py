@@ -1,6 +1,6 @@
 """Readers for benchmarks: ask many questions at once over the streaming API and note when each token arrives.
 
-As a program: ``python -m bench.readers URL STREAMS`` prints one JSON object for each stream.
+As a program: ``python -m bench.readers URL STREAMS SECONDS CONVERSATIONS`` prints one JSON object for each stream.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ from typing import Any
 
 
 async def read_one(host: str, port: int, conversation: int | None, begin: float) -> dict[str, Any]:
-    """Ask one question; return the status, when the first text came and how late each token was, in seconds."""
+    """Ask one question; return the status, when the first text came, and when each token was sent and how late it was.
+
+    All in seconds.
+    """
     await asyncio.sleep(max(0.0, begin - time.monotonic()))
     body = {"question": "What does the harbour master say about the weather?"}
     if conversation is not None:
@@ -50,16 +53,15 @@ def take(seen: dict[str, Any], block: bytes, asked: float, now: float) -> None:
         text = json.loads(block[block.find(b"data: ") + 6 :])["text"]
         seen["text"] += text
         seen["first"] = seen["first"] if seen["first"] is not None else now - asked
-        seen["late"] += [round(now - int(moment) / 1e6, 6) for moment in text.split()]
+        seen["late"] += [(int(moment) / 1e6, round(now - int(moment) / 1e6, 6)) for moment in text.split()]
     elif name in (b"end", b"error"):
         seen["ended"] = name.decode()
 
 
-async def main(url: str, streams: int, conversations: list[int]) -> None:
-    """Ask ``streams`` questions, spread over half a second, and print what each reader saw."""
+async def main(url: str, streams: int, spread: float, conversations: list[int]) -> None:
+    """Ask ``streams`` questions, spread over some seconds, and print what each reader saw."""
     host, port = url.removeprefix("http://").split(":")
     begin = time.monotonic() + 0.1
-    spread = min(2.0, 0.01 * streams)
     found = await asyncio.gather(
         *(
             read_one(
@@ -74,4 +76,4 @@ async def main(url: str, streams: int, conversations: list[int]) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3]) if len(sys.argv) > 3 else []))
+    asyncio.run(main(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), json.loads(sys.argv[4])))

@@ -100,8 +100,8 @@ class Retriever:
         """Return the first ``limit`` hits that SQL still knows."""
         hits = list(ranked)
         found: list[Passage] = []
-        for start in range(0, len(hits), 2 * limit):
-            some = hits[start : start + 2 * limit]
+        for start in range(0, len(hits), limit):
+            some = hits[start : start + limit]
             passages = self._chunks.passages([chunk_id for chunk_id, _ in some])
             found += [replace(passages[chunk_id], score=score) for chunk_id, score in some if chunk_id in passages]
             if len(found) >= limit:
