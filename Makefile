@@ -2,19 +2,20 @@
 # make test   run the tests
 # make lint   ruff and mypy
 # make bench  the benchmarks of docs/benchmarks.md
+# make pictures  the pictures of README.md, taken anew (needs Debian's chromium)
 # Each does its own set-up: the first call creates .venv, a later one installs nothing.
 
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: run test lint bench clean
+.PHONY: run test lint bench pictures clean
 
 run: .venv/run
 	@$(BIN)/python app.py
 
 test: .venv/dev
-	@$(BIN)/python -m pytest $(TESTS)
+	@$(BIN)/python -m pytest -n logical --maxprocesses 4 $(TESTS)
 
 lint: .venv/dev
 	@$(BIN)/ruff check .
@@ -23,6 +24,9 @@ lint: .venv/dev
 
 bench: .venv/dev
 	@$(BIN)/python -m bench
+
+pictures: .venv/dev
+	@$(BIN)/python -m tests.browser.pictures
 
 .venv/bin/pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

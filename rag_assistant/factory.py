@@ -17,7 +17,7 @@ from rag_assistant.data_dir import installation_id, lock_data_dir
 from rag_assistant.library import Library
 from rag_assistant.llm.builtin import BuiltinModel
 from rag_assistant.llm.models import LanguageModels
-from rag_assistant.settings import LiveSettings, open_settings
+from rag_assistant.settings_file import LiveSettings, open_settings
 from rag_assistant.storage.answers import AnswerLog
 from rag_assistant.storage.conversations import ConversationManager
 from rag_assistant.storage.database import Database, sqlite_url

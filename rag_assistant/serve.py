@@ -9,7 +9,8 @@ from typing import Any
 from gunicorn.app.base import BaseApplication
 
 from rag_assistant.errors import AssistantError
-from rag_assistant.settings import Settings, open_settings
+from rag_assistant.settings import Settings
+from rag_assistant.settings_file import open_settings
 
 # Beside the threads that wait for answers, some for everything else.
 SPARE_THREADS = 24

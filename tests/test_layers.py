@@ -8,7 +8,17 @@ PACKAGE = Path(__file__).resolve().parents[1] / "rag_assistant"
 # Lowest first. A module may import from its own group and from every group below, but for strangers (see below).
 LAYERS = [
     ("records", "errors"),
-    ("history", "prompt", "settings", "validation", "turn_view", "model_files", "children", "data_dir"),
+    (
+        "history",
+        "prompt",
+        "settings",
+        "settings_file",
+        "validation",
+        "turn_view",
+        "model_files",
+        "children",
+        "data_dir",
+    ),
     ("storage", "retrieval", "llm"),
     ("collaborators", "choices", "live", "assistant", "library"),
     ("web", "cli"),
@@ -16,7 +26,7 @@ LAYERS = [
     ("serve",),
 ]
 STRANGERS = ("storage", "retrieval", "llm")
-PURE = ("records", "errors", "history", "prompt", "turn_view", "validation")
+PURE = ("records", "errors", "history", "prompt", "settings", "turn_view", "validation")
 # What a pure module may import besides our own pure ones.
 HARMLESS = frozenset(
     "__future__ ast bisect collections copy dataclasses datetime difflib functools itertools json math re typing "

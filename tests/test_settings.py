@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from rag_assistant.errors import SettingsError
-from rag_assistant.settings import LiveSettings, Settings, load_settings, settings_schema
+from rag_assistant.settings import Settings, load_settings, settings_schema
+from rag_assistant.settings_file import LiveSettings
 
 PROJECT = Path(__file__).resolve().parents[1]
 

@@ -217,6 +217,12 @@ def markdown(turn: Turn) -> str:
 
 
 @blueprint.app_template_filter()
+def on_one_line(text: str) -> str:
+    """Return a passage as one line, without the marks of Markdown headings."""
+    return " ".join(word for word in text.split() if word.strip("#"))
+
+
+@blueprint.app_template_filter()
 def notice(turn: Turn) -> str | None:
     """Return what the model was told about what was left out."""
     history = turn.history

@@ -90,16 +90,13 @@ export class TurnView {
   }
 
   write(html) {
-    const main = document.getElementById("main");
-    const atEnd = main.scrollHeight - main.scrollTop - main.clientHeight < 120;
-    setHtml(this.element.querySelector(".answer"), html);
-    if (atEnd) main.scrollTop = main.scrollHeight;
+    keepAtEnd(() => setHtml(this.element.querySelector(".answer"), html));
   }
 
   async end() {
     this.ended = true;
     await this.redraw();
-    moveHorizon();
+    keepAtEnd(moveHorizon);
   }
 
   /** Replace the turn by what the server draws of it now. */
@@ -108,8 +105,15 @@ export class TurnView {
     const response = await fetch(page);
     if (!response.ok) return;
     const drawn = elementOf(await response.text());
-    this.element.replaceWith(drawn);
+    keepAtEnd(() => this.element.replaceWith(drawn));
     this.element = drawn;
-    drawn.scrollIntoView({ block: "nearest" });
   }
+}
+
+/** Change the page; whoever was reading at its end stays at its end, and nobody else is moved. */
+function keepAtEnd(change) {
+  const main = document.getElementById("main");
+  const atEnd = main.scrollHeight - main.scrollTop - main.clientHeight < 120;
+  change();
+  if (atEnd) main.scrollTop = main.scrollHeight;
 }

@@ -1,0 +1,130 @@
+"""The settings file while we run: read, checked and taken over whenever it changes.
+
+We read the user's file and never write it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+from rag_assistant.errors import SettingsError
+from rag_assistant.settings import LoadedSettings, Origin, Settings, is_live, load_settings
+
+log = logging.getLogger(__name__)
+
+LARGEST_FILE_BYTES = 1_000_000
+SECONDS_BETWEEN_LOOKS = 1.0
+
+
+class LiveSettings:
+    """The settings in force, following settings.json while we run. A broken file changes nothing and is named."""
+
+    def __init__(self, path: Path, environment: Mapping[str, str]) -> None:
+        self._path = path
+        self._environment = dict(environment)
+        self._read_last = _read(path)
+        self._loaded = load_settings(_decoded(self._read_last, path.name), self._environment, path.name)
+        self._closing = threading.Event()
+        self._unsettled: str | None = None
+        self.problem: str | None = None
+
+    @property
+    def current(self) -> Settings:
+        """The values in force now; read it once for each question, so that one question sees one set."""
+        return self._loaded.values
+
+    @property
+    def origins(self) -> dict[str, Origin]:
+        """Where each value in force came from."""
+        return self._loaded.origins
+
+    def look(self) -> None:
+        """Read the file again if its content changed, and apply it if it is right.
+
+        What is wrong is reported when it is still so at the next look: an editor may be in the middle of saving.
+        """
+        try:
+            content = _read(self._path)
+            if content == self._read_last:
+                self._settle()
+                return
+            self._read_last, self._unsettled = content, None
+            if content is None:
+                raise SettingsError(f"{self._path.name} is gone.")
+            loaded = load_settings(_decoded(content, self._path.name), self._environment, self._path.name)
+        except SettingsError as error:
+            problem = f"{error} The last good values stay in force."
+            if problem == self._unsettled:
+                self._report(problem)
+            self._unsettled = problem
+        else:
+            self._apply(loaded)
+
+    def _settle(self) -> None:
+        if self._unsettled is not None:
+            self._report(self._unsettled)
+            self._unsettled = None
+
+    def watch(self) -> None:
+        """Look at the file every second, in a thread of its own, until ``close``."""
+        threading.Thread(target=self._watch, name="settings", daemon=True).start()
+
+    def close(self) -> None:
+        """Stop watching."""
+        self._closing.set()
+
+    def _watch(self) -> None:
+        while not self._closing.wait(SECONDS_BETWEEN_LOOKS):
+            self.look()
+
+    def _apply(self, loaded: LoadedSettings) -> None:
+        """Take over every live value; name those that wait for a restart."""
+        before, after = self.current.model_dump(), loaded.values.model_dump()
+        changed = [name for name in after if after[name] != before[name]]
+        waiting = [name for name in changed if not is_live(name)]
+        kept = {name: before[name] for name in waiting}
+        self._loaded = LoadedSettings(loaded.values.model_copy(update=kept), loaded.origins)
+        self.problem = None
+        if changed:
+            log.info("%s changed: %s", self._path.name, ", ".join(changed))
+        if waiting:
+            self._report(f"{self._path.name}: a change of {', '.join(waiting)} takes effect at the next start.")
+
+    def _report(self, problem: str) -> None:
+        if problem != self.problem:
+            self.problem = problem
+            log.warning("%s", problem)
+
+
+def open_settings(environment: Mapping[str, str] | None = None) -> LiveSettings:
+    """Return the settings of the file that SETTINGS_FILE names (default: settings.json here) and the environment."""
+    environment = os.environ if environment is None else environment
+    return LiveSettings(Path(environment.get("SETTINGS_FILE") or "settings.json"), environment)
+
+
+def _read(path: Path) -> bytes | None:
+    """Return the file's bytes, just more than allowed if it is too large, ``None`` if there is no file."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST_FILE_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise SettingsError(f"{path.name} cannot be read: {error.strerror}.") from error
+    return content
+
+
+def _decoded(content: bytes | None, file_name: str) -> str | None:
+    if content is None:
+        return None
+    if len(content) > LARGEST_FILE_BYTES:
+        raise SettingsError(f"{file_name} is larger than {LARGEST_FILE_BYTES} bytes; it must be smaller.")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise SettingsError(f"{file_name} line {line}: this is not UTF-8 text.") from error
