@@ -1,14 +1,15 @@
 // The line where the model's view begins: moved when a turn has ended, as the server says.
 
-/** Ask where the view of the next question begins, and put the line there. */
-export async function moveHorizon() {
-  const transcript = document.getElementById("transcript");
-  if (!transcript.dataset.view) return;
-  const response = await fetch(transcript.dataset.view);
-  if (response.ok) draw(transcript, (await response.json()).view);
+/** Ask the server where the view of the next question begins; null if it does not say. */
+export async function askForView() {
+  const { view } = document.getElementById("transcript").dataset;
+  const response = view && (await fetch(view));
+  return response?.ok ? (await response.json()).view : null;
 }
 
-function draw(transcript, view) {
+/** Put the line where a view begins. */
+export function drawHorizon(view) {
+  const transcript = document.getElementById("transcript");
   transcript.querySelector(".horizon")?.remove();
   const first = view.turns_dropped ? (view.first_visible_turn ?? Infinity) : 0;
   for (const turn of transcript.querySelectorAll(".turn")) {

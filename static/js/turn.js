@@ -1,5 +1,5 @@
 // One turn in the transcript: follow its events, come back after a lost connection, stop it, retry it.
-import { moveHorizon } from "./horizon.js";
+import { askForView, drawHorizon } from "./horizon.js";
 import { elementOf, setHtml } from "./html.js";
 import { readEvents } from "./sse.js";
 
@@ -96,7 +96,8 @@ export class TurnView {
   async end() {
     this.ended = true;
     await this.redraw();
-    keepAtEnd(moveHorizon);
+    const view = await askForView();
+    if (view) keepAtEnd(() => drawHorizon(view));
   }
 
   /** Replace the turn by what the server draws of it now. */
