@@ -1,13 +1,13 @@
-"""Run benchmarks by name: prepare, answers, start, ingest, embedders, questions."""
+"""Run benchmarks by name: prepare, answers, start, ingest, embedders, indexes, questions."""
 
 from __future__ import annotations
 
 import sys
 
-from bench import answers, embedders, ingest, prepare, questions, start
+from bench import answers, embedders, indexes, ingest, prepare, questions, start
 
 PARTS = {"prepare": prepare.main, "answers": answers.main, "start": start.main, "ingest": ingest.main}
-ON_REQUEST = {"embedders": embedders.main, "questions": questions.main}
+ON_REQUEST = {"embedders": embedders.main, "indexes": indexes.main, "questions": questions.main}
 
 
 def run(names: list[str]) -> None:

@@ -67,7 +67,7 @@ def measure_cpu(model: str, tokens: int, per_second: int, **environment: str) ->
         ):
             wait_for(f"{url}/readyz")
             read_streams(url, 10, conversation_ids)
-            rounds = 5
+            rounds = 10
             began = cpu_seconds(process)
             for _ in range(rounds):
                 whole(read_streams(url, 10, conversation_ids), tokens)
@@ -99,9 +99,10 @@ def warm_up(url: str) -> None:
     """Ask one question and stop its answer: the first one pays for what is loaded where it is used."""
     connection = HTTPConnection(url.removeprefix("http://"))
     connection.request("POST", "/api/query/stream", '{"question": "Warm?"}', {"Content-Type": "application/json"})
-    connection.getresponse().read(1000)
+    begin = connection.getresponse().read(1000)
     connection.close()
-    connection.request("POST", "/api/turns/1/stop")
+    turn_id = begin.split(b'"turn_id":')[1].split(b",")[0].strip(b" }\n").decode()
+    connection.request("POST", f"/api/turns/{turn_id}/stop")
     connection.getresponse().read()
     connection.close()
 

@@ -36,9 +36,9 @@ def environment(tmp_path: Path, stub: StubModel) -> dict[str, str]:
         "OPENAI_BASE_URL": stub.url,
         "OPENAI_API_KEY": "sk-canary-secret",
         "OPENAI_MODEL": "stub-model",
-        "CONNECT_TIMEOUT_SECONDS": "0.3",
-        "FIRST_TOKEN_TIMEOUT_SECONDS": "1.5",
-        "TOKEN_TIMEOUT_SECONDS": "1.5",
+        "CONNECT_TIMEOUT_SECONDS": "2",
+        "FIRST_TOKEN_TIMEOUT_SECONDS": "2.5",
+        "TOKEN_TIMEOUT_SECONDS": "2.5",
         "MAX_RUNNING_ANSWERS": "8",
     }
 
