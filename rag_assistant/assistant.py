@@ -34,7 +34,6 @@ from rag_assistant.prompt import (
     plain_question_message,
     question_message,
     title_for,
-    with_reminder,
 )
 from rag_assistant.records import Conversation, Event, Message, ModelReply, Question, Source, Turn, TurnStatus, Unset
 from rag_assistant.settings import Settings
@@ -213,7 +212,7 @@ class Assistant:
         conversation = self._conversations.get(turn.conversation_id)
         limit = _history_limit(turn, conversation, settings)
         past = self._turns.window(turn, limit)
-        fitted = fit_history(
+        return fit_history(
             [
                 {"role": "system", "content": choices.instructions},
                 *(message for earlier in past for message in earlier.messages),
@@ -228,9 +227,6 @@ class Assistant:
                 turn_numbers=(*(earlier.number for earlier in past), turn.number),
             ),
         )
-        if endpoint.built_in and fitted.receipt.turns_kept:
-            return with_reminder(fitted, choices.instructions)
-        return fitted
 
     def _question(self, turn: Turn, endpoint: Endpoint, after_history: bool) -> Message:
         """Return the question with its passages, in the form that the model can make use of."""

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from rag_assistant.collaborators import Endpoint
-from rag_assistant.history import count_message, estimate_tokens
 from rag_assistant.prompt import BUILT_IN_INSTRUCTIONS, INSTRUCTIONS
 from rag_assistant.settings import Settings
 
@@ -37,24 +36,22 @@ class Choices:
 def choices_for(endpoint: Endpoint, settings: Settings) -> Choices:
     """Return what goes with a question to this model."""
     built_in = endpoint.built_in
-    instructions = settings.instructions or (BUILT_IN_INSTRUCTIONS if built_in else INSTRUCTIONS)
     answer_tokens = _first(settings.max_answer_tokens, BUILT_IN_ANSWER_TOKENS if built_in else None)
     return Choices(
-        instructions=instructions,
+        instructions=settings.instructions or (BUILT_IN_INSTRUCTIONS if built_in else INSTRUCTIONS),
         passages=_first(settings.max_passages, BUILT_IN_PASSAGES if built_in else PASSAGES),
-        request_tokens=_request_tokens(endpoint, settings.history_token_budget, answer_tokens, instructions),
+        request_tokens=_request_tokens(endpoint, settings.history_token_budget, answer_tokens),
         answer_tokens=answer_tokens,
         temperature=_first(settings.temperature, BUILT_IN_TEMPERATURE if built_in else None),
     )
 
 
-def _request_tokens(endpoint: Endpoint, budget: int | None, answer_tokens: int | None, instructions: str) -> int | None:
+def _request_tokens(endpoint: Endpoint, budget: int | None, answer_tokens: int | None) -> int | None:
     """Return the most tokens that the request may have: what the model takes without the answer, or less if set."""
-    budgets = [budget]
-    if endpoint.context_tokens is not None:
-        reminder = count_message({"content": instructions}, estimate_tokens) if endpoint.built_in else 0
-        budgets.append(endpoint.context_tokens - (answer_tokens or ANSWER_TOKENS_KEPT_FREE) - reminder)
-    return min((one for one in budgets if one is not None), default=None)
+    if endpoint.context_tokens is None:
+        return budget
+    room = endpoint.context_tokens - (answer_tokens or ANSWER_TOKENS_KEPT_FREE)
+    return room if budget is None else min(budget, room)
 
 
 def _first(said: T | None, suits: T) -> T:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rag_assistant.history import FittedHistory, count_message, estimate_tokens
 from rag_assistant.records import Message, Passage, Source
 
 INSTRUCTIONS = (
@@ -51,27 +50,13 @@ def question_message(question: str, sources: Sequence[Source]) -> Message:
 def plain_question_message(question: str, sentences: Sequence[str], after_history: bool) -> Message:
     """Return the question as the built-in model gets it: a few sentences, as plain as possible.
 
-    Behind a history the question stands on both sides of the text, or the model goes on with what was said before.
+    Behind a history the question stands on both sides of the text, or the model goes on with what was said before:
+    4 of 24 answers held the right fact without that (docs/benchmarks.md).
     """
     if not sentences:
         return {"role": "user", "content": question}
     text = f"Text:\n{_unfence(' '.join(sentences))}\n\nQuestion: {question}"
     return {"role": "user", "content": f"Question: {question}\n\n{text}" if after_history else text}
-
-
-def with_reminder(fitted: FittedHistory, instructions: str) -> FittedHistory:
-    """Return the history with the instructions once more before the question, as the built-in model needs them.
-
-    With five turns of history and no reminder, 4 of 24 answers held the right fact; with it, 18 (docs/benchmarks.md).
-    """
-    reminder: Message = {"role": "system", "content": instructions}
-    tokens = fitted.receipt.tokens
-    system = tokens["system"] + count_message(reminder, estimate_tokens)
-    return replace(
-        fitted,
-        messages=[*fitted.messages[:-1], reminder, fitted.messages[-1]],
-        receipt=replace(fitted.receipt, tokens=tokens | {"system": system}),
-    )
 
 
 def clearly_relevant(passages: Sequence[Passage]) -> list[Passage]:
