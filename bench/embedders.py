@@ -145,7 +145,7 @@ def search_by_keywords(data: DataSet) -> Hits:
     """Return the hits of the product's own keyword search; a passage is known by its place."""
     with tempfile.TemporaryDirectory() as folder:
         database = open_database(Path(folder))
-        store = DocumentStore(database)
+        store = DocumentStore(database, "here")
         document, _ = store.add("bench", "text/plain", 1, "bench", "bench")
         texts = list(data.passages.values())
         pieces = [Chunk(place, 0, 0, text) for place, text in enumerate(texts)]

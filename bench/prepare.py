@@ -35,7 +35,7 @@ def main() -> None:
             )  # fmt: skip
             conversation_id = add_conversation(database, size // 2)
             turn, _ = turns.accept(Question("And now?", conversation_id), "bench")
-            fitted = assistant._fit(turn, endpoint, choices_for(endpoint, settings), settings)
+            _, fitted = assistant._fit(turn, endpoint, choices_for(endpoint, settings), settings)
             began = time.process_time()
             for _ in range(REPEATS):
                 assistant._fit(turn, endpoint, choices_for(endpoint, settings), settings)

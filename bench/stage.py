@@ -46,7 +46,7 @@ def text_of(words: int, seed: int) -> str:
 
 def fill_library(database: Database, chunks: int) -> None:
     """Add a document of ``chunks`` chunks of 130 words with random vectors."""
-    store = DocumentStore(database)
+    store = DocumentStore(database, "here")
     document, _ = store.add("bench.txt", "text/plain", 1, "bench", "bench")
     texts = [text_of(130, seed) for seed in range(chunks)]
     pieces, start = [], 0

@@ -16,33 +16,31 @@ from typing import Any
 from rag_assistant.choices import Choices, choices_for
 from rag_assistant.collaborators import Answers, Conversations, Documents, Endpoint, Models, Retriever, Turns
 from rag_assistant.errors import (
-    AnswerStopped,
     AssistantError,
     DocumentNotFound,
     InvalidRequest,
     ModelError,
     ModelFailed,
     Overloaded,
-    StorageFailed,
+    QuestionDoesNotFit,
 )
 from rag_assistant.history import FittedHistory, HistoryPolicy, count_message, estimate_tokens, fit_history
+from rag_assistant.keeping import AnswerKeeper
 from rag_assistant.live import LiveTurn, LiveTurns
 from rag_assistant.prompt import (
     clearly_relevant,
-    mark_cited,
     number_sources,
     plain_question_message,
     question_message,
     title_for,
 )
-from rag_assistant.records import Conversation, Event, Message, ModelReply, Question, Source, Turn, TurnStatus, Unset
+from rag_assistant.records import Conversation, Event, Message, ModelReply, Question, Source, Turn, Unset
 from rag_assistant.settings import Settings
-from rag_assistant.turn_view import error_data, history_figures, last_event, replay, start_event, state_event
+from rag_assistant.turn_view import history_figures, last_event, replay, start_event, state_event
 
 log = logging.getLogger(__name__)
 
 BUILT_IN_SENTENCES = 5
-SECONDS_BETWEEN_ATTEMPTS_TO_KEEP = 1.0
 SECONDS_BETWEEN_LOOKS_ELSEWHERE = 0.3
 
 
@@ -63,7 +61,7 @@ class Assistant:
     ) -> None:
         self._conversations = conversations
         self._turns = turns
-        self._answers = answers
+        self._keeper = AnswerKeeper(turns, answers)
         self._documents = documents
         self._retriever = retriever
         self._models = models
@@ -156,7 +154,13 @@ class Assistant:
             self._live.give_back()
             return turn
         self._live.enter(turn.id, live)
-        threading.Thread(target=self._run, args=(turn, live), name=f"turn {turn.id}", daemon=True).start()
+        try:
+            threading.Thread(target=self._run, args=(turn, live), name=f"turn {turn.id}", daemon=True).start()
+        except RuntimeError as error:
+            self._live.leave(turn.id, live)
+            overloaded = Overloaded(self._live.limit)
+            self._keeper.fail(turn, live, overloaded)
+            raise overloaded from error
         return turn
 
     # --- answer
@@ -164,14 +168,12 @@ class Assistant:
     def _run(self, turn: Turn, live: LiveTurn) -> None:
         """Answer a turn and keep how it ended, whatever happens."""
         try:
-            ended = self._answer(turn, live)
-            live.finish(last_event(ended))
+            live.finish(last_event(self._answer(turn, live)))
         except Exception:
-            log.exception("Turn %s could not be kept", turn.id)
-            lost = StorageFailed("The end of the answer could not be stored; what was shown is kept.")
-            live.finish(Event("error", {"error": error_data(lost)}))
+            log.exception("Turn %s could not be kept as it ended", turn.id)
+            live.finish(self._keeper.last_resort(turn, live))
         finally:
-            self._live.leave(turn.id)
+            self._live.leave(turn.id, live)
 
     def _answer(self, turn: Turn, live: LiveTurn) -> Turn:
         """The way of one question, from the stored turn to the stored answer."""
@@ -185,48 +187,55 @@ class Assistant:
 
             live.tell_state(state_event(turn, "searching", "Searching your documents."))
             turn = replace(turn, sources=self._retrieve(turn, endpoint, choices))
-            fitted = self._fit(turn, endpoint, choices, settings)
+            turn, fitted = self._fit(turn, endpoint, choices, settings)
             turn = self._announce(turn, fitted, endpoint, live)
 
             for reply in self._stream(turn, fitted, endpoint, choices, live):
                 if reply.text:
-                    self._answers.append(turn.id, live.length, reply.text)
+                    self._keeper.commit(turn, live, reply.text)
                     live.add(reply.text)
                 usage = _usage_of(reply) or usage
             if not live.text().strip():
                 raise ModelFailed("The model gave an empty answer. Your question was kept; try again.")
         except AssistantError as error:
-            return self._keep_failure(turn, live, error)
+            return self._keeper.fail(turn, live, error)
         except Exception:
             log.exception("Turn %s failed", turn.id)
             hidden = ModelError("An error of the server kept it from answering; its log says more. Try again.")
-            return self._keep_failure(turn, live, hidden)
-        return self._keep(turn, "completed", live.text(), usage=usage)
+            return self._keeper.fail(turn, live, hidden)
+        return self._keeper.keep(turn, "completed", live.text(), usage=usage)
 
     def _retrieve(self, turn: Turn, endpoint: Endpoint, choices: Choices) -> tuple[Source, ...]:
         found = self._retriever.search(turn.question, choices.passages, turn.document_ids)
         return number_sources(clearly_relevant(found) if endpoint.built_in else found)
 
-    def _fit(self, turn: Turn, endpoint: Endpoint, choices: Choices, settings: Settings) -> FittedHistory:
-        """Read the window, and no more, and fit it with instructions and question into what the model takes."""
+    def _fit(self, turn: Turn, endpoint: Endpoint, choices: Choices, settings: Settings) -> tuple[Turn, FittedHistory]:
+        """Read the window, and no more, and fit it with instructions and question into what the model takes.
+
+        Where the question does not fit with its passages, the worst of them go; the turn comes back with the others.
+        """
         conversation = self._conversations.get(turn.conversation_id)
         limit = _history_limit(turn, conversation, settings)
         past = self._turns.window(turn, limit)
-        return fit_history(
-            [
-                {"role": "system", "content": choices.instructions},
-                *(message for earlier in past for message in earlier.messages),
-                self._question(turn, endpoint, after_history=bool(past)),
-            ],
-            HistoryPolicy(
-                max_history_turns=limit,
-                token_budget=choices.request_tokens,
-                merge_system_messages=settings.merge_system_messages,
-                unread_turns=conversation.visible_turns - len(past),
-                unread_messages=conversation.visible_messages - sum(len(earlier.messages) for earlier in past),
-                turn_numbers=(*(earlier.number for earlier in past), turn.number),
-            ),
+        policy = HistoryPolicy(
+            max_history_turns=limit,
+            token_budget=choices.request_tokens,
+            merge_system_messages=settings.merge_system_messages,
+            unread_turns=conversation.visible_turns - len(past),
+            unread_messages=conversation.visible_messages - sum(len(earlier.messages) for earlier in past),
+            turn_numbers=(*(earlier.number for earlier in past), turn.number),
         )
+        before: list[Message] = [
+            {"role": "system", "content": choices.instructions},
+            *(message for earlier in past for message in earlier.messages),
+        ]
+        while True:
+            try:
+                return turn, fit_history([*before, self._question(turn, endpoint, bool(past))], policy)
+            except QuestionDoesNotFit:
+                if not turn.sources:
+                    raise
+                turn = replace(turn, sources=turn.sources[:-1])
 
     def _question(self, turn: Turn, endpoint: Endpoint, after_history: bool) -> Message:
         """Return the question with its passages, in the form that the model can make use of."""
@@ -271,27 +280,6 @@ class Assistant:
             choices.answer_tokens,
             choices.temperature,
         )
-
-    # --- keep
-
-    def _keep_failure(self, turn: Turn, live: LiveTurn, error: AssistantError) -> Turn:
-        """Keep a turn that did not come to its end: with what is written, if anything is."""
-        text = live.text()
-        status: TurnStatus = (
-            "stopped" if isinstance(error, AnswerStopped) else "interrupted" if text.strip() else "failed"
-        )
-        log.info("Turn %s %s: %s", turn.id, status, error)
-        named = None if status == "stopped" else (type(error).__name__, str(error))
-        return self._keep(turn, status, text, error=named)
-
-    def _keep(self, turn: Turn, status: TurnStatus, answer: str, **how: Any) -> Turn:
-        """Keep the end of a turn. While the disk is full, try again until it is not: nothing written is given up."""
-        turn = replace(turn, sources=mark_cited(turn.sources, answer))
-        while True:
-            try:
-                return self._turns.finish(turn, status, answer, **how)
-            except StorageFailed:
-                time.sleep(SECONDS_BETWEEN_ATTEMPTS_TO_KEEP)
 
 
 def _history_limit(turn: Turn, conversation: Conversation, settings: Settings) -> int | None:

@@ -19,6 +19,9 @@ from typing import Generic, Literal, TypeVar
 log = logging.getLogger(__name__)
 
 PR_SET_PDEATHSIG = 1
+PLAIN_VARIABLES = frozenset(
+    "PATH HOME LANG LC_ALL LC_CTYPE TZ TMPDIR VIRTUAL_ENV PYTHONPATH PYTHONUTF8 LD_LIBRARY_PATH".split()
+)
 SECONDS_BEFORE_RESTART = (1.0, 2.0, 5.0, 15.0, 60.0)
 
 State = Literal["off", "starting", "ready", "failed"]
@@ -118,6 +121,11 @@ class Child(Generic[Service]):
         with self._changed:
             self.state, self._service, self.problem = state, service, problem
             self._changed.notify_all()
+
+
+def plain_environment() -> dict[str, str]:
+    """Return the environment for a child: what it needs to run, and none of our keys and passwords."""
+    return {name: value for name, value in os.environ.items() if name in PLAIN_VARIABLES}
 
 
 def end_with_parent() -> None:

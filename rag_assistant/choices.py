@@ -50,7 +50,8 @@ def _request_tokens(endpoint: Endpoint, budget: int | None, answer_tokens: int |
     """Return the most tokens that the request may have: what the model takes without the answer, or less if set."""
     if endpoint.context_tokens is None:
         return budget
-    room = endpoint.context_tokens - (answer_tokens or ANSWER_TOKENS_KEPT_FREE)
+    free = answer_tokens or min(ANSWER_TOKENS_KEPT_FREE, endpoint.context_tokens // 4)
+    room = endpoint.context_tokens - free
     return room if budget is None else min(budget, room)
 
 

@@ -15,12 +15,13 @@ from flask.cli import AppGroup
 
 from rag_assistant.data_dir import lock_data_dir
 from rag_assistant.errors import AssistantError, SettingsError
-from rag_assistant.records import UNSET, Document, Question, Unset
+from rag_assistant.records import LARGEST_NUMBER, UNSET, Document, Question, Unset
 
 if TYPE_CHECKING:
     from rag_assistant.factory import Services
 
 SECONDS_BETWEEN_LOOKS = 0.2
+LONGEST_NUMBER = 9
 
 
 def init_app(app: Flask, services: Services) -> None:
@@ -30,12 +31,13 @@ def init_app(app: Flask, services: Services) -> None:
 
     @app.cli.command("ask")
     @click.argument("question")
-    @click.option("--conversation", type=int, help="Go on with this conversation.")
+    @click.option("--conversation", type=click.IntRange(1, LARGEST_NUMBER), help="Go on with this conversation.")
     @click.option("--max-history-turns", help='How many earlier turns the model sees, or "all".')
     def ask(question: str, conversation: int | None, max_history_turns: str | None) -> None:
         """Ask a question and print its answer as it is written."""
         with _named_errors():
             services.prepare()
+            services.load_embedder()
             limit = _history_limit(max_history_turns)
             turn = services.assistant.ask(Question(question, conversation, limit))
             try:
@@ -107,7 +109,7 @@ def _documents_commands(services: Services) -> AppGroup:
                     click.echo(f"{one.id:6}  {one.state:9}  {one.embedded:5} of {one.chunks:5}  {one.name}{reason}")
 
     @group.command("delete")
-    @click.argument("document_ids", nargs=-1, required=True, type=int)
+    @click.argument("document_ids", nargs=-1, required=True, type=click.IntRange(1, LARGEST_NUMBER))
     def delete(document_ids: tuple[int, ...]) -> None:
         """Delete documents for good."""
         with _named_errors():
@@ -202,7 +204,7 @@ def _history_limit(said: str | None) -> int | Unset | None:
         return UNSET
     if said.lower() in ("all", "null", "none"):
         return None
-    if not (said.isascii() and said.isdigit()):
+    if not (said.isascii() and said.isdigit() and len(said) <= LONGEST_NUMBER):
         raise click.BadParameter(f'"{said}"; it must be a whole number, 0 or more, or "all" for no limit.')
     return int(said)
 

@@ -65,6 +65,8 @@ class Retriever(Protocol):
 class Call(Protocol):
     """A call to a model that can be ended from outside."""
 
+    @property
+    def stopped(self) -> bool: ...
     def stop(self) -> None: ...
 
 

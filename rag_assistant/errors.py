@@ -49,7 +49,7 @@ class DocumentNotFound(AssistantError):
     """There is no such document."""
 
     def __init__(self, document_id: int) -> None:
-        super().__init__(f"There is no document {document_id}.")
+        super().__init__(f"There is no document {document_id}; it may have been deleted.")
 
 
 class ReceiptNotFound(AssistantError):

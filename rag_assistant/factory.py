@@ -65,8 +65,12 @@ class Services:
             if self._started:
                 return
             self._lock_file = lock_data_dir(self.data_dir)
-            self.prepare()
-            self.assistant.recover()
+            try:
+                self.prepare()
+                self.assistant.recover()
+            except BaseException:
+                self._lock_file.close()
+                raise
             self.library.start()
             self.settings.watch()
             if self.models.uses_built_in():
@@ -88,9 +92,13 @@ class Services:
     def _warm_up(self) -> None:
         """Load what the first question would otherwise wait for."""
         self.models.client.warm_up()
+        self.load_embedder()
+
+    def load_embedder(self) -> None:
+        """Load the embedding model. Without it search goes on by keywords, and /readyz says so."""
         try:
             self.embedder.load()
-        except Exception as error:  # noqa: BLE001 - search goes on by keywords, and /readyz says so
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with it
             log.error("The embedding model cannot be used: %s", error)
 
 
@@ -104,12 +112,13 @@ def build_services(settings: LiveSettings) -> Services:
     from rag_assistant.retrieval.vectors import VectorSearch
 
     values = settings.current
-    data_dir = Path(values.data_dir)
+    data_dir = PROJECT / values.data_dir
     data_dir.mkdir(parents=True, exist_ok=True)
     database = Database(values.database_url or sqlite_url(data_dir))
     conversations = ConversationManager(database)
-    turns = TurnStore(database, installation_id(data_dir))
-    documents = DocumentStore(database)
+    owner = installation_id(data_dir)
+    turns = TurnStore(database, owner)
+    documents = DocumentStore(database, owner)
     embedder = MiniLM(threads=max(1, (os.cpu_count() or 1) // 2))
     chroma = ChromaIndex(documents, embedder.name, values.chroma_url, data_dir / "chroma")
     exact = ExactIndex(documents, embedder.name, embedder.dimension)

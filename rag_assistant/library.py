@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Protocol
 
-from rag_assistant.errors import AssistantError, BodyTooLarge, InvalidRequest
+from rag_assistant.errors import AssistantError, BodyTooLarge, InvalidRequest, StorageFailed
 from rag_assistant.records import Document
 from rag_assistant.retrieval.chunking import chunk_document
 from rag_assistant.retrieval.embedding import Vectors
@@ -55,6 +55,7 @@ class Library:
         self._settings = settings
         self._something_queued = threading.Event()
         self._closing = threading.Event()
+        self._left_half_done = False
 
     def accept(self, file: IO[bytes], name: str) -> tuple[Document, bool]:
         """Keep a file and queue it; return its document, and False if its content was there before.
@@ -102,6 +103,9 @@ class Library:
 
     def work_through(self) -> None:
         """Read and embed everything that is queued."""
+        if self._left_half_done:
+            self._store.requeue_unfinished()
+            self._left_half_done = False
         while not self._closing.is_set() and (document := self._store.take_queued()) is not None:
             self._ingest(document)
 
@@ -112,6 +116,8 @@ class Library:
                 self.work_through()
             except AssistantError as error:
                 log.error("The library waits: %s", error)
+            except Exception:
+                log.exception("The library waits")
             self._something_queued.wait(SECONDS_BETWEEN_LOOKS)
             self._something_queued.clear()
 
@@ -121,6 +127,9 @@ class Library:
             if self._read(document) and self._embed(document):
                 self._store.finish(document.id)
                 log.info('Document %s ("%s") is ready.', document.id, document.name)
+        except StorageFailed:
+            self._left_half_done = True
+            raise
         except AssistantError as error:
             self._store.fail(document.id, str(error))
             log.warning('Document %s ("%s") failed: %s', document.id, document.name, error)

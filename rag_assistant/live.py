@@ -139,10 +139,11 @@ class LiveTurns:
             self._reserved -= 1
             self._turns[turn_id] = live
 
-    def leave(self, turn_id: int) -> None:
-        """Free the place of a turn that ended."""
+    def leave(self, turn_id: int, live: LiveTurn) -> None:
+        """Free the place of a turn that ended; a retry may have taken its number meanwhile."""
         with self._lock:
-            self._turns.pop(turn_id, None)
+            if self._turns.get(turn_id) is live:
+                del self._turns[turn_id]
 
     def get(self, turn_id: int) -> LiveTurn | None:
         """Return a running turn."""

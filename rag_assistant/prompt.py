@@ -17,6 +17,8 @@ INSTRUCTIONS = (
 # The built-in model has 135 million parameters: a long instruction confuses it. Tuned in docs/benchmarks.md.
 BUILT_IN_INSTRUCTIONS = "You are a helpful assistant. Answer the question in one or two sentences, using the text."
 
+FENCE = re.compile(r"<\s*(/?)\s*passages\s*>", re.IGNORECASE)
+NUMBERED = re.compile(r"^\s*\[(\d+)\] \(", re.MULTILINE)
 CITATION = re.compile(r"\[(\d{1,3})\]")
 LONGEST_TITLE = 60
 NEAR_TO_BEST = 0.6
@@ -83,4 +85,5 @@ def _fenced(source: Source) -> str:
 
 
 def _unfence(text: str) -> str:
-    return text.replace("<passages>", "<_passages>").replace("</passages>", "</_passages>")
+    """Return a text in which nothing looks like our marks around passages."""
+    return NUMBERED.sub(r"(\1) (", FENCE.sub(r"<\1_passages>", text))

@@ -13,6 +13,9 @@ from typing import Any, Literal
 Message = dict[str, Any]
 
 TurnStatus = Literal["running", "completed", "stopped", "interrupted", "failed"]
+# What an id or a position can be at most in every database that we keep them in.
+LARGEST_NUMBER = 2**31 - 1
+
 DocumentState = Literal["queued", "reading", "embedding", "ready", "failed"]
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import logging
+import socket
 import sys
 from typing import Any
 
 from gunicorn.app.base import BaseApplication
+from gunicorn.arbiter import Arbiter
 
 from rag_assistant.errors import AssistantError
 from rag_assistant.settings import Settings
 from rag_assistant.settings_file import open_settings
+
+log = logging.getLogger(__name__)
 
 # Beside the threads that wait for answers, some for everything else.
 SPARE_THREADS = 24
@@ -27,9 +31,8 @@ class Server(BaseApplication):
     def load_config(self) -> None:
         """Set what differs from gunicorn's own choices."""
         settings = self._settings
-        host = f"[{settings.host}]" if ":" in settings.host else settings.host
         options = {
-            "bind": f"{host}:{settings.port}",
+            "bind": f"{settings.host}:{settings.port}",
             "workers": 1,
             "worker_class": "gthread",
             "threads": settings.max_running_answers + SPARE_THREADS,
@@ -38,19 +41,24 @@ class Server(BaseApplication):
             "timeout": 60,
             "graceful_timeout": SECONDS_TO_END,
             "keepalive": 5,
-            "loglevel": "warning",
+            "loglevel": "critical",  # Our own sentence says why we cannot start.
+            "when_ready": say_where,
             "worker_tmp_dir": "/dev/shm",  # noqa: S108 - the heartbeat's file; a slow disk must not stop it
         }
         for name, value in options.items():
             self.cfg.set(name, value)
 
     def load(self) -> Any:
-        """Make the application and start its services."""
+        """Make the application and start its services. What keeps it from starting is one sentence in the log."""
         from rag_assistant.factory import Services, create_app
 
-        app = create_app()
-        services: Services = app.extensions["assistant"]
-        services.start()
+        try:
+            app = create_app()
+            services: Services = app.extensions["assistant"]
+            services.start()
+        except AssistantError as error:
+            log.error("Cannot start. %s", error)
+            sys.exit(Arbiter.WORKER_BOOT_ERROR)
         return app
 
 
@@ -61,8 +69,26 @@ def serve() -> None:
     except AssistantError as error:
         sys.exit(f"Cannot start. {error}")
     configure_logging(settings.log_level)
-    print(f"The assistant is starting on http://{settings.host}:{settings.port}", flush=True)
+    refuse_used_port(settings)
     Server(settings).run()
+
+
+def refuse_used_port(settings: Settings) -> None:
+    """Exit with a sentence if somebody else listens on our port."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((settings.host, settings.port))
+        except OSError as error:
+            sys.exit(
+                f"Cannot start. Port {settings.port} of {settings.host} cannot be used ({error.strerror}). Set PORT."
+            )
+
+
+def say_where(arbiter: Arbiter) -> None:
+    """Print the address when we listen on it; PORT=0 lets the system choose."""
+    host, port = arbiter.LISTENERS[0].getsockname()[:2]
+    print(f"The assistant is starting on http://{host}:{port}", flush=True)
 
 
 def configure_logging(level: str) -> Any:

@@ -17,6 +17,8 @@ from rag_assistant.validation import first_problem
 
 SECRET = frozenset({"openai_api_key", "database_url"})
 WHOLE_FROM_1 = "a whole number, 1 or more"
+HTTP_URL = "a URL that begins with http:// or https:// and holds no name and password, or null"
+HTTP_URL_PATTERN = r"^https?://[^\s/@]+(/\S*)?$"
 SECONDS = "a number of seconds above 0"
 
 
@@ -67,9 +69,9 @@ class Settings(BaseModel):
 
     openai_base_url: str | None = setting(
         None,
-        "a URL that begins with http:// or https://, or null",
+        HTTP_URL,
         "An OpenAI-compatible endpoint. null without a key: the built-in model answers.",
-        pattern=r"^https?://\S+$",
+        pattern=HTTP_URL_PATTERN,
     )
     openai_api_key: str | None = setting(None, "a text, or null", "The endpoint's key. Never shown, never logged.")
     openai_model: str | None = setting(
@@ -98,10 +100,10 @@ class Settings(BaseModel):
     )
     chroma_url: str | None = setting(
         None,
-        "a URL that begins with http:// or https://, or null",
+        HTTP_URL,
         "A Chroma server. null: one is started here when the library is large enough to need it.",
         live=False,
-        pattern=r"^https?://\S+$",
+        pattern=HTTP_URL_PATTERN,
     )
     chroma_from_chunks: int = setting(
         30_000,
@@ -116,9 +118,9 @@ class Settings(BaseModel):
         2048, "a whole number, 256 or more", "The most memory that reading one document may take.", ge=256
     )
 
-    host: Literal["127.0.0.1", "::1", "localhost"] = setting(
+    host: Literal["127.0.0.1", "localhost"] = setting(
         "127.0.0.1",
-        "127.0.0.1, ::1 or localhost: there are no accounts yet, so nobody else may reach it. To let others in, put a "
+        "127.0.0.1 or localhost: there are no accounts yet, so nobody else may reach it. To let others in, put a "
         "proxy with a login on this machine and name it in allowed_hosts",
         "The address to listen on: one that only this machine reaches.",
         live=False,

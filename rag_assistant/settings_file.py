@@ -16,6 +16,7 @@ from rag_assistant.settings import LoadedSettings, Origin, Settings, is_live, lo
 
 log = logging.getLogger(__name__)
 
+PROJECT = Path(__file__).resolve().parents[1]
 LARGEST_FILE_BYTES = 1_000_000
 SECONDS_BETWEEN_LOOKS = 1.0
 
@@ -87,7 +88,8 @@ class LiveSettings:
         changed = [name for name in after if after[name] != before[name]]
         waiting = [name for name in changed if not is_live(name)]
         kept = {name: before[name] for name in waiting}
-        self._loaded = LoadedSettings(loaded.values.model_copy(update=kept), loaded.origins)
+        origins = loaded.origins | {name: self._loaded.origins[name] for name in waiting}
+        self._loaded = LoadedSettings(loaded.values.model_copy(update=kept), origins)
         self.problem = None
         if changed:
             log.info("%s changed: %s", self._path.name, ", ".join(changed))
@@ -101,9 +103,12 @@ class LiveSettings:
 
 
 def open_settings(environment: Mapping[str, str] | None = None) -> LiveSettings:
-    """Return the settings of the file that SETTINGS_FILE names (default: settings.json here) and the environment."""
+    """Return the settings of settings.json beside app.py, or of the file that SETTINGS_FILE names."""
     environment = os.environ if environment is None else environment
-    return LiveSettings(Path(environment.get("SETTINGS_FILE") or "settings.json"), environment)
+    path = PROJECT / (environment.get("SETTINGS_FILE") or "settings.json")
+    if not path.exists():
+        log.warning("There is no %s; every setting has its default.", path)
+    return LiveSettings(path, environment)
 
 
 def _read(path: Path) -> bytes | None:

@@ -69,7 +69,7 @@ def start_event(turn: Turn) -> Event:
         data.pop(name, None)
     data["trimmed"] = data["history_trimmed"]
     data["dropped"] = turn.history["messages_dropped"] if turn.history else 0
-    return Event("start", data | {"status": "running"}, 0)
+    return Event("start", data | {"status": "running"})
 
 
 def last_event(turn: Turn) -> Event:

@@ -1,5 +1,6 @@
 """The command line, with the services of the application and a stub model."""
 
+import logging
 import os
 import subprocess
 import sys
@@ -35,6 +36,14 @@ def environment(tmp_path: Path, stub: StubModel, monkeypatch: pytest.MonkeyPatch
         "OPENAI_BASE_URL": stub.url,
         "OPENAI_MODEL": "stub-model",
     }
+
+
+@pytest.fixture(autouse=True)
+def log_level() -> Iterator[None]:
+    """Commands make our log quieter for the rest of their process, which here is ours."""
+    before = logging.getLogger("rag_assistant").level
+    yield
+    logging.getLogger("rag_assistant").setLevel(before)
 
 
 class Shell:

@@ -20,7 +20,7 @@ LAYERS = [
         "data_dir",
     ),
     ("storage", "retrieval", "llm"),
-    ("collaborators", "choices", "live", "assistant", "library"),
+    ("collaborators", "choices", "live", "keeping", "assistant", "library"),
     ("web", "cli"),
     ("factory",),
     ("serve",),

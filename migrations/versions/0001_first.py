@@ -89,6 +89,7 @@ def upgrade() -> None:
         sa.Column("media_type", sa.String, nullable=False),
         sa.Column("size_bytes", sa.Integer, nullable=False),
         sa.Column("sha256", sa.String, nullable=False, unique=True),
+        sa.Column("owner", sa.String, nullable=False),
         sa.Column("file", sa.String, nullable=False),
         sa.Column("state", sa.String, nullable=False),
         sa.Column("reason", sa.Text),

@@ -30,16 +30,17 @@ def estimate_tokens(text: str) -> int:
 
 def count_message(message: Message, count_tokens: CountTokens) -> int:
     """Return the tokens of one message: its text, its tool calls and what the chat template adds."""
-    tokens = TOKENS_PER_MESSAGE
-    content = message.get("content")
-    if isinstance(content, str):
-        tokens += count_tokens(content)
-    elif content:
-        tokens += sum(count_tokens(part.get("text") or "") for part in content)
+    tokens = TOKENS_PER_MESSAGE + count_tokens(text_of(message))
     for call in message.get("tool_calls") or ():
         function = call.get("function") or {}
         tokens += count_tokens(function.get("name") or "") + count_tokens(function.get("arguments") or "")
     return tokens
+
+
+def text_of(message: Message) -> str:
+    """Return the text of a message, whether it comes whole or in parts."""
+    content = message.get("content") or ""
+    return content if isinstance(content, str) else "".join(part.get("text") or "" for part in content)
 
 
 def newest_that_fit(

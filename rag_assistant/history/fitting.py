@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from rag_assistant.history.budget import CountTokens, count_message, estimate_tokens, newest_that_fit
+from rag_assistant.history.budget import CountTokens, count_message, estimate_tokens, newest_that_fit, text_of
 from rag_assistant.history.repair import repair_messages
 from rag_assistant.history.turns import joined, split_turns
 from rag_assistant.history.window import check_history_limit
@@ -97,7 +97,7 @@ def fit_history(messages: Sequence[Message], policy: HistoryPolicy) -> FittedHis
     notice = notice_for(len(kept)) if left_out else None
     system_block = [*split.system, _system(notice)] if notice else list(split.system)
     if policy.merge_system_messages and len(system_block) > 1:
-        system_block = [_system("\n\n".join(message["content"] for message in system_block))]
+        system_block = [_system("\n\n".join(text_of(message) for message in system_block))]
 
     dropped_turns = sum(run.turns for run in left_out)
     return FittedHistory(

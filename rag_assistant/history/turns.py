@@ -33,11 +33,7 @@ def split_turns(messages: Sequence[Message]) -> SplitMessages:
     conversation ends with an answer.
     """
     body_start = _length_of_system_block(messages)
-    starts = [
-        i
-        for i in range(body_start, len(messages))
-        if i == body_start or (messages[i]["role"] == "user" and messages[i - 1]["role"] != "user")
-    ]
+    starts = [i for i in range(body_start, len(messages)) if i == body_start or _begins_turn(messages, i)]
     if len(starts) > 1 and all(message["role"] != "user" for message in messages[body_start : starts[1]]):
         del starts[1]  # What stands before the first question is no turn of its own.
     turns = [tuple(messages[start:end]) for start, end in pairwise([*starts, len(messages)])]
@@ -49,6 +45,16 @@ def split_turns(messages: Sequence[Message]) -> SplitMessages:
         past=tuple(turns[:past_count]),
         current=tuple(joined(turns[past_count:])),
     )
+
+
+def _begins_turn(messages: Sequence[Message], i: int) -> bool:
+    """Tell whether a turn begins at a message: the user speaks, and no result of an earlier call is still to come."""
+    if messages[i]["role"] != "user" or messages[i - 1]["role"] == "user":
+        return False
+    following = i + 1
+    while following < len(messages) and messages[following]["role"] == "user":
+        following += 1
+    return following == len(messages) or messages[following]["role"] != "tool"
 
 
 def is_completed(turn: Sequence[Message]) -> bool:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from rag_assistant.children import Child, Process
+from rag_assistant.children import Child, Process, plain_environment
 from rag_assistant.errors import ModelUnreachable
 from rag_assistant.llm.builtin_server import CONTEXT_TOKENS
 from rag_assistant.llm.endpoint import Endpoint
@@ -39,6 +39,7 @@ class BuiltinModel:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            env=plain_environment(),
             text=True,
         )
         if process.stdin is not None:

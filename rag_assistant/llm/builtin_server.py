@@ -34,6 +34,7 @@ def main() -> None:
     params.cpuparams.n_threads = max(1, cores - 1)
     params.cpuparams_batch.n_threads = cores
     params.cache_ram_mib = 0
+    params.cache_prompt = False  # A prompt that is half cached is computed in other steps, and answered differently.
     params.n_gpu_layers = 0
     params.ui = False
     params.endpoint_slots = False

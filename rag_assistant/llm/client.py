@@ -75,13 +75,17 @@ class ModelClient:
                 on_wait(f"{error} Trying again.")
                 _sleep(pause, call)
 
-    def named(self, endpoint: Endpoint) -> Endpoint:
+    def named(self, endpoint: Endpoint, call: ModelCall) -> Endpoint:
         """Return the endpoint with its model's name: where none is set, the first of its list. Raises a ModelError."""
         if endpoint.model is not None:
             return endpoint
         if endpoint.base_url not in self._first_models:
-            with failures_named(endpoint, ModelCall()):
-                listed = self._client(endpoint).models.list(timeout=self._deadlines().connect).data
+            from rag_assistant.llm.transport import current_call
+
+            current_call.set(call)
+            call.wait_for("its list of models", self._deadlines().connect + LONGEST_PATIENCE_SECONDS)
+            with failures_named(endpoint, call), self._watchdog.watching(call):
+                listed = self._client(endpoint).models.list().data
             if not listed:
                 raise ModelRefused(f"The endpoint {endpoint.base_url} lists no model. Name one in openai_model.")
             self._first_models[endpoint.base_url] = listed[0].id
@@ -98,7 +102,7 @@ class ModelClient:
         from rag_assistant.llm.transport import pieces_of
 
         deadlines = self._deadlines()
-        reader = AnswerReader()
+        reader = AnswerReader(endpoint.api_key)
         call.limit(deadlines.answer)
         call.wait_for("the first text", deadlines.connect + deadlines.first_token)
         with (

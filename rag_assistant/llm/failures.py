@@ -71,9 +71,7 @@ class failures_named:
 
 
 def _refusal(where: str, api_key: str | None, error: openai.APIStatusError) -> AssistantError:
-    status, reason = error.status_code, reason_given(error.body)
-    if api_key:
-        reason = reason.replace(api_key, "[the key]")
+    status, reason = error.status_code, reason_given(error.body, api_key)
     if status == 401:
         return ModelRefused(f"{where} refused the key (401). Set the right one in OPENAI_API_KEY.")
     if status == 429:
@@ -85,16 +83,26 @@ def _refusal(where: str, api_key: str | None, error: openai.APIStatusError) -> A
     return ModelRefused(f"{where} refused the request ({status}): {reason}")
 
 
-def reason_given(body: object) -> str:
-    """Return what an endpoint gave as its reason, as one short sentence."""
+def reason_given(body: object, api_key: str | None = None) -> str:
+    """Return what an endpoint gave as its reason, as one short sentence that can be kept, without the key."""
     found: object = body
     for name in ("error", "message"):
         if isinstance(found, dict) and found.get(name):
             found = found[name]
     if isinstance(found, dict):
         found = found.get("detail") or "no reason was given"
-    text = " ".join(str(found or "no reason was given").split())[:LONGEST_REASON_SHOWN]
+    text = kept(" ".join(str(found or "no reason was given").split()))
+    if api_key:
+        text = text.replace(api_key, "[the key]")
+    text = text[:LONGEST_REASON_SHOWN]
     return text if text.endswith(".") else text + "."
+
+
+def kept(text: str) -> str:
+    """Return text as it can be kept and shown: half a pair of characters is replaced, the character 0 goes."""
+    if text.isascii() and "\0" not in text:
+        return text
+    return text.encode("utf-8", "replace").decode().replace("\0", "")
 
 
 def _seconds(header: str | None) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from rag_assistant.errors import AnswerStopped, ModelUnreachable
 from rag_assistant.llm.builtin import BuiltinModel
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.client import OPENAI_BASE_URL, ModelClient
@@ -35,11 +36,16 @@ class LanguageModels:
         """Return the endpoint with its model's name; waits for the built-in one. Raises a ModelError."""
         settings = self._settings()
         if self.uses_built_in():
-            return self.built_in.endpoint(lambda: call.ended)
+            try:
+                return self.built_in.endpoint(lambda: call.ended)
+            except ModelUnreachable as error:
+                if call.stopped:
+                    raise AnswerStopped("The answer was stopped.") from error
+                raise
         base_url = settings.openai_base_url or OPENAI_BASE_URL
         model = settings.openai_model or (OPENAI_DEFAULT_MODEL if base_url == OPENAI_BASE_URL else None)
         endpoint = Endpoint(base_url.rstrip("/"), settings.openai_api_key, model, settings.model_context_tokens)
-        return self.client.named(endpoint)
+        return self.client.named(endpoint, call)
 
     def stream(
         self,

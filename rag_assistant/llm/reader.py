@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import orjson
 
 from rag_assistant.errors import ModelFailed
-from rag_assistant.llm.failures import reason_given
+from rag_assistant.llm.failures import kept, reason_given
 from rag_assistant.llm.sse import EventStreamDecoder
 
 
 class AnswerReader:
     """Takes the body of an answer, as an event stream or whole, and keeps what is not text."""
 
-    def __init__(self) -> None:
+    def __init__(self, api_key: str | None = None) -> None:
+        self._api_key = api_key
         self._events = EventStreamDecoder()
         self._body = bytearray()
         self.shown = False
@@ -47,14 +49,14 @@ class AnswerReader:
             self.done = True
             return ""
         try:
-            chunk = orjson.loads(data)
+            chunk = _parsed(data)
         except ValueError as error:
             raise ModelFailed(f"The model sent something that is not JSON: {data[:80]!r}.") from error
         if not isinstance(chunk, dict):
             raise ModelFailed(f"The model sent something that is not an answer: {data[:80]!r}.")
         if chunk.get("error"):
-            raise ModelFailed(f"The model reported an error: {reason_given(chunk)}")
-        if chunk.get("usage"):
+            raise ModelFailed(f"The model reported an error: {reason_given(chunk, self._api_key)}")
+        if isinstance(chunk.get("usage"), dict):
             self.usage = chunk["usage"]
         choices = chunk.get("choices") or ()
         if not choices:
@@ -62,11 +64,19 @@ class AnswerReader:
         choice = choices[0]
         self.finish_reason = choice.get("finish_reason") or self.finish_reason
         said = choice.get("delta") or choice.get("message") or {}
-        return _kept(said.get("content") or "")
+        content = said.get("content") or ""
+        return kept(content if isinstance(content, str) else _text_of_parts(content))
 
 
-def _kept(text: str) -> str:
-    """Return text as it can be kept and shown: half a pair of characters is replaced, the character 0 goes."""
-    if text.isascii() and "\0" not in text:
-        return text
-    return text.encode("utf-8", "replace").decode().replace("\0", "")
+def _parsed(data: bytes) -> Any:
+    """Return the JSON value; the strict parser refuses half a pair of characters, which some providers send."""
+    try:
+        return orjson.loads(data)
+    except ValueError:
+        return json.loads(data)
+
+
+def _text_of_parts(content: Any) -> str:
+    """Return the text of a content that comes as a list of parts."""
+    parts = content if isinstance(content, list) else ()
+    return "".join(part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str))

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_assistant.children import Child, Process
+from rag_assistant.children import Child, Process, plain_environment
 from rag_assistant.errors import IndexUnavailable
 from rag_assistant.retrieval.embedding import Vectors
 from rag_assistant.retrieval.exact import VectorStore
@@ -61,6 +61,7 @@ class ChromaProcess:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            env=plain_environment(),
             text=True,
         )
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 
 from rag_assistant.records import Chunk, ExtractedText
 from rag_assistant.retrieval.loaders import MARKDOWN
+
+MOST_CHARACTERS_AT_ONCE = 50_000
 
 
 def chunk_document(extracted: ExtractedText, chunk_chars: int) -> list[Chunk]:
@@ -18,10 +21,22 @@ def chunk_document(extracted: ExtractedText, chunk_chars: int) -> list[Chunk]:
     splitter = (MarkdownSplitter if extracted.media_type == MARKDOWN else TextSplitter)(chunk_chars, trim=True)
     chunks: list[Chunk] = []
     for number, (first, last) in enumerate(_pages(extracted), 1):
-        for start, text in splitter.chunk_indices(extracted.text[first:last]):
-            page = number if extracted.page_starts else None
-            chunks.append(Chunk(len(chunks), first + start, first + start + len(text), text, page))
+        page = number if extracted.page_starts else None
+        for begin, end in _sections(extracted.text, first, last):
+            for start, text in splitter.chunk_indices(extracted.text[begin:end]):
+                chunks.append(Chunk(len(chunks), begin + start, begin + start + len(text), text, page))
     return chunks
+
+
+def _sections(text: str, first: int, last: int) -> Iterator[tuple[int, int]]:
+    """Yield where the splitter is given a new piece: on one long line its time grows with the square of the length."""
+    while last - first > MOST_CHARACTERS_AT_ONCE:
+        half = first + MOST_CHARACTERS_AT_ONCE // 2
+        ends = (text.rfind(mark, half, first + MOST_CHARACTERS_AT_ONCE) for mark in ("\n\n", "\n", " "))
+        end = next((end for end in ends if end > 0), first + MOST_CHARACTERS_AT_ONCE)
+        yield first, end
+        first = end
+    yield first, last
 
 
 def _pages(extracted: ExtractedText) -> list[tuple[int, int]]:

@@ -14,12 +14,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from rag_assistant.children import end_with_parent
+from rag_assistant.children import end_with_parent, plain_environment
 from rag_assistant.errors import ExtractionFailed
 from rag_assistant.records import ExtractedText
 from rag_assistant.retrieval.loaders import MARKDOWN, PLAIN, read_document, read_utf8
 
 FAILED_CLEANLY = 3
+MOST_CHARACTERS = 20_000_000
 
 
 def extract(path: Path, media_type: str, *, memory_mb: int, timeout_seconds: float) -> ExtractedText:
@@ -38,7 +39,12 @@ def extract(path: Path, media_type: str, *, memory_mb: int, timeout_seconds: flo
         str(int(timeout_seconds) + 1),
     ]
     process = subprocess.Popen(
-        program, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+        program,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        env=plain_environment(),
     )
     try:
         output, _ = process.communicate(timeout=timeout_seconds)
@@ -57,6 +63,10 @@ def extract(path: Path, media_type: str, *, memory_mb: int, timeout_seconds: flo
 
 
 def _not_empty(extracted: ExtractedText) -> ExtractedText:
+    if len(extracted.text) > MOST_CHARACTERS:
+        raise ExtractionFailed(
+            f"This file holds {len(extracted.text)} characters of text; at most {MOST_CHARACTERS} are read. Cut it up."
+        )
     if not extracted.text.strip():
         raise ExtractionFailed("There is no text in this file.")
     return extracted

@@ -82,7 +82,7 @@ def _read_pdf(path: Path) -> ExtractedText:
         text += _clean(page_text) + PAGE_BREAK
     if not text.strip():
         raise ExtractionFailed(
-            f"This PDF has {len(pdf)} pages but no text: probably a scan. Run a text recognition on it first."
+            f"This PDF has no text on any page ({len(pdf)}): probably a scan. Run a text recognition on it first."
         )
     return ExtractedText(text, PDF, tuple(starts))
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from dataclasses import dataclass, field
 
-from rag_assistant.errors import AssistantError
+from rag_assistant.errors import AssistantError, StorageFailed
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.tables import answer_parts
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -50,5 +53,9 @@ class AnswerLog:
             self._write(batch.pieces)
         except AssistantError as error:
             batch.error = error
+        except Exception as error:
+            log.exception("The text of answers could not be committed")
+            batch.error = StorageFailed("The text of the answer could not be stored; the server's log says why.")
+            batch.error.__cause__ = error
         finally:
             batch.done = True

@@ -9,14 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Table, create_engine, event, make_url
-from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy import URL, Connection, Engine, Table, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
 
-from rag_assistant.errors import StorageFailed
+from rag_assistant.errors import SettingsError, StorageFailed
 
 log = logging.getLogger(__name__)
 
-BUSY_TIMEOUT_MS = 5000
+BUSY_TIMEOUT_MS = 20_000
 READ_CONNECTIONS = 8
 ROWS_IN_ONE_STATEMENT = 100
 
@@ -30,7 +30,7 @@ class Database:
     """
 
     def __init__(self, url: str) -> None:
-        self.url = make_url(url)
+        self.url = _checked_url(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self._write_lock = threading.Lock()
         self._writing: Connection | None = None
@@ -41,19 +41,23 @@ class Database:
             self._text_writer = self._sqlite_engine("NORMAL", "BEGIN IMMEDIATE", pool_size=1)
         else:
             self._reader = self._writer = self._text_writer = create_engine(
-                self.url, pool_size=READ_CONNECTIONS, max_overflow=2 * READ_CONNECTIONS, pool_pre_ping=True
+                self.url,
+                pool_size=READ_CONNECTIONS,
+                max_overflow=2 * READ_CONNECTIONS,
+                pool_pre_ping=True,
+                hide_parameters=True,
             )
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """Give a connection that sees one state of the database."""
-        with _failures_named(), self._reader.begin() as connection:
+        with self._failures_named(), self._reader.begin() as connection:
             yield connection
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """Give a connection whose changes are committed to the disk at the end, or undone at an exception."""
-        with _failures_named():
+        with self._failures_named():
             if not self.is_sqlite:
                 with self._writer.begin() as connection:
                     yield connection
@@ -84,15 +88,12 @@ class Database:
 
     def _commit_text(self, statement: str, values: list[Any]) -> None:
         if self.is_sqlite:
-            with self._write_lock:
+            with self._write_lock, self._failures_named():
                 # A connection of its own, in the driver's autocommit mode: one statement is one transaction.
                 self._text = self._text or self._text_writer.raw_connection()
-                try:
-                    self._text.driver_connection.execute(statement, values)
-                except Exception as error:
-                    raise _storage_failed(error) from error
+                self._text.driver_connection.execute(statement, values)
             return
-        with _failures_named(), self._text_writer.begin() as connection:
+        with self._failures_named(), self._text_writer.begin() as connection:
             connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
             connection.exec_driver_sql(statement, tuple(values))
 
@@ -111,8 +112,23 @@ class Database:
         for engine in {self._reader, self._text_writer, self._writer}:
             engine.dispose()
 
+    @contextmanager
+    def _failures_named(self) -> Iterator[None]:
+        """Turn what the database refuses into StorageFailed; broken rules of a table stay what they are.
+
+        The driver's own exceptions come from what runs beside SQLAlchemy, such as the begin of a transaction.
+        """
+        try:
+            yield
+        except IntegrityError:
+            raise
+        except (SQLAlchemyError, self._reader.dialect.loaded_dbapi.Error) as error:
+            raise _storage_failed(error) from error
+
     def _sqlite_engine(self, synchronous: str, begin: str, pool_size: int) -> Engine:
-        engine = create_engine(self.url, module=_sqlite_module(), pool_size=pool_size, max_overflow=-1)
+        engine = create_engine(
+            self.url, module=_sqlite_module(), pool_size=pool_size, max_overflow=-1, hide_parameters=True
+        )
 
         @event.listens_for(engine, "connect")
         def prepare(connection: Any, _record: object) -> None:
@@ -131,6 +147,19 @@ class Database:
             connection.connection.dbapi_connection.execute(begin).close()  # type: ignore[union-attr]
 
         return engine
+
+
+def _checked_url(url: str) -> URL:
+    """Return a database URL. Raises SettingsError, without the URL: it may hold a password."""
+    try:
+        found = make_url(url)
+        found.get_dialect().import_dbapi()
+    except (ArgumentError, NoSuchModuleError, ImportError):
+        raise SettingsError(
+            "database_url is not the URL of a database that can be used here; it must look like "
+            "postgresql+psycopg://user:password@host/name."
+        ) from None
+    return found
 
 
 def sqlite_url(data_dir: Path) -> str:
@@ -152,17 +181,6 @@ def _sqlite_module() -> Any:
                 dbapi2.sqlite_version,
             )
     return dbapi2
-
-
-@contextmanager
-def _failures_named() -> Iterator[None]:
-    """Turn what the database refuses into StorageFailed; broken rules of a table stay what they are."""
-    try:
-        yield
-    except IntegrityError:
-        raise
-    except DBAPIError as error:
-        raise _storage_failed(error) from error
 
 
 def _storage_failed(error: Exception) -> StorageFailed:

@@ -15,10 +15,14 @@ from rag_assistant.storage.tables import chunks, document_texts, documents, embe
 
 
 class DocumentStore:
-    """Keeps documents. What is deleted here is gone from every answer at once, whatever an index still holds."""
+    """Keeps documents. What is deleted here is gone from every answer at once, whatever an index still holds.
 
-    def __init__(self, database: Database) -> None:
+    ``owner`` names this installation: it works on the files that lie in its own folder and on no others.
+    """
+
+    def __init__(self, database: Database, owner: str) -> None:
         self._database = database
+        self._owner = owner
 
     def add(self, name: str, media_type: str, size_bytes: int, sha256: str, file: str) -> tuple[Document, bool]:
         """Keep a new document as ``queued``; return it and True, or the one with the same content and False.
@@ -38,6 +42,7 @@ class DocumentStore:
                     media_type=media_type,
                     size_bytes=size_bytes,
                     sha256=sha256,
+                    owner=self._owner,
                     file=file,
                     state="queued",
                     chunks=0,
@@ -92,7 +97,12 @@ class DocumentStore:
     def take_queued(self) -> Document | None:
         """Return the oldest queued document, now in the state ``reading``; ``None`` if nothing waits."""
         with self._database.write() as connection:
-            query = select(documents.c.id).where(documents.c.state == "queued").order_by(documents.c.id).limit(1)
+            query = (
+                select(documents.c.id)
+                .where(documents.c.state == "queued", documents.c.owner == self._owner)
+                .order_by(documents.c.id)
+                .limit(1)
+            )
             document_id = connection.execute(query.with_for_update(skip_locked=True)).scalar()
             if document_id is None:
                 return None
@@ -103,7 +113,9 @@ class DocumentStore:
         """Queue what a crash left half done once more, and return how many documents that are."""
         with self._database.write() as connection:
             changed = connection.execute(
-                update(documents).where(documents.c.state.in_(("reading", "embedding"))).values(state="queued")
+                update(documents)
+                .where(documents.c.state.in_(("reading", "embedding")), documents.c.owner == self._owner)
+                .values(state="queued")
             )
             return int(changed.rowcount)
 

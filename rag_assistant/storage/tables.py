@@ -141,7 +141,8 @@ documents = Table(
     Column("media_type", String, nullable=False),
     Column("size_bytes", Integer, nullable=False),
     Column("sha256", String, nullable=False, unique=True),
-    # The name of the uploaded file below DATA_DIR/uploads: always one of ours.
+    # The installation that has the uploaded file and works on it, and the file's name below its DATA_DIR/uploads.
+    Column("owner", String, nullable=False),
     Column("file", String, nullable=False),
     Column("state", String, nullable=False),
     Column("reason", Text),

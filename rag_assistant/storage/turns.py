@@ -17,7 +17,7 @@ from rag_assistant.errors import (
     IdempotencyKeyReused,
     TurnNotRetryable,
 )
-from rag_assistant.records import Message, PastTurn, Question, Turn, TurnStatus
+from rag_assistant.records import LARGEST_NUMBER, Message, PastTurn, Question, Turn, TurnStatus
 from rag_assistant.storage.conversations import insert_conversation, load_conversation
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.tables import answer_parts, conversations, messages, now, receipts, turns
@@ -30,6 +30,7 @@ from rag_assistant.storage.turn_rows import (
 )
 
 CRASHED = ("AnswerInterrupted", "The server ended while it was answering. What was written so far is kept.")
+CRASHED_EARLY = ("AnswerInterrupted", "The server ended before the first word. Your question was kept; try again.")
 
 _NEXT_NUMBER = (
     update(conversations)
@@ -180,7 +181,9 @@ class TurnStore:
         if max_turns == 0:
             return []
         place = {"conversation": turn.conversation_id, "before": turn.number}
-        query, limit = (_WHOLE_WINDOW, {}) if max_turns is None else (_WINDOW, {"limit": max_turns})
+        query, limit = (
+            (_WHOLE_WINDOW, {}) if max_turns is None else (_WINDOW, {"limit": min(max_turns, LARGEST_NUMBER)})
+        )
         with self._database.read() as connection:
             rows = connection.execute(query, place | limit).all()
         past: dict[int, list[Message]] = {}
@@ -231,13 +234,7 @@ class TurnStore:
             left = connection.execute(
                 select(turns.c.id).where(turns.c.status == "running", turns.c.owner == self._owner)
             ).scalars()
-            return [
-                _finish(
-                    connection, load_turn(connection, turn_id), "interrupted", committed_text(connection, turn_id),
-                    None, CRASHED,
-                )
-                for turn_id in list(left)
-            ]  # fmt: skip
+            return [_end_unfinished(connection, turn_id) for turn_id in list(left)]
 
     def get(self, turn_id: int) -> Turn:
         """Return one turn; the answer of a running one is what is committed so far.
@@ -264,7 +261,7 @@ class TurnStore:
         visible = select(turns.c.number).where(turns.c.conversation_id == conversation_id, turns.c.visible)
         query = visible.order_by(turns.c.number).limit(1)
         if max_turns is not None:
-            query = visible.order_by(turns.c.number.desc()).limit(max_turns)
+            query = visible.order_by(turns.c.number.desc()).limit(min(max_turns, LARGEST_NUMBER))
         with self._database.read() as connection:
             numbers = connection.execute(query).scalars().all()
             return numbers[-1] if numbers else None
@@ -282,6 +279,13 @@ def _known(connection: Connection, question: Question) -> Turn | None:
     if row.request_hash != hash_of(question):
         raise IdempotencyKeyReused(question.idempotency_key)
     return load_turn(connection, row.id)
+
+
+def _end_unfinished(connection: Connection, turn_id: int) -> Turn:
+    text = committed_text(connection, turn_id)
+    status: TurnStatus = "interrupted" if text.strip() else "failed"
+    error = CRASHED if text.strip() else CRASHED_EARLY
+    return _finish(connection, load_turn(connection, turn_id), status, text, None, error)
 
 
 def _finish(

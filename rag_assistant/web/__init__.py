@@ -5,15 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flask import Flask
+from werkzeug.routing import IntegerConverter, Map
 
+from rag_assistant.records import LARGEST_NUMBER
 from rag_assistant.web import api, documents_api, errors, pages, security, system
 
 if TYPE_CHECKING:
     from rag_assistant.factory import Services
 
 
+class NumberConverter(IntegerConverter):
+    """A number in an address that can be an id; a larger one is an address at which there is nothing."""
+
+    def __init__(self, url_map: Map) -> None:
+        super().__init__(url_map, max=LARGEST_NUMBER)
+
+
 def init_app(app: Flask, services: Services) -> None:
     """Connect every way in over HTTP."""
+    app.url_map.converters["int"] = NumberConverter
     security.init_app(app, services.settings.current)
     errors.init_app(app)
     system.init_app(app, services)

@@ -8,7 +8,7 @@ from typing import Any
 from flask import Blueprint, Response, current_app, jsonify, make_response, request
 
 from rag_assistant.errors import InvalidRequest, ReceiptNotFound
-from rag_assistant.records import Conversation, Turn, Unset
+from rag_assistant.records import LARGEST_NUMBER, Conversation, Turn, Unset
 from rag_assistant.turn_view import turn_data
 from rag_assistant.web.bodies import (
     ChangeConversationBody,
@@ -27,8 +27,6 @@ from rag_assistant.web.markdown import render_markdown
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("api", __name__, url_prefix="/api")
-
-LARGEST_NUMBER = 2**53
 
 
 @blueprint.post("/query")

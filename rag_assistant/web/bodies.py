@@ -6,16 +6,16 @@ import json
 from typing import Annotated, Any, Literal, TypeVar
 
 from flask import request
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from rag_assistant.errors import InvalidRequest, MalformedBody, UnsupportedContentType
-from rag_assistant.records import UNSET, Question, Unset
+from rag_assistant.records import LARGEST_NUMBER, UNSET, Question, Unset
 from rag_assistant.validation import first_problem
 
 Body = TypeVar("Body", bound=BaseModel)
 
 HISTORY_LIMIT = "a whole number, 0 or more, or null for no limit"
-ID = "a whole number, 1 or more"
+ID = f"a whole number from 1 to {LARGEST_NUMBER}"
 LONGEST_KEY = 200
 MOST_DOCUMENT_IDS = 1000
 
@@ -23,6 +23,11 @@ MOST_DOCUMENT_IDS = 1000
 def field(default: Any, allowed: str, **limits: Any) -> Any:
     """Declare a field; ``allowed`` completes "it must be ..."."""
     return Field(default, json_schema_extra={"allowed": allowed}, **limits)
+
+
+Id = Annotated[int, Field(ge=1, le=LARGEST_NUMBER)]
+Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+TITLE = "a text of 1 to 200 characters, not only blanks"
 
 
 class Strict(BaseModel):
@@ -37,10 +42,15 @@ class QueryBody(Strict):
     question: str = field(
         ..., "a text with at least one visible character", validation_alias=AliasChoices("question", "query")
     )
-    conversation_id: int | None = field(None, f"{ID}, or null for a new conversation", ge=1)
+    conversation_id: int | None = field(None, f"{ID}, or null for a new conversation", ge=1, le=LARGEST_NUMBER)
     max_history_turns: int | None = field(None, HISTORY_LIMIT, ge=0)
     on_overflow: Literal["trim"] = field("trim", 'the word "trim"')
-    document_ids: list[int] = field([], "a list of document ids", max_length=MOST_DOCUMENT_IDS)
+    document_ids: list[Id] | None = field(
+        None,
+        f"a list of 1 to {MOST_DOCUMENT_IDS} document ids, or null for all documents",
+        min_length=1,
+        max_length=MOST_DOCUMENT_IDS,
+    )
 
     def as_question(self, key: str | None) -> Question:
         """Return the question that the body asks."""
@@ -49,7 +59,7 @@ class QueryBody(Strict):
             text=self.question,
             conversation_id=self.conversation_id,
             max_history_turns=self.max_history_turns if said else UNSET,
-            document_ids=tuple(self.document_ids),
+            document_ids=tuple(self.document_ids or ()),
             idempotency_key=key,
         )
 
@@ -57,13 +67,13 @@ class QueryBody(Strict):
 class NewConversationBody(Strict):
     """The body of POST /api/conversations."""
 
-    title: str = field("New conversation", "a text of 1 to 200 characters", min_length=1, max_length=200)
+    title: Title = field("New conversation", TITLE)
 
 
 class ChangeConversationBody(Strict):
     """The body of PATCH /api/conversations/ID."""
 
-    title: str | None = field(None, "a text of 1 to 200 characters", min_length=1, max_length=200)
+    title: Title | None = field(None, TITLE)
     max_history_turns: Annotated[int, Field(ge=0)] | Literal["default"] | None = field(
         None, f'{HISTORY_LIMIT}, or "default" for what the settings say'
     )
@@ -93,8 +103,6 @@ def read_json(model: type[Body]) -> Body:
     except (ValueError, RecursionError) as error:
         reason = f"{error.msg}, line {error.lineno}" if isinstance(error, json.JSONDecodeError) else str(error)
         raise MalformedBody(f"The body is not JSON ({reason}).") from error
-    if not _can_be_kept(content):
-        raise MalformedBody("The body holds a character that is none: half of a pair, or the character 0.")
     if not isinstance(content, dict):
         raise InvalidRequest('The body must be one JSON object, such as {"question": "..."}.')
     if model is QueryBody and "question" in content and "query" in content:
@@ -110,7 +118,11 @@ def read_optional_json(model: type[Body]) -> Body:
 def checked(model: type[Body], content: dict[str, Any]) -> Body:
     """Return the content as a body. Raises InvalidRequest with the name, the value and what is allowed."""
     try:
+        if not _can_be_kept(content):
+            raise InvalidRequest("The request holds a character that is none: half of a pair, or the character 0.")
         return model.model_validate(content)
+    except RecursionError:
+        raise InvalidRequest("The body is nested too deeply; one object with plain values is enough.") from None
     except ValidationError as error:
         raise InvalidRequest(first_problem(error, model)[1]) from None
 

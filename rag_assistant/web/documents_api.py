@@ -9,13 +9,12 @@ from flask import Blueprint, Response, jsonify, make_response, request, send_fil
 from werkzeug.datastructures import FileStorage
 
 from rag_assistant.errors import InvalidRequest, UnsupportedContentType
-from rag_assistant.records import Document
+from rag_assistant.records import LARGEST_NUMBER, Document
 from rag_assistant.web.bodies import page_limit, whole_number
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("documents_api", __name__, url_prefix="/api/documents")
 
-LARGEST_NUMBER = 2**53
 FORM_OVERHEAD_BYTES = 100_000
 
 

@@ -6,7 +6,7 @@ import logging
 from typing import Any
 
 from flask import Flask, Response, jsonify, make_response, render_template, request
-from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
+from werkzeug.exceptions import HTTPException, RequestEntityTooLarge, SecurityError
 
 from rag_assistant import errors
 from rag_assistant.errors import AssistantError
@@ -86,7 +86,10 @@ def answer_unexpected(error: Exception) -> Response:
 
 def _sentence(error: HTTPException) -> str:
     if isinstance(error, RequestEntityTooLarge):
-        return "The body is larger than this address takes."
+        return f"The body is too large; it may have {request.max_content_length} bytes here."
+    if isinstance(error, SecurityError):
+        host = request.headers.get("Host", "")
+        return f'The host name "{host}" is not known here; the setting allowed_hosts names further ones.'
     if error.code == 404:
         return f"There is nothing at {request.path}."
     if error.code == 405:

@@ -12,9 +12,9 @@ from werkzeug.wrappers import Response
 
 from rag_assistant.errors import InvalidRequest
 from rag_assistant.history import notice_for
-from rag_assistant.records import Conversation, Document, Turn
+from rag_assistant.records import LARGEST_NUMBER, Conversation, Document, Turn
 from rag_assistant.web.api import view_data
-from rag_assistant.web.bodies import QueryBody, checked, whole_number
+from rag_assistant.web.bodies import ChangeConversationBody, QueryBody, checked, whole_number
 from rag_assistant.web.documents_api import uploaded_file
 from rag_assistant.web.markdown import render_markdown
 from rag_assistant.web.services import services
@@ -25,7 +25,7 @@ blueprint = Blueprint("pages", __name__)
 TURNS_SHOWN = 50
 CONVERSATIONS_SHOWN = 100
 DOCUMENTS_SHOWN = 200
-LARGEST_NUMBER = 2**53
+LONGEST_NUMBER = 9
 
 
 @blueprint.get("/")
@@ -83,10 +83,8 @@ def receipt(turn_id: int) -> str:
 @blueprint.post("/conversations/<int:conversation_id>/rename")
 def rename(conversation_id: int) -> Response:
     """Give a conversation another title."""
-    title = request.form.get("title", "").strip()
-    if not title:
-        raise InvalidRequest("The title is empty; it must have 1 to 200 characters.")
-    services().conversations.change(conversation_id, title=title[:200])
+    body = checked(ChangeConversationBody, {"title": request.form.get("title", "")})
+    services().conversations.change(conversation_id, title=body.title)
     return redirect(url_for("pages.conversation", conversation_id=conversation_id), 303)
 
 
@@ -100,7 +98,7 @@ def window(conversation_id: int) -> Response:
     elif said == "all":
         manager.change(conversation_id, max_history_turns=None)
     else:
-        if not (said.isascii() and said.isdigit()):
+        if not (said.isascii() and said.isdigit() and len(said) <= LONGEST_NUMBER):
             raise InvalidRequest(
                 f'max_history_turns is "{said}"; it must be a whole number, 0 or more, "all" for no limit, '
                 "or nothing for what the settings say."
@@ -205,7 +203,7 @@ def _conversation_url(turn: Turn) -> str:
 
 
 def _number(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
+    if not (text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER):
         raise InvalidRequest(f'conversation_id is "{text}"; it must be a whole number, 1 or more.')
     return int(text)
 

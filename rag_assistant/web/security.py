@@ -8,7 +8,7 @@ from rag_assistant.errors import RequestRefused
 from rag_assistant.settings import Settings
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-OWN_NAMES = ("127.0.0.1", "localhost", "[::1]")
+OWN_NAMES = ("127.0.0.1", "localhost")
 LARGEST_BODY_BYTES = 1_000_000
 LARGEST_FORM_FIELD_BYTES = 500_000
 MOST_FORM_PARTS = 20

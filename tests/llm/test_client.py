@@ -73,14 +73,14 @@ def test_characters_cut_anywhere_arrive_whole(client: ModelClient, stub: StubMod
 
 
 def test_without_a_name_the_endpoints_first_model_answers(client: ModelClient, stub: StubModel) -> None:
-    assert client.named(Endpoint(stub.url, None, None)).model == "stub-model"
-    assert client.named(Endpoint(stub.url, None, "mine")).model == "mine"
+    assert client.named(Endpoint(stub.url, None, None), ModelCall()).model == "stub-model"
+    assert client.named(Endpoint(stub.url, None, "mine"), ModelCall()).model == "mine"
 
 
 def test_an_endpoint_that_is_down_cannot_be_asked_for_its_models(client: ModelClient, stub: StubModel) -> None:
     stub.close()
     with pytest.raises(ModelUnreachable, match="could not be reached"):
-        client.named(Endpoint(stub.url, None, None))
+        client.named(Endpoint(stub.url, None, None), ModelCall())
 
 
 def test_an_endpoint_that_does_not_stream_is_understood(client: ModelClient, stub: StubModel) -> None:

@@ -32,7 +32,7 @@ class House:
     """A library of short documents, with the parts that search it."""
 
     def __init__(self, database: Database) -> None:
-        self.store = DocumentStore(database)
+        self.store = DocumentStore(database, "here")
         self.embedder = WordHashEmbedder()
         self.exact = ExactIndex(self.store, self.embedder.name, self.embedder.dimension)
         vectors = VectorSearch(self.store, self.exact, NoChroma(), 0)  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ VECTOR = b"\0" * 16
 
 @pytest.fixture
 def store(database: Database) -> DocumentStore:
-    return DocumentStore(database)
+    return DocumentStore(database, "here")
 
 
 def add(store: DocumentStore, content: str = "one") -> Document:

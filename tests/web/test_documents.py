@@ -94,7 +94,7 @@ def test_the_same_content_twice_is_one_document(client: FlaskClient, services: S
     ("name", "content", "reason"),
     [
         ("broken.pdf", b"%PDF-1.7 nonsense", "damaged"),
-        ("scan.pdf", a_pdf("", ""), "has 2 pages but no text"),
+        ("scan.pdf", a_pdf("", ""), "no text on any page (2)"),
         ("not.docx", b"PK\x03\x04 nonsense", "damaged"),
         ("blank.txt", b" \n\t ", "There is no text"),
         ("empty.html", b"<html><script>1</script></html>", "There is no text"),

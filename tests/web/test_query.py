@@ -194,10 +194,13 @@ def test_system_messages_can_be_merged_into_one(client: FlaskClient, services: S
         ({"question": "a", "max_history_turns": 2.5}, 422, "InvalidRequest", "max_history_turns is 2.5"),
         ({"question": "a", "max_history_turns": "5"}, 422, "InvalidRequest", 'max_history_turns is "5"'),
         ({"question": "a", "max_history_turns": True}, 422, "InvalidRequest", "max_history_turns is true"),
-        ({"question": "a", "document_ids": [3]}, 404, "DocumentNotFound", "There is no document 3."),
+        ({"question": "a", "document_ids": [3]}, 404, "DocumentNotFound", "There is no document 3"),
         ({"question": "a", "document_ids": ["3"]}, 422, "InvalidRequest", "document_ids"),
         ({"question": "a", "on_overflow": "panic"}, 422, "InvalidRequest", 'on_overflow is "panic"'),
         ({"question": "a", "max_history_turn": 3}, 422, "InvalidRequest", 'Did you mean "max_history_turns"?'),
+        ({"question": "a", "document_ids": []}, 422, "InvalidRequest", "a list of 1 to 1000 document ids"),
+        ({"question": "a", "document_ids": [2**31]}, 422, "InvalidRequest", "document_ids"),
+        ({"question": "a", "conversation_id": 10**20}, 422, "InvalidRequest", "conversation_id is 1000"),
         ([], 422, "InvalidRequest", "must be one JSON object"),
     ],
 )
@@ -234,7 +237,7 @@ def test_text_that_no_database_keeps_is_refused(client: FlaskClient, text: str) 
     response = client.post(
         "/api/query", data=b'{"question": "' + text.encode() + b'"}', content_type="application/json"
     )
-    assert (response.status_code, response.json["error"]["type"]) == (400, "MalformedBody")
+    assert (response.status_code, response.json["error"]["type"]) == (422, "InvalidRequest")
 
 
 def test_every_naughty_string_is_asked_kept_and_shown_as_it_is(client: FlaskClient) -> None:

@@ -1,0 +1,74 @@
+"""Somebody else holds the database: what waits goes on, and nothing is reported that is not so."""
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from rag_assistant.errors import SettingsError, StorageFailed
+from rag_assistant.storage import database as module
+from rag_assistant.storage.answers import AnswerLog
+from rag_assistant.storage.conversations import ConversationManager
+from rag_assistant.storage.database import Database, sqlite_url
+from rag_assistant.storage.migrate import migrate
+
+
+@pytest.fixture
+def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Database:
+    monkeypatch.setattr(module, "BUSY_TIMEOUT_MS", 200)
+    made = Database(sqlite_url(tmp_path))
+    migrate(made)
+    return made
+
+
+def test_a_database_that_stays_locked_is_a_failure_of_storage(opened: Database, tmp_path: Path) -> None:
+    # The same library: two of them in one process do not see the locks of one another.
+    other = module._sqlite_module().connect(str(tmp_path / "assistant.db"), isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StorageFailed):
+        ConversationManager(opened).create("One")
+    with pytest.raises(StorageFailed):
+        AnswerLog(opened).append(1, 0, "text")
+    other.execute("COMMIT")
+    assert ConversationManager(opened).create("Two").title == "Two"
+    other.close()
+    opened.close()
+
+
+def test_a_commit_that_fails_fails_for_everyone_who_waited_for_it(opened: Database) -> None:
+    answers = AnswerLog(opened)
+    inside, go = threading.Event(), threading.Event()
+
+    def broken(_rows: object) -> None:
+        inside.set()
+        go.wait(5)
+        raise RuntimeError("the driver is gone")
+
+    answers._write = broken
+    failed: list[int] = []
+
+    def append(turn_id: int) -> None:
+        try:
+            answers.append(turn_id, 0, "text")
+        except StorageFailed:
+            failed.append(turn_id)
+
+    threads = [threading.Thread(target=append, args=(number,)) for number in range(5)]
+    threads[0].start()
+    inside.wait(5)
+    for thread in threads[1:]:
+        thread.start()
+    time.sleep(0.1)
+    go.set()
+    for thread in threads:
+        thread.join(5)
+    assert sorted(failed) == [0, 1, 2, 3, 4]
+    opened.close()
+
+
+@pytest.mark.parametrize("url", ["nonsense", "mysql://u:secret@h/d", "postgresql+nodriver://u:secret@h/d"])
+def test_a_database_url_that_cannot_be_used_is_refused_without_its_password(url: str) -> None:
+    with pytest.raises(SettingsError, match="postgresql") as refused:
+        Database(url)
+    assert "secret" not in str(refused.value)
