@@ -64,6 +64,7 @@ class StubModel:
         self.default = default or Reply()
         self.replies: deque[Reply] = deque()
         self.requests: list[Seen] = []
+        self.models_hang = False
         stub = self
 
         class Handler(_Handler):
@@ -110,6 +111,8 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
     def do_GET(self) -> None:
+        if self.model.models_hang:
+            self.model._closing.wait(30)
         self._send(200, b'{"object": "list", "data": [{"id": "stub-model", "object": "model"}]}')
 
     def do_POST(self) -> None:

@@ -1,4 +1,5 @@
 // Ask without leaving the page: the question appears at once, the answer streams below it.
+import { refreshFrame } from "./frame.js";
 import { TurnView } from "./turn.js";
 
 /** Let the composer, and the example questions, ask in place. */
@@ -28,7 +29,12 @@ async function ask(composer, question) {
   const error = document.getElementById("composer-error");
   const button = composer.querySelector("button[type=submit]");
   error.hidden = true;
-  if (!question.trim() || button.disabled) return;
+  if (!question.trim()) return;
+  if (button.disabled) {
+    error.textContent = "An answer is being written. Ask when it has ended, or stop it.";
+    error.hidden = false;
+    return;
+  }
   button.disabled = true;
   const element = place(question);
   composer.elements.question.value = "";
@@ -42,7 +48,7 @@ async function ask(composer, question) {
     const view = new TurnView(element);
     const show = view.show.bind(view);
     view.show = (name, id, data) => {
-      if (data.conversation_id) enter(composer, element, data, question);
+      if (data.conversation_id) enter(composer, element, data);
       show(name, id, data);
     };
     element.querySelector(".stop").addEventListener("click", () => stop(view));
@@ -76,7 +82,7 @@ function place(question) {
 }
 
 /** Take note of the turn's number and, for a first question, of the conversation that was made for it. */
-function enter(composer, element, data, question) {
+function enter(composer, element, data) {
   element.dataset.turn = data.turn;
   element.id = `turn-${data.turn}`;
   const transcript = document.getElementById("transcript");
@@ -85,13 +91,7 @@ function enter(composer, element, data, question) {
   composer.elements.conversation_id.value = data.conversation_id;
   transcript.dataset.view = `/api${url}`;
   history.replaceState(null, "", url);
-  const link = document.createElement("a");
-  link.href = url;
-  link.textContent = question.slice(0, 60);
-  link.setAttribute("aria-current", "page");
-  const item = document.createElement("li");
-  item.append(link);
-  document.getElementById("conversations").prepend(item);
+  refreshFrame();
 }
 
 function stop(view) {

@@ -14,3 +14,8 @@ export function elementOf(html) {
   setHtml(holder, html);
   return holder.content.firstElementChild;
 }
+
+/** Return a whole page from our server, to take parts from; nothing in it runs. */
+export function documentOf(html) {
+  return new DOMParser().parseFromString(policy.createHTML(html), "text/html");
+}

@@ -2,13 +2,16 @@
 import { enableAsking } from "./ask.js";
 import { enableDrawer } from "./drawer.js";
 import { enableDocuments } from "./documents.js";
-import { followRunningTurns } from "./turn.js";
+import { keepFrameFresh, refreshFrame } from "./frame.js";
+import { followRunningTurns, showTheEnd } from "./turn.js";
 
 document.documentElement.classList.add("scripted");
 enableDrawer();
 enableDocuments();
 enableAsking();
+keepFrameFresh();
 followRunningTurns();
+showTheEnd();
 
 const menu = document.querySelector("[data-toggle=sidebar]");
 menu.addEventListener("click", () => {
@@ -23,7 +26,7 @@ if (starting) {
     const answer = await fetch("/readyz").catch(() => null);
     if (answer && (await answer.json()).parts.model !== "starting") {
       clearInterval(look);
-      starting.remove();
+      refreshFrame();
     }
   }, 1000);
 }

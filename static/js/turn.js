@@ -1,4 +1,5 @@
 // One turn in the transcript: follow its events, come back after a lost connection, stop it, retry it.
+import { refreshFrame } from "./frame.js";
 import { askForView, drawHorizon } from "./horizon.js";
 import { elementOf, setHtml } from "./html.js";
 import { readEvents } from "./sse.js";
@@ -96,6 +97,7 @@ export class TurnView {
   async end() {
     this.ended = true;
     await this.redraw();
+    await refreshFrame();
     const view = await askForView();
     if (view) keepAtEnd(() => drawHorizon(view));
   }
@@ -109,6 +111,12 @@ export class TurnView {
     keepAtEnd(() => this.element.replaceWith(drawn));
     this.element = drawn;
   }
+}
+
+/** Begin at the latest turn, unless the address names a place. */
+export function showTheEnd() {
+  const main = document.getElementById("main");
+  if (!location.hash && document.getElementById("transcript") && !location.search) main.scrollTop = main.scrollHeight;
 }
 
 /** Change the page; whoever was reading at its end stays at its end, and nobody else is moved. */

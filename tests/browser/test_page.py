@@ -1,6 +1,7 @@
 """The page as a person uses it."""
 
 import re
+from pathlib import Path
 
 from playwright.sync_api import Browser, Page, expect
 
@@ -134,6 +135,60 @@ def test_a_broken_settings_file_is_a_banner(page: Page, server: ServerProcess) -
     expect(page.locator(".banner.warning")).to_contain_text('settings.json line 1: max_history_turns is "ten"')
 
 
+def test_a_page_that_is_open_learns_of_a_broken_settings_file_with_the_next_answer(
+    page: Page, server: ServerProcess
+) -> None:
+    page.goto("/")
+    ask(page, "One", 1)
+    Path(server.environment["SETTINGS_FILE"]).write_text('{"max_history_turns": "ten"}')
+    page.wait_for_timeout(2500)
+    ask(page, "Two", 2)
+    expect(page.locator(".banner.warning")).to_contain_text("settings.json line 1")
+
+
+def test_a_first_question_gives_the_page_its_title_and_options(page: Page) -> None:
+    page.goto("/")
+    ask(page, "Where are the geese?", 1)
+    expect(page.get_by_role("heading", name="Where are the geese?")).to_be_visible()
+    expect(page).to_have_title("Where are the geese? - Assistant")
+    page.get_by_text("Options").click()
+    expect(page.get_by_role("button", name="Delete this conversation")).to_be_visible()
+
+
+def test_a_conversation_opens_at_its_latest_turn(page: Page, stub: StubModel) -> None:
+    stub.default = Reply("word " * 400)
+    page.goto("/")
+    for number in range(1, 4):
+        ask(page, f"Question {number}", number)
+    expect(page.locator("#turn-3 .actions")).to_be_in_viewport()
+    page.goto("/conversations/1")
+    expect(page.locator("#turn-3 .actions")).to_be_in_viewport()
+
+
+def test_a_question_that_comes_too_early_stays_in_the_box_and_says_why(page: Page, stub: StubModel) -> None:
+    stub.default = Reply("word " * 3000, seconds_between=0.02)
+    page.goto("/")
+    page.get_by_label("Your question").fill("One")
+    page.keyboard.press("Enter")
+    expect(page.locator(".answer")).to_contain_text("word word")
+    page.get_by_label("Your question").fill("Two")
+    page.keyboard.press("Enter")
+    expect(page.locator("#composer-error")).to_contain_text("An answer is being written")
+    expect(page.get_by_label("Your question")).to_have_value("Two")
+    page.get_by_role("button", name="Stop").click()
+    expect(page.locator("#turn-1.stopped")).to_be_visible()
+    expect(page.get_by_label("Your question")).to_have_value("Two")
+
+
+def test_everything_fits_on_a_phone(page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 800})
+    for path in ("/", "/documents"):
+        page.goto(path)
+        assert page.locator("#main").evaluate("main => main.scrollWidth <= main.clientWidth"), path
+    page.locator(".sure summary").first.click()
+    expect(page.get_by_role("button", name="Delete for good").first).to_be_in_viewport()
+
+
 def test_everything_works_without_scripts(
     chromium_without_scripts: Browser, server: ServerProcess, stub: StubModel
 ) -> None:
@@ -154,7 +209,8 @@ def test_everything_works_without_scripts(
     page.get_by_role("button", name="Add", exact=True).click()
     row = page.get_by_role("row", name="n.txt")
     expect(row).to_be_visible()
-    row.get_by_role("button", name="Delete").click()
+    row.get_by_text("Delete", exact=True).click()
+    row.get_by_role("button", name="Delete for good").click()
     expect(page.get_by_role("row", name="n.txt")).to_have_count(0)
     page.goto("/conversations/1")
     page.get_by_text("Options", exact=True).click()

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from rag_assistant.errors import InvalidHistoryLimit
-from rag_assistant.history import trim_history
+from rag_assistant.history import HistoryPolicy, fit_history, trim_history
+from rag_assistant.records import Message
 
 SYSTEM = {"role": "system", "content": "Be brief."}
 
@@ -80,3 +81,29 @@ def test_anything_but_a_whole_number_from_0_or_none_is_refused_by_name(value: ob
         trim_history([QUESTION], value)  # type: ignore[arg-type]
     assert isinstance(refused.value, ValueError)
     assert repr(value) in str(refused.value)
+
+
+def test_no_turn_begins_between_a_call_and_its_result() -> None:
+    call: Message = {
+        "role": "assistant",
+        "content": "",
+        "tool_calls": [{"id": "a", "function": {"name": "f", "arguments": ""}}],
+    }
+    messages: list[Message] = [
+        {"role": "user", "content": "first"},
+        call,
+        {"role": "user", "content": "and hurry"},
+        {"role": "tool", "tool_call_id": "a", "content": "42"},
+        {"role": "assistant", "content": "It is 42."},
+        {"role": "user", "content": "second"},
+    ]
+    assert trim_history(messages, 1) == (messages, 0)
+    assert trim_history(messages, 0) == (messages[-1:], 5)
+
+
+def test_system_messages_in_parts_are_merged() -> None:
+    system = {"role": "system", "content": [{"type": "text", "text": "Be brief."}]}
+    turn = [{"role": "user", "content": "1"}, {"role": "assistant", "content": "2"}]
+    policy = HistoryPolicy(max_history_turns=0, merge_system_messages=True)
+    fitted = fit_history([system, *turn, {"role": "user", "content": "3"}], policy)
+    assert fitted.messages[0]["content"] == "Be brief.\n\n[History trimmed to last 0 turns]"

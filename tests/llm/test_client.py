@@ -21,6 +21,7 @@ from rag_assistant.llm import client as client_module
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.client import ModelClient
 from rag_assistant.llm.endpoint import Deadlines, Endpoint
+from rag_assistant.llm.reader import AnswerReader
 from tests.shared_data import shared_jsonl
 from tests.stub_model import Reply, StubModel
 
@@ -252,3 +253,18 @@ def test_every_recorded_exchange_is_an_answer_or_a_named_error(client: ModelClie
     assert replayed > 150
     assert answered > 100
     assert all(sentence.endswith(".") for sentence in refusals)
+
+
+def test_half_a_pair_of_characters_does_not_break_an_answer(client: ModelClient, stub: StubModel) -> None:
+    reply = b'data: {"choices": [{"index": 0, "delta": {"content": "a\\ud83d b"}}]}\n\ndata: [DONE]\n\n'
+    stub.replies.append(Reply(body=reply, headers={"Content-Type": "text/event-stream"}))
+    assert answer(client, stub) == "a? b"
+
+
+def test_content_in_parts_and_usage_that_is_none_are_understood() -> None:
+    reader = AnswerReader()
+    text = reader.feed(
+        b'data: {"choices": [{"index": 0, "delta": {"content": [{"type": "text", "text": "Five"}, {"type": "x"}]}}],'
+        b' "usage": "a lot"}\n\n'
+    )
+    assert (text, reader.usage) == ("Five", None)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assistant.records import ExtractedText
-from rag_assistant.retrieval.chunking import chunk_document
+from rag_assistant.retrieval.chunking import MOST_CHARACTERS_AT_ONCE, _sections, chunk_document
 from rag_assistant.retrieval.loaders import MARKDOWN, PDF, PLAIN
 from tests.shared_data import shared_jsonl
 
@@ -44,3 +44,12 @@ def test_real_passages_are_cut_without_loss(limit: int) -> None:
         text = row["text"]
         chunks = chunk_document(ExtractedText(text, PLAIN), limit)
         assert "".join("".join(chunk.text.split()) for chunk in chunks) == "".join(text.split())
+
+
+def test_a_text_on_one_line_reaches_the_splitter_in_pieces() -> None:
+    text = "word " * 30_000
+    sections = list(_sections(text, 0, len(text)))
+    assert max(end - begin for begin, end in sections) <= MOST_CHARACTERS_AT_ONCE
+    assert [begin for begin, _ in sections[1:]] == [end for _, end in sections[:-1]]
+    chunks = chunk_document(ExtractedText(text, PLAIN), 900)
+    assert "".join("".join(chunk.text.split()) for chunk in chunks) == "word" * 30_000
