@@ -37,7 +37,7 @@ def env_example() -> str:
         "# Copy this file to .env and take the # away from what you set. A variable beats settings.json.",
         "# Every variable is the setting of the same name; an empty one counts as not set.",
         "",
-        "# The settings file. Default: settings.json in the folder where the server is started.",
+        "# The settings file. A relative path counts from the folder of app.py.",
         "#SETTINGS_FILE=settings.json",
     ]
     for name, field in Settings.model_fields.items():
