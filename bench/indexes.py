@@ -16,7 +16,7 @@ from rag_assistant.retrieval.embedding import Vectors
 from rag_assistant.retrieval.exact import ExactIndex
 from rag_assistant.retrieval.search import CANDIDATES
 
-SIZES = (1_000, 10_000, 30_000, 60_000)
+SIZES = (1_000, 10_000, 30_000, 60_000, 100_000)
 DIMENSION = 384
 QUERIES = 50
 

@@ -106,7 +106,7 @@ class Settings(BaseModel):
         pattern=HTTP_URL_PATTERN,
     )
     chroma_from_chunks: int = setting(
-        30_000,
+        100_000,
         "a whole number, 0 or more",
         "From how many chunks on Chroma's index is used; below, the exact search is faster. See docs/benchmarks.md.",
         live=False,
@@ -136,7 +136,13 @@ class Settings(BaseModel):
     max_running_answers: int = setting(
         500, WHOLE_FROM_1, "How many answers may run at once; more are refused with 503.", live=False, ge=1
     )
-    data_dir: str = setting("data", "a folder's path", "Where everything is kept. A relative path counts from the folder of app.py.", live=False, min_length=1)
+    data_dir: str = setting(
+        "data",
+        "a folder's path",
+        "Where everything is kept. A relative path counts from the folder of app.py.",
+        live=False,
+        min_length=1,
+    )
     database_url: str | None = setting(
         None,
         "a database URL, such as postgresql+psycopg://user:password@host/name, or null",

@@ -60,6 +60,7 @@ class ModelClient:
         Before the first text, a refused connection, a 5xx and a 429 are tried again a few times; ``on_wait`` is told
         why. Raises a ModelError, or AnswerStopped when ``call`` was stopped.
         """
+        call.limit(self._deadlines().answer)
         for attempt in range(len(SECONDS_BEFORE_RETRY) + 1):
             shown = False
             try:
@@ -67,6 +68,9 @@ class ModelClient:
                     shown = True
                     yield reply
                 return
+            except ModelRefused:
+                self._first_models.pop(endpoint.base_url, None)  # Perhaps it lists another model by now.
+                raise
             except (ModelUnreachable, ModelFailed, ModelBusy) as error:
                 pause = _pause_before_retry(error, attempt)
                 if shown or pause is None:
@@ -103,7 +107,6 @@ class ModelClient:
 
         deadlines = self._deadlines()
         reader = AnswerReader(endpoint.api_key)
-        call.limit(deadlines.answer)
         call.wait_for("the first text", deadlines.connect + deadlines.first_token)
         with (
             failures_named(endpoint, call, lambda: reader.shown),
@@ -157,7 +160,9 @@ class ModelClient:
                     base_url=endpoint.base_url,
                     api_key=endpoint.api_key or "none",
                     max_retries=0,
-                    http_client=httpx2.Client(transport=SocketTransport(self._deadlines().connect), timeout=None),
+                    http_client=httpx2.Client(
+                        transport=SocketTransport(lambda: self._deadlines().connect), timeout=None
+                    ),
                 )
             return self._clients[key]
 

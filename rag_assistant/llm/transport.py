@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from typing import cast
 
@@ -25,7 +25,7 @@ current_call: ContextVar[ModelCall | None] = ContextVar("current_call", default=
 class SocketTransport(httpx2.BaseTransport):
     """Sends a request over a new connection, whose socket the current call gets to know, so that it can be ended."""
 
-    def __init__(self, connect_seconds: float) -> None:
+    def __init__(self, connect_seconds: Callable[[], float]) -> None:
         self._connect_seconds = connect_seconds
         self._tls: ssl.SSLContext | None = None
 
@@ -49,7 +49,7 @@ class SocketTransport(httpx2.BaseTransport):
         secure = url.scheme == "https"
         try:
             connection = socket.create_connection(
-                (url.host, url.port or (443 if secure else 80)), self._connect_seconds
+                (url.host, url.port or (443 if secure else 80)), self._connect_seconds()
             )
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if secure:

@@ -25,6 +25,18 @@ export function enableAsking() {
   }
 }
 
+/** A key by which the server knows a question again that is sent once more, since its answer got lost on the way. */
+const lastSent = { question: null, key: null };
+
+function keyFor(question) {
+  if (lastSent.question !== question) {
+    const bytes = crypto.getRandomValues(new Uint8Array(16));
+    lastSent.question = question;
+    lastSent.key = [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  }
+  return lastSent.key;
+}
+
 async function ask(composer, question) {
   const error = document.getElementById("composer-error");
   const button = composer.querySelector("button[type=submit]");
@@ -41,9 +53,10 @@ async function ask(composer, question) {
   try {
     const response = await fetch(composer.dataset.ask, {
       method: "POST",
-      headers: { "Content-Type": "application/json", "Idempotency-Key": crypto.randomUUID() },
+      headers: { "Content-Type": "application/json", "Idempotency-Key": keyFor(question) },
       body: JSON.stringify(body(composer, question)),
     });
+    lastSent.question = null;
     if (!response.ok) throw new Error((await response.json()).error.message);
     const view = new TurnView(element);
     const show = view.show.bind(view);
