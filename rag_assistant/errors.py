@@ -97,10 +97,10 @@ class StorageFailed(AssistantError):
 
 
 class InvalidHistoryLimit(AssistantError, ValueError):
-    """``max_history_turns`` is not a whole number of 0 or more, and not ``None``."""
+    """A limit of the history is not a whole number of 0 or more, and not ``None``."""
 
-    def __init__(self, value: object) -> None:
-        super().__init__(f"max_history_turns is {value!r}; it must be a whole number, 0 or more, or null for no limit.")
+    def __init__(self, value: object, name: str = "max_history_turns") -> None:
+        super().__init__(f"{name} is {value!r}; it must be a whole number, 0 or more, or null for no limit.")
 
 
 class QuestionDoesNotFit(AssistantError):

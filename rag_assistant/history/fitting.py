@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rag_assistant.history.budget import CountTokens, count_message, estimate_tokens, newest_that_fit, text_of
+from rag_assistant.history.iterations import keep_last_iterations
 from rag_assistant.history.repair import repair_messages
 from rag_assistant.history.turns import joined, split_turns
 from rag_assistant.history.window import check_history_limit
@@ -19,6 +20,8 @@ from rag_assistant.records import Message
 class HistoryPolicy:
     """What may reach the model.
 
+    ``tool_iterations_keep`` is for the running turn: how many of its tool iterations stay, besides those that are open
+    or have a call in ``pending``, which waits for a person.
     ``token_budget`` is for the whole request, without the answer; ``None`` sets no limit. A store that reads only the
     window says with ``unread_turns`` and ``unread_messages`` how much it left unread before the first message, and
     with ``turn_numbers`` how the past turns in the messages and the current turn are numbered (default: 1, 2, 3 behind
@@ -26,6 +29,8 @@ class HistoryPolicy:
     """
 
     max_history_turns: int | None = 5
+    tool_iterations_keep: int | None = 2
+    pending: tuple[str, ...] = ()
     token_budget: int | None = None
     count_tokens: CountTokens = estimate_tokens
     merge_system_messages: bool = False
@@ -58,6 +63,8 @@ class HistoryReceipt:
     first_kept_turn: int | None
     reason: str | None
     left_out: tuple[LeftOut, ...]
+    iterations_kept: int = 0
+    iterations_dropped: int = 0
     tokens: dict[str, int] = field(default_factory=dict)
 
 
@@ -83,10 +90,12 @@ def fit_history(messages: Sequence[Message], policy: HistoryPolicy) -> FittedHis
     count = policy.count_tokens
     numbers = policy.turn_numbers or tuple(range(policy.unread_turns + 1, policy.unread_turns + len(split.past) + 2))
 
+    iterations = keep_last_iterations(split.current, policy.tool_iterations_keep, policy.pending)
+    current = iterations.messages
     in_window = split.past if limit is None else split.past[max(0, len(split.past) - limit) :]
 
     system_tokens = _count(split.system, count)
-    current_tokens = _count(split.current, count)
+    current_tokens = _count(current, count)
     kept = in_window
     if policy.token_budget is not None:
         # The notice's own tokens are reserved, so that adding it can never lead over the budget.
@@ -101,7 +110,7 @@ def fit_history(messages: Sequence[Message], policy: HistoryPolicy) -> FittedHis
 
     dropped_turns = sum(run.turns for run in left_out)
     return FittedHistory(
-        messages=[*system_block, *joined(kept), *split.current],
+        messages=[*system_block, *joined(kept), *current],
         history_trimmed=bool(left_out),
         notice=notice,
         receipt=HistoryReceipt(
@@ -114,6 +123,8 @@ def fit_history(messages: Sequence[Message], policy: HistoryPolicy) -> FittedHis
             first_kept_turn=numbers[len(split.past) - len(kept)] if kept else None,
             reason=left_out[-1].reason if left_out else None,
             left_out=left_out,
+            iterations_kept=iterations.iterations_kept,
+            iterations_dropped=iterations.iterations_dropped,
             tokens={
                 "system": _count(system_block, count),
                 "history": sum(_count(turn, count) for turn in kept),

@@ -4,7 +4,14 @@ from typing import Any
 
 import pytest
 
-from rag_assistant.history import HistoryPolicy, fit_history, repair_messages, trim_history
+from rag_assistant.history import (
+    HistoryPolicy,
+    fit_history,
+    keep_last_iterations,
+    repair_messages,
+    split_turns,
+    trim_history,
+)
 from rag_assistant.history.repair import MISSING_RESULT
 from tests.shared_data import shared_json
 
@@ -56,3 +63,14 @@ def test_the_window_slides_by_one_turn() -> None:
         _, dropped = trim_history([*past, {"role": "user", "content": "now"}], case["params"]["max_history_turns"])
         starts.append(dropped // 2)
     assert starts == case["expect"]["starts"]
+
+
+def test_every_iteration_case() -> None:
+    seen = cases("tool_iterations")
+    assert len(seen) >= 7
+    for case in seen:
+        split = split_turns(case["messages"])
+        kept = keep_last_iterations(split.current, case["params"]["keep_last_iterations"])
+        sent = [*split.system, *(message for turn in split.past for message in turn), *kept.messages]
+        assert sent == [case["messages"][i] for i in case["expect"]["kept"]], case["id"]
+        assert kept.iterations_dropped == case["expect"]["dropped_iterations"], case["id"]
