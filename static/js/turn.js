@@ -97,8 +97,7 @@ export class TurnView {
   async end() {
     this.ended = true;
     await this.redraw();
-    await refreshFrame();
-    const view = await askForView();
+    const [view] = await Promise.all([askForView(), refreshFrame()]);
     if (view) keepAtEnd(() => drawHorizon(view));
   }
 
