@@ -152,7 +152,7 @@ def test_a_first_question_gives_the_page_its_title_and_options(page: Page) -> No
     ask(page, "Where are the geese?", 1)
     expect(page.get_by_role("heading", name="Where are the geese?")).to_be_visible()
     expect(page).to_have_title("Where are the geese? - Assistant")
-    page.get_by_text("Options").click()
+    page.get_by_text("Options", exact=True).click()
     expect(page.get_by_role("button", name="Delete this conversation")).to_be_visible()
 
 
