@@ -8,11 +8,20 @@ import pytest
 
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.migrate import migrate
+from tests.stub_model import StubModel
 
 
 @pytest.fixture(autouse=True)
 def _push_request_context() -> None:
     """Replace pytest-flask's own: it would keep one request context open around every test."""
+
+
+@pytest.fixture
+def stub() -> Iterator[StubModel]:
+    """A model that says what a test scripts."""
+    model = StubModel()
+    yield model
+    model.close()
 
 
 @pytest.fixture(scope="session")

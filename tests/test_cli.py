@@ -20,13 +20,6 @@ PROJECT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture
-def stub() -> Iterator[StubModel]:
-    model = StubModel()
-    yield model
-    model.close()
-
-
-@pytest.fixture
 def environment(tmp_path: Path, stub: StubModel, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     monkeypatch.setattr(embedding, "MiniLM", WordHashEmbedder)
     monkeypatch.setattr("rag_assistant.factory.GUIDE", tmp_path / "no-guide")

@@ -45,13 +45,6 @@ def chromium_without_scripts(playwright: Playwright) -> Iterator[Browser]:
 
 
 @pytest.fixture
-def stub() -> Iterator[StubModel]:
-    model = StubModel()
-    yield model
-    model.close()
-
-
-@pytest.fixture
 def server(tmp_path: Path, stub: StubModel) -> Iterator[ServerProcess]:
     made = ServerProcess(tmp_path, OPENAI_BASE_URL=stub.url, OPENAI_MODEL="stub-model")
     made.start("/readyz")

@@ -3,7 +3,6 @@
 import json
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -27,13 +26,6 @@ from tests.stub_model import Reply, StubModel
 
 QUESTION = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}]
 KEY = "sk-canary-123"
-
-
-@pytest.fixture
-def stub() -> Iterator[StubModel]:
-    model = StubModel()
-    yield model
-    model.close()
 
 
 @pytest.fixture

@@ -22,13 +22,6 @@ JSON = "application/json"
 
 
 @pytest.fixture
-def stub() -> Iterator[StubModel]:
-    model = StubModel()
-    yield model
-    model.close()
-
-
-@pytest.fixture
 def environment(tmp_path: Path, stub: StubModel) -> dict[str, str]:
     return {
         "DATA_DIR": str(tmp_path / "data"),
