@@ -16,12 +16,12 @@ from flask.cli import AppGroup
 from rag_assistant.data_dir import lock_data_dir
 from rag_assistant.errors import AssistantError, SettingsError
 from rag_assistant.records import LARGEST_NUMBER, UNSET, Document, Question, Unset
+from rag_assistant.validation import spells_number
 
 if TYPE_CHECKING:
     from rag_assistant.factory import Services
 
 SECONDS_BETWEEN_LOOKS = 0.2
-LONGEST_NUMBER = 9
 
 
 def init_app(app: Flask, services: Services) -> None:
@@ -204,7 +204,7 @@ def _history_limit(said: str | None) -> int | Unset | None:
         return UNSET
     if said.lower() in ("all", "null", "none"):
         return None
-    if not (said.isascii() and said.isdigit() and len(said) <= LONGEST_NUMBER):
+    if not (spells_number(said)):
         raise click.BadParameter(f'"{said}"; it must be a whole number, 0 or more, or "all" for no limit.')
     return int(said)
 

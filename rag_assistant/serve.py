@@ -41,7 +41,7 @@ class Server(BaseApplication):
             "timeout": 60,
             "graceful_timeout": SECONDS_TO_END,
             "keepalive": 5,
-            "loglevel": "critical",  # Our own sentence says why we cannot start.
+            "loglevel": "error",
             "when_ready": say_where,
             "worker_tmp_dir": "/dev/shm",  # noqa: S108 - the heartbeat's file; a slow disk must not stop it
         }

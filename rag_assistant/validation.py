@@ -1,6 +1,6 @@
-"""Turn what pydantic found wrong into one sentence: the name, the value, and what is allowed.
+"""What a value must be: what pydantic found wrong in one sentence (name, value, what is allowed), and numbers as text.
 
-Shared by settings.json and by request bodies, so that both speak alike.
+Shared by settings.json, requests and the command line, so that all speak alike.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 LONGEST_VALUE_SHOWN = 60
+MOST_DIGITS = 15
 
 
 def first_problem(error: ValidationError, model: type[BaseModel]) -> tuple[str, str]:
@@ -54,3 +55,8 @@ def _most_telling(error: ValidationError) -> ErrorDetails:
     """Unknown names first: a misspelt key explains the missing one."""
     details = error.errors(include_url=False, include_context=False)
     return next((d for d in details if d["type"] == "extra_forbidden"), details[0])
+
+
+def spells_number(text: str) -> bool:
+    """Tell whether a text is a whole number of 0 or more, and short enough to be read as one."""
+    return text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS

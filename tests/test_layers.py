@@ -26,7 +26,7 @@ LAYERS = [
     ("serve",),
 ]
 STRANGERS = ("storage", "retrieval", "llm")
-PURE = ("records", "errors", "history", "prompt", "settings", "turn_view", "validation")
+PURE = ("records", "errors", "history", "prompt", "settings", "collaborators", "choices", "turn_view", "validation")
 # What a pure module may import besides our own pure ones.
 HARMLESS = frozenset(
     "__future__ ast bisect collections copy dataclasses datetime difflib functools itertools json math re typing "

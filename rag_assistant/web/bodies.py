@@ -10,7 +10,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StringConstrain
 
 from rag_assistant.errors import InvalidRequest, MalformedBody, UnsupportedContentType
 from rag_assistant.records import LARGEST_NUMBER, UNSET, Question, Unset
-from rag_assistant.validation import first_problem
+from rag_assistant.validation import first_problem, spells_number
 
 Body = TypeVar("Body", bound=BaseModel)
 
@@ -132,7 +132,7 @@ def whole_number(name: str, default: int | None, lowest: int, highest: int) -> i
     text = request.args.get(name)
     if text is None:
         return default
-    if not (text.isascii() and text.isdigit() and lowest <= int(text) <= highest):
+    if not (spells_number(text) and lowest <= int(text) <= highest):
         raise InvalidRequest(f'{name} is "{text}"; it must be a whole number from {lowest} to {highest}.')
     return int(text)
 

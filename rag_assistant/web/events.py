@@ -12,6 +12,7 @@ from flask import Response
 
 from rag_assistant.errors import Overloaded
 from rag_assistant.records import Event
+from rag_assistant.validation import spells_number
 
 HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
@@ -19,7 +20,6 @@ HEADERS = {
     "X-Accel-Buffering": "no",
 }
 HEARTBEAT = b": still here\n\n"
-LONGEST_POSITION = 10  # digits
 SHORTEST_PAUSE_SECONDS = 0.04
 Render = Callable[[str], str]
 
@@ -94,7 +94,7 @@ def _rendered(events: Iterator[Event | None], text: str, render: Render) -> Iter
 
 def last_event_id(raw: str | None) -> int:
     """Return the position that a reader who comes back names; 0 if it names none or nonsense."""
-    return int(raw) if raw is not None and raw.isascii() and raw.isdigit() and len(raw) <= LONGEST_POSITION else 0
+    return int(raw) if raw is not None and spells_number(raw) else 0
 
 
 def collect(events: Iterator[Event | None]) -> dict[str, Any]:

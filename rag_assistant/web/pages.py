@@ -13,6 +13,7 @@ from werkzeug.wrappers import Response
 from rag_assistant.errors import InvalidRequest
 from rag_assistant.history import notice_for
 from rag_assistant.records import LARGEST_NUMBER, Conversation, Document, Turn
+from rag_assistant.validation import spells_number
 from rag_assistant.web.api import view_data
 from rag_assistant.web.bodies import ChangeConversationBody, QueryBody, checked, whole_number
 from rag_assistant.web.documents_api import uploaded_file
@@ -25,7 +26,6 @@ blueprint = Blueprint("pages", __name__)
 TURNS_SHOWN = 50
 CONVERSATIONS_SHOWN = 100
 DOCUMENTS_SHOWN = 200
-LONGEST_NUMBER = 9
 
 
 @blueprint.get("/")
@@ -98,7 +98,7 @@ def window(conversation_id: int) -> Response:
     elif said == "all":
         manager.change(conversation_id, max_history_turns=None)
     else:
-        if not (said.isascii() and said.isdigit() and len(said) <= LONGEST_NUMBER):
+        if not (spells_number(said)):
             raise InvalidRequest(
                 f'max_history_turns is "{said}"; it must be a whole number, 0 or more, "all" for no limit, '
                 "or nothing for what the settings say."
@@ -203,7 +203,7 @@ def _conversation_url(turn: Turn) -> str:
 
 
 def _number(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER):
+    if not (spells_number(text)):
         raise InvalidRequest(f'conversation_id is "{text}"; it must be a whole number, 1 or more.')
     return int(text)
 
