@@ -5,15 +5,17 @@ from __future__ import annotations
 import tempfile
 import time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from bench.stage import add_conversation, open_database
-from rag_assistant.assistant import Assistant
-from rag_assistant.choices import choices_for
-from rag_assistant.records import Question
+from rag_assistant.history import FittedHistory, fit_history
+from rag_assistant.past import read_past, rules_for
+from rag_assistant.prompt import INSTRUCTIONS
+from rag_assistant.records import Question, Turn
 from rag_assistant.settings import Settings
 from rag_assistant.storage.conversations import ConversationManager
+from rag_assistant.storage.database import Database
+from rag_assistant.storage.history import HistoryStore
 from rag_assistant.storage.turns import TurnStore
 
 REPEATS = 500
@@ -21,31 +23,34 @@ REPEATS = 500
 
 def main() -> None:
     """Print the CPU time and the work of SQLite for each size."""
-    settings = Settings()
-    endpoint: Any = SimpleNamespace(built_in=False, context_tokens=None)
     print("| messages stored | CPU us per question | messages read | SQLite steps |\n|---|---|---|---|")
     for size in (10, 1_000, 100_000, 1_000_000):
         with tempfile.TemporaryDirectory() as folder:
             database = open_database(Path(folder))
-            turns = TurnStore(database, "bench")
-            nothing: Any = None
-            assistant = Assistant(
-                conversations=ConversationManager(database), turns=turns, answers=nothing, documents=nothing,
-                retriever=nothing, models=nothing, settings=Settings, most_running=1,
-            )  # fmt: skip
+            turns = TurnStore(database, "bench", str.lower)
             conversation_id = add_conversation(database, size // 2)
             turn, _ = turns.accept(Question("And now?", conversation_id), "bench")
-            _, fitted = assistant._fit(turn, endpoint, choices_for(endpoint, settings), settings)
+            fitted = prepare(database, turn)
             began = time.process_time()
             for _ in range(REPEATS):
-                assistant._fit(turn, endpoint, choices_for(endpoint, settings), settings)
+                prepare(database, turn)
             used = (time.process_time() - began) / REPEATS
             read = len(fitted.messages) - 2 - fitted.history_trimmed
-            print(f"| {size:,} | {used * 1e6:.0f} | {read} | {sqlite_steps(database, turns, turn)} |", flush=True)
+            print(f"| {size:,} | {used * 1e6:.0f} | {read} | {sqlite_steps(database, turn)} |", flush=True)
             database.close()
 
 
-def sqlite_steps(database: Any, turns: TurnStore, turn: Any) -> int:
+def prepare(database: Database, turn: Turn) -> FittedHistory:
+    """Read a turn's conversation and its window, and fit it, as an answer does."""
+    settings = Settings()
+    conversation = ConversationManager(database).get(turn.conversation_id)
+    rules = rules_for(conversation, settings, turn)
+    past = read_past(HistoryStore(database), conversation, turn.number, rules, settings)
+    system = {"role": "system", "content": INSTRUCTIONS}
+    return fit_history([system, *past.messages, {"role": "user", "content": turn.question}], past.policy)
+
+
+def sqlite_steps(database: Database, turn: Turn) -> int:
     """Return how many steps SQLite's machine takes to read the window."""
     steps = 0
 
@@ -54,9 +59,10 @@ def sqlite_steps(database: Any, turns: TurnStore, turn: Any) -> int:
         steps += 1
         return 0
 
+    conversation = ConversationManager(database).get(turn.conversation_id)
     with database.read() as connection:
-        raw = connection.connection.dbapi_connection
+        raw: Any = connection.connection.dbapi_connection
     raw.set_progress_handler(count, 1)
-    turns.window(turn, 5)
+    HistoryStore(database).past(conversation, turn.number, 5)
     raw.set_progress_handler(None, 0)
     return steps

@@ -1,4 +1,4 @@
-"""One turn, top to bottom: check, accept, load, retrieve, fit, prompt, stream, keep.
+"""Questions, from the first check to the last event: refuse, accept, answer in a thread of its own, let people follow.
 
 A turn is a row, not a connection: ``ask`` returns when the question is committed, the answer is written by a thread of
 its own, and ``follow`` shows what is committed to whoever wants to see it.
@@ -10,37 +10,23 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, replace
-from typing import Any
+from dataclasses import replace
+from datetime import UTC, datetime
 
-from rag_assistant.choices import Choices, choices_for
-from rag_assistant.collaborators import Answers, Conversations, Documents, Endpoint, Models, Retriever, Turns
-from rag_assistant.errors import (
-    AssistantError,
-    DocumentNotFound,
-    InvalidRequest,
-    ModelError,
-    ModelFailed,
-    Overloaded,
-    QuestionDoesNotFit,
-)
-from rag_assistant.history import FittedHistory, HistoryPolicy, count_message, estimate_tokens, fit_history
+from rag_assistant.answering import Answering, Collaborators
+from rag_assistant.collaborators import Answers, Conversations, Documents, History, Models, Retriever, ToolRunner, Turns
+from rag_assistant.errors import DocumentNotFound, InvalidRequest, NothingWaits, Overloaded
 from rag_assistant.keeping import AnswerKeeper
 from rag_assistant.live import LiveTurn, LiveTurns
-from rag_assistant.prompt import (
-    clearly_relevant,
-    number_sources,
-    plain_question_message,
-    question_message,
-    title_for,
-)
-from rag_assistant.records import Conversation, Event, Message, ModelReply, Question, Source, Turn, Unset
+from rag_assistant.past import rules_for
+from rag_assistant.prompt import title_for
+from rag_assistant.records import Event, Question, Turn
 from rag_assistant.settings import Settings
-from rag_assistant.turn_view import history_figures, last_event, replay, start_event, state_event
+from rag_assistant.tools import said_yes
+from rag_assistant.turn_view import last_event, replay
 
 log = logging.getLogger(__name__)
 
-BUILT_IN_SENTENCES = 5
 SECONDS_BETWEEN_LOOKS_ELSEWHERE = 0.3
 
 
@@ -53,8 +39,10 @@ class Assistant:
         conversations: Conversations,
         turns: Turns,
         answers: Answers,
+        history: History,
         documents: Documents,
         retriever: Retriever,
+        tools: ToolRunner,
         models: Models,
         settings: Callable[[], Settings],
         most_running: int,
@@ -63,18 +51,26 @@ class Assistant:
         self._turns = turns
         self._keeper = AnswerKeeper(turns, answers)
         self._documents = documents
-        self._retriever = retriever
         self._models = models
         self._settings = settings
         self._live = LiveTurns(most_running)
+        self._answering_with = Collaborators(
+            conversations, turns, history, retriever, tools, models, self._keeper, settings
+        )
 
     def ask(self, question: Question) -> Turn:
         """Commit a question and begin to answer it; return its turn.
 
         A known Idempotency-Key returns the turn that it gave before, with no second answer. Raises InvalidRequest,
-        DocumentNotFound, ConversationNotFound, ConversationBusy, IdempotencyKeyReused, Overloaded, StorageFailed.
+        DocumentNotFound, ConversationNotFound, ConversationBusy, IdempotencyKeyReused, NothingWaits,
+        OverflowDecisionNeeded, Overloaded, StorageFailed.
         """
+        known = self._turns.known(question)
+        if known is not None:
+            return known
         self._check(question)
+        question = self._with_what_it_confirms(question)
+        self._ask_before_leaving_out(question)
         return self._begin(lambda: self._turns.accept(question, title_for(question.text)))
 
     def retry(self, turn_id: int) -> Turn:
@@ -141,6 +137,40 @@ class Assistant:
         for document_id in self._documents.missing(question.document_ids):
             raise DocumentNotFound(document_id)
 
+    def _with_what_it_confirms(self, question: Question) -> Question:
+        """Return the question with the turn whose "shall I?" it answers: named by the caller, or the one just before.
+
+        Raises NothingWaits if the named turn asks nothing, and InvalidRequest for an answer that is neither yes nor no.
+        """
+        if question.conversation_id is None:
+            if question.confirms_turn is not None:
+                raise InvalidRequest("confirms_turn needs the conversation_id of that turn.")
+            return question
+        said = said_yes(question.text)
+        if question.confirms_turn is not None:
+            asked = self._turns.get(question.confirms_turn)
+            if asked.waiting is None or asked.conversation_id != question.conversation_id:
+                raise NothingWaits(question.confirms_turn)
+            if said is None:
+                raise InvalidRequest(f'Turn {asked.number} asks for a yes or a no; the answer is "{question.text}".')
+        elif said is not None:
+            last = self._turns.page(question.conversation_id, 1)
+            if last and last[0].waiting is not None:
+                return replace(question, confirms_turn=last[0].id)
+        return question
+
+    def _ask_before_leaving_out(self, question: Question) -> None:
+        """Refuse a question that would leave turns out, where a person wants to decide that. Nothing is stored.
+
+        Raises OverflowDecisionNeeded, ConversationNotFound, a ModelError.
+        """
+        if question.conversation_id is None or question.confirms_turn is not None:
+            return
+        conversation = self._conversations.get(question.conversation_id)
+        turn = _as_if_accepted(question, conversation.id, conversation.turns + 1)
+        if rules_for(conversation, self._settings(), turn).on_overflow == "ask":
+            Answering(turn, LiveTurn(self._models.new_call()), self._answering_with).refuse_to_leave_out()
+
     def _begin(self, accept: Callable[[], tuple[Turn, bool]]) -> Turn:
         if not self._live.reserve():
             raise Overloaded(self._live.limit)
@@ -163,135 +193,28 @@ class Assistant:
             raise overloaded from error
         return turn
 
-    # --- answer
-
     def _run(self, turn: Turn, live: LiveTurn) -> None:
         """Answer a turn and keep how it ended, whatever happens."""
         try:
-            live.finish(last_event(self._answer(turn, live)))
+            live.finish(last_event(Answering(turn, live, self._answering_with).answer()))
         except Exception:
             log.exception("Turn %s could not be kept as it ended", turn.id)
             live.finish(self._keeper.last_resort(turn, live))
         finally:
             self._live.leave(turn.id, live)
 
-    def _answer(self, turn: Turn, live: LiveTurn) -> Turn:
-        """The way of one question, from the stored turn to the stored answer."""
-        usage = None
-        try:
-            settings = self._settings()
-            live.tell_state(state_event(turn, "preparing", "Waiting for the model."))
-            endpoint = self._models.endpoint(live.call)
-            choices = choices_for(endpoint, settings)
-            turn = replace(turn, model=endpoint.model)
 
-            live.tell_state(state_event(turn, "searching", "Searching your documents."))
-            turn = replace(turn, sources=self._retrieve(turn, endpoint, choices))
-            turn, fitted = self._fit(turn, endpoint, choices, settings)
-            turn = self._announce(turn, fitted, endpoint, live)
-
-            for reply in self._stream(turn, fitted, endpoint, choices, live):
-                if reply.text:
-                    self._keeper.commit(turn, live, reply.text)
-                    live.add(reply.text)
-                usage = _usage_of(reply) or usage
-            if not live.text().strip():
-                raise ModelFailed("The model gave an empty answer. Your question was kept; try again.")
-        except AssistantError as error:
-            return self._keeper.fail(turn, live, error)
-        except Exception:
-            log.exception("Turn %s failed", turn.id)
-            hidden = ModelError("An error of the server kept it from answering; its log says more. Try again.")
-            return self._keeper.fail(turn, live, hidden)
-        return self._keeper.keep(turn, "completed", live.text(), usage=usage)
-
-    def _retrieve(self, turn: Turn, endpoint: Endpoint, choices: Choices) -> tuple[Source, ...]:
-        found = self._retriever.search(turn.question, choices.passages, turn.document_ids)
-        return number_sources(clearly_relevant(found) if endpoint.built_in else found)
-
-    def _fit(self, turn: Turn, endpoint: Endpoint, choices: Choices, settings: Settings) -> tuple[Turn, FittedHistory]:
-        """Read the window, and no more, and fit it with instructions and question into what the model takes.
-
-        Where the question does not fit with its passages, the worst of them go; the turn comes back with the others.
-        """
-        conversation = self._conversations.get(turn.conversation_id)
-        limit = _history_limit(turn, conversation, settings)
-        past = self._turns.window(turn, limit)
-        policy = HistoryPolicy(
-            max_history_turns=limit,
-            token_budget=choices.request_tokens,
-            merge_system_messages=settings.merge_system_messages,
-            unread_turns=conversation.visible_turns - len(past),
-            unread_messages=conversation.visible_messages - sum(len(earlier.messages) for earlier in past),
-            turn_numbers=(*(earlier.number for earlier in past), turn.number),
-        )
-        before: list[Message] = [
-            {"role": "system", "content": choices.instructions},
-            *(message for earlier in past for message in earlier.messages),
-        ]
-        while True:
-            try:
-                return turn, fit_history([*before, self._question(turn, endpoint, bool(past))], policy)
-            except QuestionDoesNotFit:
-                if not turn.sources:
-                    raise
-                turn = replace(turn, sources=turn.sources[:-1])
-
-    def _question(self, turn: Turn, endpoint: Endpoint, after_history: bool) -> Message:
-        """Return the question with its passages, in the form that the model can make use of."""
-        if not endpoint.built_in:
-            return question_message(turn.question, turn.sources)
-        texts = [source.text for source in turn.sources]
-        sentences = self._retriever.sentences(turn.question, texts, BUILT_IN_SENTENCES)
-        return plain_question_message(turn.question, sentences, after_history)
-
-    def _announce(self, turn: Turn, fitted: FittedHistory, endpoint: Endpoint, live: LiveTurn) -> Turn:
-        """Keep the receipt of what is about to be sent, tell everyone who follows, and return the turn with it."""
-        question_only = count_message({"role": "user", "content": turn.question}, estimate_tokens)
-        passage_tokens = fitted.receipt.tokens["question"] - question_only
-        turn = replace(turn, history=history_figures(fitted.receipt, passage_tokens, endpoint.context_tokens))
-        receipt = {
-            "model": endpoint.model,
-            "built_in": endpoint.built_in,
-            "messages": fitted.messages,
-            "left_out": [asdict(run) for run in fitted.receipt.left_out],
-        }
-        self._turns.keep_receipt(turn, receipt)
-        if fitted.history_trimmed:
-            log.info(
-                "Turn %s: history trimmed: %s of %s turns kept, %s messages left out (%s).",
-                turn.id,
-                fitted.receipt.turns_kept,
-                fitted.receipt.turns_total,
-                fitted.receipt.messages_dropped,
-                fitted.receipt.reason,
-            )
-        live.begin(start_event(turn))
-        return turn
-
-    def _stream(
-        self, turn: Turn, fitted: FittedHistory, endpoint: Endpoint, choices: Choices, live: LiveTurn
-    ) -> Iterator[ModelReply]:
-        return self._models.stream(
-            endpoint,
-            fitted.messages,
-            live.call,
-            lambda sentence: live.tell_state(state_event(turn, "waiting", sentence)),
-            choices.answer_tokens,
-            choices.temperature,
-        )
-
-
-def _history_limit(turn: Turn, conversation: Conversation, settings: Settings) -> int | None:
-    """Return the window in force: the request's, else the conversation's, else the settings'."""
-    for said in (turn.max_history_turns, conversation.max_history_turns):
-        if not isinstance(said, Unset):
-            return said
-    return settings.max_history_turns
-
-
-def _usage_of(reply: ModelReply) -> dict[str, Any] | None:
-    """Return the figures that the provider reported, with the reason why it ended."""
-    if reply.finish_reason is None and reply.usage is None:
-        return None
-    return (reply.usage or {}) | {"finish_reason": reply.finish_reason}
+def _as_if_accepted(question: Question, conversation_id: int, number: int) -> Turn:
+    """Return the turn that a question would become, to try out what would be sent."""
+    return Turn(
+        id=0,
+        conversation_id=conversation_id,
+        number=number,
+        status="running",
+        question=question.text,
+        answer="",
+        created_at=datetime.now(UTC),
+        max_history_turns=question.max_history_turns,
+        document_ids=question.document_ids,
+        on_overflow=question.on_overflow,
+    )

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Protocol
 
 from rag_assistant.records import (
     Conversation,
     Message,
     ModelReply,
+    ModelRequest,
     Passage,
     PastTurn,
     Question,
+    RecalledTurn,
     Turn,
     TurnStatus,
 )
@@ -27,10 +29,12 @@ class Turns(Protocol):
     """Keeps turns."""
 
     def accept(self, question: Question, title: str) -> tuple[Turn, bool]: ...
+    def known(self, question: Question) -> Turn | None: ...
     def run_again(self, turn_id: int) -> Turn: ...
     def get(self, turn_id: int) -> Turn: ...
-    def window(self, turn: Turn, max_turns: int | None) -> list[PastTurn]: ...
+    def page(self, conversation_id: int, limit: int, before: int | None = None) -> list[Turn]: ...
     def keep_receipt(self, turn: Turn, receipt: dict[str, Any]) -> None: ...
+    def keep_iteration(self, turn_id: int, said: Sequence[Message]) -> None: ...
     def finish(
         self,
         turn: Turn,
@@ -41,6 +45,21 @@ class Turns(Protocol):
         error: tuple[str, str] | None = None,
     ) -> Turn: ...
     def interrupt_unfinished(self) -> list[Turn]: ...
+
+
+class History(Protocol):
+    """Keeps what the model sees of each conversation, and reads it."""
+
+    def past(self, conversation: Conversation, before: int, newest: int | None) -> list[PastTurn]: ...
+    def between(self, conversation: Conversation, first: int, last: int) -> list[PastTurn]: ...
+    def recall(
+        self, conversation: Conversation, words: Sequence[str], before: int, seen: Collection[int], limit: int
+    ) -> list[RecalledTurn]: ...
+    def begin_afresh(self, conversation_id: int, kind: Any, at_turn: int | None = None) -> Conversation: ...
+    def keep_summary(
+        self, conversation_id: int, text: str, first_turn: int, last_turn: int, written_by: str, running: int | None
+    ) -> Conversation: ...
+    def decide(self, conversation_id: int, until_turn: int) -> None: ...
 
 
 class Answers(Protocol):
@@ -62,6 +81,15 @@ class Retriever(Protocol):
     def sentences(self, question: str, passages: Sequence[str], limit: int) -> list[str]: ...
 
 
+class ToolRunner(Protocol):
+    """Runs what the model calls."""
+
+    @property
+    def schemas(self) -> tuple[dict[str, Any], ...]: ...
+    def run_all(self, calls: Sequence[dict[str, Any]], document_ids: tuple[int, ...]) -> list[Any]: ...
+    def carry_out(self, waiting: dict[str, Any]) -> str: ...
+
+
 class Call(Protocol):
     """A call to a model that can be ended from outside."""
 
@@ -79,19 +107,18 @@ class Endpoint(Protocol):
     def context_tokens(self) -> int | None: ...
     @property
     def built_in(self) -> bool: ...
+    @property
+    def takes_tools(self) -> bool: ...
 
 
 class Models(Protocol):
-    """Answers."""
+    """Answers, and learns from each answer how the model counts."""
 
     def new_call(self) -> Call: ...
     def endpoint(self, call: Any) -> Endpoint: ...
     def stream(
-        self,
-        endpoint: Any,
-        messages: Sequence[Message],
-        call: Any,
-        on_wait: Callable[[str], None],
-        max_tokens: int | None,
-        temperature: float | None,
+        self, endpoint: Any, request: ModelRequest, call: Any, on_wait: Callable[[str], None]
     ) -> Iterator[ModelReply]: ...
+    def ratio(self, endpoint: Any) -> float: ...
+    def learn(self, endpoint: Any, estimated_tokens: int, counted_tokens: int) -> None: ...
+    def known_endpoint(self) -> Endpoint: ...

@@ -6,6 +6,8 @@ do. The cause is chained, for the log only. Which HTTP status a class becomes is
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class AssistantError(Exception):
     """The root of the tree."""
@@ -72,6 +74,46 @@ class TurnNotRetryable(AssistantError):
     """The turn cannot be asked again as it is."""
 
 
+class NothingWaits(AssistantError):
+    """The turn has no question that waits for a yes or no."""
+
+    def __init__(self, turn_id: int) -> None:
+        super().__init__(f"Turn {turn_id} asks for no confirmation, or was answered before. Nothing was done.")
+
+
+class NothingToUndo(AssistantError):
+    """No change of the conversation's history is left that could be undone."""
+
+    def __init__(self, conversation_id: int) -> None:
+        super().__init__(f"There is nothing to undo in conversation {conversation_id}.")
+
+
+class NothingToSummarise(AssistantError):
+    """There are no turns, or too few, that a summary could stand for."""
+
+
+class NoSummary(AssistantError):
+    """The conversation has no summary at present."""
+
+    def __init__(self, conversation_id: int) -> None:
+        super().__init__(f"Conversation {conversation_id} has no summary at present.")
+
+
+class UnknownCommand(AssistantError):
+    """The text begins like a command but is none."""
+
+
+class OverflowDecisionNeeded(AssistantError):
+    """The request would leave turns out, and a person wants to decide what happens then.
+
+    ``details`` holds the ``options``, each with what it does, and the ``history`` figures of the request.
+    """
+
+    def __init__(self, message: str, details: dict[str, Any]) -> None:
+        super().__init__(message)
+        self.details = details
+
+
 class IdempotencyKeyReused(AssistantError):
     """The key was used before, for another question."""
 
@@ -104,7 +146,21 @@ class InvalidHistoryLimit(AssistantError, ValueError):
 
 
 class QuestionDoesNotFit(AssistantError):
-    """System message and question alone are more than the model takes."""
+    """System message and question alone are more than the model takes; ``tokens`` and ``budget`` are both figures."""
+
+    def __init__(self, tokens: int, budget: int, system_tokens: int) -> None:
+        blame = "Shorten the instructions in settings.json" if system_tokens > budget else "Ask a shorter question"
+        super().__init__(
+            f"The question with its instructions has about {tokens} tokens, {system_tokens} of them instructions; "
+            f"{budget} are allowed. {blame}, or connect a model that takes more."
+        )
+        self.tokens = tokens
+        self.budget = budget
+        self.system_tokens = system_tokens
+
+
+class SummaryRejected(AssistantError):
+    """A summary that cannot stand for the turns it was made of."""
 
 
 class SettingsError(AssistantError):
@@ -141,6 +197,23 @@ class ModelUnreachable(ModelError):
 
 class ModelRefused(ModelError):
     """The endpoint refused the request: the key, the model's name or the request itself."""
+
+
+class ContextTooLong(ModelRefused):
+    """The request is longer than the model takes; the figures are the endpoint's, ``None`` where it gives none."""
+
+    def __init__(self, message: str, limit: int | None = None, prompt_tokens: int | None = None) -> None:
+        super().__init__(message)
+        self.limit = limit
+        self.prompt_tokens = prompt_tokens
+
+
+class ToolsRefused(ModelRefused):
+    """The endpoint takes no tools."""
+
+
+class ToolFailed(AssistantError):
+    """A tool could not do what the model asked for; the message goes to the model."""
 
 
 class ModelBusy(ModelError):

@@ -14,6 +14,7 @@ from flask import Flask
 
 from rag_assistant.assistant import Assistant
 from rag_assistant.data_dir import installation_id, lock_data_dir
+from rag_assistant.history_actions import HistoryActions
 from rag_assistant.library import Library
 from rag_assistant.llm.builtin import BuiltinModel
 from rag_assistant.llm.models import LanguageModels
@@ -22,9 +23,11 @@ from rag_assistant.storage.answers import AnswerLog
 from rag_assistant.storage.conversations import ConversationManager
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.documents import DocumentStore
+from rag_assistant.storage.history import HistoryStore
 from rag_assistant.storage.keywords import KeywordIndex
 from rag_assistant.storage.migrate import migrate
 from rag_assistant.storage.turns import TurnStore
+from rag_assistant.tools import Tools
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +43,7 @@ class Services:
     database: Database
     conversations: ConversationManager
     turns: TurnStore
+    history: HistoryStore
     documents: DocumentStore
     library: Library
     retriever: Any
@@ -47,6 +51,7 @@ class Services:
     embedder: Any
     models: LanguageModels
     assistant: Assistant
+    history_actions: HistoryActions
     data_dir: Path
     _lock_file: IO[str] | None = None
     _start_lock: threading.Lock = field(default_factory=threading.Lock)
@@ -110,6 +115,7 @@ def build_services(settings: LiveSettings) -> Services:
     from rag_assistant.retrieval.exact import ExactIndex
     from rag_assistant.retrieval.search import Retriever
     from rag_assistant.retrieval.vectors import VectorSearch
+    from rag_assistant.retrieval.words import search_words
 
     values = settings.current
     data_dir = PROJECT / values.data_dir
@@ -117,7 +123,8 @@ def build_services(settings: LiveSettings) -> Services:
     database = Database(values.database_url or sqlite_url(data_dir))
     conversations = ConversationManager(database)
     owner = installation_id(data_dir)
-    turns = TurnStore(database, owner)
+    turns = TurnStore(database, owner, lambda text: " ".join(search_words(text)))
+    history = HistoryStore(database)
     documents = DocumentStore(database, owner)
     embedder = MiniLM(threads=max(1, (os.cpu_count() or 1) // 2))
     chroma = ChromaIndex(documents, embedder.name, values.chroma_url, data_dir / "chroma")
@@ -125,13 +132,15 @@ def build_services(settings: LiveSettings) -> Services:
     vectors = VectorSearch(documents, exact, chroma, values.chroma_from_chunks)
     retriever = Retriever(documents, KeywordIndex(database), embedder, vectors)
     models = LanguageModels(lambda: settings.current, BuiltinModel())
+    library = Library(documents, embedder, data_dir / "uploads", lambda: settings.current)
     return Services(
         settings=settings,
         database=database,
         conversations=conversations,
         turns=turns,
+        history=history,
         documents=documents,
-        library=Library(documents, embedder, data_dir / "uploads", lambda: settings.current),
+        library=library,
         retriever=retriever,
         chroma=chroma,
         embedder=embedder,
@@ -140,12 +149,15 @@ def build_services(settings: LiveSettings) -> Services:
             conversations=conversations,
             turns=turns,
             answers=AnswerLog(database),
+            history=history,
             documents=documents,
             retriever=retriever,
+            tools=Tools(documents, retriever, library.remove),
             models=models,
             settings=lambda: settings.current,
             most_running=values.max_running_answers,
         ),
+        history_actions=HistoryActions(conversations, history, models, lambda: settings.current),
         data_dir=data_dir,
     )
 

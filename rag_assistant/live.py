@@ -21,6 +21,7 @@ class LiveTurn:
         self._followers: list[SimpleQueue[Event]] = []
         self._state: Event | None = None
         self._start: Event | None = None
+        self._steps: list[Event] = []
         self._parts: list[str] = []
         self._last: Event | None = None
         self.length = 0
@@ -36,6 +37,12 @@ class LiveTurn:
         with self._lock:
             self._state, self._start = None, start
             self._hand_out(start)
+
+    def add_step(self, step: Event) -> None:
+        """Show a tool call with its result, which has been committed."""
+        with self._lock:
+            self._steps.append(step)
+            self._hand_out(step)
 
     def add(self, text: str) -> None:
         """Show text that has been committed; ``length`` is how many characters are shown."""
@@ -62,11 +69,11 @@ class LiveTurn:
         queue: SimpleQueue[Event] = SimpleQueue()
         with self._lock:
             token = Event("token", {"text": "".join(self._parts)}, self.length)
-            so_far = [event for event in (self._state, self._start, token, self._last) if event is not None]
+            so_far = [self._state, self._start, *self._steps, token, self._last]
             ended = self._last is not None
             self._followers.append(queue)
         try:
-            yield from _from(after, so_far)
+            yield from _from(after, [event for event in so_far if event is not None])
             while not ended:
                 news = _waiting_in(queue)
                 ended = bool(news) and news[-1].name in ("end", "error")

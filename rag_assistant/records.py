@@ -36,11 +36,33 @@ class Question:
     max_history_turns: int | Unset | None = UNSET
     document_ids: tuple[int, ...] = ()
     idempotency_key: str | None = None
+    # What to do if turns would be left out; None: as the conversation or the settings say.
+    on_overflow: str | None = None
+    # The turn whose question "shall I?" this one answers with yes or no.
+    confirms_turn: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A text that stands for the turns ``first_turn`` to ``last_turn``, written by a model or by a person."""
+
+    id: int
+    first_turn: int
+    last_turn: int
+    text: str
+    written_by: str
+    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A conversation with its counters, so that no figure needs a count over its messages."""
+    """A conversation with its counters, so that no figure needs a count over its messages.
+
+    The model's view of it begins at turn ``view_start``; the counters of visible turns and messages count from there.
+    Nothing before ``context_start`` comes back, pinned or not. ``held_turns`` are pinned or wait for a person;
+    ``standing_runs`` are the turns that stay left out until the next change, as LeftOut has them. What the
+    conversation does not decide for itself is ``UNSET`` or ``None``.
+    """
 
     id: int
     title: str
@@ -50,11 +72,24 @@ class Conversation:
     visible_turns: int
     visible_messages: int
     max_history_turns: int | Unset | None = UNSET
+    history_strategy: str | None = None
+    on_overflow: str | None = None
+    context_start: int = 1
+    view_start: int = 1
+    decided_until: int = 0
+    held_turns: int = 0
+    standing_runs: tuple[dict[str, Any], ...] = ()
+    summary: Summary | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A question with its answer and how the answer ended."""
+    """A question with its answer and how the answer ended.
+
+    ``iterations`` are the messages between the two: calls of tools and their results. ``waiting`` is an action that a
+    person has to confirm first: ``call_id``, ``tool``, ``arguments``. ``notes`` are sentences about how the answer came
+    about.
+    """
 
     id: int
     conversation_id: int
@@ -72,14 +107,37 @@ class Turn:
     model: str | None = None
     error_type: str | None = None
     error_message: str | None = None
+    on_overflow: str | None = None
+    confirms_turn: int | None = None
+    iterations: tuple[Message, ...] = ()
+    waiting: dict[str, Any] | None = None
+    notes: tuple[str, ...] = ()
+    pinned: bool = False
+    excluded: bool = False
+    purged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class PastTurn:
-    """A completed turn as the window needs it: its place in the conversation and its messages."""
+    """A completed turn as the window needs it: its place in the conversation and its messages.
+
+    ``waiting_call`` is the id of a tool call in it that waits for a person's word.
+    """
 
     number: int
     messages: tuple[Message, ...]
+    pinned: bool = False
+    waiting_call: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecalledTurn:
+    """An earlier turn that the model does not see, found again by its words."""
+
+    number: int
+    question: str
+    answer: str
+    sources: tuple[Source, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,22 +211,46 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """What one request asks of a model; ``tools`` are schemas in the OpenAI format. ``call_tools`` False: answer."""
+
+    messages: tuple[Message, ...]
+    max_tokens: int | None = None
+    temperature: float | None = None
+    tools: tuple[dict[str, Any], ...] = ()
+    call_tools: bool = True
+
+    def as_body(self, model: str | None) -> dict[str, Any]:
+        """Return the request as it is kept and can be sent again; what is not set is not there."""
+        body: dict[str, Any] = {"model": model, "messages": list(self.messages)}
+        if self.tools:
+            body["tools"] = list(self.tools)
+            body["tool_choice"] = "auto" if self.call_tools else "none"
+        if self.max_tokens is not None:
+            body["max_tokens"] = self.max_tokens
+        if self.temperature is not None:
+            body["temperature"] = self.temperature
+        return body
+
+
+@dataclass(frozen=True, slots=True)
 class ModelReply:
-    """A piece of what a model streams: text, or the closing figures."""
+    """A piece of what a model streams: text, or at the end the tools that it calls and the closing figures."""
 
     text: str = ""
     finish_reason: str | None = None
     usage: dict[str, Any] | None = None
+    tool_calls: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event of an answer: ``state``, ``start``, ``token``, ``end`` or ``error``.
+    """One event of an answer: ``state``, ``start``, ``step`` (a tool was called), ``token``, ``end`` or ``error``.
 
     ``position`` is the number of characters of the answer shown once this event is read; only ``start`` and
     ``token`` carry one, and a reader who comes back names the last one it saw.
     """
 
-    name: Literal["state", "start", "token", "end", "error"]
+    name: Literal["state", "start", "step", "token", "end", "error"]
     data: dict[str, Any] = field(default_factory=dict)
     position: int | None = None

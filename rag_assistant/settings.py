@@ -6,11 +6,11 @@ The environment beats the file, the file beats the defaults. Pure; settings_file
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from rag_assistant.errors import SettingsError
 from rag_assistant.validation import first_problem
@@ -27,6 +27,17 @@ def setting(default: Any, allowed: str, description: str, *, live: bool = True, 
     return Field(default, description=description, json_schema_extra={"allowed": allowed, "live": live}, **limits)
 
 
+class SmartLevel(BaseModel):
+    """A level of the adaptive filter, as settings.json has it; history/filtering.py says what it does."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    up_to_turns: int | None = Field(ge=1)
+    keep: int = Field(ge=1)
+    keep_with_tools: int | None = Field(None, ge=1)
+    prefer_tools: bool = False
+
+
 class Settings(BaseModel):
     """Every setting, with its default. The order is the order of the settings table in README.md."""
 
@@ -37,6 +48,55 @@ class Settings(BaseModel):
         "a whole number, 0 or more, or null for no limit",
         "How many earlier turns of a conversation the model sees. 0: none; null: all of them.",
         ge=0,
+    )
+    history_strategy: Literal["window", "smart"] = setting(
+        "window",
+        "one of window, smart",
+        "window: the last max_history_turns turns. smart: one or two of them, as the conversation's structure says.",
+    )
+    smart_levels: tuple[SmartLevel, ...] = setting(
+        (
+            SmartLevel(up_to_turns=2, keep=2),
+            SmartLevel(up_to_turns=5, keep=2, prefer_tools=True),
+            SmartLevel(up_to_turns=None, keep=1, keep_with_tools=2),
+        ),
+        'a list of levels such as {"up_to_turns": 5, "keep": 2, "prefer_tools": true}, the last with null up_to_turns',
+        "How many turns the strategy smart keeps, by the length of the conversation.",
+        strict=False,
+        min_length=1,
+    )
+    on_overflow: Literal["trim", "ask", "compact", "reset", "continue"] = setting(
+        "trim",
+        "one of trim, ask, compact, reset, continue",
+        "What happens when a question would leave turns out: leave them out, ask first, summarise them, begin afresh, "
+        "or send everything.",
+    )
+    window_slack: int = setting(
+        0,
+        "a whole number, 0 or more",
+        "By how many turns the window may grow before it is cut back, so that a provider's prompt cache can be used. "
+        "0: the window is exact.",
+        ge=0,
+    )
+    history_recall: int = setting(
+        0,
+        "a whole number from 0 to 20",
+        "How many of the turns that are left out come back, quoted, because their words are those of the question.",
+        ge=0,
+        le=20,
+    )
+    tool_iterations_keep: int | None = setting(
+        2,
+        "a whole number, 0 or more, or null for no limit",
+        "How many of a running answer's tool iterations the model still sees.",
+        ge=0,
+    )
+    max_tool_iterations: int = setting(
+        8,
+        "a whole number from 1 to 50",
+        "How often the model may call tools for one answer; then it has to answer.",
+        ge=1,
+        le=50,
     )
     history_token_budget: int | None = setting(
         None,
@@ -88,6 +148,12 @@ class Settings(BaseModel):
     token_timeout_seconds: float = setting(60.0, SECONDS, "How long a silence within an answer may last.", gt=0)
     answer_timeout_seconds: float = setting(900.0, SECONDS, "How long one answer may take in all.", gt=0)
 
+    retrieval: Literal["always", "agent"] = setting(
+        "always",
+        "one of always, agent",
+        "always: documents are searched for each question. agent: the model calls tools to search, read, list and "
+        "delete documents.",
+    )
     max_passages: int | None = setting(
         None,
         "a whole number from 0 to 50, or null",
@@ -153,6 +219,18 @@ class Settings(BaseModel):
         "INFO", "one of DEBUG, INFO, WARNING, ERROR", "How much is logged.", live=False
     )
 
+    @field_validator("smart_levels")
+    @classmethod
+    def _the_last_level_has_no_limit(cls, levels: tuple[SmartLevel, ...]) -> tuple[SmartLevel, ...]:
+        limits = [level.up_to_turns for level in levels]
+        finite = [limit for limit in limits[:-1] if limit is not None]
+        if limits[-1] is not None or len(finite) != len(limits) - 1 or finite != sorted(set(finite)):
+            raise ValueError("the levels must rise, and only the last one has no limit")
+        return levels
+
+
+# Other names that a variable of the environment may have.
+ENVIRONMENT_ALIASES = {"AGENT_CONVERSATION_HISTORY_KEEP": "tool_iterations_keep"}
 
 Origin = Literal["default", "file", "environment"]
 
@@ -172,13 +250,13 @@ def load_settings(text: str | None, environment: Mapping[str, str], file_name: s
     """
     from_file = {} if text is None else _parse(text, file_name)
     for name in from_file:
-        _check({name: from_file[name]}, lambda key: f"{file_name} line {_line_of(key, text or '')}: ")
-    from_environment = {}
-    for name in Settings.model_fields:
-        raw = environment.get(name.upper(), "")
+        _check({name: from_file[name]}, f"{file_name} line {_line_of(name, text or '')}: ")
+    from_environment: dict[str, Any] = {}
+    for variable, name in [*ENVIRONMENT_ALIASES.items(), *((name.upper(), name) for name in Settings.model_fields)]:
+        raw = environment.get(variable, "")
         if raw:
             from_environment[name] = _from_environment(name, raw)
-            _check({name: from_environment[name]}, lambda key: f"The environment variable {key.upper()}: ")
+            _check({name: from_environment[name]}, f"The environment variable {variable}: ")
     origins: dict[str, Origin] = dict.fromkeys(Settings.model_fields, "default")
     origins.update(dict.fromkeys(from_file, "file"))
     origins.update(dict.fromkeys(from_environment, "environment"))
@@ -229,14 +307,14 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a number in JSON")
 
 
-def _check(values: dict[str, Any], where: Callable[[str], str]) -> None:
+def _check(values: dict[str, Any], where: str) -> None:
     try:
         Settings(**values)
     except ValidationError as error:
         name, sentence = first_problem(error, Settings)
         if name in SECRET:
             sentence = f"{name} has a value that is not allowed."
-        raise SettingsError(f"{where(name)}{sentence}") from None
+        raise SettingsError(f"{where}{sentence}") from None
 
 
 def _line_of(name: str, text: str) -> int:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from rag_assistant.errors import AssistantError
-from rag_assistant.history import HistoryReceipt, notice_for
-from rag_assistant.records import Event, Turn
+from rag_assistant.history import FittedHistory, notice_for
+from rag_assistant.records import Event, Message, Turn
 
 
-def history_figures(receipt: HistoryReceipt, passage_tokens: int, limit: int | None) -> dict[str, Any]:
+def history_figures(
+    fitted: FittedHistory, passage_tokens: int, limit: int | None, recalled: Sequence[int] = ()
+) -> dict[str, Any]:
     """Return the ``history`` object of an answer. Token figures are estimates, ``limit`` is what the model takes."""
+    receipt = fitted.receipt
     tokens = receipt.tokens
     parts = {
         "system": tokens["system"],
+        "tools": tokens["reserved"],
         "history": tokens["history"],
         "passages": passage_tokens,
         "question": tokens["question"] - passage_tokens,
@@ -27,6 +32,10 @@ def history_figures(receipt: HistoryReceipt, passage_tokens: int, limit: int | N
         "messages_dropped": receipt.messages_dropped,
         "first_kept_turn": receipt.first_kept_turn,
         "reason": receipt.reason,
+        "notice": fitted.notice,
+        "summary_sent": receipt.summary_sent,
+        "recalled_turns": list(recalled),
+        "iterations_dropped": receipt.iterations_dropped,
         "tokens": parts | {"total": sum(parts.values()), "limit": limit},
     }
 
@@ -34,7 +43,6 @@ def history_figures(receipt: HistoryReceipt, passage_tokens: int, limit: int | N
 def turn_data(turn: Turn) -> dict[str, Any]:
     """Return a turn as it is answered and listed."""
     history = turn.history
-    trimmed = history is not None and history["turns_dropped"] > 0
     data: dict[str, Any] = {
         "conversation_id": turn.conversation_id,
         "turn_id": turn.id,
@@ -42,18 +50,66 @@ def turn_data(turn: Turn) -> dict[str, Any]:
         "status": turn.status,
         "question": turn.question,
         "answer": turn.answer,
-        "history_trimmed": trimmed,
-        "notice": notice_for(history["turns_kept"]) if history is not None and trimmed else None,
+        "history_trimmed": history is not None and history["turns_dropped"] > 0,
+        "notice": notice_of(turn),
         "history": history,
+        "steps": steps_of(turn.iterations),
         "sources": [source.as_dict() for source in turn.sources],
+        "notes": list(turn.notes),
         "usage": turn.usage,
         "model": turn.model,
+        "pinned": turn.pinned,
+        "excluded": turn.excluded,
+        "purged": turn.purged,
+        "waiting": turn.waiting is not None,
         "created_at": turn.created_at.isoformat(),
         "finished_at": turn.finished_at.isoformat() if turn.finished_at else None,
     }
     if turn.error_type is not None:
         data["error"] = {"type": turn.error_type, "message": turn.error_message}
     return data
+
+
+def receipt_data(turn: Turn, body: dict[str, Any]) -> dict[str, Any]:
+    """Return a turn's receipt as it is shown: the exact requests, what was left out of them and why, the figures."""
+    data = turn_data(turn)
+    names = ("turn_id", "conversation_id", "turn", "status", "history_trimmed", "notice", "history", "usage", "model")
+    return {name: data[name] for name in names} | body | {"messages": messages_sent(body)}
+
+
+def messages_sent(body: dict[str, Any]) -> list[Message]:
+    """Return the messages of a receipt's last request; older receipts have them alone."""
+    sent: list[Message] = body["request"]["messages"] if "request" in body else body["messages"]
+    return sent
+
+
+def notice_of(turn: Turn) -> str | None:
+    """Return the notice that the model got with a turn, ``None`` if it got none."""
+    history = turn.history
+    if history is None or not history["turns_dropped"]:
+        return None
+    return str(history["notice"]) if "notice" in history else notice_for(history["turns_kept"])
+
+
+def steps_of(iterations: Sequence[Message]) -> list[dict[str, Any]]:
+    """Return the tool calls of a turn with their results, in their order, numbered from 1."""
+    steps: list[dict[str, Any]] = []
+    open_steps: list[dict[str, Any]] = []
+    for message in iterations:
+        for call in message.get("tool_calls") or ():
+            function = call["function"]
+            step = {"n": len(steps) + 1, "tool": function["name"], "arguments": function["arguments"], "result": None}
+            steps.append(step)
+            open_steps.append(step)
+        if message["role"] == "tool" and open_steps:
+            open_steps.pop(0)["result"] = message["content"]
+    return steps
+
+
+def step_events(turn: Turn, steps: Sequence[dict[str, Any]]) -> list[Event]:
+    """Return the events that show tool calls with their results."""
+    place = {"conversation_id": turn.conversation_id, "turn_id": turn.id, "turn": turn.number}
+    return [Event("step", step | place) for step in steps]
 
 
 def state_event(turn: Turn, state: str, message: str) -> Event:
@@ -65,7 +121,7 @@ def state_event(turn: Turn, state: str, message: str) -> Event:
 def start_event(turn: Turn) -> Event:
     """Return the event that says what is known before the first text."""
     data = turn_data(turn)
-    for name in ("answer", "usage", "finished_at", "error"):
+    for name in ("answer", "usage", "finished_at", "error", "steps"):
         data.pop(name, None)
     data["trimmed"] = data["history_trimmed"]
     data["dropped"] = turn.history["messages_dropped"] if turn.history else 0
@@ -79,14 +135,16 @@ def last_event(turn: Turn) -> Event:
 
 def replay(turn: Turn, after: int) -> list[Event]:
     """Return the events of a turn that has ended, from character ``after`` of its answer on."""
-    events = []
+    events: list[Event] = []
     if turn.history is not None:
         events.append(start_event(turn))
+    events += step_events(turn, steps_of(turn.iterations))
     if turn.answer[after:]:
         events.append(Event("token", {"text": turn.answer[after:]}, len(turn.answer)))
     return [*events, last_event(turn)]
 
 
-def error_data(error: AssistantError) -> dict[str, str]:
-    """Return an error in the one shape in which it is shown."""
-    return {"type": type(error).__name__, "message": str(error)}
+def error_data(error: AssistantError) -> dict[str, Any]:
+    """Return an error in the one shape in which it is shown; some carry ``details`` by which a caller can decide."""
+    details = getattr(error, "details", None)
+    return {"type": type(error).__name__, "message": str(error)} | ({"details": details} if details else {})

@@ -33,11 +33,15 @@ class Reply:
     seconds_before: float = 0.0
     bytes_at_once: int | None = None
     usage: dict[str, Any] | None = None
+    # Each {"id", "name", "arguments"}; arguments as a dict or as the text that is sent.
+    tool_calls: list[dict[str, Any]] = field(default_factory=list)
 
     def parts(self) -> list[str]:
         """Return the pieces in which the text is streamed."""
         if self.pieces is not None:
             return self.pieces
+        if self.tool_calls and self.text == "An answer.":
+            return []
         words = self.text.split(" ")
         return [word if n == 0 else " " + word for n, word in enumerate(words)]
 
@@ -65,6 +69,7 @@ class StubModel:
         self.replies: deque[Reply] = deque()
         self.requests: list[Seen] = []
         self.models_hang = False
+        self.models: list[dict[str, Any]] = [{"id": "stub-model", "object": "model"}]
         stub = self
 
         class Handler(_Handler):
@@ -113,7 +118,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if self.model.models_hang:
             self.model._closing.wait(30)
-        self._send(200, b'{"object": "list", "data": [{"id": "stub-model", "object": "model"}]}')
+        self._send(200, json.dumps({"object": "list", "data": self.model.models}).encode())
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -149,7 +154,10 @@ class _Handler(BaseHTTPRequestHandler):
             if reply.seconds_between:
                 due += reply.seconds_between
                 time.sleep(max(0.0, due - time.monotonic()))
-        self._event({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}, reply)
+        for delta in _call_deltas(reply.tool_calls):
+            self._event({"choices": [{"index": 0, "delta": {"tool_calls": [delta]}, "finish_reason": None}]}, reply)
+        ended = "tool_calls" if reply.tool_calls else "stop"
+        self._event({"choices": [{"index": 0, "delta": {}, "finish_reason": ended}]}, reply)
         self._event({"choices": [], "usage": usage}, reply)
         self._chunk(b"data: [DONE]\n\n")
         self.wfile.write(b"0\r\n\r\n")
@@ -180,6 +188,18 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+
+def _call_deltas(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return tool calls as a provider streams them: the name first, the arguments in two pieces behind it."""
+    deltas: list[dict[str, Any]] = []
+    for index, call in enumerate(calls):
+        arguments = call["arguments"] if isinstance(call["arguments"], str) else json.dumps(call["arguments"])
+        half = len(arguments) // 2
+        named = {"name": call["name"], "arguments": ""}
+        deltas.append({"index": index, "id": call["id"], "type": "function", "function": named})
+        deltas += [{"index": index, "function": {"arguments": piece}} for piece in (arguments[:half], arguments[half:])]
+    return deltas
 
 
 if __name__ == "__main__":

@@ -6,8 +6,10 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
 from rag_assistant import create_app
 from rag_assistant.settings import SECRET, Settings, is_live
@@ -48,7 +50,7 @@ def env_example() -> str:
 
 
 def as_json(value: object) -> str:
-    return json.dumps(list(value) if isinstance(value, tuple) else value)
+    return TypeAdapter(Any).dump_json(value).decode().replace(",", ", ").replace(":", ": ")
 
 
 def test_env_example_has_every_variable_with_its_default() -> None:

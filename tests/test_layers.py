@@ -15,18 +15,34 @@ LAYERS = [
         "settings_file",
         "validation",
         "turn_view",
+        "export",
         "model_files",
         "children",
         "data_dir",
     ),
     ("storage", "retrieval", "llm"),
-    ("collaborators", "choices", "live", "keeping", "assistant", "library"),
+    (
+        "collaborators",
+        "choices",
+        "live",
+        "keeping",
+        "past",
+        "compaction",
+        "tools",
+        "answering",
+        "assistant",
+        "history_actions",
+        "commands",
+        "library",
+    ),
     ("web", "cli"),
     ("factory",),
     ("serve",),
 ]
 STRANGERS = ("storage", "retrieval", "llm")
-PURE = ("records", "errors", "history", "prompt", "settings", "collaborators", "choices", "turn_view", "validation")
+PURE = frozenset(
+    "records errors history prompt settings collaborators choices turn_view export past validation".split()
+)
 # What a pure module may import besides our own pure ones.
 HARMLESS = frozenset(
     "__future__ ast bisect collections copy dataclasses datetime difflib functools itertools json math re typing "

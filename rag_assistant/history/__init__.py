@@ -4,25 +4,58 @@ Pure: importable without Flask, a database or a network, so that anyone can use 
 """
 
 from rag_assistant.history.budget import count_message, estimate_tokens
-from rag_assistant.history.fitting import FittedHistory, HistoryPolicy, HistoryReceipt, LeftOut, fit_history, notice_for
+from rag_assistant.history.filtering import (
+    DEFAULT_LEVELS,
+    FilterLevel,
+    HistoryStructure,
+    Segment,
+    analyse_history,
+    turns_worth_reading,
+)
+from rag_assistant.history.fitting import FittedHistory, HistoryPolicy, HistoryStrategy, fit_history
 from rag_assistant.history.iterations import KeptIterations, keep_last_iterations
+from rag_assistant.history.overflow import (
+    OPTIONS,
+    OVERFLOW_CHOICES,
+    HistorySummary,
+    OverflowChoice,
+    checked_summary,
+    turns_kept_by_compaction,
+)
+from rag_assistant.history.receipt import HistoryReceipt, LeftOut, LeftOutReason, left_out, notice_for
 from rag_assistant.history.repair import repair_messages
 from rag_assistant.history.turns import split_turns
-from rag_assistant.history.window import check_history_limit, trim_history
+from rag_assistant.history.window import check_history_limit, trim_history, turns_in_window
 
 __all__ = [
+    "DEFAULT_LEVELS",
+    "OPTIONS",
+    "OVERFLOW_CHOICES",
+    "FilterLevel",
     "FittedHistory",
     "HistoryPolicy",
     "HistoryReceipt",
+    "HistoryStrategy",
+    "HistoryStructure",
+    "HistorySummary",
     "KeptIterations",
     "LeftOut",
+    "LeftOutReason",
+    "OverflowChoice",
+    "Segment",
+    "analyse_history",
     "check_history_limit",
+    "checked_summary",
     "count_message",
     "estimate_tokens",
     "fit_history",
     "keep_last_iterations",
+    "left_out",
     "notice_for",
     "repair_messages",
     "split_turns",
     "trim_history",
+    "turns_in_window",
+    "turns_kept_by_compaction",
+    "turns_worth_reading",
 ]

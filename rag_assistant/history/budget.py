@@ -1,14 +1,18 @@
-"""The token budget: what a request may cost, and which past turns leave when it costs more.
+"""The token budget: what a request may cost, and what leaves when it costs more, the cheapest first.
 
 Pure: no Flask, no SQL, no network, no clock.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from math import ceil
 
 from rag_assistant.errors import QuestionDoesNotFit
+from rag_assistant.history.iterations import keep_last_iterations
+from rag_assistant.history.turns import tool_calls_of
 from rag_assistant.records import Message
 
 CountTokens = Callable[[str], int]
@@ -19,6 +23,9 @@ TOKENS_PER_MESSAGE = 4
 # docs/benchmarks.md.
 ASCII_CHARACTERS_PER_TOKEN = 3.6
 OTHER_BYTES_PER_TOKEN = 1.6
+# A picture or a sound in a message: its size says nothing about its tokens, so it counts as a flat sum.
+TOKENS_PER_ATTACHMENT = 1000
+SHORTEST_CUT_RESULT = 200
 
 
 def estimate_tokens(text: str) -> int:
@@ -29,12 +36,20 @@ def estimate_tokens(text: str) -> int:
 
 
 def count_message(message: Message, count_tokens: CountTokens) -> int:
-    """Return the tokens of one message: its text, its tool calls and what the chat template adds."""
+    """Return the tokens of one message: its text, its attachments, its tool calls and what the chat template adds."""
     tokens = TOKENS_PER_MESSAGE + count_tokens(text_of(message))
+    content = message.get("content")
+    if isinstance(content, list):
+        tokens += TOKENS_PER_ATTACHMENT * sum(1 for part in content if part.get("text") is None)
     for call in message.get("tool_calls") or ():
         function = call.get("function") or {}
         tokens += count_tokens(function.get("name") or "") + count_tokens(function.get("arguments") or "")
     return tokens
+
+
+def count_messages(messages: Sequence[Message], count_tokens: CountTokens) -> int:
+    """Return the tokens of some messages."""
+    return sum(count_message(message, count_tokens) for message in messages)
 
 
 def text_of(message: Message) -> str:
@@ -43,22 +58,215 @@ def text_of(message: Message) -> str:
     return content if isinstance(content, str) else "".join(part.get("text") or "" for part in content)
 
 
-def newest_that_fit(
-    turns: Sequence[Sequence[Message]], fixed_tokens: int, budget: int, count_tokens: CountTokens
-) -> int:
-    """Return how many of the newest turns fit beside ``fixed_tokens`` into ``budget``; a turn is whole or not at all.
+@dataclass(frozen=True, slots=True)
+class BudgetTurn:
+    """A past turn before the budget: ``held`` turns are pinned, ``waits`` is one that waits for a person's word."""
 
-    The kept turns are contiguous: behind one that does not fit, no older one is kept. Raises QuestionDoesNotFit when
-    ``fixed_tokens`` (system message, passages and question) alone are over the budget.
+    messages: Sequence[Message]
+    held: bool = False
+    waits: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Budgeted:
+    """What is left: for each past turn its messages or ``None``, the running turn, and whether the summary stays."""
+
+    past: tuple[Sequence[Message] | None, ...]
+    current: Sequence[Message]
+    summary: Sequence[Message]
+    results_shortened: int = 0
+    iterations_dropped: int = 0
+    iteration_messages_dropped: int = 0
+    results_cut: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """What no step leaves out: tokens of the system block, of the notice, and those reserved for tools and answer."""
+
+    system: int
+    notice: int
+    reserved: int = 0
+
+
+def fit_budget(
+    past: Sequence[BudgetTurn],
+    current: Sequence[Message],
+    summary: Sequence[Message],
+    fixed: Fixed,
+    budget: int,
+    count_tokens: CountTokens,
+    *,
+    trimmed: bool = False,
+    pending: Collection[str] = (),
+) -> Budgeted:
+    """Return what fits into ``budget`` tokens, the cheapest loss first.
+
+    In this order: tool results of earlier turns become one line each, oldest turn first; the oldest turns go, whole,
+    without a hole; older iterations of the running turn go, but never the last one; its longest tool results are cut;
+    pinned turns go; the summary goes. What waits for a person stays as it is. ``trimmed`` tells that something was
+    left out before, so that the notice is sent in any case.
+
+    Raises QuestionDoesNotFit when instructions and question alone are over the budget.
     """
-    if fixed_tokens > budget:
-        raise QuestionDoesNotFit(
-            f"The question with its instructions and passages has about {fixed_tokens} tokens; "
-            f"the model takes {budget}. Ask a shorter question, or connect a model that takes more."
-        )
-    left = budget - fixed_tokens
-    for kept, turn in enumerate(reversed(turns)):
-        left -= sum(count_message(message, count_tokens) for message in turn)
-        if left < 0:
-            return kept
-    return len(turns)
+    kept = Budgeted(tuple(turn.messages for turn in past), current, summary)
+    costs = [count_messages(turn.messages, count_tokens) for turn in past]
+    always = fixed.system + fixed.reserved + (fixed.notice if trimmed else 0)
+    # Carried from step to step, so that no step counts everything anew.
+    excess = always + sum(costs) + count_messages([*current, *summary], count_tokens) - budget
+    if excess <= 0:
+        return kept
+    first_loss = 0 if trimmed else fixed.notice
+    kept, excess = _with_newest_turns(kept, past, costs, excess, first_loss, count_tokens)
+    kept, excess = _with_fewer_iterations(kept, excess, count_tokens, pending)
+    kept, excess = _with_cut_results(kept, excess, count_tokens, pending)
+    kept, excess = _without_pinned(kept, past, excess, first_loss, count_tokens)
+    if excess > 0 and kept.summary:
+        excess -= count_messages(kept.summary, count_tokens)
+        kept = replace(kept, summary=())
+    if excess > 0:
+        allowed = max(0, budget - fixed.reserved)
+        raise QuestionDoesNotFit(budget + excess - fixed.reserved, allowed, fixed.system)
+    return replace(kept, results_shortened=_shortened(past, kept.past))
+
+
+def _with_newest_turns(
+    whole: Budgeted,
+    past: Sequence[BudgetTurn],
+    costs: Sequence[int],
+    excess: int,
+    first_loss: int,
+    count_tokens: CountTokens,
+) -> tuple[Budgeted, int]:
+    """Return the newest turns that fit when their results are short; then give results back, the newest first.
+
+    ``first_loss`` are the tokens of the notice that is sent as soon as a turn goes.
+    """
+    short = [turn.messages if turn.waits else _with_short_results(turn.messages) for turn in past]
+    saved = [cost - count_messages(turn, count_tokens) for cost, turn in zip(costs, short, strict=True)]
+    excess -= sum(saved)
+    fitted: list[Sequence[Message] | None] = list(short)
+    for place, turn in enumerate(past):
+        if excess <= 0:
+            break
+        if not (turn.held or turn.waits):
+            fitted[place] = None
+            excess += first_loss - (costs[place] - saved[place])
+            first_loss = 0
+    for place in reversed(range(len(past))):
+        if fitted[place] is None:
+            continue
+        if excess + saved[place] > 0:
+            break
+        fitted[place] = past[place].messages
+        excess += saved[place]
+    return replace(whole, past=tuple(fitted)), excess
+
+
+def _with_fewer_iterations(
+    kept: Budgeted, excess: int, count_tokens: CountTokens, pending: Collection[str]
+) -> tuple[Budgeted, int]:
+    """Return the running turn without its older iterations, as many as it takes; the last one stays."""
+    most = keep_last_iterations(kept.current, None, pending).iterations_kept
+    if excess <= 0 or most < 2:
+        return kept, excess
+
+    def cost(limit: int) -> int:
+        return count_messages(keep_last_iterations(kept.current, limit, pending).messages, count_tokens)
+
+    before = cost(most)
+    limit = max(1, bisect_right(range(1, most), before - excess, key=cost))
+    fewer = keep_last_iterations(kept.current, limit, pending)
+    fitted = replace(
+        kept,
+        current=fewer.messages,
+        iterations_dropped=fewer.iterations_dropped,
+        iteration_messages_dropped=fewer.messages_dropped,
+    )
+    return fitted, excess - (before - cost(limit))
+
+
+def _with_cut_results(
+    kept: Budgeted, excess: int, count_tokens: CountTokens, pending: Collection[str]
+) -> tuple[Budgeted, int]:
+    """Return the running turn with its longest tool results cut, marked as cut; not beside a call that waits."""
+    current = list(kept.current)
+    results: list[int] = []
+    waits = False
+    for place, message in enumerate(current):
+        calls = tool_calls_of(message)
+        if calls:
+            waits = any(call.get("id") in pending for call in calls)
+        elif message["role"] == "tool" and not waits:
+            results.append(place)
+    cut = 0
+    for place in sorted(results, key=lambda one: -len(text_of(current[one]))):
+        if excess <= 0:
+            break
+        before = count_message(current[place], count_tokens)
+        shorter = _cut(current[place], before - excess, count_tokens)
+        saved = before - count_message(shorter, count_tokens)
+        if saved > 0:
+            current[place] = shorter
+            excess -= saved
+            cut += 1
+    return (replace(kept, current=tuple(current), results_cut=cut) if cut else kept), excess
+
+
+def _without_pinned(
+    kept: Budgeted, past: Sequence[BudgetTurn], excess: int, first_loss: int, count_tokens: CountTokens
+) -> tuple[Budgeted, int]:
+    """Return what is left without the oldest pinned turns, as many as it takes."""
+    fitted = list(kept.past)
+    if None in fitted:
+        first_loss = 0
+    for place, turn in enumerate(past):
+        if excess <= 0:
+            break
+        if turn.held and not turn.waits:
+            excess += first_loss - count_messages(fitted[place] or (), count_tokens)
+            first_loss = 0
+            fitted[place] = None
+    return replace(kept, past=tuple(fitted)), excess
+
+
+def _shortened(past: Sequence[BudgetTurn], fitted: Sequence[Sequence[Message] | None]) -> int:
+    """Return how many results of the turns that are left became one line."""
+    return sum(
+        before is not after
+        for turn, left in zip(past, fitted, strict=True)
+        if left is not None
+        for before, after in zip(turn.messages, left, strict=True)
+    )
+
+
+def _with_short_results(turn: Sequence[Message]) -> Sequence[Message]:
+    """Return a turn in which each tool result is one line that names the tool and the size, where that is shorter."""
+    short: list[Message] = []
+    names: list[str] = []
+    for message in turn:
+        calls = tool_calls_of(message)
+        if calls:
+            names = [(call.get("function") or {}).get("name") or "a tool" for call in calls]
+        if message["role"] != "tool":
+            short.append(message)
+            continue
+        text = text_of(message)
+        line = f"[The result of {names.pop(0) if names else 'a tool'}, {len(text)} characters, is not shown]"
+        short.append({**message, "content": line} if len(line) < len(text) else message)
+    return short
+
+
+def _cut(result: Message, tokens: int, count_tokens: CountTokens) -> Message:
+    """Return a tool result cut to ``tokens``, or as far as results are cut at all, and marked as cut."""
+    text = text_of(result)
+    mark = f"\n[cut: the rest of {len(text)} characters is not shown]"
+
+    def beginning(length: int) -> Message:
+        return {**result, "content": text[:length] + mark}
+
+    lengths = range(SHORTEST_CUT_RESULT, len(text) - len(mark))
+    if not lengths:
+        return result
+    fitting = bisect_right(lengths, tokens, key=lambda length: count_message(beginning(length), count_tokens))
+    return beginning(lengths[max(0, fitting - 1)])

@@ -5,67 +5,67 @@ Pure: no Flask, no SQL, no network, no clock. The steps stand in ``fit_history``
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
 
-from rag_assistant.history.budget import CountTokens, count_message, estimate_tokens, newest_that_fit, text_of
+from rag_assistant.errors import InvalidRequest
+from rag_assistant.history.budget import (
+    Budgeted,
+    BudgetTurn,
+    CountTokens,
+    Fixed,
+    count_message,
+    count_messages,
+    estimate_tokens,
+    fit_budget,
+    text_of,
+)
+from rag_assistant.history.filtering import DEFAULT_LEVELS, FilterLevel, choose_turns, without_injected
 from rag_assistant.history.iterations import keep_last_iterations
+from rag_assistant.history.overflow import HistorySummary, summary_messages
+from rag_assistant.history.purging import holds_call, turns_of_exchanges
+from rag_assistant.history.receipt import HistoryReceipt, LeftOut, LeftOutReason, in_runs, left_out, notice_for
 from rag_assistant.history.repair import repair_messages
-from rag_assistant.history.turns import joined, split_turns
-from rag_assistant.history.window import check_history_limit
+from rag_assistant.history.turns import joined, split_turns, uses_tools
+from rag_assistant.history.window import check_history_limit, turns_in_window
 from rag_assistant.records import Message
+
+HistoryStrategy = Literal["window", "smart"]
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryPolicy:
     """What may reach the model.
 
+    ``max_history_turns`` is the window; under the strategy ``smart`` it is the most that the adaptive filter keeps.
     ``tool_iterations_keep`` is for the running turn: how many of its tool iterations stay, besides those that are open
-    or have a call in ``pending``, which waits for a person.
-    ``token_budget`` is for the whole request, without the answer; ``None`` sets no limit. A store that reads only the
-    window says with ``unread_turns`` and ``unread_messages`` how much it left unread before the first message, and
-    with ``turn_numbers`` how the past turns in the messages and the current turn are numbered (default: 1, 2, 3 behind
-    the unread ones).
+    or have a call in ``pending``, which waits for a person. ``purged`` are the call ids of confirmations that a person
+    has answered. ``pinned`` and ``excluded`` are turn numbers. ``token_budget`` is for the whole request, ``None``
+    sets no limit; ``reserved_tokens`` of it are kept free, for tool schemas and the answer. ``summary`` stands for
+    turns that are not among the messages.
+
+    A store that reads only what is kept says with ``unread`` what it left unread, and with ``turn_numbers`` how the
+    past turns in the messages and the current turn are numbered (default: 1, 2, 3 behind the unread and the summarised
+    ones).
     """
 
     max_history_turns: int | None = 5
+    strategy: HistoryStrategy = "window"
     tool_iterations_keep: int | None = 2
-    pending: tuple[str, ...] = ()
     token_budget: int | None = None
+    reserved_tokens: int = 0
     count_tokens: CountTokens = estimate_tokens
+    window_slack: int = 0
     merge_system_messages: bool = False
-    unread_turns: int = 0
-    unread_messages: int = 0
+    pinned: tuple[int, ...] = ()
+    excluded: tuple[int, ...] = ()
+    purged: tuple[str, ...] = ()
+    pending: tuple[str, ...] = ()
+    summary: HistorySummary | None = None
+    smart_levels: tuple[FilterLevel, ...] = DEFAULT_LEVELS
+    unread: tuple[LeftOut, ...] = ()
     turn_numbers: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """A run of neighbouring turns that the model does not see, and why."""
-
-    reason: str
-    turns: int
-    messages: int
-    first_turn: int
-    last_turn: int
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryReceipt:
-    """The figures of one request: turns and messages, kept and left out, and tokens by part (estimated)."""
-
-    max_history_turns: int | None
-    strategy: str
-    turns_total: int
-    turns_kept: int
-    turns_dropped: int
-    messages_dropped: int
-    first_kept_turn: int | None
-    reason: str | None
-    left_out: tuple[LeftOut, ...]
-    iterations_kept: int = 0
-    iterations_dropped: int = 0
-    tokens: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,96 +78,194 @@ class FittedHistory:
     receipt: HistoryReceipt
 
 
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """A past turn on its way through the steps; ``reason`` is why it is left out, ``None`` while it is kept."""
+
+    number: int
+    messages: Sequence[Message]
+    pinned: bool
+    waits: bool
+    reason: LeftOutReason | None = None
+
+
 def fit_history(messages: Sequence[Message], policy: HistoryPolicy) -> FittedHistory:
     """Return what the model sees of ``messages`` under ``policy``: valid to every provider, the input unchanged.
 
-    Raises InvalidHistoryLimit for a bad ``max_history_turns`` and QuestionDoesNotFit when system message and question
-    alone are over the token budget.
+    Raises InvalidHistoryLimit for a bad limit, InvalidRequest for an unknown strategy, and QuestionDoesNotFit when
+    system message and question alone are over the token budget.
     """
     limit = check_history_limit(policy.max_history_turns)
     # Mended before it is measured; every later cut falls between turns, so what is valid stays valid.
     split = split_turns(repair_messages(messages))
-    count = policy.count_tokens
-    numbers = policy.turn_numbers or tuple(range(policy.unread_turns + 1, policy.unread_turns + len(split.past) + 2))
-
+    past = _numbered(split.past, policy)
+    past = _without_unwanted(past, policy)
+    past, explanation = _chosen(past, limit, policy)
     iterations = keep_last_iterations(split.current, policy.tool_iterations_keep, policy.pending)
-    current = iterations.messages
-    in_window = split.past if limit is None else split.past[max(0, len(split.past) - limit) :]
+    past, budgeted = _within_budget(past, split.system, iterations.messages, policy)
 
-    system_tokens = _count(split.system, count)
-    current_tokens = _count(current, count)
-    kept = in_window
-    if policy.token_budget is not None:
-        # The notice's own tokens are reserved, so that adding it can never lead over the budget.
-        fixed = system_tokens + current_tokens + count_message(_system(notice_for(len(in_window))), count)
-        kept = in_window[len(in_window) - newest_that_fit(in_window, fixed, policy.token_budget, count) :]
-
-    left_out = _left_out(policy, split.past, numbers, len(in_window), len(kept))
-    notice = notice_for(len(kept)) if left_out else None
-    system_block = [*split.system, _system(notice)] if notice else list(split.system)
+    runs = in_runs([*policy.unread, *(_run(turn) for turn in past if turn.reason is not None)])
+    trimming = [run for run in runs if run.trimmed]
+    kept = [turn for turn in past if turn.reason is None]
+    notice = _notice(kept, trimming, limit, policy) if trimming else None
+    system_block = [*split.system, *([_system(notice)] if notice else [])]
     if policy.merge_system_messages and len(system_block) > 1:
         system_block = [_system("\n\n".join(text_of(message) for message in system_block))]
+    history = [*budgeted.summary, *joined(turn for turn in budgeted.past if turn is not None)]
 
-    dropped_turns = sum(run.turns for run in left_out)
+    count = policy.count_tokens
+    body = _beginning_with_the_user([*history, *budgeted.current])
+    history_length = max(0, len(body) - len(budgeted.current))
     return FittedHistory(
-        messages=[*system_block, *joined(kept), *current],
-        history_trimmed=bool(left_out),
+        messages=[_as_sent(message) for message in (*system_block, *body)],
+        history_trimmed=bool(trimming),
         notice=notice,
         receipt=HistoryReceipt(
             max_history_turns=limit,
-            strategy="window",
-            turns_total=policy.unread_turns + len(split.past),
+            strategy=policy.strategy,
+            turns_total=len(kept) + sum(run.turns for run in trimming),
             turns_kept=len(kept),
-            turns_dropped=dropped_turns,
-            messages_dropped=sum(run.messages for run in left_out),
-            first_kept_turn=numbers[len(split.past) - len(kept)] if kept else None,
-            reason=left_out[-1].reason if left_out else None,
-            left_out=left_out,
-            iterations_kept=iterations.iterations_kept,
-            iterations_dropped=iterations.iterations_dropped,
+            turns_dropped=sum(run.turns for run in trimming),
+            messages_dropped=sum(run.messages for run in trimming),
+            first_kept_turn=kept[0].number if kept else None,
+            reason=trimming[-1].reason if trimming else None,
+            left_out=runs,
+            kept_turns=tuple(turn.number for turn in kept),
+            explanation=explanation,
+            summary_sent=bool(budgeted.summary),
+            iterations_kept=iterations.iterations_kept - budgeted.iterations_dropped,
+            iterations_dropped=iterations.iterations_dropped + budgeted.iterations_dropped,
+            iteration_messages_dropped=iterations.messages_dropped + budgeted.iteration_messages_dropped,
+            results_shortened=budgeted.results_shortened,
+            results_cut=budgeted.results_cut,
             tokens={
-                "system": _count(system_block, count),
-                "history": sum(_count(turn, count) for turn in kept),
-                "question": current_tokens,
+                "system": count_messages(system_block, count),
+                "history": count_messages(body[:history_length], count),
+                "question": count_messages(body[history_length:], count),
+                "reserved": policy.reserved_tokens,
             },
         ),
     )
 
 
-def notice_for(kept_turns: int) -> str:
-    """Return the sentence that tells the model how much of the conversation it sees."""
-    return f"[History trimmed to last {kept_turns} turns]"
+def _numbered(turns: Sequence[Sequence[Message]], policy: HistoryPolicy) -> list[_Past]:
+    unseen = [run.last_turn for run in policy.unread]
+    if policy.summary is not None:
+        unseen.append(policy.summary.last_turn)
+    # Where the numbers do not reach, they go on: a turn is never lost for want of one.
+    following = max(policy.turn_numbers or unseen, default=0) + 1
+    numbers = (*policy.turn_numbers, *range(following, following + len(turns)))
+    pinned, pending = frozenset(policy.pinned), frozenset(policy.pending)
+    return [
+        _Past(number, turn, number in pinned, bool(pending) and holds_call(turn, pending))
+        for number, turn in zip(numbers, turns, strict=False)
+    ]
+
+
+def _without_unwanted(past: list[_Past], policy: HistoryPolicy) -> list[_Past]:
+    """Mark what a person excluded and what was purged. What still waits for a person's word is never among it."""
+    purged = _purged(past, frozenset(policy.purged))
+    excluded = frozenset(policy.excluded)
+    return [
+        turn
+        if turn.waits
+        else replace(turn, reason="purged")
+        if place in purged
+        else replace(turn, reason="excluded")
+        if turn.number in excluded
+        else turn
+        for place, turn in enumerate(past)
+    ]
+
+
+def _purged(past: list[_Past], call_ids: Collection[str]) -> set[int]:
+    """Return the positions of purged turns; the answer to a confirmation is the turn that was numbered next."""
+    return {
+        place
+        for place in (turns_of_exchanges([turn.messages for turn in past], call_ids) if call_ids else ())
+        if past[place].number == past[place - 1].number + 1 or holds_call(past[place].messages, call_ids)
+    }
+
+
+def _chosen(past: list[_Past], limit: int | None, policy: HistoryPolicy) -> tuple[list[_Past], str | None]:
+    """Mark what the strategy leaves out; pinned turns and those that wait for a person come back."""
+    summarised = policy.summary.last_turn if policy.summary is not None else 0
+    candidates = [turn for turn in past if turn.reason is None and turn.number > summarised]
+    total = len(candidates) + sum(run.turns for run in policy.unread if run.reason in ("turn_limit", "filtered"))
+    explanation: str | None = None
+    reason: LeftOutReason = "filtered" if policy.strategy == "smart" else "turn_limit"
+    if policy.strategy == "smart":
+        kept, explanation = choose_turns([uses_tools(turn.messages) for turn in candidates], total, policy.smart_levels)
+        most = len(candidates) if limit is None else limit
+        newest = sorted(kept, reverse=True)[:most]
+        chosen = {candidates[place].number for place in newest}
+    elif policy.strategy == "window":
+        in_window = min(len(candidates), turns_in_window(total, limit, policy.window_slack))
+        chosen = {turn.number for turn in candidates[len(candidates) - in_window :]}
+    else:
+        raise InvalidRequest(f'history_strategy is "{policy.strategy}"; it must be window or smart.')
+    marked = [
+        turn
+        if turn.reason is not None or turn.number in chosen or turn.pinned or turn.waits
+        else replace(turn, reason=reason if turn.number > summarised else "summarised")
+        for turn in past
+    ]
+    if policy.strategy == "smart":
+        marked = [
+            turn if turn.reason is not None else replace(turn, messages=without_injected(turn.messages))
+            for turn in marked
+        ]
+    return marked, explanation
+
+
+def _within_budget(
+    past: list[_Past], system: Sequence[Message], current: Sequence[Message], policy: HistoryPolicy
+) -> tuple[list[_Past], Budgeted]:
+    """Mark what the token budget leaves out, and return the messages that are left."""
+    summary = summary_messages(policy.summary) if policy.summary is not None else []
+    kept = [turn for turn in past if turn.reason is None]
+    if policy.token_budget is None:
+        return past, Budgeted(tuple(turn.messages for turn in kept), current, summary)
+    count = policy.count_tokens
+    # Longer than any notice of this conversation, so that what fits does not depend on how many turns are kept.
+    most = past[-1].number if past else 0
+    longest_notice = notice_for(most, most, at_least=most)
+    budgeted = fit_budget(
+        [BudgetTurn(turn.messages, turn.pinned, turn.waits) for turn in kept],
+        current,
+        summary,
+        Fixed(count_messages(system, count), count_message(_system(longest_notice), count), policy.reserved_tokens),
+        policy.token_budget,
+        count,
+        trimmed=any(turn.reason in ("turn_limit", "filtered") for turn in past)
+        or any(run.trimmed for run in policy.unread),
+        pending=policy.pending,
+    )
+    gone = {turn.number for turn, left in zip(kept, budgeted.past, strict=True) if left is None}
+    return [replace(turn, reason="token_limit") if turn.number in gone else turn for turn in past], budgeted
+
+
+def _notice(kept: Sequence[_Past], trimming: Sequence[LeftOut], limit: int | None, policy: HistoryPolicy) -> str:
+    """Return the notice: how many of the newest turns stand there without a hole, and how many before them."""
+    border = max(run.last_turn for run in trimming)
+    newest = sum(turn.number > border for turn in kept)
+    at_least = limit if policy.window_slack and policy.strategy == "window" else None
+    return notice_for(newest, len(kept) - newest, at_least=at_least)
+
+
+def _run(turn: _Past) -> LeftOut:
+    return left_out(turn.reason or "turn_limit", 1, len(turn.messages), turn.number, turn.number)
+
+
+def _beginning_with_the_user(body: list[Message]) -> list[Message]:
+    """Return the messages from the first that a user said on: some providers refuse to begin with an answer."""
+    first = next((place for place, message in enumerate(body) if message["role"] == "user"), 0)
+    return body[first:]
+
+
+def _as_sent(message: Message) -> Message:
+    return {name: value for name, value in message.items() if name != "meta"} if "meta" in message else message
 
 
 def _system(text: str) -> Message:
     return {"role": "system", "content": text}
-
-
-def _count(messages: Sequence[Message], count_tokens: CountTokens) -> int:
-    return sum(count_message(message, count_tokens) for message in messages)
-
-
-def _left_out(
-    policy: HistoryPolicy,
-    past: Sequence[Sequence[Message]],
-    numbers: Sequence[int],
-    in_window: int,
-    kept: int,
-) -> tuple[LeftOut, ...]:
-    """Return the runs of turns outside the window and over the budget, oldest first; empty runs are left away."""
-    window_start, kept_start = len(past) - in_window, len(past) - kept
-    outside = LeftOut(
-        reason="turn_limit",
-        turns=policy.unread_turns + window_start,
-        messages=policy.unread_messages + sum(len(turn) for turn in past[:window_start]),
-        first_turn=1 if policy.unread_turns else numbers[0],
-        last_turn=numbers[window_start] - 1,
-    )
-    over_budget = LeftOut(
-        reason="token_limit",
-        turns=kept_start - window_start,
-        messages=sum(len(turn) for turn in past[window_start:kept_start]),
-        first_turn=numbers[window_start],
-        last_turn=numbers[kept_start] - 1,
-    )
-    return tuple(run for run in (outside, over_budget) if run.turns)

@@ -28,9 +28,10 @@ def keep_last_iterations(
 ) -> KeptIterations:
     """Return the running turn with its last ``limit`` tool iterations; 0 keeps none, ``None`` all of them.
 
-    An iteration is one assistant message that calls tools, with all its results behind it, however many. The question
-    stays, and whatever else the user said meanwhile, each in its place. Never counted and never cut is an iteration
-    that is still open: one without all its results, or one of whose calls waits for a person (``pending`` ids).
+    An iteration is one assistant message that calls tools, with all its results behind it, however many, and with what
+    the assistant said directly before it. The question stays, and whatever else the user said meanwhile, each in its
+    place. Never counted and never cut is an iteration that is still open: one without all its results, or one of whose
+    calls waits for a person (``pending`` ids).
 
     Raises InvalidHistoryLimit (a ValueError) unless ``limit`` is a whole number of 0 or more, or ``None``.
     """
@@ -51,7 +52,10 @@ def _pieces(current: Sequence[Message]) -> list[list[Message]]:
     """Cut a turn into iterations and single messages; joined they are the turn again."""
     pieces: list[list[Message]] = []
     for message in current:
-        if message["role"] == "tool" and pieces and tool_calls_of(pieces[-1][0]):
+        before = pieces[-1][-1] if pieces else {"role": "user"}
+        answers = message["role"] == "tool" and (before["role"] == "tool" or bool(tool_calls_of(before)))
+        goes_on = message["role"] == before["role"] == "assistant" and not tool_calls_of(before)
+        if answers or goes_on:
             pieces[-1].append(message)
         else:
             pieces.append([message])
@@ -59,6 +63,7 @@ def _pieces(current: Sequence[Message]) -> list[list[Message]]:
 
 
 def _is_closed_iteration(piece: Sequence[Message], pending: Collection[str]) -> bool:
-    calls = tool_calls_of(piece[0])
+    calls = [call for message in piece for call in tool_calls_of(message)]
+    results = sum(message["role"] == "tool" for message in piece)
     waits = any(call.get("id") in pending for call in calls)
-    return bool(calls) and len(piece) - 1 >= len(calls) and not waits
+    return bool(calls) and results >= len(calls) and not waits

@@ -13,6 +13,7 @@ from typing import Any
 from rag_assistant.records import Message
 
 SYSTEM_ROLES = frozenset({"system", "developer"})
+INJECTED = "context_injection"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ def split_turns(messages: Sequence[Message]) -> SplitMessages:
     A turn begins at a user message and runs to the next one that follows something else, so consecutive user messages
     are one turn. An assistant's greeting before the first question belongs to the oldest turn. The current turn is
     everything behind the last completed turn: what the user adds while tools run belongs to it. It is empty when the
-    conversation ends with an answer.
+    conversation ends with an answer. Injected blocks alone begin no turn.
     """
     body_start = _length_of_system_block(messages)
     starts = [i for i in range(body_start, len(messages)) if i == body_start or _begins_turn(messages, i)]
@@ -38,7 +39,7 @@ def split_turns(messages: Sequence[Message]) -> SplitMessages:
         del starts[1]  # What stands before the first question is no turn of its own.
     turns = [tuple(messages[start:end]) for start, end in pairwise([*starts, len(messages)])]
     past_count = len(turns)
-    while past_count and not is_completed(turns[past_count - 1]):
+    while past_count and not is_completed(turns[past_count - 1], followed=past_count < len(turns)):
         past_count -= 1
     return SplitMessages(
         system=tuple(messages[:body_start]),
@@ -51,20 +52,39 @@ def _begins_turn(messages: Sequence[Message], i: int) -> bool:
     """Tell whether a turn begins at a message: the user speaks, and no result of an earlier call is still to come."""
     if messages[i]["role"] != "user" or messages[i - 1]["role"] == "user":
         return False
-    following = i + 1
+    following = i
     while following < len(messages) and messages[following]["role"] == "user":
         following += 1
-    return following == len(messages) or messages[following]["role"] != "tool"
+    if following == len(messages):
+        return True
+    return messages[following]["role"] != "tool" and not all(map(is_injected, messages[i:following]))
 
 
-def is_completed(turn: Sequence[Message]) -> bool:
-    """Tell whether a turn ends with an assistant message that leaves no tool call open."""
-    return bool(turn) and turn[-1]["role"] == "assistant" and not tool_calls_of(turn[-1])
+def is_injected(message: Message) -> bool:
+    """Tell whether a message was put there beside a question, such as retrieved text."""
+    meta = message.get("meta")
+    return isinstance(meta, dict) and meta.get("kind") == INJECTED
+
+
+def is_completed(turn: Sequence[Message], *, followed: bool = False) -> bool:
+    """Tell whether a turn ends with an assistant message that leaves no tool call open.
+
+    In a turn that is ``followed`` by another one, a system message may stand behind that answer.
+    """
+    end = len(turn)
+    while followed and end and turn[end - 1]["role"] in SYSTEM_ROLES:
+        end -= 1
+    return end > 0 and turn[end - 1]["role"] == "assistant" and not tool_calls_of(turn[end - 1])
 
 
 def tool_calls_of(message: Message) -> list[dict[str, Any]]:
     """Return the tool calls of an assistant message, an empty list for every other message."""
     return list(message.get("tool_calls") or ()) if message["role"] == "assistant" else []
+
+
+def uses_tools(turn: Sequence[Message]) -> bool:
+    """Tell whether a tool was called in a turn."""
+    return any(tool_calls_of(message) for message in turn)
 
 
 def _length_of_system_block(messages: Sequence[Message]) -> int:

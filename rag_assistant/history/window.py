@@ -23,6 +23,19 @@ def check_history_limit(value: object, name: str = "max_history_turns") -> int |
     raise InvalidHistoryLimit(value, name)
 
 
+def turns_in_window(total: int, max_history_turns: int | None, slack: int = 0) -> int:
+    """Return how many of ``total`` past turns the window keeps: the newest ones.
+
+    Without slack that is ``max_history_turns``. With slack the window grows to ``max_history_turns + slack`` turns
+    before it is cut back, so that its start moves in steps of ``slack + 1`` turns and a provider's prompt cache can
+    use the prefix again in between. The start depends on ``total`` alone; never fewer than ``max_history_turns`` stay.
+    """
+    if max_history_turns is None or total <= max_history_turns:
+        return total
+    start = (total - max_history_turns) // (slack + 1) * (slack + 1)
+    return total - start
+
+
 def trim_history(messages: Sequence[Message], max_history_turns: int | None) -> tuple[list[Message], int]:
     """Return the messages that the model sees, and how many were dropped.
 
@@ -34,6 +47,6 @@ def trim_history(messages: Sequence[Message], max_history_turns: int | None) -> 
     """
     limit = check_history_limit(max_history_turns)
     split = split_turns(messages)
-    past = split.past if limit is None else split.past[max(0, len(split.past) - limit) :]
+    past = split.past[len(split.past) - turns_in_window(len(split.past), limit) :]
     kept = joined([split.system, *past, split.current])
     return kept, len(messages) - len(kept)

@@ -49,4 +49,8 @@ class BuiltinModel:
 
     def _ready(self, process: Process) -> Endpoint | None:
         address = process.stdout.readline().strip() if process.stdout is not None else ""
-        return Endpoint(f"{address}/v1", self._key, NAME, CONTEXT_TOKENS, built_in=True) if address else None
+        return (
+            Endpoint(f"{address}/v1", self._key, NAME, CONTEXT_TOKENS, built_in=True, takes_tools=False)
+            if address
+            else None
+        )

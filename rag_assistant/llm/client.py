@@ -8,18 +8,29 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from rag_assistant.errors import AnswerStopped, AssistantError, ModelBusy, ModelFailed, ModelRefused, ModelUnreachable
+from rag_assistant.errors import (
+    AnswerStopped,
+    AssistantError,
+    ContextTooLong,
+    ModelBusy,
+    ModelError,
+    ModelFailed,
+    ModelRefused,
+    ModelUnreachable,
+    ToolsRefused,
+)
 from rag_assistant.llm.calls import ModelCall, Watchdog
 from rag_assistant.llm.endpoint import Deadlines, Endpoint
 from rag_assistant.llm.failures import failures_named
 from rag_assistant.llm.reader import AnswerReader
-from rag_assistant.records import Message, ModelReply
+from rag_assistant.records import ModelReply, ModelRequest
 
 if TYPE_CHECKING:
     import openai
@@ -29,6 +40,10 @@ log = logging.getLogger(__name__)
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 SECONDS_BEFORE_RETRY = (0.5, 1.5)
 LONGEST_PATIENCE_SECONDS = 10.0
+SECONDS_TO_ASK_FOR_LIMIT = 2.0
+ABOUT_TOOLS = re.compile(r"\btools?\b|tool[_ -]?c(?:all|hoice)|function[_ -]?call", re.IGNORECASE)
+# Under these names servers tell in their list of models how many tokens one takes (vLLM, OpenRouter, LM Studio, ...).
+LIMIT_NAMES = ("max_model_len", "context_length", "context_window", "max_context_length", "n_ctx")
 
 
 class ModelClient:
@@ -40,6 +55,7 @@ class ModelClient:
         self._lock = threading.Lock()
         self._clients: dict[tuple[str, str | None], openai.OpenAI] = {}
         self._first_models: dict[str, str] = {}
+        self._limits: dict[tuple[str, str | None], int | None] = {}
 
     def warm_up(self) -> None:
         """Load the SDK, so that the first question does not wait for it."""
@@ -48,28 +64,30 @@ class ModelClient:
     def stream(
         self,
         endpoint: Endpoint,
-        messages: Sequence[Message],
+        request: ModelRequest,
         call: ModelCall,
-        *,
-        max_tokens: int | None = None,
-        temperature: float | None = None,
         on_wait: Callable[[str], None] = lambda _sentence: None,
     ) -> Iterator[ModelReply]:
-        """Yield the answer's text as it comes, and at last a reply with the finish reason and the usage.
+        """Yield the answer's text as it comes, and at last a reply with tool calls, finish reason and usage.
 
         Before the first text, a refused connection, a 5xx and a 429 are tried again a few times; ``on_wait`` is told
-        why. Raises a ModelError, or AnswerStopped when ``call`` was stopped.
+        why. Raises a ModelError (ContextTooLong and ToolsRefused among them), or AnswerStopped when ``call`` was
+        stopped.
         """
         call.limit(self._deadlines().answer)
         for attempt in range(len(SECONDS_BEFORE_RETRY) + 1):
             shown = False
             try:
-                for reply in self._attempt(endpoint, messages, call, max_tokens, temperature):
+                for reply in self._attempt(endpoint, request, call):
                     shown = True
                     yield reply
                 return
-            except ModelRefused:
+            except ContextTooLong:
+                raise
+            except ModelRefused as error:
                 self._first_models.pop(endpoint.base_url, None)  # Perhaps it lists another model by now.
+                if request.tools and ABOUT_TOOLS.search(str(error)):
+                    raise ToolsRefused(str(error)) from error
                 raise
             except (ModelUnreachable, ModelFailed, ModelBusy) as error:
                 pause = _pause_before_retry(error, attempt)
@@ -80,28 +98,53 @@ class ModelClient:
                 _sleep(pause, call)
 
     def named(self, endpoint: Endpoint, call: ModelCall) -> Endpoint:
-        """Return the endpoint with its model's name: where none is set, the first of its list. Raises a ModelError."""
-        if endpoint.model is not None:
-            return endpoint
-        if endpoint.base_url not in self._first_models:
-            from rag_assistant.llm.transport import current_call
+        """Return the endpoint with its model's name and with how many tokens that takes, as far as it tells.
 
-            current_call.set(call)
-            call.wait_for("its list of models", self._deadlines().connect + LONGEST_PATIENCE_SECONDS)
-            with failures_named(endpoint, call), self._watchdog.watching(call):
-                listed = self._client(endpoint).models.list().data
-            if not listed:
-                raise ModelRefused(f"The endpoint {endpoint.base_url} lists no model. Name one in openai_model.")
-            self._first_models[endpoint.base_url] = listed[0].id
-        return replace(endpoint, model=self._first_models[endpoint.base_url])
+        Where no name is set, the first of its list. Raises a ModelError if a name is needed and no list comes.
+        """
+        if endpoint.model is None:
+            if endpoint.base_url not in self._first_models:
+                patience = self._deadlines().connect + LONGEST_PATIENCE_SECONDS
+                listed = self._models(endpoint, call, patience)
+                if not listed:
+                    raise ModelRefused(f"The endpoint {endpoint.base_url} lists no model. Name one in openai_model.")
+                self._first_models[endpoint.base_url] = next(iter(listed))
+                self._keep_limits(endpoint, listed)
+            endpoint = replace(endpoint, model=self._first_models[endpoint.base_url])
+        if endpoint.context_tokens is None and not endpoint.base_url.startswith(OPENAI_BASE_URL):
+            endpoint = replace(endpoint, context_tokens=self._limit_told(endpoint))
+        return endpoint
+
+    def _limit_told(self, endpoint: Endpoint) -> int | None:
+        """Return how many tokens the model takes, if the endpoint's list says so; asked once, without much patience."""
+        known = (endpoint.base_url, endpoint.model)
+        if known not in self._limits:
+            self._limits[known] = None
+            try:
+                self._keep_limits(endpoint, self._models(endpoint, ModelCall(), SECONDS_TO_ASK_FOR_LIMIT))
+            except ModelError as error:
+                log.info("The endpoint %s does not tell what its models take: %s", endpoint.base_url, error)
+        return self._limits[known]
+
+    def _keep_limits(self, endpoint: Endpoint, listed: dict[str, int | None]) -> None:
+        for name, limit in listed.items():
+            self._limits[(endpoint.base_url, name)] = limit
+
+    def _models(self, endpoint: Endpoint, call: ModelCall, patience_seconds: float) -> dict[str, int | None]:
+        """Return the names of the endpoint's models, each with how many tokens it takes, where that is told."""
+        from rag_assistant.llm.transport import current_call
+
+        current_call.set(call)
+        call.wait_for("its list of models", patience_seconds)
+        with failures_named(endpoint, call), self._watchdog.watching(call):
+            listed = self._client(endpoint).models.list().data
+        return {model.id: _limit_in(model.model_dump()) for model in listed}
 
     def _attempt(
         self,
         endpoint: Endpoint,
-        messages: Sequence[Message],
+        request: ModelRequest,
         call: ModelCall,
-        max_tokens: int | None,
-        temperature: float | None,
     ) -> Iterator[ModelReply]:
         from rag_assistant.llm.transport import pieces_of
 
@@ -111,7 +154,7 @@ class ModelClient:
         with (
             failures_named(endpoint, call, lambda: reader.shown),
             self._watchdog.watching(call),
-            self._open(endpoint, _request_body(endpoint, messages, max_tokens, temperature), call) as opened,
+            self._open(endpoint, _request_body(endpoint, request), call) as opened,
         ):
             response = opened.response
             streams = response.headers.get("content-type", "").startswith("text/event-stream")
@@ -125,7 +168,7 @@ class ModelClient:
                 yield ModelReply(text=text)
             if call.ended or not reader.complete:
                 raise ConnectionResetError("the stream ended before the answer did")
-        yield ModelReply(finish_reason=reader.finish_reason, usage=reader.usage)
+        yield ModelReply(finish_reason=reader.finish_reason, usage=reader.usage, tool_calls=reader.tool_calls.calls())
 
     def _open(self, endpoint: Endpoint, body: bytes, call: ModelCall) -> openai.Stream[Any]:
         """Send a request and return the SDK's stream when the headers are there.
@@ -167,22 +210,22 @@ class ModelClient:
             return self._clients[key]
 
 
-def _request_body(
-    endpoint: Endpoint, messages: Sequence[Message], max_tokens: int | None, temperature: float | None
-) -> bytes:
+def _limit_in(model: dict[str, Any]) -> int | None:
+    """Return the longest request that an entry of a list of models tells of."""
+    meta = model.get("meta")
+    for told in (model, meta if isinstance(meta, dict) else {}):
+        for name in LIMIT_NAMES:
+            if isinstance(told.get(name), int) and told[name] > 0:
+                return int(told[name])
+    return None
+
+
+def _request_body(endpoint: Endpoint, request: ModelRequest) -> bytes:
     """Return the request as JSON; what is not set is not sent, so that the model's own default holds."""
-    body: dict[str, Any] = {
-        "model": endpoint.model,
-        "messages": messages,
-        "stream": True,
-        "stream_options": {"include_usage": True},
-    }
-    if max_tokens is not None:
+    body = request.as_body(endpoint.model) | {"stream": True, "stream_options": {"include_usage": True}}
+    if "max_tokens" in body and endpoint.base_url.startswith(OPENAI_BASE_URL):
         # OpenAI's newer models refuse the old name; everybody else knows only that.
-        newer = endpoint.base_url.startswith(OPENAI_BASE_URL)
-        body["max_completion_tokens" if newer else "max_tokens"] = max_tokens
-    if temperature is not None:
-        body["temperature"] = temperature
+        body["max_completion_tokens"] = body.pop("max_tokens")
     if endpoint.built_in:
         body["stop"] = ["Question:"]  # It would go on to ask itself the next one.
     return json.dumps(body, ensure_ascii=False).encode()

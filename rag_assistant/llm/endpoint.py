@@ -14,6 +14,7 @@ class Endpoint:
     model: str | None
     context_tokens: int | None = None
     built_in: bool = False
+    takes_tools: bool = True
 
 
 @dataclass(frozen=True, slots=True)

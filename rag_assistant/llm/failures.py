@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from rag_assistant.errors import (
     AnswerInterrupted,
     AnswerStopped,
     AssistantError,
+    ContextTooLong,
     ModelBusy,
     ModelFailed,
     ModelRefused,
@@ -22,6 +24,24 @@ if TYPE_CHECKING:
     import openai
 
 LONGEST_REASON_SHOWN = 300
+
+TOO_LONG = re.compile(
+    r"context_length_exceeded|exceed_context_size|maximum context length|context (?:window|length|size)[^.]{0,40}exceed"
+    r"|exceed[^.]{0,60}context|prompt is too long|too large for model with|input is too long|reduce the length of the"
+    r"|(?:prompt|input)[^.]{0,40}longer than the (?:model'?s )?(?:maximum|context)",
+    re.IGNORECASE,
+)
+NUMBER = r"(\d{1,3}(?:,\d{3})+|\d+)"
+LIMIT = (
+    re.compile(rf"maximum context length (?:is|of) {NUMBER}", re.IGNORECASE),
+    re.compile(rf"context (?:window|length|size)[^0-9.]{{0,40}}{NUMBER}", re.IGNORECASE),
+    re.compile(rf"{NUMBER} maximum", re.IGNORECASE),
+    re.compile(rf"(?:limit|maximum)[^0-9.]{{0,40}}{NUMBER}", re.IGNORECASE),
+)
+PROMPT = (
+    re.compile(rf"(?:resulted in|requested|contains|prompt is too long:|request \() ?{NUMBER}", re.IGNORECASE),
+    re.compile(rf"{NUMBER} (?:input |prompt )?tokens", re.IGNORECASE),
+)
 
 
 class failures_named:
@@ -72,6 +92,9 @@ class failures_named:
 
 def _refusal(where: str, api_key: str | None, error: openai.APIStatusError) -> AssistantError:
     status, reason = error.status_code, reason_given(error.body, api_key)
+    too_long = context_too_long(error.body)
+    if too_long is not None:
+        return too_long
     if status == 401:
         return ModelRefused(f"{where} refused the key (401). Set the right one in OPENAI_API_KEY.")
     if status == 429:
@@ -81,6 +104,30 @@ def _refusal(where: str, api_key: str | None, error: openai.APIStatusError) -> A
     if status >= 500:
         return ModelFailed(f"{where} failed ({status}): {reason}")
     return ModelRefused(f"{where} refused the request ({status}): {reason}")
+
+
+def context_too_long(body: object) -> ContextTooLong | None:
+    """Return the error of an endpoint that refuses a request for its length, ``None`` for any other reason.
+
+    The wordings are those of OpenAI, vLLM, llama.cpp, Anthropic, Mistral and their like.
+    """
+    error = body.get("error", body) if isinstance(body, dict) else body
+    fields = error if isinstance(error, dict) else {}
+    told = " ".join(str(value) for value in (*fields.values(), reason_given(body)) if isinstance(value, str))
+    if not TOO_LONG.search(told):
+        return None
+    limit = fields.get("n_ctx") or _number_in(told, LIMIT)
+    prompt = fields.get("n_prompt_tokens") or _number_in(told, PROMPT)
+    limit = limit if isinstance(limit, int) and limit > 0 else None
+    takes = f" it takes {limit} tokens" if limit else " it does not say how many tokens it takes"
+    return ContextTooLong(
+        f"The request is longer than the model takes;{takes}.", limit, prompt if isinstance(prompt, int) else None
+    )
+
+
+def _number_in(text: str, patterns: tuple[re.Pattern[str], ...]) -> int | None:
+    found = next((match for pattern in patterns if (match := pattern.search(text))), None)
+    return int(found.group(1).replace(",", "")) if found else None
 
 
 def reason_given(body: object, api_key: str | None = None) -> str:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
-from rag_assistant.errors import AnswerStopped, ModelUnreachable
+from rag_assistant.errors import AnswerStopped, ContextTooLong, ModelUnreachable, ToolsRefused
 from rag_assistant.llm.builtin import BuiltinModel
+from rag_assistant.llm.builtin_server import CONTEXT_TOKENS
+from rag_assistant.llm.calibration import Calibration
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.client import OPENAI_BASE_URL, ModelClient
 from rag_assistant.llm.endpoint import Deadlines, Endpoint
-from rag_assistant.records import Message, ModelReply
+from rag_assistant.records import ModelReply, ModelRequest
 from rag_assistant.settings import Settings
 
 OPENAI_DEFAULT_MODEL = "gpt-4o-mini"
@@ -22,6 +25,9 @@ class LanguageModels:
         self._settings = settings
         self.built_in = built_in
         self.client = ModelClient(lambda: deadlines_of(settings()))
+        self.calibration = Calibration()
+        self._last: Endpoint | None = None
+        self._without_tools: set[tuple[str, str | None]] = set()
 
     def uses_built_in(self) -> bool:
         """Whether the built-in model answers: neither an endpoint nor a key is set."""
@@ -45,21 +51,44 @@ class LanguageModels:
         base_url = settings.openai_base_url or OPENAI_BASE_URL
         model = settings.openai_model or (OPENAI_DEFAULT_MODEL if base_url == OPENAI_BASE_URL else None)
         endpoint = Endpoint(base_url.rstrip("/"), settings.openai_api_key, model, settings.model_context_tokens)
-        return self.client.named(endpoint, call)
+        endpoint = self.client.named(endpoint, call)
+        learnt = self.calibration.limit(endpoint)
+        if learnt is not None:
+            endpoint = replace(endpoint, context_tokens=min(learnt, endpoint.context_tokens or learnt))
+        self._last = replace(endpoint, takes_tools=(endpoint.base_url, endpoint.model) not in self._without_tools)
+        return self._last
 
     def stream(
-        self,
-        endpoint: Endpoint,
-        messages: Sequence[Message],
-        call: ModelCall,
-        on_wait: Callable[[str], None],
-        max_tokens: int | None,
-        temperature: float | None,
+        self, endpoint: Endpoint, request: ModelRequest, call: ModelCall, on_wait: Callable[[str], None]
     ) -> Iterator[ModelReply]:
-        """Yield the answer; see ModelClient.stream."""
-        return self.client.stream(
-            endpoint, messages, call, max_tokens=max_tokens, temperature=temperature, on_wait=on_wait
-        )
+        """Yield the answer; see ModelClient.stream. What an endpoint refuses is remembered for the next request."""
+        try:
+            yield from self.client.stream(endpoint, request, call, on_wait)
+        except ToolsRefused:
+            self._without_tools.add((endpoint.base_url, endpoint.model))
+            raise
+        except ContextTooLong as error:
+            if error.limit is not None:
+                self.calibration.learn_limit(endpoint, error.limit)
+            raise
+
+    def ratio(self, endpoint: Endpoint) -> float:
+        """Return by what an estimate of tokens has to be multiplied for this model."""
+        return self.calibration.ratio(endpoint)
+
+    def learn(self, endpoint: Endpoint, estimated_tokens: int, counted_tokens: int) -> None:
+        """Take note of how the endpoint counted a request."""
+        self.calibration.learn(endpoint, estimated_tokens, counted_tokens)
+
+    def known_endpoint(self) -> Endpoint:
+        """Return the endpoint as far as it is known without asking anyone or waiting for anything."""
+        settings = self._settings()
+        if self.uses_built_in():
+            return Endpoint("", None, None, CONTEXT_TOKENS, built_in=True, takes_tools=False)
+        base_url = (settings.openai_base_url or OPENAI_BASE_URL).rstrip("/")
+        if self._last is not None and self._last.base_url == base_url:
+            return self._last
+        return Endpoint(base_url, None, settings.openai_model, settings.model_context_tokens)
 
 
 def deadlines_of(settings: Settings) -> Deadlines:

@@ -8,8 +8,9 @@ from typing import Any
 import orjson
 
 from rag_assistant.errors import ModelFailed
-from rag_assistant.llm.failures import kept, reason_given
+from rag_assistant.llm.failures import context_too_long, kept, reason_given
 from rag_assistant.llm.sse import EventStreamDecoder
+from rag_assistant.llm.tool_calls import ToolCallCollector
 
 
 class AnswerReader:
@@ -23,6 +24,7 @@ class AnswerReader:
         self.done = False
         self.finish_reason: str | None = None
         self.usage: dict[str, Any] | None = None
+        self.tool_calls = ToolCallCollector()
 
     @property
     def complete(self) -> bool:
@@ -55,7 +57,9 @@ class AnswerReader:
         if not isinstance(chunk, dict):
             raise ModelFailed(f"The model sent something that is not an answer: {data[:80]!r}.")
         if chunk.get("error"):
-            raise ModelFailed(f"The model reported an error: {reason_given(chunk, self._api_key)}")
+            raise context_too_long(chunk) or ModelFailed(
+                f"The model reported an error: {reason_given(chunk, self._api_key)}"
+            )
         if isinstance(chunk.get("usage"), dict):
             self.usage = chunk["usage"]
         choices = chunk.get("choices") or ()
@@ -64,6 +68,8 @@ class AnswerReader:
         choice = choices[0]
         self.finish_reason = choice.get("finish_reason") or self.finish_reason
         said = choice.get("delta") or choice.get("message") or {}
+        if said.get("tool_calls"):
+            self.tool_calls.feed(said["tool_calls"])
         content = said.get("content") or ""
         return kept(content if isinstance(content, str) else _text_of_parts(content))
 

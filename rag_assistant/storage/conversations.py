@@ -1,17 +1,20 @@
-"""Conversations: made, listed, named, limited, put away and brought back. Nothing here touches a turn's content."""
+"""Conversations: made, listed, found, named, put away, brought back and erased."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, bindparam, insert, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, delete, insert, select, update
 
-from rag_assistant.errors import ConversationNotFound
-from rag_assistant.records import UNSET, Conversation, Unset
+from rag_assistant.errors import ConversationBusy, ConversationNotFound
+from rag_assistant.records import UNSET, Conversation, Summary, Unset
 from rag_assistant.storage.database import Database
-from rag_assistant.storage.tables import conversations, now
+from rag_assistant.storage.keywords import TURN_WORDS
+from rag_assistant.storage.tables import conversations, now, summaries, turns
 
 LONGEST_TITLE = 200
+MOST_HITS = 1000
 
 _INSERT = insert(conversations).returning(conversations.c.id)
 _CONVERSATION = select(conversations).where(
@@ -28,12 +31,12 @@ class ConversationManager:
     def create(self, title: str) -> Conversation:
         """Return a new, empty conversation."""
         with self._database.write() as connection:
-            return as_conversation(load_conversation(connection, insert_conversation(connection, title)))
+            return conversation_of(connection, load_conversation(connection, insert_conversation(connection, title)))
 
     def get(self, conversation_id: int) -> Conversation:
         """Return one conversation. Raises ConversationNotFound, also for one that was deleted."""
         with self._database.read() as connection:
-            return as_conversation(load_conversation(connection, conversation_id))
+            return conversation_of(connection, load_conversation(connection, conversation_id))
 
     def page(self, limit: int, before_id: int | None = None) -> list[Conversation]:
         """Return up to ``limit`` conversations, the latest used first, behind the one named ``before_id``."""
@@ -48,30 +51,40 @@ class ConversationManager:
             rows = connection.execute(
                 query.order_by(conversations.c.updated_at.desc(), conversations.c.id.desc()).limit(limit)
             )
-            return [as_conversation(row) for row in rows.mappings()]
+            return [conversation_of(connection, row) for row in rows.mappings().all()]
+
+    def find(self, words: Sequence[str], limit: int) -> list[Conversation]:
+        """Return up to ``limit`` conversations with a turn that holds any of ``words``, the best hit first."""
+        if not words:
+            return []
+        with self._database.read() as connection:
+            hits = [row[0] for row in connection.execute(TURN_WORDS.query(connection, words).limit(MOST_HITS))]
+            rows = connection.execute(
+                select(turns.c.id, conversations)
+                .join_from(turns, conversations, conversations.c.id == turns.c.conversation_id)
+                .where(turns.c.id.in_(hits), conversations.c.deleted_at.is_(None))
+            ).mappings()
+            by_turn = {row[turns.c.id]: row for row in rows}
+            best = {by_turn[turn][conversations.c.id]: by_turn[turn] for turn in reversed(hits) if turn in by_turn}
+            found = list(reversed(best.values()))[:limit]
+            return [conversation_of(connection, row) for row in found]
 
     def change(
-        self, conversation_id: int, *, title: str | None = None, max_history_turns: int | Unset | None = UNSET
+        self, conversation_id: int, *, title: str | None = None, own: Mapping[str, Any] | None = None
     ) -> Conversation:
-        """Rename a conversation or set its own window, and return it. Raises ConversationNotFound."""
+        """Rename a conversation, set what it decides for itself (``own``), and return it.
+
+        In ``own``, a name with ``UNSET`` is forgotten, so that the settings decide again. Raises ConversationNotFound.
+        """
         with self._database.write() as connection:
             row = load_conversation(connection, conversation_id)
             values: dict[str, Any] = {} if title is None else {"title": title}
-            if not isinstance(max_history_turns, Unset):
-                values["overrides"] = row["overrides"] | {"max_history_turns": max_history_turns}
+            if own:
+                kept = row["overrides"] | dict(own)
+                values["overrides"] = {name: value for name, value in kept.items() if not isinstance(value, Unset)}
             if values:
                 connection.execute(update(conversations).where(conversations.c.id == conversation_id).values(values))
-            return as_conversation(load_conversation(connection, conversation_id))
-
-    def follow_settings(self, conversation_id: int) -> Conversation:
-        """Forget the conversation's own window, so that the settings decide again. Raises ConversationNotFound."""
-        with self._database.write() as connection:
-            row = load_conversation(connection, conversation_id)
-            overrides = {name: value for name, value in row["overrides"].items() if name != "max_history_turns"}
-            connection.execute(
-                update(conversations).where(conversations.c.id == conversation_id).values(overrides=overrides)
-            )
-            return as_conversation(load_conversation(connection, conversation_id))
+            return conversation_of(connection, load_conversation(connection, conversation_id))
 
     def delete(self, conversation_id: int) -> None:
         """Put a conversation away: it is not found any more until ``restore``. Raises ConversationNotFound."""
@@ -87,7 +100,23 @@ class ConversationManager:
             connection.execute(
                 update(conversations).where(conversations.c.id == conversation_id).values(deleted_at=None)
             )
-            return as_conversation(load_conversation(connection, conversation_id))
+            return conversation_of(connection, load_conversation(connection, conversation_id))
+
+    def purge(self, conversation_id: int) -> None:
+        """Erase a conversation with everything that was said in it, from the file, too. There is no way back.
+
+        Raises ConversationNotFound if there never was one, ConversationBusy while it answers.
+        """
+        with self._database.write() as connection:
+            found = connection.execute(select(conversations.c.id).where(conversations.c.id == conversation_id)).first()
+            if found is None:
+                raise ConversationNotFound(conversation_id)
+            own = turns.c.conversation_id == conversation_id
+            if connection.execute(select(turns.c.id).where(own, turns.c.status == "running")).first() is not None:
+                raise ConversationBusy(conversation_id)
+            TURN_WORDS.drop(connection, select(turns.c.id).where(own))
+            connection.execute(delete(conversations).where(conversations.c.id == conversation_id))
+        self._database.forget_deleted()
 
 
 def insert_conversation(connection: Connection, title: str) -> int:
@@ -117,8 +146,9 @@ def load_conversation(connection: Connection, conversation_id: int, *, lock: boo
     return row
 
 
-def as_conversation(row: RowMapping) -> Conversation:
-    """Return the record of a row."""
+def conversation_of(connection: Connection, row: RowMapping) -> Conversation:
+    """Return the record of a row, with its summary."""
+    own = row["overrides"]
     return Conversation(
         id=row["id"],
         title=row["title"],
@@ -127,5 +157,18 @@ def as_conversation(row: RowMapping) -> Conversation:
         turns=row["turns"],
         visible_turns=row["visible_turns"],
         visible_messages=row["visible_messages"],
-        max_history_turns=row["overrides"].get("max_history_turns", UNSET),
+        max_history_turns=own.get("max_history_turns", UNSET),
+        history_strategy=own.get("history_strategy"),
+        on_overflow=own.get("on_overflow"),
+        context_start=row["context_start"],
+        view_start=row["view_start"],
+        decided_until=row["decided_until"],
+        held_turns=row["held_turns"],
+        standing_runs=tuple(row["standing_runs"]),
+        summary=None if row["summary_id"] is None else _load_summary(connection, row["summary_id"]),
     )
+
+
+def _load_summary(connection: Connection, summary_id: int) -> Summary:
+    row = connection.execute(select(summaries).where(summaries.c.id == summary_id)).mappings().one()
+    return Summary(**{name: row[name] for name in Summary.__slots__})

@@ -97,6 +97,13 @@ class Database:
             connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
             connection.exec_driver_sql(statement, tuple(values))
 
+    def forget_deleted(self) -> None:
+        """Take what was deleted out of SQLite's log, too, so that nothing of it is left in a file of ours."""
+        if self.is_sqlite:
+            with self._write_lock, self._failures_named(), self._reader.connect() as connection:
+                connection.exec_driver_sql("COMMIT")
+                connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").close()
+
     @property
     def engine(self) -> Engine:
         """The engine for migrations."""
@@ -138,6 +145,7 @@ class Database:
                 f"synchronous={synchronous}",
                 f"busy_timeout={BUSY_TIMEOUT_MS}",
                 "foreign_keys=ON",
+                "secure_delete=ON",
                 "journal_size_limit=67108864",
             ):
                 connection.execute(f"PRAGMA {pragma}").close()

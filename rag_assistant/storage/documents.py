@@ -10,7 +10,7 @@ from sqlalchemy import Connection, RowMapping, delete, func, insert, select, upd
 from rag_assistant.errors import DocumentNotFound
 from rag_assistant.records import Chunk, Document, ExtractedText, Passage
 from rag_assistant.storage.database import Database
-from rag_assistant.storage.keywords import drop_words, insert_words
+from rag_assistant.storage.keywords import CHUNK_WORDS
 from rag_assistant.storage.tables import chunks, document_texts, documents, embeddings, library_state, now
 
 
@@ -65,6 +65,19 @@ class DocumentStore:
             query = query.where(documents.c.id < before_id)
         with self._database.read() as connection:
             return [_as_document(row) for row in connection.execute(query).mappings()]
+
+    def find(self, name_contains: str, document_ids: Sequence[int], limit: int) -> tuple[list[Document], int]:
+        """Return up to ``limit`` documents whose name contains a text, the newest first, and how many there are.
+
+        Upper and lower case are the same (in ASCII). With ``document_ids``, only among these.
+        """
+        conditions = [documents.c.name.icontains(name_contains, autoescape=True)] if name_contains else []
+        if document_ids:
+            conditions.append(documents.c.id.in_(document_ids))
+        query = select(documents).where(*conditions).order_by(documents.c.id.desc()).limit(limit)
+        with self._database.read() as connection:
+            total = connection.execute(select(func.count()).select_from(documents).where(*conditions)).scalar_one()
+            return [_as_document(row) for row in connection.execute(query).mappings()], total
 
     def missing(self, document_ids: Iterable[int]) -> list[int]:
         """Return those of the ids that name no document."""
@@ -147,7 +160,7 @@ class DocumentStore:
                         insert(chunks).returning(chunks.c.id, sort_by_parameter_order=True), rows
                     ).scalars()
                 )
-                insert_words(connection, list(zip(ids, words, strict=True)))
+                CHUNK_WORDS.insert(connection, list(zip(ids, words, strict=True)))
             _set(connection, document_id, embedded=0)
             return True
 
@@ -280,7 +293,7 @@ def _drop_chunks(connection: Connection, document_id: int) -> None:
     """Delete a document's text, chunks, words and embeddings."""
     own = select(chunks.c.id).where(chunks.c.document_id == document_id)
     embedded = connection.execute(select(func.count()).where(embeddings.c.chunk_id.in_(own))).scalar() or 0
-    drop_words(connection, own)
+    CHUNK_WORDS.drop(connection, own)
     connection.execute(delete(document_texts).where(document_texts.c.document_id == document_id))
     connection.execute(delete(chunks).where(chunks.c.document_id == document_id))
     if embedded:

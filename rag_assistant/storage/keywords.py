@@ -1,18 +1,74 @@
-"""Keyword search in SQL: FTS5 on SQLite, full text on PostgreSQL. The words come in ready-made, one blank apart."""
+"""Keyword search in SQL: FTS5 on SQLite, full text on PostgreSQL. The words come in ready-made, one blank apart.
+
+Two things are found by their words: chunks of documents, and turns of conversations.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, column, func, literal_column, select, table, text
+from sqlalchemy import ColumnElement, Connection, Select, TableClause, column, func, literal_column, select, table, text
 
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.tables import chunks
 
-FTS = table("chunk_words", column("rowid"), column("words"))
 ENGLISH: ColumnElement[Any] = literal_column("'english'::regconfig")
-FULL_TEXT = table("chunk_words", column("chunk_id"), column("words"))
+
+
+class WordIndex:
+    """The words of the rows of a table. ``name`` is the index's table, ``key`` its column for the row's id."""
+
+    def __init__(self, name: str, key: str) -> None:
+        self._name = name
+        self._key = key
+        self._fts = table(name, column("rowid"), column("words"))
+        self._full_text = table(name, column(key), column("words"))
+
+    def insert(self, connection: Connection, rows: Sequence[tuple[int, str]]) -> None:
+        """Index the words of rows, given as (id, words)."""
+        if connection.dialect.name == "sqlite":
+            statement = text(f"INSERT INTO {self._name} (rowid, words) VALUES (:id, :words)")  # noqa: S608 - our names
+        else:
+            statement = text(
+                f"INSERT INTO {self._name} ({self._key}, words) VALUES (:id, to_tsvector('english', :words))"  # noqa: S608
+            )
+        connection.execute(statement, [{"id": row_id, "words": words} for row_id, words in rows])
+
+    def drop(self, connection: Connection, ids: Select[Any]) -> None:
+        """Forget the words of the rows that the query names."""
+        words, key = self.columns(connection)
+        connection.execute(words.delete().where(key.in_(ids)))
+
+    def columns(self, connection: Connection) -> tuple[TableClause, ColumnElement[Any]]:
+        """Return the index's table and the column that holds the rows' ids."""
+        if connection.dialect.name == "sqlite":
+            return self._fts, self._fts.c.rowid
+        return self._full_text, self._full_text.c[self._key]
+
+    def query(self, connection: Connection, words: Sequence[str]) -> Select[Any]:
+        """Return the query for (id, score) of the rows that hold any of ``words``, the best first.
+
+        ``words`` must not be empty. A score is higher for a better hit, and comparable within one query only.
+        """
+        if connection.dialect.name == "sqlite":
+            any_word = " OR ".join('"' + word.replace('"', '""') + '"' for word in words)
+            # FTS5's rank is BM25 with its sign turned: the smaller the better.
+            return (
+                select(self._fts.c.rowid, -literal_column("rank"))
+                .where(text(f"{self._name} MATCH :any_word").bindparams(any_word=any_word))
+                .order_by(literal_column("rank"))
+            )
+        any_word = " | ".join("'" + word.replace("\\", "\\\\").replace("'", "''") + "'" for word in words)
+        wanted = func.to_tsquery(ENGLISH, any_word)
+        key = self._full_text.c[self._key]
+        # 1: a row's rank is divided by the logarithm of its length.
+        score = func.ts_rank_cd(self._full_text.c.words, wanted, 1).label("score")
+        return select(key, score).where(self._full_text.c.words.op("@@")(wanted)).order_by(score.desc(), key)
+
+
+CHUNK_WORDS = WordIndex("chunk_words", "chunk_id")
+TURN_WORDS = WordIndex("turn_words", "turn_id")
 
 
 class KeywordIndex:
@@ -28,46 +84,9 @@ class KeywordIndex:
         """
         if not words:
             return []
-        query = self._sqlite_query(words) if self._database.is_sqlite else self._postgres_query(words)
-        if document_ids:
-            chunk_id = FTS.c.rowid if self._database.is_sqlite else FULL_TEXT.c.chunk_id
-            query = query.where(chunk_id.in_(select(chunks.c.id).where(chunks.c.document_id.in_(document_ids))))
         with self._database.read() as connection:
+            query = CHUNK_WORDS.query(connection, words)
+            if document_ids:
+                _, chunk_id = CHUNK_WORDS.columns(connection)
+                query = query.where(chunk_id.in_(select(chunks.c.id).where(chunks.c.document_id.in_(document_ids))))
             return [(row[0], row[1]) for row in connection.execute(query.limit(limit))]
-
-    def _sqlite_query(self, words: Sequence[str]) -> Select[Any]:
-        any_word = " OR ".join('"' + word.replace('"', '""') + '"' for word in words)
-        # FTS5's rank is BM25 with its sign turned: the smaller the better.
-        return (
-            select(FTS.c.rowid, -literal_column("rank"))
-            .where(text("chunk_words MATCH :any_word").bindparams(any_word=any_word))
-            .order_by(literal_column("rank"))
-        )
-
-    def _postgres_query(self, words: Sequence[str]) -> Select[Any]:
-        any_word = " | ".join("'" + word.replace("\\", "\\\\").replace("'", "''") + "'" for word in words)
-        wanted = func.to_tsquery(ENGLISH, any_word)
-        # 1: a chunk's rank is divided by the logarithm of its length.
-        score = func.ts_rank_cd(FULL_TEXT.c.words, wanted, 1).label("score")
-        return (
-            select(FULL_TEXT.c.chunk_id, score)
-            .where(FULL_TEXT.c.words.op("@@")(wanted))
-            .order_by(score.desc(), FULL_TEXT.c.chunk_id)
-        )
-
-
-def insert_words(connection: Connection, rows: Sequence[tuple[int, str]]) -> None:
-    """Index the words of chunks, given as (chunk id, words)."""
-    if connection.dialect.name == "sqlite":
-        statement = text("INSERT INTO chunk_words (rowid, words) VALUES (:chunk_id, :words)")
-    else:
-        statement = text("INSERT INTO chunk_words (chunk_id, words) VALUES (:chunk_id, to_tsvector('english', :words))")
-    connection.execute(statement, [{"chunk_id": chunk_id, "words": words} for chunk_id, words in rows])
-
-
-def drop_words(connection: Connection, chunk_ids: Select[Any]) -> None:
-    """Forget the words of the chunks that the query names."""
-    if connection.dialect.name == "sqlite":
-        connection.execute(FTS.delete().where(FTS.c.rowid.in_(chunk_ids)))
-    else:
-        connection.execute(FULL_TEXT.delete().where(FULL_TEXT.c.chunk_id.in_(chunk_ids)))

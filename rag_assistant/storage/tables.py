@@ -22,6 +22,7 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
+    false,
     text,
 )
 from sqlalchemy.engine import Dialect
@@ -44,6 +45,11 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
+def _some_turns(name: str, condition: str) -> Index:
+    """Return an index over those turns of a conversation that fulfil a condition."""
+    return Index(name, "conversation_id", "number", sqlite_where=text(condition), postgresql_where=text(condition))
+
+
 conversations = Table(
     "conversations",
     metadata,
@@ -58,6 +64,15 @@ conversations = Table(
     Column("turns", Integer, nullable=False),
     Column("visible_turns", Integer, nullable=False),
     Column("visible_messages", Integer, nullable=False),
+    # Where the model's view begins: moved by clear and reset; behind a summary, view_start is the turn after it.
+    Column("context_start", Integer, nullable=False, server_default="1"),
+    Column("view_start", Integer, nullable=False, server_default="1"),
+    Column("summary_id", Integer),
+    # Up to which turn a person has agreed that turns are left out.
+    Column("decided_until", Integer, nullable=False, server_default="0"),
+    # How many turns are pinned or wait for a person, and what else stands left out until the next change.
+    Column("held_turns", Integer, nullable=False, server_default="0"),
+    Column("standing_runs", JSON, nullable=False, server_default="[]"),
     Index("ix_conversations_latest", "deleted_at", "updated_at", "id"),
     sqlite_autoincrement=True,
 )
@@ -85,6 +100,15 @@ turns = Table(
     Column("error_message", Text),
     Column("created_at", UtcTime, nullable=False),
     Column("finished_at", UtcTime),
+    # What a person decided about the turn; a purged one belongs to a confirmation that is over.
+    Column("pinned", Boolean, nullable=False, server_default=false()),
+    Column("excluded", Boolean, nullable=False, server_default=false()),
+    Column("purged", Boolean, nullable=False, server_default=false()),
+    # The action that waits for a person's yes or no.
+    Column("waiting", JSON(none_as_null=True)),
+    Column("message_count", Integer, nullable=False, server_default="0"),
+    # Sentences about how the answer came about, for people.
+    Column("notes", JSON, nullable=False, server_default="[]"),
     UniqueConstraint("conversation_id", "number", name="uq_turns_number"),
     # The window: the newest visible turns of a conversation, without touching the others.
     Index(
@@ -94,6 +118,8 @@ turns = Table(
         sqlite_where=text("visible = 1"),
         postgresql_where=text("visible"),
     ),
+    _some_turns("ix_turns_held", "visible AND (pinned OR waiting IS NOT NULL)"),
+    _some_turns("ix_turns_hidden", "NOT visible"),
     # A conversation answers one question at a time.
     Index(
         "uq_turns_running",
@@ -131,6 +157,34 @@ receipts = Table(
     metadata,
     Column("turn_id", Integer, ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
     Column("body", JSON, nullable=False),
+)
+
+# A text that stands for some turns. Each edit is a new row, so that an edit can be undone, too.
+summaries = Table(
+    "summaries",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("conversation_id", Integer, ForeignKey("conversations.id", ondelete="CASCADE"), nullable=False),
+    Column("first_turn", Integer, nullable=False),
+    Column("last_turn", Integer, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("written_by", String, nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+    Index("ix_summaries_conversation", "conversation_id", "id"),
+    sqlite_autoincrement=True,
+)
+
+# What can be undone: each row holds what was before the change. Undoing one removes its row.
+history_changes = Table(
+    "history_changes",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("conversation_id", Integer, ForeignKey("conversations.id", ondelete="CASCADE"), nullable=False),
+    Column("kind", String, nullable=False),
+    Column("before", JSON, nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+    Index("ix_history_changes_conversation", "conversation_id", "id"),
+    sqlite_autoincrement=True,
 )
 
 documents = Table(

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, bindparam, select
 
 from rag_assistant.errors import TurnNotFound
-from rag_assistant.records import UNSET, Question, Source, Turn, Unset
+from rag_assistant.records import UNSET, Message, Question, Source, Turn, Unset
 from rag_assistant.storage.tables import answer_parts, messages, turns
 
 _TURN = select(turns).where(turns.c.id == bindparam("turn"))
 _SAID = (
-    select(messages.c.turn_id, messages.c.role, messages.c.content)
+    select(messages.c.turn_id, messages.c.role, messages.c.content, messages.c.extra)
     .where(messages.c.turn_id.in_(bindparam("turns", expanding=True)))
     .order_by(messages.c.turn_id, messages.c.position)
 )
@@ -35,34 +35,43 @@ def load_turn(connection: Connection, turn_id: int) -> Turn:
 def as_turns(connection: Connection, rows: Iterable[RowMapping]) -> list[Turn]:
     """Return the records of rows, in their order."""
     rows = list(rows)
-    said: dict[int, dict[str, str]] = {row["id"]: {} for row in rows}
-    for turn_id, role, content in connection.execute(_SAID, {"turns": list(said)}):
-        said[turn_id][role] = content or ""
-    return [
-        Turn(
-            id=row["id"],
-            conversation_id=row["conversation_id"],
-            number=row["number"],
-            status=row["status"],
-            question=said[row["id"]]["user"],
-            answer=(
-                committed_text(connection, row["id"])
-                if row["status"] == "running"
-                else said[row["id"]].get("assistant", "")
-            ),
-            created_at=row["created_at"],
-            finished_at=row["finished_at"],
-            max_history_turns=row["request"].get("max_history_turns", UNSET),
-            document_ids=tuple(row["request"].get("document_ids", ())),
-            history=row["history"],
-            sources=tuple(Source(**source) for source in row["sources"] or ()),
-            usage=row["usage"],
-            model=row["model"],
-            error_type=row["error_type"],
-            error_message=row["error_message"],
-        )
-        for row in rows
-    ]
+    said: dict[int, list[Message]] = {row["id"]: [] for row in rows}
+    for turn_id, role, content, extra in connection.execute(_SAID, {"turns": list(said)}):
+        said[turn_id].append({"role": role, "content": content} | (extra or {}))
+    return [_as_turn(connection, row, said[row["id"]]) for row in rows]
+
+
+def _as_turn(connection: Connection, row: RowMapping, said: Sequence[Message]) -> Turn:
+    """Return the record of a row: the question first, the answer last, if there is one, iterations in between."""
+    answered = len(said) > 1 and said[-1]["role"] == "assistant" and "tool_calls" not in said[-1]
+    running = row["status"] == "running"
+    request = row["request"]
+    return Turn(
+        id=row["id"],
+        conversation_id=row["conversation_id"],
+        number=row["number"],
+        status=row["status"],
+        question=said[0]["content"] or "",
+        answer=committed_text(connection, row["id"]) if running else (said[-1]["content"] or "") if answered else "",
+        created_at=row["created_at"],
+        finished_at=row["finished_at"],
+        max_history_turns=request.get("max_history_turns", UNSET),
+        document_ids=tuple(request.get("document_ids", ())),
+        on_overflow=request.get("on_overflow"),
+        confirms_turn=request.get("confirms_turn"),
+        history=row["history"],
+        sources=tuple(Source(**source) for source in row["sources"] or ()),
+        usage=row["usage"],
+        model=row["model"],
+        error_type=row["error_type"],
+        error_message=row["error_message"],
+        iterations=tuple(said[1:-1] if answered else said[1:]),
+        waiting=row["waiting"],
+        notes=tuple(row["notes"]),
+        pinned=row["pinned"],
+        excluded=row["excluded"],
+        purged=row["purged"],
+    )
 
 
 def committed_text(connection: Connection, turn_id: int) -> str:
@@ -77,10 +86,16 @@ def request_of(question: Question) -> dict[str, Any]:
         request["max_history_turns"] = question.max_history_turns
     if question.document_ids:
         request["document_ids"] = list(question.document_ids)
+    if question.on_overflow is not None:
+        request["on_overflow"] = question.on_overflow
+    if question.confirms_turn is not None:
+        request["confirms_turn"] = question.confirms_turn
     return request
 
 
 def hash_of(question: Question) -> str:
     """Return what tells one request from another under the same Idempotency-Key."""
-    whole = [question.text, question.conversation_id, request_of(question)]
+    # Which question a plain "yes" answers is found out by us, and changes when it was answered.
+    asked_for = {name: value for name, value in request_of(question).items() if name != "confirms_turn"}
+    whole = [question.text, question.conversation_id, asked_for]
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()

@@ -5,10 +5,11 @@ The statements that every question needs are built once, here: building one cost
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, Select, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from rag_assistant.errors import (
@@ -17,9 +18,11 @@ from rag_assistant.errors import (
     IdempotencyKeyReused,
     TurnNotRetryable,
 )
-from rag_assistant.records import LARGEST_NUMBER, Message, PastTurn, Question, Turn, TurnStatus
+from rag_assistant.records import Message, Question, Turn, TurnStatus
 from rag_assistant.storage.conversations import insert_conversation, load_conversation
 from rag_assistant.storage.database import Database
+from rag_assistant.storage.keywords import TURN_WORDS
+from rag_assistant.storage.recount import recount
 from rag_assistant.storage.tables import answer_parts, conversations, messages, now, receipts, turns
 from rag_assistant.storage.turn_rows import (
     as_turns,
@@ -46,12 +49,17 @@ _KEEP_FIGURES = (
     .values(history=bindparam("new_history"), sources=bindparam("new_sources"))
 )
 _INSERT_RECEIPT = insert(receipts)
+_NEW_BODY = update(receipts).where(receipts.c.turn_id == bindparam("turn")).values(body=bindparam("new_body"))
+_MESSAGE_COUNT = select(turns.c.message_count).where(turns.c.id == bindparam("turn"))
 _END = (
     update(turns)
     .where(turns.c.id == bindparam("turn"), turns.c.status == "running")
     .values(
         status=bindparam("new_status"),
         visible=bindparam("new_visible"),
+        purged=bindparam("new_purged"),
+        waiting=bindparam("new_waiting"),
+        notes=bindparam("new_notes"),
         usage=bindparam("new_usage"),
         model=bindparam("new_model"),
         sources=bindparam("new_sources"),
@@ -59,6 +67,10 @@ _END = (
         error_message=bindparam("new_error_message"),
         finished_at=bindparam("moment"),
     )
+)
+_PURGE = update(turns).where(turns.c.id == bindparam("turn")).values(visible=False, purged=True, waiting=None)
+_COUNT_MESSAGES = (
+    update(turns).where(turns.c.id == bindparam("turn")).values(message_count=turns.c.message_count + bindparam("more"))
 )
 _DROP_PARTS = delete(answer_parts).where(answer_parts.c.turn_id == bindparam("turn"))
 _COUNT = (
@@ -72,31 +84,17 @@ _COUNT = (
 )
 
 
-def _window_query(limited: bool) -> Select[Any]:
-    newest = (
-        select(turns.c.id, turns.c.number)
-        .where(turns.c.conversation_id == bindparam("conversation"))
-        .where(turns.c.visible, turns.c.number < bindparam("before"))
-        .order_by(turns.c.number.desc())
-    )
-    chosen = (newest.limit(bindparam("limit")) if limited else newest).subquery()
-    return (
-        select(chosen.c.number, messages.c.role, messages.c.content, messages.c.extra)
-        .join_from(chosen, messages, messages.c.turn_id == chosen.c.id)
-        .order_by(chosen.c.number, messages.c.position)
-    )
-
-
-_WINDOW = _window_query(limited=True)
-_WHOLE_WINDOW = _window_query(limited=False)
-
-
 class TurnStore:
-    """Keeps turns with their messages and receipts. ``owner`` names this installation, so that it finds its own."""
+    """Keeps turns with their messages and receipts.
 
-    def __init__(self, database: Database, owner: str) -> None:
+    ``owner`` names this installation, so that it finds its own. ``words_of`` makes of a text what keyword search
+    reads of it.
+    """
+
+    def __init__(self, database: Database, owner: str, words_of: Callable[[str], str]) -> None:
         self._database = database
         self._owner = owner
+        self._words_of = words_of
 
     def accept(self, question: Question, title: str) -> tuple[Turn, bool]:
         """Commit a question as a running turn, and return it and whether it is new.
@@ -118,6 +116,13 @@ class TurnStore:
                 raise
             return known, False
 
+    def known(self, question: Question) -> Turn | None:
+        """Return the turn that the question's Idempotency-Key gave before. Raises IdempotencyKeyReused."""
+        if question.idempotency_key is None:
+            return None
+        with self._database.read() as connection:
+            return _known(connection, question)
+
     def _insert(self, connection: Connection, question: Question, title: str) -> Turn:
         moment = now()
         conversation_id = question.conversation_id
@@ -137,6 +142,8 @@ class TurnStore:
                 "request": request_of(question),
                 "idempotency_key": question.idempotency_key,
                 "request_hash": hash_of(question) if question.idempotency_key else None,
+                "message_count": 1,
+                "notes": [],
                 "created_at": moment,
             },
         ).scalar_one()
@@ -151,6 +158,8 @@ class TurnStore:
             created_at=moment,
             max_history_turns=question.max_history_turns,
             document_ids=question.document_ids,
+            on_overflow=question.on_overflow,
+            confirms_turn=question.confirms_turn,
         )
 
     def run_again(self, turn_id: int) -> Turn:
@@ -166,30 +175,13 @@ class TurnStore:
                 raise TurnNotRetryable(
                     f"Turn {turn_id} is not the last of its conversation any more. Ask the question again."
                 )
-            fresh = dict.fromkeys(("error_type", "error_message", "finished_at", "history", "sources"))
-            connection.execute(
-                update(turns).where(turns.c.id == turn_id).values(fresh | {"status": "running", "owner": self._owner})
-            )
+            fresh: dict[str, Any] = dict.fromkeys(("error_type", "error_message", "finished_at", "history", "sources"))
+            fresh |= {"status": "running", "owner": self._owner, "message_count": 1, "notes": []}
+            connection.execute(update(turns).where(turns.c.id == turn_id).values(fresh))
             connection.execute(delete(receipts).where(receipts.c.turn_id == turn_id))
+            connection.execute(delete(messages).where(messages.c.turn_id == turn_id, messages.c.position > 0))
+            recount(connection, turn.conversation_id)
             return load_turn(connection, turn_id)
-
-    def window(self, turn: Turn, max_turns: int | None) -> list[PastTurn]:
-        """Return the newest ``max_turns`` turns before ``turn`` that a model may see, oldest first.
-
-        Reads those turns and no others; ``None`` reads them all.
-        """
-        if max_turns == 0:
-            return []
-        place = {"conversation": turn.conversation_id, "before": turn.number}
-        query, limit = (
-            (_WHOLE_WINDOW, {}) if max_turns is None else (_WINDOW, {"limit": min(max_turns, LARGEST_NUMBER)})
-        )
-        with self._database.read() as connection:
-            rows = connection.execute(query, place | limit).all()
-        past: dict[int, list[Message]] = {}
-        for number, role, content, extra in rows:
-            past.setdefault(number, []).append({"role": role, "content": content} | (extra or {}))
-        return [PastTurn(number, tuple(said)) for number, said in past.items()]
 
     def keep_receipt(self, turn: Turn, receipt: dict[str, Any]) -> None:
         """Keep what is about to be sent to the model, before it is sent; ``turn`` brings its figures and sources."""
@@ -200,7 +192,13 @@ class TurnStore:
                 "new_sources": [source.as_dict() for source in turn.sources],
             }
             connection.execute(_KEEP_FIGURES, kept)
-            connection.execute(_INSERT_RECEIPT, {"turn_id": turn.id, "body": receipt})
+            if not connection.execute(_NEW_BODY, {"turn": turn.id, "new_body": receipt}).rowcount:
+                connection.execute(_INSERT_RECEIPT, {"turn_id": turn.id, "body": receipt})
+
+    def keep_iteration(self, turn_id: int, said: Sequence[Message]) -> None:
+        """Keep one tool iteration of a running turn: the calls, and all their results."""
+        with self._database.write() as connection:
+            _insert_messages(connection, turn_id, said)
 
     def receipt(self, turn_id: int) -> dict[str, Any] | None:
         """Return a turn's receipt, ``None`` while there is none. Raises TurnNotFound, ConversationNotFound."""
@@ -222,11 +220,12 @@ class TurnStore:
     ) -> Turn:
         """End a running turn with its whole answer, and return it; one that has ended already stays as it is.
 
-        ``turn`` brings its model and its sources. An answer with text makes the turn visible to the model; a turn
-        without text never is.
+        ``turn`` brings its model, its sources, its notes and what it waits for. An answer with text makes the turn
+        visible to the model; a turn without text never is. A turn that answers the question of another one
+        (``confirms_turn``) takes that one out of the model's view, and itself.
         """
         with self._database.write() as connection:
-            return _finish(connection, turn, status, answer, usage, error)
+            return self._finish(connection, turn, status, answer, usage, error)
 
     def interrupt_unfinished(self) -> list[Turn]:
         """End the turns of this owner that a crash left running, with the text that was committed, and return them."""
@@ -234,7 +233,7 @@ class TurnStore:
             left = connection.execute(
                 select(turns.c.id).where(turns.c.status == "running", turns.c.owner == self._owner)
             ).scalars()
-            return [_end_unfinished(connection, turn_id) for turn_id in list(left)]
+            return [self._end_unfinished(connection, turn_id) for turn_id in list(left)]
 
     def get(self, turn_id: int) -> Turn:
         """Return one turn; the answer of a running one is what is committed so far.
@@ -256,15 +255,72 @@ class TurnStore:
             rows = connection.execute(query.order_by(turns.c.number.desc()).limit(limit)).mappings().all()
             return as_turns(connection, reversed(rows))
 
-    def horizon(self, conversation_id: int, max_turns: int | None) -> int | None:
-        """Return the number of the first turn that the next question's model would see, ``None`` if it sees none."""
-        visible = select(turns.c.number).where(turns.c.conversation_id == conversation_id, turns.c.visible)
-        query = visible.order_by(turns.c.number).limit(1)
-        if max_turns is not None:
-            query = visible.order_by(turns.c.number.desc()).limit(min(max_turns, LARGEST_NUMBER))
+    def page_after(self, conversation_id: int, limit: int, after: int) -> list[Turn]:
+        """Return up to ``limit`` turns with a number above ``after``, oldest first. Raises ConversationNotFound."""
+        query = select(turns).where(turns.c.conversation_id == conversation_id, turns.c.number > after)
         with self._database.read() as connection:
-            numbers = connection.execute(query).scalars().all()
-            return numbers[-1] if numbers else None
+            load_conversation(connection, conversation_id)
+            return as_turns(connection, connection.execute(query.order_by(turns.c.number).limit(limit)).mappings())
+
+    def _end_unfinished(self, connection: Connection, turn_id: int) -> Turn:
+        text = committed_text(connection, turn_id)
+        status: TurnStatus = "interrupted" if text.strip() else "failed"
+        error = CRASHED if text.strip() else CRASHED_EARLY
+        return self._finish(connection, load_turn(connection, turn_id), status, text, None, error)
+
+    def _finish(
+        self,
+        connection: Connection,
+        turn: Turn,
+        status: TurnStatus,
+        answer: str,
+        usage: dict[str, Any] | None,
+        error: tuple[str, str] | None,
+    ) -> Turn:
+        moment = now()
+        purged = turn.confirms_turn is not None and status == "completed"
+        visible = bool(answer.strip()) and not purged
+        error_type, error_message = error or (None, None)
+        ended = connection.execute(
+            _END,
+            {
+                "turn": turn.id,
+                "new_status": status,
+                "new_visible": visible,
+                "new_purged": purged,
+                "new_waiting": turn.waiting,
+                "new_notes": list(turn.notes),
+                "new_usage": usage,
+                "new_model": turn.model,
+                "new_sources": [source.as_dict() for source in turn.sources],
+                "new_error_type": error_type,
+                "new_error_message": error_message,
+                "moment": moment,
+            },
+        )
+        if not ended.rowcount:
+            return load_turn(connection, turn.id)
+        connection.execute(_DROP_PARTS, {"turn": turn.id})
+        if answer:
+            _insert_messages(connection, turn.id, [{"role": "assistant", "content": answer}])
+            TURN_WORDS.insert(connection, [(turn.id, self._words_of(f"{turn.question}\n{answer}"))])
+        said = connection.execute(_MESSAGE_COUNT, {"turn": turn.id}).scalar_one()
+        more = {"more_turns": int(visible), "more_messages": said * int(visible)}
+        connection.execute(_COUNT, {"conversation": turn.conversation_id, "moment": moment} | more)
+        if purged:
+            connection.execute(_PURGE, {"turn": turn.confirms_turn})
+        if turn.waiting is not None or not visible:
+            recount(connection, turn.conversation_id)
+        return replace(
+            turn,
+            status=status,
+            answer=answer,
+            usage=usage,
+            error_type=error_type,
+            error_message=error_message,
+            finished_at=moment,
+            purged=purged,
+        )
 
 
 def _known(connection: Connection, question: Question) -> Turn | None:
@@ -281,54 +337,16 @@ def _known(connection: Connection, question: Question) -> Turn | None:
     return load_turn(connection, row.id)
 
 
-def _end_unfinished(connection: Connection, turn_id: int) -> Turn:
-    text = committed_text(connection, turn_id)
-    status: TurnStatus = "interrupted" if text.strip() else "failed"
-    error = CRASHED if text.strip() else CRASHED_EARLY
-    return _finish(connection, load_turn(connection, turn_id), status, text, None, error)
-
-
-def _finish(
-    connection: Connection,
-    turn: Turn,
-    status: TurnStatus,
-    answer: str,
-    usage: dict[str, Any] | None,
-    error: tuple[str, str] | None,
-) -> Turn:
-    moment = now()
-    visible = bool(answer.strip())
-    error_type, error_message = error or (None, None)
-    ended = connection.execute(
-        _END,
-        {
-            "turn": turn.id,
-            "new_status": status,
-            "new_visible": visible,
-            "new_usage": usage,
-            "new_model": turn.model,
-            "new_sources": [source.as_dict() for source in turn.sources],
-            "new_error_type": error_type,
-            "new_error_message": error_message,
-            "moment": moment,
-        },
-    )
-    if not ended.rowcount:
-        return load_turn(connection, turn.id)
-    connection.execute(_DROP_PARTS, {"turn": turn.id})
-    if answer:
-        connection.execute(_INSERT_MESSAGE, _message(turn.id, 1, "assistant", answer))
-    more = {"more_turns": int(visible), "more_messages": 2 * int(visible)}
-    connection.execute(_COUNT, {"conversation": turn.conversation_id, "moment": moment} | more)
-    return replace(
-        turn,
-        status=status,
-        answer=answer,
-        usage=usage,
-        error_type=error_type,
-        error_message=error_message,
-        finished_at=moment,
-    )
+def _insert_messages(connection: Connection, turn_id: int, said: Sequence[Message]) -> None:
+    """Put messages behind those that the turn has."""
+    first = connection.execute(_MESSAGE_COUNT, {"turn": turn_id}).scalar_one()
+    rows = []
+    for position, message in enumerate(said, first):
+        extra = {name: value for name, value in message.items() if name not in ("role", "content")}
+        row = {"turn_id": turn_id, "position": position, "role": message["role"], "content": message.get("content")}
+        rows.append(row | {"extra": extra or None})
+    connection.execute(_INSERT_MESSAGE, rows)
+    connection.execute(_COUNT_MESSAGES, {"turn": turn_id, "more": len(rows)})
 
 
 def _message(turn_id: int, position: int, role: str, content: str) -> dict[str, Any]:

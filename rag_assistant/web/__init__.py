@@ -8,7 +8,7 @@ from flask import Flask
 from werkzeug.routing import IntegerConverter, Map
 
 from rag_assistant.records import LARGEST_NUMBER
-from rag_assistant.web import api, documents_api, errors, pages, security, system
+from rag_assistant.web import api, conversations_api, documents_api, errors, pages, security, system
 
 if TYPE_CHECKING:
     from rag_assistant.factory import Services
@@ -27,7 +27,7 @@ def init_app(app: Flask, services: Services) -> None:
     security.init_app(app, services.settings.current)
     errors.init_app(app)
     system.init_app(app, services)
-    for blueprint in (api.blueprint, documents_api.blueprint, pages.blueprint):
+    for blueprint in (api.blueprint, conversations_api.blueprint, documents_api.blueprint, pages.blueprint):
         app.register_blueprint(blueprint)
 
     @app.before_request

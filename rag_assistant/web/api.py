@@ -1,4 +1,4 @@
-"""The JSON API: questions and their answers, turns, conversations, search."""
+"""The JSON API: questions and their answers, turns, search."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import Any
 from flask import Blueprint, Response, current_app, jsonify, make_response, request
 
 from rag_assistant.errors import InvalidRequest, ReceiptNotFound
-from rag_assistant.records import LARGEST_NUMBER, Conversation, Turn, Unset
-from rag_assistant.turn_view import turn_data
+from rag_assistant.records import LARGEST_NUMBER, Turn
+from rag_assistant.turn_view import receipt_data, turn_data
 from rag_assistant.web.bodies import (
-    ChangeConversationBody,
-    NewConversationBody,
+    ChangeTurnBody,
     NoFields,
     QueryBody,
     idempotency_key,
@@ -86,6 +85,14 @@ def retry(turn_id: int) -> Response:
     return make_response(jsonify(turn_data(services().assistant.retry(turn_id))), 202)
 
 
+@blueprint.patch("/turns/<int:turn_id>")
+def change_turn(turn_id: int) -> Response:
+    """Pin a turn, so that the model always sees it, or exclude it, or take that back."""
+    body = read_json(ChangeTurnBody)
+    services().turns.get(turn_id)
+    return jsonify(turn_data(services().history_actions.mark(turn_id, pinned=body.pinned, excluded=body.excluded)))
+
+
 @blueprint.get("/turns/<int:turn_id>/receipt")
 def receipt(turn_id: int) -> Response:
     """Return what the model was sent for this turn, and what was left out."""
@@ -93,73 +100,7 @@ def receipt(turn_id: int) -> Response:
     body = services().turns.receipt(turn_id)
     if body is None:
         raise ReceiptNotFound(turn_id)
-    data = turn_data(found)
-    return jsonify(
-        {name: data[name] for name in ("turn_id", "conversation_id", "turn", "status", "history_trimmed", "notice")}
-        | {"history": found.history, "usage": found.usage}
-        | body
-    )
-
-
-@blueprint.get("/conversations")
-def conversations() -> Response:
-    """Return the conversations, the latest used first."""
-    limit = page_limit()
-    found = services().conversations.page(limit, whole_number("before", None, 1, LARGEST_NUMBER))
-    return jsonify(
-        conversations=[conversation_data(conversation) for conversation in found],
-        next_before=found[-1].id if len(found) == limit else None,
-    )
-
-
-@blueprint.post("/conversations")
-def new_conversation() -> Response:
-    """Make an empty conversation."""
-    made = services().conversations.create(read_optional_json(NewConversationBody).title)
-    return make_response(jsonify(conversation_data(made)), 201)
-
-
-@blueprint.get("/conversations/<int:conversation_id>")
-def conversation(conversation_id: int) -> Response:
-    """Return a conversation, with where the model's view of it begins."""
-    found = services().conversations.get(conversation_id)
-    return jsonify(conversation_data(found) | {"view": view_data(found)})
-
-
-@blueprint.patch("/conversations/<int:conversation_id>")
-def change_conversation(conversation_id: int) -> Response:
-    """Rename a conversation, or set its own window."""
-    body = read_json(ChangeConversationBody)
-    manager = services().conversations
-    if body.max_history_turns == "default":
-        manager.follow_settings(conversation_id)
-    changed = manager.change(conversation_id, title=body.title, max_history_turns=body.history_limit)
-    return jsonify(conversation_data(changed) | {"view": view_data(changed)})
-
-
-@blueprint.delete("/conversations/<int:conversation_id>")
-def delete_conversation(conversation_id: int) -> Response:
-    """Put a conversation away; ``restore`` brings it back."""
-    services().conversations.delete(conversation_id)
-    return make_response("", 204)
-
-
-@blueprint.post("/conversations/<int:conversation_id>/restore")
-def restore_conversation(conversation_id: int) -> Response:
-    """Bring a deleted conversation back, whole."""
-    read_optional_json(NoFields)
-    return jsonify(conversation_data(services().conversations.restore(conversation_id)))
-
-
-@blueprint.get("/conversations/<int:conversation_id>/turns")
-def turns(conversation_id: int) -> Response:
-    """Return a page of turns, oldest first, ending before the turn number ``before``."""
-    limit = page_limit()
-    found = services().turns.page(conversation_id, limit, whole_number("before", None, 1, LARGEST_NUMBER))
-    return jsonify(
-        turns=[turn_data(turn) for turn in found],
-        next_before=found[0].number if found and found[0].number > 1 else None,
-    )
+    return jsonify(receipt_data(found, body))
 
 
 @blueprint.get("/search")
@@ -194,30 +135,3 @@ def answer(data: dict[str, Any]) -> Response:
     """Return the JSON answer of a turn that has ended; the status says whether it failed."""
     status = status_of_name(data["error"]["type"]) if data["status"] == "failed" else 200
     return make_response(jsonify(data), status)
-
-
-def conversation_data(conversation: Conversation) -> dict[str, Any]:
-    """Return a conversation as it is listed; ``max_history_turns`` stands there if it has its own window."""
-    data = {
-        "conversation_id": conversation.id,
-        "title": conversation.title,
-        "created_at": conversation.created_at.isoformat(),
-        "updated_at": conversation.updated_at.isoformat(),
-        "turns": conversation.turns,
-    }
-    if not isinstance(conversation.max_history_turns, Unset):
-        data["max_history_turns"] = conversation.max_history_turns
-    return data
-
-
-def view_data(conversation: Conversation) -> dict[str, Any]:
-    """Return what the model would see of a conversation if a question came now."""
-    own = conversation.max_history_turns
-    limit = services().settings.current.max_history_turns if isinstance(own, Unset) else own
-    kept = conversation.visible_turns if limit is None else min(limit, conversation.visible_turns)
-    return {
-        "max_history_turns": limit,
-        "first_visible_turn": services().turns.horizon(conversation.id, limit),
-        "turns_kept": kept,
-        "turns_dropped": conversation.visible_turns - kept,
-    }

@@ -9,11 +9,13 @@ from flask import request
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from rag_assistant.errors import InvalidRequest, MalformedBody, UnsupportedContentType
+from rag_assistant.history import OVERFLOW_CHOICES, HistoryStrategy, OverflowChoice
 from rag_assistant.records import LARGEST_NUMBER, UNSET, Question, Unset
 from rag_assistant.validation import first_problem, spells_number
 
 Body = TypeVar("Body", bound=BaseModel)
 
+ONE_OF_OVERFLOW = f"one of {', '.join(OVERFLOW_CHOICES)}"
 HISTORY_LIMIT = "a whole number, 0 or more, or null for no limit"
 ID = f"a whole number from 1 to {LARGEST_NUMBER}"
 LONGEST_KEY = 200
@@ -44,7 +46,8 @@ class QueryBody(Strict):
     )
     conversation_id: int | None = field(None, f"{ID}, or null for a new conversation", ge=1, le=LARGEST_NUMBER)
     max_history_turns: int | None = field(None, HISTORY_LIMIT, ge=0)
-    on_overflow: Literal["trim"] = field("trim", 'the word "trim"')
+    on_overflow: OverflowChoice | None = field(None, f"{ONE_OF_OVERFLOW}, or null for what is set")
+    confirms_turn: int | None = field(None, f"{ID}: the id of the turn that asks, or null", ge=1, le=LARGEST_NUMBER)
     document_ids: list[Id] | None = field(
         None,
         f"a list of 1 to {MOST_DOCUMENT_IDS} document ids, or null for all documents",
@@ -61,6 +64,8 @@ class QueryBody(Strict):
             max_history_turns=self.max_history_turns if said else UNSET,
             document_ids=tuple(self.document_ids or ()),
             idempotency_key=key,
+            on_overflow=self.on_overflow,
+            confirms_turn=self.confirms_turn,
         )
 
 
@@ -77,13 +82,37 @@ class ChangeConversationBody(Strict):
     max_history_turns: Annotated[int, Field(ge=0)] | Literal["default"] | None = field(
         None, f'{HISTORY_LIMIT}, or "default" for what the settings say'
     )
+    history_strategy: HistoryStrategy | Literal["default"] = field(
+        "default", 'one of window, smart, or "default" for what the settings say'
+    )
+    on_overflow: OverflowChoice | Literal["default"] = field(
+        "default", f'{ONE_OF_OVERFLOW}, or "default" for what the settings say'
+    )
 
-    @property
-    def history_limit(self) -> int | Unset | None:
-        """The window to set; UNSET if the body says nothing of it."""
-        if "max_history_turns" not in self.model_fields_set or self.max_history_turns == "default":
-            return UNSET
-        return self.max_history_turns
+    def own(self) -> dict[str, Any]:
+        """Return what the conversation is to decide for itself; UNSET where the settings are to decide again."""
+        said = self.model_fields_set & {"max_history_turns", "history_strategy", "on_overflow"}
+        values = {name: getattr(self, name) for name in said}
+        return {name: UNSET if value == "default" else value for name, value in values.items()}
+
+
+class ChangeTurnBody(Strict):
+    """The body of PATCH /api/turns/ID."""
+
+    pinned: bool | None = field(None, "true or false")
+    excluded: bool | None = field(None, "true or false")
+
+
+class SummaryBody(Strict):
+    """The body of PUT /api/conversations/ID/summary."""
+
+    text: str = field(..., "a text with at least one visible character")
+
+
+class CommandBody(Strict):
+    """The body of POST /api/conversations/ID/commands."""
+
+    command: str = field(..., "a command such as /history", max_length=200)
 
 
 class NoFields(Strict):
@@ -135,6 +164,22 @@ def whole_number(name: str, default: int | None, lowest: int, highest: int) -> i
     if not (spells_number(text) and lowest <= int(text) <= highest):
         raise InvalidRequest(f'{name} is "{text}"; it must be a whole number from {lowest} to {highest}.')
     return int(text)
+
+
+def history_limit_asked() -> int | Unset | None:
+    """Return the window that the address asks to try: a number, "all", or UNSET. Raises InvalidRequest."""
+    text = request.args.get("max_history_turns")
+    if text is None:
+        return UNSET
+    return None if text in ("all", "null") else whole_number("max_history_turns", None, 0, LARGEST_NUMBER)
+
+
+def strategy_asked() -> HistoryStrategy | None:
+    """Return the strategy that the address asks to try. Raises InvalidRequest."""
+    text = request.args.get("strategy")
+    if text not in (None, "window", "smart"):
+        raise InvalidRequest(f'strategy is "{text}"; it must be window or smart.')
+    return text  # type: ignore[return-value]
 
 
 def page_limit(default: int = 50, highest: int = 200) -> int:

@@ -11,10 +11,10 @@ from flask import Blueprint, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from rag_assistant.errors import InvalidRequest
-from rag_assistant.history import notice_for
+from rag_assistant.history_actions import HistoryView
 from rag_assistant.records import LARGEST_NUMBER, Conversation, Document, Turn
+from rag_assistant.turn_view import messages_sent, notice_of, steps_of
 from rag_assistant.validation import spells_number
-from rag_assistant.web.api import view_data
 from rag_assistant.web.bodies import ChangeConversationBody, QueryBody, checked, whole_number
 from rag_assistant.web.documents_api import uploaded_file
 from rag_assistant.web.markdown import render_markdown
@@ -68,8 +68,7 @@ def retry(turn_id: int) -> Response:
 def turn(turn_id: int) -> str:
     """Return the transcript's entry of one turn, for the script that puts it in its place."""
     found = services().turns.get(turn_id)
-    view = view_data(services().conversations.get(found.conversation_id))
-    return render_template("_turn.html", turn=found, horizon=horizon_of(view))
+    return render_template("_turn.html", turn=found, view=services().history_actions.view(found.conversation_id))
 
 
 @blueprint.get("/turns/<int:turn_id>/receipt")
@@ -85,26 +84,25 @@ def rename(conversation_id: int) -> Response:
     """Give a conversation another title."""
     body = checked(ChangeConversationBody, {"title": request.form.get("title", "")})
     services().conversations.change(conversation_id, title=body.title)
-    return redirect(url_for("pages.conversation", conversation_id=conversation_id), 303)
+    return _to_conversation(conversation_id)
 
 
-@blueprint.post("/conversations/<int:conversation_id>/window")
-def window(conversation_id: int) -> Response:
-    """Set a conversation's own window: a number, "all", or nothing for what the settings say."""
+@blueprint.post("/conversations/<int:conversation_id>/choices")
+def choices(conversation_id: int) -> Response:
+    """Set what a conversation decides for itself; an empty field leaves it to the settings."""
     said = request.form.get("max_history_turns", "").strip().lower()
-    manager = services().conversations
-    if not said:
-        manager.follow_settings(conversation_id)
-    elif said == "all":
-        manager.change(conversation_id, max_history_turns=None)
-    else:
-        if not (spells_number(said)):
-            raise InvalidRequest(
-                f'max_history_turns is "{said}"; it must be a whole number, 0 or more, "all" for no limit, '
-                "or nothing for what the settings say."
-            )
-        manager.change(conversation_id, max_history_turns=int(said))
-    return redirect(url_for("pages.conversation", conversation_id=conversation_id), 303)
+    if said not in ("", "all") and not spells_number(said):
+        raise InvalidRequest(
+            f'max_history_turns is "{said}"; it must be a whole number, 0 or more, "all" for no limit, '
+            "or nothing for what the settings say."
+        )
+    content = {
+        "max_history_turns": "default" if not said else None if said == "all" else int(said),
+        "history_strategy": request.form.get("history_strategy") or "default",
+        "on_overflow": request.form.get("on_overflow") or "default",
+    }
+    services().conversations.change(conversation_id, own=checked(ChangeConversationBody, content).own())
+    return _to_conversation(conversation_id)
 
 
 @blueprint.post("/conversations/<int:conversation_id>/delete")
@@ -118,7 +116,7 @@ def delete_conversation(conversation_id: int) -> Response:
 def restore_conversation(conversation_id: int) -> Response:
     """Bring a deleted conversation back."""
     services().conversations.restore(conversation_id)
-    return redirect(url_for("pages.conversation", conversation_id=conversation_id), 303)
+    return _to_conversation(conversation_id)
 
 
 @blueprint.get("/documents")
@@ -156,24 +154,16 @@ def document(document_id: int) -> str:
 
 def conversation_page(shown: Conversation | None, turns: list[Turn]) -> str:
     """Draw the page of a conversation, or of none yet."""
-    view = view_data(shown) if shown else None
+    view = services().history_actions.view(shown.id) if shown else None
     return render_template(
         "conversation.html",
         turns=turns,
-        horizon=horizon_of(view),
         view=view,
         has_documents=bool(services().documents.page(1)),
         deleted=whole_number("deleted", None, 1, LARGEST_NUMBER),
         refresh=any(turn.status == "running" for turn in turns),
         **_frame(shown),
     )
-
-
-def horizon_of(view: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return where the line stands behind which the model sees the conversation; ``None`` if it sees all of it."""
-    if view is None or not view["turns_dropped"]:
-        return None
-    return {"before": view["first_visible_turn"], "kept": view["turns_kept"], "dropped": view["turns_dropped"]}
 
 
 def _frame(shown: Conversation | None) -> dict[str, Any]:
@@ -192,6 +182,10 @@ def _frame(shown: Conversation | None) -> dict[str, Any]:
 def _drawer(template: str) -> str:
     """Return the template for the drawer if a script asks for it, else for a page of its own."""
     return f"_{template}" if request.args.get("drawer") == "1" else template
+
+
+def _to_conversation(conversation_id: int) -> Response:
+    return redirect(url_for("pages.conversation", conversation_id=conversation_id), 303)
 
 
 def _to_turn(turn: Turn) -> Response:
@@ -220,11 +214,15 @@ def on_one_line(text: str) -> str:
     return " ".join(word for word in text.split() if word.strip("#"))
 
 
-@blueprint.app_template_filter()
-def notice(turn: Turn) -> str | None:
-    """Return what the model was told about what was left out."""
-    history = turn.history
-    return notice_for(history["turns_kept"]) if history and history["turns_dropped"] else None
+@blueprint.app_template_test()
+def unseen_in(turn: Turn, view: HistoryView) -> bool:
+    """Tell whether the model would not see a turn if a question came now."""
+    return turn.status != "running" and turn.number not in view.fitted.receipt.kept_turns
+
+
+blueprint.add_app_template_filter(notice_of, "notice")
+blueprint.add_app_template_filter(messages_sent)
+blueprint.add_app_template_filter(steps_of)
 
 
 @blueprint.app_template_filter()

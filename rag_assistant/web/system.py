@@ -46,7 +46,7 @@ def readiness(services: Services) -> dict[str, str]:
 
 def settings_data(services: Services) -> list[dict[str, Any]]:
     """Return every setting with its value and origin; of a secret only whether it is set."""
-    values = services.settings.current.model_dump()
+    values = services.settings.current.model_dump(mode="json")
     rows = []
     for name, described in Settings.model_fields.items():
         shown = {"set": values[name] is not None} if name in SECRET else {"value": values[name]}

@@ -11,15 +11,14 @@ export async function askForView() {
 export function drawHorizon(view) {
   const transcript = document.getElementById("transcript");
   transcript.querySelector(".horizon")?.remove();
-  const first = view.turns_dropped ? (view.first_visible_turn ?? Infinity) : 0;
-  for (const turn of transcript.querySelectorAll(".turn")) {
-    turn.classList.toggle("beyond", Number(turn.dataset.turn) < first);
+  const seen = (number) => view.kept_turns.some(([first, last]) => first <= number && number <= last);
+  for (const turn of transcript.querySelectorAll(".turn:not(.running)")) {
+    turn.classList.toggle("beyond", !seen(Number(turn.dataset.turn)));
   }
-  if (!view.turns_dropped) return;
+  if (!view.left_out.length) return;
   const line = document.getElementById("horizon-template").content.firstElementChild.cloneNode(true);
-  line.querySelector(".kept").textContent = view.turns_kept;
-  line.querySelector(".total").textContent = view.turns_kept + view.turns_dropped;
-  const below = transcript.querySelector(`.turn[data-turn="${view.first_visible_turn}"]`);
+  line.querySelector(".sentence").textContent = view.sentence;
+  const below = transcript.querySelector(`.turn[data-turn="${view.horizon}"]`);
   if (below) below.before(line);
-  else if (view.first_visible_turn === null) transcript.append(line);
+  else if (view.horizon === null) transcript.append(line);
 }

@@ -6,15 +6,7 @@ import pytest
 
 from rag_assistant.history import HistoryPolicy, fit_history, keep_last_iterations
 from rag_assistant.records import Message
-from tests.history.test_properties import violations
-from tests.shared_data import shared_jsonl
-
-
-def iteration(*ids: str, answered: int | None = None) -> list[Message]:
-    calls = [{"id": one, "type": "function", "function": {"name": "look", "arguments": "{}"}} for one in ids]
-    results: list[Message] = [{"role": "tool", "tool_call_id": one, "content": f"found {one}"} for one in ids]
-    return [{"role": "assistant", "content": None, "tool_calls": calls}, *results[:answered]]
-
+from tests.history.conversations import iteration
 
 QUESTION: Message = {"role": "user", "content": "Find it."}
 STEERING: Message = {"role": "user", "content": "And hurry."}
@@ -34,6 +26,14 @@ def test_what_the_user_said_meanwhile_stays_in_its_place() -> None:
 
 def test_none_of_them_is_asked_for() -> None:
     assert keep_last_iterations([QUESTION, *iteration("a")], 0).messages == (QUESTION,)
+
+
+def test_what_the_assistant_said_before_a_call_leaves_with_it() -> None:
+    said: Message = {"role": "assistant", "content": "Let me look."}
+    turn = [QUESTION, said, *iteration("a"), said, *iteration("b", answered=0)]
+    assert list(keep_last_iterations(turn, 1).messages) == turn
+    assert list(keep_last_iterations(turn, 0).messages) == [QUESTION, said, *iteration("b", answered=0)]
+    assert list(keep_last_iterations(turn[:4], 0).messages) == [QUESTION]
 
 
 def test_an_open_iteration_is_never_counted_and_never_cut() -> None:
@@ -61,20 +61,3 @@ def test_the_receipt_tells_of_iterations_and_the_flag_of_turns() -> None:
     assert (fitted.receipt.iterations_kept, fitted.receipt.iterations_dropped) == (2, 1)
     assert not fitted.history_trimmed
     assert fitted.notice is None
-
-
-def test_every_request_of_every_real_trace_stays_valid_at_every_limit() -> None:
-    requests = 0
-    for trace in shared_jsonl("tool_traces/traces.jsonl")[::10]:
-        messages = trace["messages"]
-        ends = [place for place, message in enumerate(messages) if message["role"] in ("user", "tool")]
-        for end in ends[:: max(1, len(ends) // 8)]:
-            sent = messages[: end + 1]
-            question = next(message for message in reversed(sent) if message["role"] == "user")
-            for limit in (0, 1, 2, 3, 5, 10, 50):
-                policy = HistoryPolicy(max_history_turns=limit, tool_iterations_keep=limit)
-                fitted = fit_history(sent, policy).messages
-                assert [v for v in violations(fitted[:-1]) if "result without" in v] == [], trace["_id"]
-                assert question in fitted, trace["_id"]
-                requests += 1
-    assert requests > 1000

@@ -3,6 +3,7 @@
 import json
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -21,10 +22,12 @@ from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.client import ModelClient
 from rag_assistant.llm.endpoint import Deadlines, Endpoint
 from rag_assistant.llm.reader import AnswerReader
+from rag_assistant.records import ModelRequest
 from tests.shared_data import shared_jsonl
 from tests.stub_model import Reply, StubModel
 
 QUESTION = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}]
+REQUEST = ModelRequest(tuple(QUESTION))
 KEY = "sk-canary-123"
 
 
@@ -39,12 +42,12 @@ def endpoint(stub: StubModel) -> Endpoint:
 
 
 def answer(client: ModelClient, stub: StubModel, call: ModelCall | None = None) -> str:
-    return "".join(reply.text for reply in client.stream(endpoint(stub), QUESTION, call or ModelCall()))
+    return "".join(reply.text for reply in client.stream(endpoint(stub), REQUEST, call or ModelCall()))
 
 
 def test_an_answer_streams_and_ends_with_its_figures(client: ModelClient, stub: StubModel) -> None:
     stub.replies.append(Reply("It is so.", usage={"prompt_tokens": 7, "completion_tokens": 3}))
-    replies = list(client.stream(endpoint(stub), QUESTION, ModelCall(), max_tokens=50, temperature=0.0))
+    replies = list(client.stream(endpoint(stub), replace(REQUEST, max_tokens=50, temperature=0.0), ModelCall()))
     assert "".join(reply.text for reply in replies) == "It is so."
     assert replies[-1].finish_reason == "stop"
     assert replies[-1].usage == {"prompt_tokens": 7, "completion_tokens": 3}
@@ -114,7 +117,7 @@ def test_a_refusal_says_what_was_wrong(  # type: ignore[no-untyped-def]
 def test_what_fails_once_is_tried_again_before_the_first_text(client: ModelClient, stub: StubModel) -> None:
     stub.replies += [Reply(status=500), Reply(status=429, headers={"Retry-After": "0"})]
     waits: list[str] = []
-    replies = client.stream(endpoint(stub), QUESTION, ModelCall(), on_wait=waits.append)
+    replies = client.stream(endpoint(stub), REQUEST, ModelCall(), on_wait=waits.append)
     assert "".join(reply.text for reply in replies) == "An answer."
     assert len(waits) == 2
     assert "failed (500)" in waits[0]
@@ -140,7 +143,7 @@ def test_a_hang_in_the_middle_keeps_what_came(client: ModelClient, stub: StubMod
     stub.replies.append(Reply("one two three", hang_at=2))
     came = ""
     with pytest.raises(ModelTimedOut, match="more text did not come"):
-        for reply in client.stream(endpoint(stub), QUESTION, ModelCall()):
+        for reply in client.stream(endpoint(stub), REQUEST, ModelCall()):
             came += reply.text
     assert came == "one two"
 
@@ -219,7 +222,7 @@ def test_a_call_that_was_stopped_before_it_connected_ends_at_once(client: ModelC
 
 def test_a_reader_who_leaves_closes_the_upstream(client: ModelClient, stub: StubModel) -> None:
     stub.replies.append(Reply("word " * 1000, seconds_between=0.01))
-    replies = client.stream(endpoint(stub), QUESTION, ModelCall())
+    replies = client.stream(endpoint(stub), REQUEST, ModelCall())
     next(replies)
     replies.close()  # type: ignore[attr-defined]
     until(lambda: stub.requests[0].left_after is not None)

@@ -7,17 +7,18 @@ from pathlib import Path
 import pytest
 
 from rag_assistant.errors import ConversationBusy, ConversationNotFound, IdempotencyKeyReused, TurnNotRetryable
-from rag_assistant.records import UNSET, Question, Turn
+from rag_assistant.records import UNSET, PastTurn, Question, Turn
 from rag_assistant.storage.answers import AnswerLog
 from rag_assistant.storage.conversations import ConversationManager
 from rag_assistant.storage.database import Database, sqlite_url
+from rag_assistant.storage.history import HistoryStore
 from rag_assistant.storage.migrate import migrate
 from rag_assistant.storage.turns import TurnStore
 
 
 @pytest.fixture
 def turns(database: Database) -> TurnStore:
-    return TurnStore(database, "here")
+    return TurnStore(database, "here", str.lower)
 
 
 def ask(turns: TurnStore, text: str = "Why?", conversation_id: int | None = None) -> Turn:
@@ -34,6 +35,11 @@ def talk(turns: TurnStore, count: int) -> int:
         turns.finish(turn, "completed", f"A{n}")
     assert conversation_id is not None
     return conversation_id
+
+
+def window_of(database: Database, turn: Turn, newest: int | None) -> list[PastTurn]:
+    conversation = ConversationManager(database).get(turn.conversation_id)
+    return HistoryStore(database).past(conversation, turn.number, newest)
 
 
 def test_an_accepted_question_is_a_running_turn(turns: TurnStore) -> None:
@@ -84,17 +90,17 @@ def test_the_same_key_for_another_question_is_refused(turns: TurnStore) -> None:
         turns.accept(Question("How?", idempotency_key="k"), "t")
 
 
-def test_the_window_is_the_newest_turns_in_their_order(turns: TurnStore) -> None:
+def test_the_window_is_the_newest_turns_in_their_order(turns: TurnStore, database: Database) -> None:
     conversation_id = talk(turns, 7)
-    window = turns.window(ask(turns, "now", conversation_id), 3)
+    window = window_of(database, ask(turns, "now", conversation_id), 3)
     assert [past.number for past in window] == [5, 6, 7]
     assert window[0].messages == ({"role": "user", "content": "Q5"}, {"role": "assistant", "content": "A5"})
 
 
-def test_a_window_of_zero_is_empty_and_without_limit_is_everything(turns: TurnStore) -> None:
+def test_a_window_of_zero_is_empty_and_without_limit_is_everything(turns: TurnStore, database: Database) -> None:
     turn = ask(turns, "now", talk(turns, 4))
-    assert turns.window(turn, 0) == []
-    assert len(turns.window(turn, None)) == 4
+    assert window_of(database, turn, 0) == []
+    assert len(window_of(database, turn, None)) == 4
 
 
 @pytest.mark.parametrize(("status", "answer", "visible"), [("failed", "", 0), ("stopped", "", 0), ("stopped", "x", 1)])
@@ -103,7 +109,7 @@ def test_only_turns_with_text_are_seen_again(turns: TurnStore, database: Databas
     turns.finish(turn, status, answer, error=("ModelFailed", "It failed."))
     conversation = ConversationManager(database).get(turn.conversation_id)
     assert (conversation.turns, conversation.visible_turns) == (1, visible)
-    assert len(turns.window(ask(turns, "now", turn.conversation_id), 5)) == visible
+    assert len(window_of(database, ask(turns, "now", turn.conversation_id), 5)) == visible
 
 
 def test_a_crash_leaves_the_committed_text_as_an_interrupted_turn(turns: TurnStore, database: Database) -> None:
@@ -112,7 +118,7 @@ def test_a_crash_leaves_the_committed_text_as_an_interrupted_turn(turns: TurnSto
     answers.append(turn.id, 0, "Bec")
     answers.append(turn.id, 3, "au")
     assert turns.get(turn.id).answer == "Becau"
-    assert TurnStore(database, "elsewhere").interrupt_unfinished() == []
+    assert TurnStore(database, "elsewhere", str.lower).interrupt_unfinished() == []
     (left,) = turns.interrupt_unfinished()
     assert (left.id, left.status, left.answer) == (turn.id, "interrupted", "Becau")
     assert turns.interrupt_unfinished() == []
@@ -142,13 +148,6 @@ def test_turns_come_by_page_oldest_first(turns: TurnStore) -> None:
     assert [turn.number for turn in turns.page(conversation_id, 2, before=4)] == [2, 3]
 
 
-def test_the_horizon_is_the_first_turn_that_the_next_question_sees(turns: TurnStore) -> None:
-    conversation_id = talk(turns, 7)
-    assert turns.horizon(conversation_id, 5) == 3
-    assert turns.horizon(conversation_id, None) == 1
-    assert turns.horizon(conversation_id, 0) is None
-
-
 def test_a_deleted_conversation_is_gone_and_can_be_brought_back(turns: TurnStore, database: Database) -> None:
     conversation_id = talk(turns, 2)
     manager = ConversationManager(database)
@@ -163,9 +162,9 @@ def test_a_conversation_keeps_its_own_window_also_none(turns: TurnStore, databas
     manager = ConversationManager(database)
     conversation_id = talk(turns, 1)
     assert manager.get(conversation_id).max_history_turns is UNSET
-    assert manager.change(conversation_id, max_history_turns=None).max_history_turns is None
+    assert manager.change(conversation_id, own={"max_history_turns": None}).max_history_turns is None
     assert manager.change(conversation_id, title="New").max_history_turns is None
-    assert manager.follow_settings(conversation_id).max_history_turns is UNSET
+    assert manager.change(conversation_id, own={"max_history_turns": UNSET}).max_history_turns is UNSET
 
 
 def test_the_latest_used_conversation_comes_first(turns: TurnStore, database: Database) -> None:
@@ -181,7 +180,7 @@ def test_the_latest_used_conversation_comes_first(turns: TurnStore, database: Da
 def test_many_answers_written_at_once_are_whole_and_in_order(tmp_path: Path) -> None:
     database = Database(sqlite_url(tmp_path))
     migrate(database)
-    turns, answers = TurnStore(database, "here"), AnswerLog(database)
+    turns, answers = TurnStore(database, "here", str.lower), AnswerLog(database)
     running = [ask(turns, f"Q{n}") for n in range(16)]
     whole = "".join(f"{n} " for n in range(100))
 
@@ -206,7 +205,7 @@ def test_the_window_reads_only_the_window(tmp_path: Path) -> None:
         folder.mkdir()
         database = Database(sqlite_url(folder))
         migrate(database)
-        turns = TurnStore(database, "here")
+        turns = TurnStore(database, "here", str.lower)
         turn = ask(turns, "now", talk(turns, count))
         taken = 0
 
@@ -218,7 +217,7 @@ def test_the_window_reads_only_the_window(tmp_path: Path) -> None:
         with database.read() as connection:
             raw = connection.connection.dbapi_connection
         raw.set_progress_handler(count_step, 10)  # type: ignore[union-attr]
-        turns.window(turn, 5)
+        window_of(database, turn, 5)
         raw.set_progress_handler(None, 0)  # type: ignore[union-attr]
         steps.append(taken)
         database.close()

@@ -75,6 +75,10 @@ def test_the_seventh_question_sees_the_last_five_turns_and_everyone_is_told(
         "messages_dropped": 2,
         "first_kept_turn": 2,
         "reason": "turn_limit",
+        "notice": "[History trimmed to last 5 turns]",
+        "summary_sent": False,
+        "recalled_turns": [],
+        "iterations_dropped": 0,
     }
     sent = stub.requests[-1].messages
     assert [m["role"] for m in sent] == ["system", "system"] + ["user", "assistant"] * 5 + ["user"]
@@ -124,12 +128,9 @@ def test_a_conversation_can_have_no_limit(client: FlaskClient) -> None:
     conversation = conversation_of(client, 7)
     changed = client.patch(f"/api/conversations/{conversation}", json={"max_history_turns": None}).json
     assert changed["max_history_turns"] is None
-    assert changed["view"] == {
-        "max_history_turns": None,
-        "first_visible_turn": 1,
-        "turns_kept": 7,
-        "turns_dropped": 0,
-    }
+    view = changed["view"]
+    assert (view["max_history_turns"], view["turns_kept"], view["turns_dropped"]) == (None, 7, 0)
+    assert (view["kept_turns"], view["left_out"], view["horizon"]) == ([[1, 7]], [], 1)
     answer = ask(client, conversation_id=conversation)
     assert (kept(answer), answer["history_trimmed"]) == (7, False)
 
@@ -138,7 +139,9 @@ def test_the_receipt_is_what_the_model_was_sent(client: FlaskClient, stub: StubM
     answer, _ = seven_turns(client, streamed=False)
     receipt = client.get(f"/api/turns/{answer['turn_id']}/receipt").json
     assert receipt["messages"] == stub.requests[-1].messages
-    assert receipt["left_out"] == [{"reason": "turn_limit", "turns": 1, "messages": 2, "first_turn": 1, "last_turn": 1}]
+    assert receipt["left_out"] == [
+        {"reason": "turn_limit", "turns": 1, "messages": 2, "first_turn": 1, "last_turn": 1, "trimmed": True}
+    ]
     assert receipt["history"] == answer["history"]
 
 

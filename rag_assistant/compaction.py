@@ -1,0 +1,132 @@
+"""Let the model summarise the older turns of a conversation, so that the summary goes in their place.
+
+The turns stay where they are; undoing a compaction brings the model's view of them back.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rag_assistant.choices import Choices
+from rag_assistant.collaborators import Endpoint, History, Models
+from rag_assistant.errors import ModelFailed, NothingToSummarise
+from rag_assistant.history import FittedHistory, checked_summary, estimate_tokens, turns_kept_by_compaction
+from rag_assistant.prompt import summary_request, turn_text
+from rag_assistant.records import Conversation, ModelRequest
+
+log = logging.getLogger(__name__)
+
+SHORTEST_ROOM = 300
+ROOM_WITHOUT_LIMIT = 24_000
+MOST_PARTS = 40
+LONGEST_SUMMARY = 800
+CHARACTERS_PER_TOKEN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Summariser:
+    """The model that summarises: where it is, what it takes, and the call by which it can be stopped."""
+
+    endpoint: Endpoint
+    choices: Choices
+    call: Any
+
+
+class Compaction:
+    """Summarises."""
+
+    def __init__(self, history: History, models: Models) -> None:
+        self._history = history
+        self._models = models
+
+    def compact(
+        self,
+        conversation: Conversation,
+        keep_from: int,
+        by: Summariser,
+        on_progress: Callable[[str], None],
+        running: int | None = None,
+    ) -> Conversation:
+        """Put a summary in the place of all turns before number ``keep_from``, and return the conversation.
+
+        A summary that is there already is extended: its text stays, the turns since are added to it. Pinned turns and
+        those that wait for a person stay as they are. ``running`` is the number of the turn that needs the room.
+
+        Raises NothingToSummarise, SummaryRejected, a ModelError or AnswerStopped; then nothing has changed.
+        """
+        turns = self._history.between(conversation, conversation.view_start, keep_from - 1)
+        turns = [turn for turn in turns if not (turn.pinned or turn.waiting_call)]
+        if not turns:
+            raise NothingToSummarise("There are no older turns that a summary could stand for.")
+        texts = [turn_text(turn.number, turn.messages) for turn in turns]
+        known = conversation.summary
+        parts = _parts(texts, _room(by.choices, known.text if known else ""))
+        written: list[str] = []
+        for number, part in enumerate(parts, 1):
+            of = f", part {number} of {len(parts)}" if len(parts) > 1 else ""
+            on_progress(f"Summarising turns {turns[0].number} to {turns[-1].number}{of}.")
+            before = "\n".join([*([known.text] if known else []), *written])
+            written.append(self._summary_of(part, before or None, by))
+        text = "\n\n".join([*([known.text] if known else []), *written])
+        first = known.first_turn if known else turns[0].number
+        log.info("Conversation %s: turns %s to %s were summarised.", conversation.id, turns[0].number, keep_from - 1)
+        return self._history.keep_summary(
+            conversation.id, text, first, keep_from - 1, by.endpoint.model or "a model", running
+        )
+
+    def _summary_of(self, part: Sequence[str], known: str | None, by: Summariser) -> str:
+        """Return what the model writes about one part. Raises SummaryRejected if that cannot stand for it."""
+        source_tokens = sum(estimate_tokens(text) for text in part)
+        longest = min(LONGEST_SUMMARY, by.choices.answer_tokens or LONGEST_SUMMARY)
+        request = ModelRequest(tuple(summary_request(part, known)), longest, by.choices.temperature)
+        pieces = []
+        for reply in self._models.stream(by.endpoint, request, by.call, lambda _sentence: None):
+            pieces.append(reply.text)
+            if reply.tool_calls:
+                raise ModelFailed("The model called a tool instead of writing a summary.")
+        return checked_summary("".join(pieces), source_tokens, estimate_tokens)
+
+
+def first_kept_after_compaction(fitted: FittedHistory, next_turn: int) -> int:
+    """Return the number of the first turn that a compaction leaves as it is: it keeps half of what fits."""
+    border = max((run.last_turn for run in fitted.receipt.left_out if run.trimmed), default=0)
+    newest = [number for number in fitted.receipt.kept_turns if number > border]
+    keep = turns_kept_by_compaction(len(newest))
+    return newest[-keep] if keep else next_turn
+
+
+def _room(choices: Choices, known: str) -> int:
+    """Return how many tokens of turns go into one call."""
+    if choices.most_tokens is None:
+        return ROOM_WITHOUT_LIMIT
+    return max(SHORTEST_ROOM, int(0.8 * (choices.most_tokens - estimate_tokens(known))) - SHORTEST_ROOM)
+
+
+def _parts(texts: Sequence[str], room: int) -> list[list[str]]:
+    """Return the texts in parts that fit into one call each; one that is too long alone is cut into several.
+
+    Raises NothingToSummarise if that takes too many calls.
+    """
+    pieces = [
+        text[start : start + room * CHARACTERS_PER_TOKEN]
+        for text in texts
+        for start in range(0, len(text), room * CHARACTERS_PER_TOKEN)
+    ]
+    parts: list[list[str]] = [[]]
+    used = 0
+    for piece in pieces:
+        tokens = estimate_tokens(piece)
+        if parts[-1] and used + tokens > room:
+            parts.append([])
+            used = 0
+        parts[-1].append(piece)
+        used += tokens
+    if len(parts) > MOST_PARTS:
+        raise NothingToSummarise(
+            f"A summary of all these turns would take {len(parts)} calls of the model; {MOST_PARTS} are the most. "
+            "Begin afresh with /reset, or set a smaller window."
+        )
+    return parts

@@ -1,0 +1,97 @@
+"""What was left out of a request and why, in figures; and the sentence that tells the model.
+
+Pure: no Flask, no SQL, no network, no clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+LeftOutReason = Literal[
+    "turn_limit", "token_limit", "filtered", "excluded", "purged", "cleared", "summarised", "failed"
+]
+# By these the request itself leaves out what the model would otherwise have seen.
+TRIMMING: frozenset[LeftOutReason] = frozenset({"turn_limit", "token_limit", "filtered"})
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Turns between ``first_turn`` and ``last_turn`` that the model does not see, and why.
+
+    ``trimmed`` tells whether this request left them out, so that they count in ``history_trimmed``; turns that were
+    excluded, purged, cleared or summarised before do not.
+    """
+
+    reason: LeftOutReason
+    turns: int
+    messages: int
+    first_turn: int
+    last_turn: int
+    trimmed: bool
+
+
+def left_out(
+    reason: LeftOutReason, turns: int, messages: int, first_turn: int, last_turn: int, *, now: bool = False
+) -> LeftOut:
+    """Return a run of left-out turns; ``now``: a decision for this very request left them out."""
+    return LeftOut(reason, turns, messages, first_turn, last_turn, trimmed=now or reason in TRIMMING)
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryReceipt:
+    """The figures of one request: turns and messages, kept and left out, and tokens by part (estimated).
+
+    ``turns_total`` counts the turns that could have been sent; ``turns_dropped`` those of them that were left out.
+    ``explanation`` says why the adaptive filter chose as it did. ``results_shortened`` are tool results of earlier
+    turns that became one line, ``results_cut`` those of the running turn that were cut.
+    """
+
+    max_history_turns: int | None
+    strategy: str
+    turns_total: int
+    turns_kept: int
+    turns_dropped: int
+    messages_dropped: int
+    first_kept_turn: int | None
+    reason: LeftOutReason | None
+    left_out: tuple[LeftOut, ...]
+    kept_turns: tuple[int, ...] = ()
+    explanation: str | None = None
+    summary_sent: bool = False
+    iterations_kept: int = 0
+    iterations_dropped: int = 0
+    iteration_messages_dropped: int = 0
+    results_shortened: int = 0
+    results_cut: int = 0
+    tokens: dict[str, int] = field(default_factory=dict)
+
+
+def notice_for(newest: int, others: int = 0, *, at_least: int | None = None) -> str:
+    """Return the sentence that tells the model how much of the conversation it sees.
+
+    ``newest`` turns stand at the end without a hole, ``others`` were kept before them. ``at_least`` is for a window
+    that grows before it is cut back: the sentence then names the number that stays the same, for the prompt's cache.
+    """
+    before = f" and {others} before them" if others else ""
+    if at_least is not None and newest >= at_least:
+        return f"[History trimmed to at least the last {at_least} turns{before}]"
+    return f"[History trimmed to last {newest} turns{before}]"
+
+
+def in_runs(runs: Iterable[LeftOut]) -> tuple[LeftOut, ...]:
+    """Return the runs in the order of their turns, neighbours with the same reason joined."""
+    joined: list[LeftOut] = []
+    for run in sorted(runs, key=lambda one: one.first_turn):
+        last = joined[-1] if joined else None
+        if last is not None and (last.reason, last.trimmed, last.last_turn + 1) == (
+            run.reason, run.trimmed, run.first_turn,
+        ):  # fmt: skip
+            joined[-1] = LeftOut(
+                run.reason, last.turns + run.turns, last.messages + run.messages, last.first_turn, run.last_turn,
+                run.trimmed,
+            )  # fmt: skip
+        else:
+            joined.append(run)
+    return tuple(joined)

@@ -1,0 +1,52 @@
+"""What we have learnt about a model from its answers: how its tokens compare with our estimate, and what it takes.
+
+Kept in memory: after a start the first answers teach it anew.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from rag_assistant.llm.endpoint import Endpoint
+
+SHARE_OF_NEWEST = 0.3
+SMALLEST_RATIO, LARGEST_RATIO = 0.3, 4.0
+# A count that is far below the estimate was taken of something else: of the part that was not cached, say.
+FEWEST_TOKENS_TO_LEARN_FROM = 50
+
+
+class Calibration:
+    """Learns, for each endpoint and model, the ratio of its token counts to ours, and the longest request it takes."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._ratios: dict[tuple[str, str | None], float] = {}
+        self._limits: dict[tuple[str, str | None], int] = {}
+
+    def ratio(self, endpoint: Endpoint) -> float:
+        """Return by what our estimate has to be multiplied for this model; 1 while nothing is known."""
+        return self._ratios.get(_key(endpoint), 1.0)
+
+    def learn(self, endpoint: Endpoint, estimated: int, counted: int) -> None:
+        """Take note of a request: our own estimate, uncorrected, and what the endpoint counted."""
+        if counted < FEWEST_TOKENS_TO_LEARN_FROM or estimated < FEWEST_TOKENS_TO_LEARN_FROM:
+            return
+        newest = min(LARGEST_RATIO, max(SMALLEST_RATIO, counted / estimated))
+        with self._lock:
+            known = self._ratios.get(_key(endpoint))
+            # A larger count is believed at once, a smaller one slowly: too long a request costs more than a short one.
+            mixed = newest if known is None else known + SHARE_OF_NEWEST * (newest - known)
+            self._ratios[_key(endpoint)] = max(newest, mixed)
+
+    def limit(self, endpoint: Endpoint) -> int | None:
+        """Return the most tokens that the model takes, as its own refusal told, ``None`` if it never did."""
+        return self._limits.get(_key(endpoint))
+
+    def learn_limit(self, endpoint: Endpoint, tokens: int) -> None:
+        """Take note of what the endpoint said that the model takes."""
+        with self._lock:
+            self._limits[_key(endpoint)] = tokens
+
+
+def _key(endpoint: Endpoint) -> tuple[str, str | None]:
+    return endpoint.base_url, endpoint.model

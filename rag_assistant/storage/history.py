@@ -1,0 +1,304 @@
+"""What the model sees of a conversation, as it is kept: the window read and nothing more, where the view begins,
+summaries, and changes that can be undone. No turn is ever shortened or lost by anything here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal
+
+from sqlalchemy import Connection, RowMapping, Select, bindparam, delete, func, insert, select, union, update
+
+from rag_assistant.errors import ConversationBusy, NoSummary, NothingToUndo
+from rag_assistant.records import LARGEST_NUMBER, Conversation, Message, PastTurn, RecalledTurn, Source, Turn
+from rag_assistant.storage.conversations import conversation_of, load_conversation
+from rag_assistant.storage.database import Database
+from rag_assistant.storage.keywords import TURN_WORDS
+from rag_assistant.storage.recount import recount
+from rag_assistant.storage.tables import conversations, history_changes, messages, now, summaries, turns
+from rag_assistant.storage.turn_rows import as_turns, load_turn
+
+ChangeKind = Literal["clear", "reset", "compact", "edit summary", "pin", "exclude"]
+VIEW = ("context_start", "view_start", "summary_id", "overrides")
+MARKS = ("pinned", "excluded")
+
+
+def _newest(limited: bool) -> Select[Any]:
+    newest = (
+        select(turns.c.id)
+        .where(turns.c.conversation_id == bindparam("conversation"))
+        .where(turns.c.visible, turns.c.number.between(bindparam("first"), bindparam("before") - 1))
+        .order_by(turns.c.number.desc())
+    )
+    return newest.limit(bindparam("limit")) if limited else newest
+
+
+def _messages_of(chosen: Any) -> Select[Any]:
+    return (
+        select(turns.c.number, turns.c.pinned, turns.c.waiting, messages.c.role, messages.c.content, messages.c.extra)
+        .join_from(chosen, turns, turns.c.id == chosen.c.id)
+        .join(messages, messages.c.turn_id == chosen.c.id)
+        .order_by(turns.c.number, messages.c.position)
+    )
+
+
+_HELD = select(turns.c.id).where(
+    turns.c.conversation_id == bindparam("conversation"),
+    turns.c.visible,
+    turns.c.pinned | turns.c.waiting.is_not(None),
+    turns.c.number.between(bindparam("context_start"), bindparam("before") - 1),
+)
+_WINDOW = _messages_of(_newest(limited=True).subquery())
+_WHOLE = _messages_of(_newest(limited=False).subquery())
+_WINDOW_AND_HELD = _messages_of(union(select(_newest(limited=True).subquery().c.id), _HELD).subquery())
+_WHOLE_AND_HELD = _messages_of(union(select(_newest(limited=False).subquery().c.id), _HELD).subquery())
+
+
+class HistoryStore:
+    """Keeps where the model's view of each conversation begins, and reads what is in it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def past(self, conversation: Conversation, before: int, newest: int | None) -> list[PastTurn]:
+        """Return the ``newest`` turns before number ``before`` that are in the model's view, oldest first.
+
+        Turns that are pinned or wait for a person come along, wherever they stand behind the context start. Reads
+        those turns and no others; ``None`` reads all that are in the view.
+        """
+        if newest == 0 and not conversation.held_turns:
+            return []
+        place: dict[str, Any] = {
+            "conversation": conversation.id,
+            "before": before,
+            "first": conversation.view_start,
+        }
+        if newest is not None:
+            place["limit"] = min(newest, LARGEST_NUMBER)
+        query = _WHOLE if newest is None else _WINDOW
+        if conversation.held_turns:
+            query = _WHOLE_AND_HELD if newest is None else _WINDOW_AND_HELD
+            place["context_start"] = conversation.context_start
+        with self._database.read() as connection:
+            rows = connection.execute(query, place).all()
+        return _past_turns(rows)
+
+    def between(self, conversation: Conversation, first: int, last: int) -> list[PastTurn]:
+        """Return the turns from number ``first`` to ``last`` that are in the model's view, oldest first."""
+        place = {"conversation": conversation.id, "first": max(first, conversation.view_start), "before": last + 1}
+        with self._database.read() as connection:
+            rows = connection.execute(_WHOLE, place).all()
+        return _past_turns(rows)
+
+    def counts(self, conversation_id: int) -> dict[str, int]:
+        """Return how many messages of each role are kept of a conversation."""
+        with self._database.read() as connection:
+            load_conversation(connection, conversation_id)
+            rows = connection.execute(
+                select(messages.c.role, func.count())
+                .join_from(turns, messages, messages.c.turn_id == turns.c.id)
+                .where(turns.c.conversation_id == conversation_id)
+                .group_by(messages.c.role)
+            )
+            return {row[0]: row[1] for row in rows}
+
+    def recall(
+        self, conversation: Conversation, words: Sequence[str], before: int, seen: Collection[int], limit: int
+    ) -> list[RecalledTurn]:
+        """Return up to ``limit`` turns behind the context start that hold any of ``words``, in their order.
+
+        ``seen`` are the numbers of turns that the model sees anyway. What was excluded or purged is never found.
+        """
+        if not words or not limit:
+            return []
+        with self._database.read() as connection:
+            _, turn_id = TURN_WORDS.columns(connection)
+            candidates = select(turns.c.id).where(
+                turns.c.conversation_id == conversation.id,
+                turns.c.visible,
+                turns.c.number.between(conversation.context_start, before - 1),
+                turns.c.number.not_in(list(seen)),
+            )
+            hits = connection.execute(TURN_WORDS.query(connection, words).where(turn_id.in_(candidates)).limit(limit))
+            ids = [row[0] for row in hits]
+            rows = connection.execute(select(turns).where(turns.c.id.in_(ids)).order_by(turns.c.number)).mappings()
+            return [_recalled(turn) for turn in as_turns(connection, rows)]
+
+    # --- changes; each can be undone
+
+    def begin_afresh(self, conversation_id: int, kind: ChangeKind, at_turn: int | None = None) -> Conversation:
+        """Let the model's view begin at turn ``at_turn`` (default: the next one), without a summary.
+
+        The kind ``reset`` without a turn also forgets what was set for this conversation alone.
+        """
+        with self._changing(conversation_id, kind, running=at_turn) as (connection, row):
+            start = row["turns"] + 1 if at_turn is None else at_turn
+            values: dict[str, Any] = {"context_start": start, "view_start": start, "summary_id": None}
+            if kind == "reset" and at_turn is None:
+                values["overrides"] = {}
+            _set(connection, conversation_id, values)
+        return self._get(conversation_id)
+
+    def keep_summary(
+        self, conversation_id: int, text: str, first_turn: int, last_turn: int, written_by: str, running: int | None
+    ) -> Conversation:
+        """Put a summary in the place of the turns up to ``last_turn``. ``running`` is the turn that needs it."""
+        with self._changing(conversation_id, "compact", running) as (connection, _row):
+            summary_id = _insert_summary(connection, conversation_id, text, first_turn, last_turn, written_by)
+            _set(connection, conversation_id, {"summary_id": summary_id, "view_start": last_turn + 1})
+        return self._get(conversation_id)
+
+    def edit_summary(self, conversation_id: int, text: str) -> Conversation:
+        """Replace the summary's text by what a person wrote. Raises NoSummary."""
+        with self._changing(conversation_id, "edit summary") as (connection, row):
+            old = connection.execute(select(summaries).where(summaries.c.id == row["summary_id"])).mappings().first()
+            if old is None:
+                raise NoSummary(conversation_id)
+            summary_id = _insert_summary(
+                connection, conversation_id, text, old["first_turn"], old["last_turn"], "a person"
+            )
+            _set(connection, conversation_id, {"summary_id": summary_id})
+        return self._get(conversation_id)
+
+    def mark(self, turn_id: int, *, pinned: bool | None = None, excluded: bool | None = None) -> Turn:
+        """Pin a turn, so that it is never left out, or exclude it, or take that back. Raises TurnNotFound."""
+        with self._database.read() as connection:
+            turn = load_turn(connection, turn_id)
+        marks = {name: value for name, value in (("pinned", pinned), ("excluded", excluded)) if value is not None}
+        if marks:
+            kind: ChangeKind = "pin" if pinned is not None else "exclude"
+            with self._changing(turn.conversation_id, kind, running=turn.number, turn_id=turn_id) as (connection, _row):
+                connection.execute(update(turns).where(turns.c.id == turn_id).values(marks))
+                _see(connection, turn_id)
+        with self._database.read() as connection:
+            return load_turn(connection, turn_id)
+
+    def undo(self, conversation_id: int) -> tuple[Conversation, str]:
+        """Take the last change back, and return the conversation and what kind of change it was.
+
+        Raises NothingToUndo.
+        """
+        with self._database.write() as connection:
+            row = load_conversation(connection, conversation_id, lock=True)
+            _refuse_while_running(connection, row, None)
+            last = (
+                connection.execute(
+                    select(history_changes)
+                    .where(history_changes.c.conversation_id == conversation_id)
+                    .order_by(history_changes.c.id.desc())
+                    .limit(1)
+                )
+                .mappings()
+                .first()
+            )
+            if last is None:
+                raise NothingToUndo(conversation_id)
+            before = dict(last["before"])
+            for turn_id, marks in before.pop("marks", {}).items():
+                connection.execute(update(turns).where(turns.c.id == int(turn_id)).values(marks))
+                _see(connection, int(turn_id))
+            _set(connection, conversation_id, before)
+            connection.execute(delete(history_changes).where(history_changes.c.id == last["id"]))
+            recount(connection, conversation_id)
+        return self._get(conversation_id), last["kind"]
+
+    def last_change(self, conversation_id: int) -> str | None:
+        """Return the kind of the change that ``undo`` would take back."""
+        with self._database.read() as connection:
+            found: str | None = connection.execute(
+                select(history_changes.c.kind)
+                .where(history_changes.c.conversation_id == conversation_id)
+                .order_by(history_changes.c.id.desc())
+                .limit(1)
+            ).scalar()
+            return found
+
+    def decide(self, conversation_id: int, until_turn: int) -> None:
+        """Remember that a person agreed that turns up to ``until_turn`` are left out."""
+        with self._database.write() as connection:
+            connection.execute(
+                update(conversations)
+                .where(conversations.c.id == conversation_id, conversations.c.decided_until < until_turn)
+                .values(decided_until=until_turn)
+            )
+
+    def _get(self, conversation_id: int) -> Conversation:
+        with self._database.read() as connection:
+            return conversation_of(connection, load_conversation(connection, conversation_id))
+
+    @contextmanager
+    def _changing(
+        self, conversation_id: int, kind: ChangeKind, running: int | None = None, turn_id: int | None = None
+    ) -> Iterator[tuple[Connection, RowMapping]]:
+        """Give a transaction for a change, with the conversation's row before it; the change is noted for ``undo``.
+
+        While an answer is written nothing else may change what it sees: raises ConversationBusy, unless it is that
+        turn (``running``, its number) that needs the change.
+        """
+        with self._database.write() as connection:
+            row = load_conversation(connection, conversation_id, lock=True)
+            _refuse_while_running(connection, row, running)
+            before: dict[str, Any] = {name: row[name] for name in VIEW}
+            if turn_id is not None:
+                marks = connection.execute(select(turns).where(turns.c.id == turn_id)).mappings().one()
+                before["marks"] = {str(turn_id): {name: marks[name] for name in MARKS}}
+            yield connection, row
+            connection.execute(
+                insert(history_changes).values(
+                    conversation_id=conversation_id, kind=kind, before=before, created_at=now()
+                )
+            )
+            recount(connection, conversation_id)
+
+
+def _refuse_while_running(connection: Connection, row: RowMapping, running: int | None) -> None:
+    found = connection.execute(
+        select(turns.c.number).where(turns.c.conversation_id == row["id"], turns.c.status == "running")
+    ).scalar()
+    if found is not None and found != running:
+        raise ConversationBusy(row["id"])
+
+
+def _set(connection: Connection, conversation_id: int, values: dict[str, Any]) -> None:
+    connection.execute(update(conversations).where(conversations.c.id == conversation_id).values(values))
+
+
+def _see(connection: Connection, turn_id: int) -> None:
+    """Let a turn be visible to the model if it has text and nothing speaks against it."""
+    row = connection.execute(select(turns).where(turns.c.id == turn_id)).mappings().one()
+    answered = row["status"] in ("completed", "stopped", "interrupted") and row["message_count"] > 1
+    visible = answered and not (row["excluded"] or row["purged"])
+    connection.execute(update(turns).where(turns.c.id == turn_id).values(visible=visible))
+
+
+def _insert_summary(
+    connection: Connection, conversation_id: int, text: str, first_turn: int, last_turn: int, written_by: str
+) -> int:
+    summary_id: int = connection.execute(
+        insert(summaries)
+        .values(
+            conversation_id=conversation_id,
+            first_turn=first_turn,
+            last_turn=last_turn,
+            text=text,
+            written_by=written_by,
+            created_at=now(),
+        )
+        .returning(summaries.c.id)
+    ).scalar_one()
+    return summary_id
+
+
+def _past_turns(rows: Iterable[Any]) -> list[PastTurn]:
+    said: dict[int, list[Message]] = {}
+    marks: dict[int, tuple[bool, str | None]] = {}
+    for number, pinned, waiting, role, content, extra in rows:
+        said.setdefault(number, []).append({"role": role, "content": content} | (extra or {}))
+        marks[number] = (pinned, waiting["call_id"] if waiting else None)
+    return [PastTurn(number, tuple(spoken), *marks[number]) for number, spoken in said.items()]
+
+
+def _recalled(turn: Turn) -> RecalledTurn:
+    cited: tuple[Source, ...] = tuple(source for source in turn.sources if source.cited)
+    return RecalledTurn(turn.number, turn.question, turn.answer, cited)

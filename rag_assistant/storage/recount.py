@@ -1,0 +1,58 @@
+"""The counters of a conversation, counted anew: after a change of what the model may see, never for a question."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, func, select, update
+
+from rag_assistant.storage.tables import conversations, summaries, turns
+
+MOST_HIDDEN_LISTED = 200
+
+
+def recount(connection: Connection, conversation_id: int) -> None:
+    """Count what is in the model's view of a conversation, and list what stands left out until the next change."""
+    row = connection.execute(select(conversations).where(conversations.c.id == conversation_id)).mappings().one()
+    own = turns.c.conversation_id == conversation_id
+    held = turns.c.visible & (turns.c.pinned | turns.c.waiting.is_not(None))
+    in_view = _count(connection, own, turns.c.visible, turns.c.number >= row["view_start"])
+    runs = []
+    if row["context_start"] > 1:
+        cleared = _count(connection, own, turns.c.number < row["context_start"])
+        runs.append(_run("cleared", *cleared, 1, row["context_start"] - 1))
+    if row["summary_id"] is not None:
+        first = connection.execute(
+            select(summaries.c.first_turn).where(summaries.c.id == row["summary_id"])
+        ).scalar_one()
+        summarised = _count(
+            connection, own, turns.c.visible, ~held, turns.c.number.between(first, row["view_start"] - 1)
+        )
+        runs.append(_run("summarised", *summarised, first, row["view_start"] - 1))
+    hidden = connection.execute(
+        select(turns.c.number, turns.c.message_count, turns.c.excluded, turns.c.purged)
+        .where(own, ~turns.c.visible, turns.c.status != "running", turns.c.number >= row["context_start"])
+        .order_by(turns.c.number.desc())
+        .limit(MOST_HIDDEN_LISTED)
+    )
+    for number, message_count, excluded, purged in reversed(hidden.all()):
+        reason = "purged" if purged else "excluded" if excluded else "failed"
+        runs.append(_run(reason, 1, message_count, number, number))
+    held_turns, _ = _count(connection, own, held, turns.c.number >= row["context_start"])
+    connection.execute(
+        update(conversations)
+        .where(conversations.c.id == conversation_id)
+        .values(visible_turns=in_view[0], visible_messages=in_view[1], held_turns=held_turns, standing_runs=runs)
+    )
+
+
+def _count(connection: Connection, *conditions: Any) -> tuple[int, int]:
+    """Return how many turns fulfil all conditions, and how many messages they have."""
+    row = connection.execute(
+        select(func.count(), func.coalesce(func.sum(turns.c.message_count), 0)).where(*conditions)
+    ).one()
+    return int(row[0]), int(row[1])
+
+
+def _run(reason: str, turns_left: int, messages_left: int, first: int, last: int) -> dict[str, Any]:
+    return {"reason": reason, "turns": turns_left, "messages": messages_left, "first_turn": first, "last_turn": last}

@@ -1,0 +1,204 @@
+"""The JSON API of conversations: made, found, named, exported, erased; and what the model sees of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from flask import Blueprint, Response, jsonify, make_response, request
+
+from rag_assistant.commands import run_command
+from rag_assistant.errors import InvalidRequest
+from rag_assistant.export import FORMATS, as_json, as_markdown
+from rag_assistant.records import LARGEST_NUMBER, Conversation, Turn, Unset
+from rag_assistant.retrieval.words import query_words
+from rag_assistant.turn_view import turn_data
+from rag_assistant.web.bodies import (
+    ChangeConversationBody,
+    CommandBody,
+    NewConversationBody,
+    NoFields,
+    SummaryBody,
+    history_limit_asked,
+    page_limit,
+    read_json,
+    read_optional_json,
+    strategy_asked,
+    whole_number,
+)
+from rag_assistant.web.services import services
+
+blueprint = Blueprint("conversations_api", __name__, url_prefix="/api/conversations")
+
+TURNS_AT_ONCE = 200
+
+
+@blueprint.get("")
+def conversations() -> Response:
+    """Return the conversations, the latest used first; with ``q``, those in which these words were said."""
+    limit = page_limit()
+    if "q" in request.args:
+        found = services().conversations.find(query_words(request.args["q"]), limit)
+        return jsonify(conversations=[conversation_data(conversation) for conversation in found], next_before=None)
+    found = services().conversations.page(limit, whole_number("before", None, 1, LARGEST_NUMBER))
+    return jsonify(
+        conversations=[conversation_data(conversation) for conversation in found],
+        next_before=found[-1].id if len(found) == limit else None,
+    )
+
+
+@blueprint.post("")
+def new_conversation() -> Response:
+    """Make an empty conversation."""
+    made = services().conversations.create(read_optional_json(NewConversationBody).title)
+    return make_response(jsonify(conversation_data(made)), 201)
+
+
+@blueprint.get("/<int:conversation_id>")
+def conversation(conversation_id: int) -> Response:
+    """Return a conversation, with what the model sees of it."""
+    return shown(conversation_id)
+
+
+@blueprint.patch("/<int:conversation_id>")
+def change_conversation(conversation_id: int) -> Response:
+    """Rename a conversation, or set what it decides for itself."""
+    body = read_json(ChangeConversationBody)
+    services().conversations.change(conversation_id, title=body.title, own=body.own())
+    return shown(conversation_id)
+
+
+@blueprint.delete("/<int:conversation_id>")
+def delete_conversation(conversation_id: int) -> Response:
+    """Put a conversation away; ``restore`` brings it back."""
+    services().conversations.delete(conversation_id)
+    return make_response("", 204)
+
+
+@blueprint.post("/<int:conversation_id>/restore")
+def restore_conversation(conversation_id: int) -> Response:
+    """Bring a deleted conversation back, whole."""
+    read_optional_json(NoFields)
+    return jsonify(conversation_data(services().conversations.restore(conversation_id)))
+
+
+@blueprint.post("/<int:conversation_id>/purge")
+def purge_conversation(conversation_id: int) -> Response:
+    """Erase a conversation with all that was said in it. There is no way back."""
+    read_optional_json(NoFields)
+    services().conversations.purge(conversation_id)
+    return make_response("", 204)
+
+
+@blueprint.get("/<int:conversation_id>/turns")
+def turns(conversation_id: int) -> Response:
+    """Return a page of turns, oldest first, ending before the turn number ``before``."""
+    limit = page_limit()
+    found = services().turns.page(conversation_id, limit, whole_number("before", None, 1, LARGEST_NUMBER))
+    return jsonify(
+        turns=[turn_data(turn) for turn in found],
+        next_before=found[0].number if found and found[0].number > 1 else None,
+    )
+
+
+@blueprint.get("/<int:conversation_id>/export")
+def export(conversation_id: int) -> Response:
+    """Return the whole conversation as a file."""
+    wanted = request.args.get("format", "markdown")
+    if wanted not in FORMATS:
+        raise InvalidRequest(f'format is "{wanted}"; it must be one of {", ".join(FORMATS)}.')
+    found = services().conversations.get(conversation_id)
+    ending, media_type = FORMATS[wanted]
+    write = as_markdown if wanted == "markdown" else as_json
+    response = Response(write(found, every_turn(conversation_id)), content_type=media_type)
+    response.headers["Content-Disposition"] = f'attachment; filename="conversation-{conversation_id}.{ending}"'
+    return response
+
+
+def every_turn(conversation_id: int) -> Iterator[Turn]:
+    """Yield all turns of a conversation, oldest first, some at a time."""
+    store, after = services().turns, 0
+    while found := store.page_after(conversation_id, TURNS_AT_ONCE, after):
+        yield from found
+        after = found[-1].number
+
+
+# --- what the model sees
+
+
+@blueprint.get("/<int:conversation_id>/preview")
+def preview(conversation_id: int) -> Response:
+    """Return what the next question's model would see with another window or strategy; nothing changes."""
+    view = services().history_actions.view(conversation_id, history_limit_asked(), strategy_asked())
+    return jsonify(view.as_dict())
+
+
+@blueprint.post("/<int:conversation_id>/clear")
+def clear(conversation_id: int) -> Response:
+    """Let the model see nothing of what was said so far."""
+    read_optional_json(NoFields)
+    services().history_actions.clear(conversation_id)
+    return shown(conversation_id)
+
+
+@blueprint.post("/<int:conversation_id>/reset")
+def reset(conversation_id: int) -> Response:
+    """Clear, and give up what was set for this conversation alone."""
+    read_optional_json(NoFields)
+    services().history_actions.reset(conversation_id)
+    return shown(conversation_id)
+
+
+@blueprint.post("/<int:conversation_id>/compact")
+def compact(conversation_id: int) -> Response:
+    """Let the model summarise the older turns; answers when it has."""
+    read_optional_json(NoFields)
+    services().history_actions.compact(conversation_id)
+    return shown(conversation_id)
+
+
+@blueprint.post("/<int:conversation_id>/undo")
+def undo(conversation_id: int) -> Response:
+    """Take the last change of the model's view back."""
+    read_optional_json(NoFields)
+    _, kind = services().history_actions.undo(conversation_id)
+    return shown(conversation_id, undone=kind)
+
+
+@blueprint.put("/<int:conversation_id>/summary")
+def edit_summary(conversation_id: int) -> Response:
+    """Replace the text of the summary that the model sees."""
+    services().history_actions.edit_summary(conversation_id, read_json(SummaryBody).text)
+    return shown(conversation_id)
+
+
+@blueprint.post("/<int:conversation_id>/commands")
+def command(conversation_id: int) -> Response:
+    """Carry out a command such as /history, and return what it did."""
+    services().conversations.get(conversation_id)
+    result = run_command(read_json(CommandBody).command, services().history_actions, conversation_id)
+    view = services().history_actions.view(conversation_id)
+    return jsonify(command=result.command, text=result.text, fold=result.fold, view=view.as_dict())
+
+
+def shown(conversation_id: int, **more: Any) -> Response:
+    """Return a conversation with its view."""
+    view = services().history_actions.view(conversation_id)
+    return jsonify(conversation_data(view.conversation) | {"view": view.as_dict()} | more)
+
+
+def conversation_data(conversation: Conversation) -> dict[str, Any]:
+    """Return a conversation as it is listed; what it decides for itself stands there if it does."""
+    data = {
+        "conversation_id": conversation.id,
+        "title": conversation.title,
+        "created_at": conversation.created_at.isoformat(),
+        "updated_at": conversation.updated_at.isoformat(),
+        "turns": conversation.turns,
+    }
+    if not isinstance(conversation.max_history_turns, Unset):
+        data["max_history_turns"] = conversation.max_history_turns
+    for name in ("history_strategy", "on_overflow"):
+        if getattr(conversation, name) is not None:
+            data[name] = getattr(conversation, name)
+    return data

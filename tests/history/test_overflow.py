@@ -1,0 +1,47 @@
+"""Overflow: what can be chosen, and what a summary must be to stand for turns."""
+
+import pytest
+
+from rag_assistant.errors import SummaryRejected
+from rag_assistant.history import (
+    OPTIONS,
+    OVERFLOW_CHOICES,
+    checked_summary,
+    estimate_tokens,
+    turns_kept_by_compaction,
+)
+
+
+def test_every_choice_but_asking_is_an_option_that_says_what_it_does() -> None:
+    assert set(OPTIONS) == set(OVERFLOW_CHOICES) - {"ask"}
+    assert all(text.endswith(".") for text in OPTIONS.values())
+
+
+@pytest.mark.parametrize(("in_view", "kept"), [(0, 0), (1, 1), (2, 1), (5, 3), (20, 10)])
+def test_compaction_keeps_half_of_what_fits_rounded_up(in_view: int, kept: int) -> None:
+    assert turns_kept_by_compaction(in_view) == kept
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<think>Let me see.</think>\nThey chose blue.",
+        "<thinking>a\nb</thinking>They chose <THINK>x</THINK>blue.",
+        "They chose blue.<think>cut off in the mid",
+        "  They chose blue.\n",
+    ],
+)
+def test_a_models_thoughts_are_no_part_of_its_summary(text: str) -> None:
+    assert checked_summary(text, 100, estimate_tokens) == "They chose blue."
+
+
+@pytest.mark.parametrize("text", ["", "   \n", "<think>only thoughts</think>", "<think>never finished"])
+def test_a_blank_summary_is_refused(text: str) -> None:
+    with pytest.raises(SummaryRejected, match=r"empty summary\.$"):
+        checked_summary(text, 100, estimate_tokens)
+
+
+def test_a_summary_that_is_not_shorter_than_its_turns_is_refused_with_both_figures() -> None:
+    with pytest.raises(SummaryRejected, match="about 56 tokens, the turns themselves about 56"):
+        checked_summary("x" * 200, 56, estimate_tokens)
+    assert checked_summary("x" * 200, 57, estimate_tokens) == "x" * 200
