@@ -63,12 +63,40 @@ def upgrade() -> None:
     # The words of each turn, for the search in conversations and for the recall of turns that are left out.
     if op.get_bind().dialect.name == "sqlite":
         op.execute("CREATE VIRTUAL TABLE turn_words USING fts5(words, tokenize = 'porter unicode61 remove_diacritics 2')")
+        version = op.get_bind().connection.dbapi_connection.execute("SELECT sqlite_version()").fetchone()[0]
+        if tuple(map(int, version.split("."))) >= (3, 42):
+            # What is deleted is taken out of the index at once, not only marked.
+            for table in ("turn_words", "chunk_words"):
+                op.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('secure-delete', 1)")
     else:
         op.execute(
             "CREATE TABLE turn_words (turn_id INTEGER PRIMARY KEY REFERENCES turns(id) ON DELETE CASCADE, "
             "words TSVECTOR NOT NULL)"
         )
         op.execute("CREATE INDEX ix_turn_words ON turn_words USING gin(words)")
+    index_earlier_turns()
+
+
+def index_earlier_turns() -> None:
+    """Index the words of the turns that are there already."""
+    from rag_assistant.retrieval.words import search_words
+
+    connection = op.get_bind()
+    said = sa.text(
+        "SELECT turn_id, content FROM messages WHERE role IN ('user', 'assistant') AND turn_id IN "
+        "(SELECT id FROM turns WHERE status <> 'running') ORDER BY turn_id, position"
+    )
+    words: dict[int, list[str]] = {}
+    for turn_id, content in connection.execute(said):
+        words.setdefault(turn_id, []).extend(search_words(content or ""))
+    sqlite = connection.dialect.name == "sqlite"
+    insert = sa.text(
+        "INSERT INTO turn_words (rowid, words) VALUES (:id, :words)"
+        if sqlite
+        else "INSERT INTO turn_words (turn_id, words) VALUES (:id, to_tsvector('english', :words))"
+    )
+    for turn_id, found in words.items():
+        connection.execute(insert, {"id": turn_id, "words": " ".join(found)})
 
 
 def downgrade() -> None:

@@ -37,9 +37,17 @@ class ModelCall:
         self.stopped = True
         self._hang_up()
 
-    def limit(self, seconds: float) -> None:
-        """Set the time that the whole call may take."""
-        self._last_moment = time.monotonic() + seconds
+    def begin_request(self, seconds: float) -> None:
+        """Begin a request of this call; all its requests together may take ``seconds``.
+
+        One that was overdue before does not end this one, a person's word does.
+        """
+        if self._last_moment is None:
+            self._last_moment = time.monotonic() + seconds
+        with self._lock:
+            self._socket = None
+        self._deadline = None
+        self.overdue = None
 
     def wait_for(self, what: str, seconds: float) -> None:
         """Set what is awaited now, and how long it may take."""

@@ -74,7 +74,7 @@ class ModelClient:
         why. Raises a ModelError (ContextTooLong and ToolsRefused among them), or AnswerStopped when ``call`` was
         stopped.
         """
-        call.limit(self._deadlines().answer)
+        call.begin_request(self._deadlines().answer)
         for attempt in range(len(SECONDS_BEFORE_RETRY) + 1):
             shown = False
             try:

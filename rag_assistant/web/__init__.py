@@ -8,7 +8,7 @@ from flask import Flask
 from werkzeug.routing import IntegerConverter, Map
 
 from rag_assistant.records import LARGEST_NUMBER
-from rag_assistant.web import api, conversations_api, documents_api, errors, pages, security, system
+from rag_assistant.web import api, conversations_api, documents_api, errors, history_pages, pages, security, system
 
 if TYPE_CHECKING:
     from rag_assistant.factory import Services
@@ -27,8 +27,8 @@ def init_app(app: Flask, services: Services) -> None:
     security.init_app(app, services.settings.current)
     errors.init_app(app)
     system.init_app(app, services)
-    for blueprint in (api.blueprint, conversations_api.blueprint, documents_api.blueprint, pages.blueprint):
-        app.register_blueprint(blueprint)
+    for part in (api, conversations_api, documents_api, pages, history_pages):
+        app.register_blueprint(part.blueprint)
 
     @app.before_request
     def start_services() -> None:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Blueprint, redirect, render_template, request, url_for
+from flask import Blueprint, make_response, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
-from rag_assistant.errors import InvalidRequest
-from rag_assistant.history_actions import HistoryView
+from rag_assistant.commands import CommandResult, is_command, run_command
+from rag_assistant.errors import InvalidRequest, OverflowDecisionNeeded
 from rag_assistant.records import LARGEST_NUMBER, Conversation, Document, Turn
-from rag_assistant.turn_view import messages_sent, notice_of, steps_of
+from rag_assistant.retrieval.words import query_words
 from rag_assistant.validation import spells_number
 from rag_assistant.web.bodies import ChangeConversationBody, QueryBody, checked, whole_number
 from rag_assistant.web.documents_api import uploaded_file
@@ -25,6 +25,7 @@ blueprint = Blueprint("pages", __name__)
 
 TURNS_SHOWN = 50
 CONVERSATIONS_SHOWN = 100
+CONVERSATIONS_FOUND = 50
 DOCUMENTS_SHOWN = 200
 
 
@@ -44,12 +45,34 @@ def conversation(conversation_id: int) -> str:
 
 @blueprint.post("/ask")
 def ask() -> Response:
-    """Take a question from the form and show its turn."""
+    """Take what was typed: a question, whose turn is shown, or a command, whose result is."""
     content: dict[str, Any] = {"question": request.form.get("question", "")}
-    if request.form.get("conversation_id"):
-        content["conversation_id"] = _number(request.form["conversation_id"])
-    turn = services().assistant.ask(checked(QueryBody, content).as_question(None))
+    for name in ("conversation_id", "confirms_turn"):
+        if request.form.get(name):
+            content[name] = _number(name, request.form[name])
+    if request.form.get("on_overflow"):
+        content["on_overflow"] = request.form["on_overflow"]
+    if is_command(content["question"]):
+        return make_response(_command_page(content["question"], content.get("conversation_id")))
+    body = checked(QueryBody, content)
+    try:
+        turn = services().assistant.ask(body.as_question(None))
+    except OverflowDecisionNeeded as error:
+        decision = {"message": str(error), "question": body.question}
+        return make_response(_latest_page(body.conversation_id, decision=decision), 409)
+    if request.form.get("remember") and body.on_overflow:
+        services().conversations.change(turn.conversation_id, own={"on_overflow": body.on_overflow})
     return _to_turn(turn)
+
+
+def _command_page(command: str, conversation_id: int | None) -> str:
+    """Carry out a command and show what it did below the conversation."""
+    if conversation_id is None and command.strip().lower() != "/help":
+        raise InvalidRequest("There is no conversation yet. Ask something first.")
+    if conversation_id is not None:
+        services().conversations.get(conversation_id)
+    result = run_command(command, services().history_actions, conversation_id or 0)
+    return _latest_page(conversation_id, result=result)
 
 
 @blueprint.post("/turns/<int:turn_id>/stop")
@@ -152,15 +175,35 @@ def document(document_id: int) -> str:
     return render_template(_drawer("document.html"), document=found, parts=parts, **_frame(None))
 
 
-def conversation_page(shown: Conversation | None, turns: list[Turn]) -> str:
-    """Draw the page of a conversation, or of none yet."""
+def _latest_page(conversation_id: int | None, **more: Any) -> str:
+    """Draw a conversation's latest turns with something more below them."""
+    if conversation_id is None:
+        return conversation_page(None, [], **more)
+    found = services().conversations.get(conversation_id)
+    return conversation_page(found, services().turns.page(conversation_id, TURNS_SHOWN), **more)
+
+
+def conversation_page(
+    shown: Conversation | None,
+    turns: list[Turn],
+    *,
+    result: CommandResult | None = None,
+    decision: dict[str, str] | None = None,
+) -> str:
+    """Draw the page of a conversation, or of none yet.
+
+    ``result`` is what a command did, ``decision`` a question that was refused until a person decides.
+    """
     view = services().history_actions.view(shown.id) if shown else None
     return render_template(
         "conversation.html",
         turns=turns,
         view=view,
+        result=result,
+        decision=decision,
         has_documents=bool(services().documents.page(1)),
         deleted=whole_number("deleted", None, 1, LARGEST_NUMBER),
+        erased=request.args.get("erased") == "1",
         refresh=any(turn.status == "running" for turn in turns),
         **_frame(shown),
     )
@@ -169,9 +212,14 @@ def conversation_page(shown: Conversation | None, turns: list[Turn]) -> str:
 def _frame(shown: Conversation | None) -> dict[str, Any]:
     """Return what every page shows around its content."""
     parts = readiness(services())
+    sought = request.args.get("q", "").strip()
+    manager = services().conversations
     return {
         "conversation": shown,
-        "conversations": services().conversations.page(CONVERSATIONS_SHOWN),
+        "sought": sought,
+        "conversations": manager.find(query_words(sought), CONVERSATIONS_FOUND)
+        if sought
+        else manager.page(CONVERSATIONS_SHOWN),
         "built_in": services().models.uses_built_in(),
         "starting": [part for part, state in parts.items() if state == "starting"],
         "settings_problem": services().settings.problem,
@@ -196,9 +244,9 @@ def _conversation_url(turn: Turn) -> str:
     return url_for("pages.conversation", conversation_id=turn.conversation_id, _anchor=f"turn-{turn.number}")
 
 
-def _number(text: str) -> int:
-    if not (spells_number(text)):
-        raise InvalidRequest(f'conversation_id is "{text}"; it must be a whole number, 1 or more.')
+def _number(name: str, text: str) -> int:
+    if not spells_number(text):
+        raise InvalidRequest(f'{name} is "{text}"; it must be a whole number, 1 or more.')
     return int(text)
 
 
@@ -212,17 +260,6 @@ def markdown(turn: Turn) -> str:
 def on_one_line(text: str) -> str:
     """Return a passage as one line, without the marks of Markdown headings."""
     return " ".join(word for word in text.split() if word.strip("#"))
-
-
-@blueprint.app_template_test()
-def unseen_in(turn: Turn, view: HistoryView) -> bool:
-    """Tell whether the model would not see a turn if a question came now."""
-    return turn.status != "running" and turn.number not in view.fitted.receipt.kept_turns
-
-
-blueprint.add_app_template_filter(notice_of, "notice")
-blueprint.add_app_template_filter(messages_sent)
-blueprint.add_app_template_filter(steps_of)
 
 
 @blueprint.app_template_filter()

@@ -1,0 +1,130 @@
+"""What a person decides about the model's view, as plain forms; and how the pages put it into words."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from flask import Blueprint, redirect, request, url_for
+from werkzeug.wrappers import Response
+
+from rag_assistant.commands import COMMANDS
+from rag_assistant.history import OPTIONS
+from rag_assistant.history_actions import REASONS, HistoryView
+from rag_assistant.records import Turn, Unset
+from rag_assistant.turn_view import messages_sent, notice_of, steps_of
+from rag_assistant.web.bodies import ChangeTurnBody, SummaryBody, checked
+from rag_assistant.web.services import services
+
+blueprint = Blueprint("history_pages", __name__)
+
+# Turns that are left out one by one; all other reasons hide everything up to a border.
+SINGLE_TURN_REASONS = frozenset({"excluded", "purged", "failed"})
+OVERFLOW_WORDS = {
+    "trim": "Leave them out",
+    "ask": "Ask me each time",
+    "compact": "Summarise them",
+    "reset": "Begin afresh",
+    "continue": "Send everything",
+}
+STRATEGY_WORDS = {
+    "window": "The newest, as many as set above",
+    "smart": "One to three, those with tools first",
+}
+
+
+@blueprint.post("/conversations/<int:conversation_id>/summary")
+def edit_summary(conversation_id: int) -> Response:
+    """Put a person's text in the place of the summary's, and show it."""
+    body = checked(SummaryBody, {"text": request.form.get("text", "")})
+    services().history_actions.edit_summary(conversation_id, body.text)
+    return redirect(url_for("pages.conversation", conversation_id=conversation_id, _anchor="summary"), 303)
+
+
+@blueprint.post("/turns/<int:turn_id>/mark")
+def mark(turn_id: int) -> Response:
+    """Pin or exclude a turn, or take that back, and show the turn."""
+    said = {name: request.form[name] == "true" for name in ("pinned", "excluded") if name in request.form}
+    body = checked(ChangeTurnBody, said)
+    found = services().history_actions.mark(turn_id, pinned=body.pinned, excluded=body.excluded)
+    anchor = f"turn-{found.number}"
+    return redirect(url_for("pages.conversation", conversation_id=found.conversation_id, _anchor=anchor), 303)
+
+
+@blueprint.post("/conversations/<int:conversation_id>/purge")
+def purge(conversation_id: int) -> Response:
+    """Erase a conversation for good."""
+    services().conversations.purge(conversation_id)
+    return redirect(url_for("pages.start", erased=1), 303)
+
+
+@blueprint.app_template_test()
+def unseen_in(turn: Turn, view: HistoryView) -> bool:
+    """Tell whether the model would not see a turn if a question came now."""
+    return turn.status != "running" and turn.number not in view.fitted.receipt.kept_turns
+
+
+@blueprint.app_template_test()
+def with_horizon(view: HistoryView | None) -> bool:
+    """Tell whether the view begins somewhere below the conversation's first turn."""
+    return view is not None and any(run.reason not in SINGLE_TURN_REASONS for run in view.left_out)
+
+
+@blueprint.app_template_test()
+def unset(value: object) -> bool:
+    """Tell whether the settings decide."""
+    return isinstance(value, Unset)
+
+
+@blueprint.app_template_filter()
+def reason_words(reason: str | None) -> str:
+    """Return in words why turns were left out."""
+    return REASONS.get(reason or "", reason or "left out")
+
+
+@blueprint.app_template_filter()
+def in_short(arguments: str) -> str:
+    """Return a tool call's arguments as they read in one line; as they came if they are no object."""
+    try:
+        given = json.loads(arguments)
+    except ValueError:
+        return arguments
+    if not isinstance(given, dict):
+        return arguments
+    return ", ".join(f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in given.items())
+
+
+@blueprint.app_template_filter()
+def in_blocks(text: str) -> list[str | list[str]]:
+    """Return a command's result as paragraphs and lists: lines that begin with a dash are the items of a list."""
+    blocks: list[str | list[str]] = []
+    for line in filter(str.strip, text.splitlines()):
+        if not line.startswith("- "):
+            blocks.append(line)
+        elif blocks and isinstance(blocks[-1], list):
+            blocks[-1].append(line[2:])
+        else:
+            blocks.append([line[2:]])
+    return blocks
+
+
+@blueprint.app_template_filter()
+def without_advice(message: str) -> str:
+    """Return what an overflow refusal says to a person; what it says to programs is left out."""
+    return message.partition(" Say with on_overflow")[0]
+
+
+@blueprint.app_context_processor
+def words() -> dict[str, Any]:
+    """Give the templates the commands and the choices."""
+    return {
+        "commands": COMMANDS.values(),
+        "overflow_options": OPTIONS,
+        "overflow_words": OVERFLOW_WORDS,
+        "strategy_words": STRATEGY_WORDS,
+    }
+
+
+blueprint.add_app_template_filter(notice_of, "notice")
+blueprint.add_app_template_filter(messages_sent)
+blueprint.add_app_template_filter(steps_of)
