@@ -5,6 +5,7 @@ Nothing here knows Flask, SQL or a model. A record is frozen: who wants another 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -219,6 +220,17 @@ class ModelRequest:
     temperature: float | None = None
     tools: tuple[dict[str, Any], ...] = ()
     call_tools: bool = True
+
+    @classmethod
+    def from_body(cls, body: Mapping[str, Any]) -> ModelRequest:
+        """Return the request that ``as_body`` kept."""
+        return cls(
+            messages=tuple(body["messages"]),
+            max_tokens=body.get("max_tokens"),
+            temperature=body.get("temperature"),
+            tools=tuple(body.get("tools", ())),
+            call_tools=body.get("tool_choice") != "none",
+        )
 
     def as_body(self, model: str | None) -> dict[str, Any]:
         """Return the request as it is kept and can be sent again; what is not set is not there."""

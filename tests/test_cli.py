@@ -1,5 +1,6 @@
 """The command line, with the services of the application and a stub model."""
 
+import json
 import logging
 import os
 import subprocess
@@ -45,9 +46,9 @@ class Shell:
     def __init__(self, environment: dict[str, str]) -> None:
         self._environment = environment
 
-    def __call__(self, *words: str) -> Result:
+    def __call__(self, *words: str, typed: str | None = None) -> Result:
         app: Flask = create_app(self._environment)
-        result: Result = app.test_cli_runner().invoke(args=list(words))
+        result: Result = app.test_cli_runner().invoke(args=list(words), input=typed)
         app.extensions["assistant"].close()
         return result
 
@@ -148,3 +149,65 @@ def test_a_broken_settings_file_is_one_sentence(environment: dict[str, str]) -> 
     assert ended.returncode == 1
     assert ended.stderr.count("\n") == 1
     assert 'settings.json line 1: max_history_turns is "ten"; it must be a whole number' in ended.stderr
+
+
+def chat(shell: Shell, *lines: str) -> Result:
+    return shell("chat", typed="\n".join(lines) + "\n")
+
+
+def test_chat_goes_on_in_one_conversation_and_runs_commands(shell: Shell, stub: StubModel) -> None:
+    stub.replies.extend([Reply("First answer."), Reply("Second answer.")])
+    result = chat(shell, "/history", "One", "", "Two", "/history", "/clear-history", "/nonsense", "/help")
+    assert result.exit_code == 0
+    assert "ask something first" in result.stderr
+    assert "First answer." in result.stdout
+    assert "Second answer." in result.stdout
+    assert "2 turns, 4 messages (2 assistant, 2 user)." in result.stdout
+    assert "Every turn is still kept" in result.stdout
+    assert 'There is no command "/nonsense"' in result.stderr
+    assert "/compact: let the model summarise" in result.stdout
+    assert [message["content"] for message in stub.requests[-1].messages[1:]] == ["One", "First answer.", "Two"]
+
+
+def test_chat_asks_what_to_do_before_turns_are_left_out(environment: dict[str, str], stub: StubModel) -> None:
+    shell = Shell(environment | {"ON_OVERFLOW": "ask", "MAX_HISTORY_TURNS": "1"})
+    result = chat(shell, "One", "Two", "Three", "trim", "n", "Four", "cancel", "Five", "reset", "y", "Six", "Seven")
+    assert "This question would leave out 1 earlier turn" in result.stdout
+    assert "Nothing was asked." in result.stdout
+    asked = [request.messages[-1]["content"] for request in stub.requests]
+    assert asked == ["One", "Two", "Three", "Five", "Six", "Seven"]
+    assert "began afresh" in result.stderr
+
+
+def test_chat_shows_steps_and_carries_out_what_is_confirmed(
+    environment: dict[str, str], stub: StubModel, tmp_path: Path
+) -> None:
+    shell = Shell(environment | {"RETRIEVAL": "agent"})
+    (tmp_path / "draft.txt").write_text("A draft.")
+    shell("documents", "add", str(tmp_path / "draft.txt"))
+    stub.replies.append(Reply(tool_calls=[{"id": "d", "name": "delete_documents", "arguments": {"document_ids": [1]}}]))
+    result = chat(shell, "Delete the draft.", "yes")
+    assert "1. delete_documents" in result.stderr
+    assert 'Found 1 document: "draft.txt". Delete it for good?' in result.stdout
+    assert '1 document deleted: "draft.txt".' in result.stdout
+    assert "draft.txt" not in shell("documents", "list").stdout
+
+
+def test_a_receipt_is_printed_and_replayed_exactly(shell: Shell, stub: StubModel) -> None:
+    shell("ask", "Why?")
+    receipt = json.loads(shell("history", "receipt", "1").stdout)
+    assert receipt["messages"] == stub.requests[-1].messages
+    stub.replies.append(Reply("The same again."))
+    replayed = shell("history", "replay", "1")
+    assert "The same again." in replayed.stdout
+    assert stub.requests[-1].body == stub.requests[-2].body
+    assert shell("history", "receipt", "7").stderr == "Error: There is no turn 7.\n"
+
+
+def test_a_conversation_is_shown_exported_and_erased(shell: Shell) -> None:
+    shell("ask", "Why?")
+    assert "1 turns, 2 messages" in shell("history", "show", "1").stdout
+    assert "## 1. Why?" in shell("history", "export", "1").stdout
+    assert json.loads(shell("history", "export", "1", "--format", "json").stdout)["turns"][0]["question"] == "Why?"
+    assert shell("history", "purge", "1", "--yes").stdout == "Conversation 1 was erased.\n"
+    assert "There is no conversation 1." in shell("history", "show", "1").stderr

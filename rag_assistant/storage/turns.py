@@ -5,7 +5,7 @@ The statements that every question needs are built once, here: building one cost
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -32,6 +32,7 @@ from rag_assistant.storage.turn_rows import (
     request_of,
 )
 
+TURNS_AT_ONCE = 200
 CRASHED = ("AnswerInterrupted", "The server ended while it was answering. What was written so far is kept.")
 CRASHED_EARLY = ("AnswerInterrupted", "The server ended before the first word. Your question was kept; try again.")
 
@@ -255,12 +256,19 @@ class TurnStore:
             rows = connection.execute(query.order_by(turns.c.number.desc()).limit(limit)).mappings().all()
             return as_turns(connection, reversed(rows))
 
-    def page_after(self, conversation_id: int, limit: int, after: int) -> list[Turn]:
-        """Return up to ``limit`` turns with a number above ``after``, oldest first. Raises ConversationNotFound."""
-        query = select(turns).where(turns.c.conversation_id == conversation_id, turns.c.number > after)
-        with self._database.read() as connection:
-            load_conversation(connection, conversation_id)
-            return as_turns(connection, connection.execute(query.order_by(turns.c.number).limit(limit)).mappings())
+    def every(self, conversation_id: int) -> Iterator[Turn]:
+        """Yield all turns of a conversation, oldest first, read some at a time. Raises ConversationNotFound."""
+        query = select(turns).where(turns.c.conversation_id == conversation_id, turns.c.number > bindparam("after"))
+        query = query.order_by(turns.c.number).limit(TURNS_AT_ONCE)
+        after = 0
+        while True:
+            with self._database.read() as connection:
+                load_conversation(connection, conversation_id)
+                found = as_turns(connection, connection.execute(query, {"after": after}).mappings())
+            yield from found
+            if len(found) < TURNS_AT_ONCE:
+                return
+            after = found[-1].number
 
     def _end_unfinished(self, connection: Connection, turn_id: int) -> Turn:
         text = committed_text(connection, turn_id)

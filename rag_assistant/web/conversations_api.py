@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from flask import Blueprint, Response, jsonify, make_response, request
@@ -10,9 +9,8 @@ from flask import Blueprint, Response, jsonify, make_response, request
 from rag_assistant.commands import run_command
 from rag_assistant.errors import InvalidRequest
 from rag_assistant.export import FORMATS, as_json, as_markdown
-from rag_assistant.records import LARGEST_NUMBER, Conversation, Turn, Unset
+from rag_assistant.records import LARGEST_NUMBER, Conversation, Unset
 from rag_assistant.retrieval.words import query_words
-from rag_assistant.storage.turns import TurnStore
 from rag_assistant.turn_view import turn_data
 from rag_assistant.web.bodies import (
     ChangeConversationBody,
@@ -30,8 +28,6 @@ from rag_assistant.web.bodies import (
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("conversations_api", __name__, url_prefix="/api/conversations")
-
-TURNS_AT_ONCE = 200
 
 
 @blueprint.get("")
@@ -111,17 +107,9 @@ def export(conversation_id: int) -> Response:
     found = services().conversations.get(conversation_id)
     ending, media_type = FORMATS[wanted]
     write = as_markdown if wanted == "markdown" else as_json
-    response = Response(write(found, every_turn(services().turns, conversation_id)), content_type=media_type)
+    response = Response(write(found, services().turns.every(conversation_id)), content_type=media_type)
     response.headers["Content-Disposition"] = f'attachment; filename="conversation-{conversation_id}.{ending}"'
     return response
-
-
-def every_turn(store: TurnStore, conversation_id: int) -> Iterator[Turn]:
-    """Yield all turns of a conversation, oldest first, some at a time."""
-    after = 0
-    while found := store.page_after(conversation_id, TURNS_AT_ONCE, after):
-        yield from found
-        after = found[-1].number
 
 
 # --- what the model sees

@@ -1,0 +1,36 @@
+"""``flask db``: the database's schema."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+from flask.cli import AppGroup
+
+from rag_assistant.cli.errors import named_errors
+
+if TYPE_CHECKING:
+    from rag_assistant.factory import Services
+
+
+def database_commands(services: Services) -> AppGroup:
+    from rag_assistant.storage.migrate import SCHEMA_REVISION, current_revision, migrate
+
+    group = AppGroup("db", help="The database.")
+
+    @group.command("upgrade")
+    def upgrade() -> None:
+        """Bring the database to the present schema."""
+        with named_errors():
+            before = current_revision(services.database)
+            migrate(services.database)
+        click.echo(f"Schema: {before or 'empty'} -> {SCHEMA_REVISION}")
+
+    @group.command("current")
+    def current() -> None:
+        """Show the database's schema, and the one that this version has."""
+        with named_errors():
+            found = current_revision(services.database)
+        click.echo(f"Schema: {found or 'empty'} (this version: {SCHEMA_REVISION})")
+
+    return group

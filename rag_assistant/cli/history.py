@@ -1,0 +1,97 @@
+"""``flask history``: what is kept of a conversation, what a model was sent, and how to erase it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+from flask.cli import AppGroup
+
+from rag_assistant.cli.errors import named_errors
+from rag_assistant.commands import run_command
+from rag_assistant.errors import ReceiptNotFound
+from rag_assistant.export import FORMATS, as_json, as_markdown
+from rag_assistant.records import LARGEST_NUMBER, ModelRequest
+from rag_assistant.turn_view import receipt_data
+
+if TYPE_CHECKING:
+    from rag_assistant.factory import Services
+
+NUMBER = click.IntRange(1, LARGEST_NUMBER)
+
+
+def history_commands(services: Services) -> AppGroup:
+    """Return the commands about what was said and what a model was sent of it."""
+    group = AppGroup("history", help="What is kept of a conversation, and what a model was sent.")
+
+    @group.command("show")
+    @click.argument("conversation", type=NUMBER)
+    def show(conversation: int) -> None:
+        """Show what is kept, and what the next question's model would see."""
+        with named_errors():
+            services.prepare()
+            click.echo(run_command("/history", services.history_actions, conversation).text)
+
+    @group.command("export")
+    @click.argument("conversation", type=NUMBER)
+    @click.option("--format", "wanted", type=click.Choice(list(FORMATS)), default="markdown", show_default=True)
+    def export(conversation: int, wanted: str) -> None:
+        """Print a whole conversation."""
+        with named_errors():
+            services.prepare()
+            found = services.conversations.get(conversation)
+            write = as_markdown if wanted == "markdown" else as_json
+            for piece in write(found, services.turns.every(conversation)):
+                click.echo(piece, nl=False)
+
+    @group.command("receipt")
+    @click.argument("turn", type=NUMBER)
+    def receipt(turn: int) -> None:
+        """Print what a turn's model was sent, and what was left out, as JSON."""
+        with named_errors():
+            services.prepare()
+            body = services.turns.receipt(turn)
+            if body is None:
+                raise ReceiptNotFound(turn)
+            shown = receipt_data(services.turns.get(turn), body)
+            click.echo(json.dumps(shown, ensure_ascii=False, indent=2))
+
+    @group.command("replay")
+    @click.argument("turn", type=NUMBER)
+    def replay(turn: int) -> None:
+        """Send a turn's request once more, exactly, to the endpoint that is set now; nothing is kept of it."""
+        with named_errors():
+            services.prepare()
+            body = services.turns.receipt(turn)
+            if body is None or "request" not in body:
+                raise ReceiptNotFound(turn)
+            try:
+                _replay(services, body["request"])
+            finally:
+                services.close()
+
+    @group.command("purge")
+    @click.argument("conversation", type=NUMBER)
+    @click.confirmation_option(prompt="Erase it with everything in it? There is no way back.")
+    def purge(conversation: int) -> None:
+        """Erase a conversation with everything that was said in it."""
+        with named_errors():
+            services.prepare()
+            services.conversations.purge(conversation)
+            click.echo(f"Conversation {conversation} was erased.")
+
+    return group
+
+
+def _replay(services: Services, request: dict[str, object]) -> None:
+    call = services.models.new_call()
+    endpoint = services.models.endpoint(call)
+    sent = ModelRequest.from_body(request)
+    for reply in services.models.stream(endpoint, sent, call, lambda why: click.secho(why, dim=True, err=True)):
+        click.echo(reply.text, nl=False)
+        for called in reply.tool_calls:
+            click.echo(f"{called['function']['name']} {called['function']['arguments']}")
+        if reply.usage:
+            click.secho(f"\n{json.dumps(reply.usage)}", dim=True, err=True)
+    click.echo()
