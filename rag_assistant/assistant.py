@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from rag_assistant.answering import Answering, Collaborators
+from rag_assistant.answering import Answering
 from rag_assistant.collaborators import Answers, Conversations, Documents, History, Models, Retriever, ToolRunner, Turns
 from rag_assistant.errors import DocumentNotFound, InvalidRequest, NothingWaits, Overloaded
 from rag_assistant.keeping import AnswerKeeper
 from rag_assistant.live import LiveTurn, LiveTurns
 from rag_assistant.past import rules_for
+from rag_assistant.progress import Collaborators
 from rag_assistant.prompt import title_for
 from rag_assistant.records import Event, Question, Turn
 from rag_assistant.settings import Settings

@@ -61,7 +61,7 @@ def _history(actions: HistoryActions, conversation_id: int) -> str:
     tokens = view.as_dict()["tokens"]
     takes = f" of {tokens['limit']}" if tokens["limit"] else ""
     lines = [
-        f"{view.conversation.turns} turns, {sum(counts.values())} messages ({roles or 'none'}).",
+        f"{_count(view.conversation.turns, 'turn')}, {_count(sum(counts.values()), 'message')} ({roles or 'none'}).",
         f"If you asked now, the model would see this: {view.sentence}; about {tokens['total']} tokens{takes} without "
         "the question.",
     ]
@@ -74,6 +74,10 @@ def _history(actions: HistoryActions, conversation_id: int) -> str:
     if view.can_undo is not None:
         lines.append(f"/undo takes back: {view.can_undo}.")
     return "\n".join(lines)
+
+
+def _count(number: int, of: str) -> str:
+    return f"{number} {of}" if number == 1 else f"{number} {of}s"
 
 
 def _clear(actions: HistoryActions, conversation_id: int) -> str:

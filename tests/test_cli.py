@@ -206,7 +206,7 @@ def test_a_receipt_is_printed_and_replayed_exactly(shell: Shell, stub: StubModel
 
 def test_a_conversation_is_shown_exported_and_erased(shell: Shell) -> None:
     shell("ask", "Why?")
-    assert "1 turns, 2 messages" in shell("history", "show", "1").stdout
+    assert "1 turn, 2 messages" in shell("history", "show", "1").stdout
     assert "## 1. Why?" in shell("history", "export", "1").stdout
     assert json.loads(shell("history", "export", "1", "--format", "json").stdout)["turns"][0]["question"] == "Why?"
     assert shell("history", "purge", "1", "--yes").stdout == "Conversation 1 was erased.\n"

@@ -1,0 +1,64 @@
+"""An answer on its way: what is known and decided so far, and who follows it. Written by answering.py alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rag_assistant.choices import Choices
+from rag_assistant.collaborators import Conversations, Endpoint, History, Models, Retriever, ToolRunner, Turns
+from rag_assistant.keeping import AnswerKeeper
+from rag_assistant.live import LiveTurn
+from rag_assistant.past import Moved, Past, Rules
+from rag_assistant.records import Conversation, Message, RecalledTurn, Turn
+from rag_assistant.settings import Settings
+from rag_assistant.turn_view import state_event
+
+
+@dataclass(frozen=True, slots=True)
+class Collaborators:
+    """Whom an answer needs."""
+
+    conversations: Conversations
+    turns: Turns
+    history: History
+    retriever: Retriever
+    tools: ToolRunner
+    models: Models
+    keeper: AnswerKeeper
+    settings: Callable[[], Settings]
+
+
+@dataclass(slots=True)
+class Progress:
+    """What is known of one answer. ``agent``: the model searches by itself, with tools.
+
+    ``past`` is what was read for the rules, and ``moved`` what a decision for this answer took out of the view.
+    ``iterations`` are the messages of its tool calls so far; ``requests`` the bodies that were sent, the newest last.
+    ``token_cap`` bounds a request beyond what is set, after the model refused one and did not say what it takes.
+    """
+
+    turn: Turn
+    live: LiveTurn
+    settings: Settings
+    conversation: Conversation
+    endpoint: Endpoint
+    choices: Choices
+    rules: Rules
+    agent: bool
+    past: Past | None = None
+    moved: Moved | None = None
+    recalled: tuple[RecalledTurn, ...] = ()
+    iterations: list[Message] = field(default_factory=list)
+    requests: list[dict[str, Any]] = field(default_factory=list)
+    usage: dict[str, Any] = field(default_factory=dict)
+    token_cap: int | None = None
+
+    def say(self, state: str, sentence: str) -> None:
+        """Tell who follows what is awaited."""
+        self.live.tell_state(state_event(self.turn, state, sentence))
+
+    def note(self, sentence: str) -> None:
+        """Put a sentence about how the answer came about beside it."""
+        self.turn = replace(self.turn, notes=(*self.turn.notes, sentence))
