@@ -82,7 +82,8 @@ def add_conversation(database: Database, turn_count: int) -> int:
                 [
                     {
                         "id": first + n, "conversation_id": conversation_id, "number": n + 1, "status": "completed",
-                        "visible": True, "owner": "bench", "request": {}, "created_at": moment, "finished_at": moment,
+                        "visible": True, "owner": "bench", "request": {}, "message_count": 2, "created_at": moment,
+                        "finished_at": moment,
                     }
                     for n in numbers
                 ],

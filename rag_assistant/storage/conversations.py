@@ -60,14 +60,16 @@ class ConversationManager:
         with self._database.read() as connection:
             hits = [row[0] for row in connection.execute(TURN_WORDS.query(connection, words).limit(MOST_HITS))]
             rows = connection.execute(
-                select(turns.c.id, conversations)
+                select(turns.c.id.label("turn_id"), conversations)
                 .join_from(turns, conversations, conversations.c.id == turns.c.conversation_id)
                 .where(turns.c.id.in_(hits), conversations.c.deleted_at.is_(None))
             ).mappings()
-            by_turn = {row[turns.c.id]: row for row in rows}
-            best = {by_turn[turn][conversations.c.id]: by_turn[turn] for turn in reversed(hits) if turn in by_turn}
-            found = list(reversed(best.values()))[:limit]
-            return [conversation_of(connection, row) for row in found]
+            by_turn = {row["turn_id"]: row for row in rows}
+            best: dict[int, RowMapping] = {}
+            for hit in hits:
+                if hit in by_turn:
+                    best.setdefault(by_turn[hit]["id"], by_turn[hit])
+            return [conversation_of(connection, row) for row in list(best.values())[:limit]]
 
     def change(
         self, conversation_id: int, *, title: str | None = None, own: Mapping[str, Any] | None = None

@@ -162,13 +162,16 @@ class HistoryStore:
         return self._get(conversation_id)
 
     def mark(self, turn_id: int, *, pinned: bool | None = None, excluded: bool | None = None) -> Turn:
-        """Pin a turn, so that it is never left out, or exclude it, or take that back. Raises TurnNotFound."""
+        """Pin a turn, so that it is never left out, or exclude it, or take that back.
+
+        Raises TurnNotFound, ConversationBusy.
+        """
         with self._database.read() as connection:
             turn = load_turn(connection, turn_id)
         marks = {name: value for name, value in (("pinned", pinned), ("excluded", excluded)) if value is not None}
         if marks:
             kind: ChangeKind = "pin" if pinned is not None else "exclude"
-            with self._changing(turn.conversation_id, kind, running=turn.number, turn_id=turn_id) as (connection, _row):
+            with self._changing(turn.conversation_id, kind, turn_id=turn_id) as (connection, _row):
                 connection.execute(update(turns).where(turns.c.id == turn_id).values(marks))
                 _see(connection, turn_id)
         with self._database.read() as connection:
@@ -265,10 +268,9 @@ def _set(connection: Connection, conversation_id: int, values: dict[str, Any]) -
 
 
 def _see(connection: Connection, turn_id: int) -> None:
-    """Let a turn be visible to the model if it has text and nothing speaks against it."""
-    row = connection.execute(select(turns).where(turns.c.id == turn_id)).mappings().one()
-    answered = row["status"] in ("completed", "stopped", "interrupted") and row["message_count"] > 1
-    visible = answered and not (row["excluded"] or row["purged"])
+    """Let a turn be visible to the model if it has an answer with text and nothing speaks against it."""
+    turn = load_turn(connection, turn_id)
+    visible = bool(turn.answer.strip()) and not (turn.excluded or turn.purged)
     connection.execute(update(turns).where(turns.c.id == turn_id).values(visible=visible))
 
 

@@ -21,14 +21,14 @@ blueprint = Blueprint("history_pages", __name__)
 # Turns that are left out one by one; all other reasons hide everything up to a border.
 SINGLE_TURN_REASONS = frozenset({"excluded", "purged", "failed"})
 OVERFLOW_WORDS = {
-    "trim": "Leave them out",
+    "trim": "Leave the older turns out",
     "ask": "Ask me each time",
-    "compact": "Summarise them",
-    "reset": "Begin afresh",
+    "compact": "Summarise the older turns",
+    "reset": "Start over",
     "continue": "Send everything",
 }
 STRATEGY_WORDS = {
-    "window": "The newest, as many as set above",
+    "window": "The newest",
     "smart": "One to three, those with tools first",
 }
 
