@@ -7,7 +7,6 @@ turn after turn of one growing conversation; the server reports how many tokens 
 from __future__ import annotations
 
 import json
-import sys
 import urllib.request
 from typing import Any
 
@@ -17,13 +16,14 @@ from rag_assistant.model_files import LANGUAGE_MODEL
 from rag_assistant.records import Message
 
 WINDOW = 20
-SLACKS = (0, 5, 10, 20)
-TURNS = range(WINDOW, WINDOW + 44)
+SLACKS = (0, 5, 10)
+TURNS = range(WINDOW, WINDOW + 33)
 
 
 def main() -> None:
     """Print the share of cached prompt tokens for each slack."""
-    url = start_server()
+    server = start_server()  # It ends when nobody holds it.
+    url = str(server.listening_address)
     print(f"window of {WINDOW} turns, {len(TURNS)} questions in a row\n")
     print("| window_slack | prompt tokens | from the cache | share | turns sent |\n|---|---|---|---|---|")
     for slack in SLACKS:
@@ -46,8 +46,8 @@ def conversation(past_turns: int) -> list[Message]:
     return [*messages, {"role": "user", "content": f"Question {past_turns}: {text_of(6, past_turns)}?"}]
 
 
-def start_server() -> str:
-    """Start llama.cpp's server in this process, and return its address."""
+def start_server() -> Any:
+    """Start llama.cpp's server in this process, and return it."""
     import xllamacpp
 
     params = xllamacpp.CommonParams()
@@ -61,8 +61,7 @@ def start_server() -> str:
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
     params.n_gpu_layers = 0
     params.ui = False
-    main.server = xllamacpp.Server(params)  # type: ignore[attr-defined] # It ends when nobody holds it.
-    return str(main.server.listening_address)  # type: ignore[attr-defined]
+    return xllamacpp.Server(params)
 
 
 def ask(url: str, messages: list[Message]) -> dict[str, Any]:
@@ -75,4 +74,4 @@ def ask(url: str, messages: list[Message]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -88,7 +88,8 @@ class Settings(BaseModel):
     tool_iterations_keep: int | None = setting(
         2,
         "a whole number, 0 or more, or null for no limit",
-        "How many of a running answer's tool iterations the model still sees.",
+        "How many of a running answer's tool iterations the model still sees. In the environment also as "
+        "AGENT_CONVERSATION_HISTORY_KEEP.",
         ge=0,
     )
     max_tool_iterations: int = setting(

@@ -176,3 +176,28 @@ def test_a_broken_file_stops_the_start(file: Path) -> None:
     file.write_text("{")
     with pytest.raises(SettingsError, match="settings.json line 1"):
         LiveSettings(file, {})
+
+
+def test_the_kept_tool_iterations_have_a_second_name() -> None:
+    assert load_settings(None, {"AGENT_CONVERSATION_HISTORY_KEEP": "4"}).values.tool_iterations_keep == 4
+    both = {"AGENT_CONVERSATION_HISTORY_KEEP": "4", "TOOL_ITERATIONS_KEEP": "1"}
+    assert load_settings(None, both).values.tool_iterations_keep == 1
+    with pytest.raises(SettingsError, match='AGENT_CONVERSATION_HISTORY_KEEP: tool_iterations_keep is "x"'):
+        load_settings(None, {"AGENT_CONVERSATION_HISTORY_KEEP": "x"})
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [
+        "[]",
+        '[{"up_to_turns": 3, "keep": 1}]',
+        '[{"up_to_turns": 3, "keep": 1}, {"up_to_turns": 2, "keep": 1}, {"up_to_turns": null, "keep": 1}]',
+        '[{"up_to_turns": null, "keep": 1}, {"up_to_turns": null, "keep": 1}]',
+        '[{"up_to_turns": null, "keep": 0}]',
+        '[{"up_to_turns": null, "keep": 1, "speed": 2}]',
+        "7",
+    ],
+)
+def test_levels_that_do_not_rise_to_one_without_limit_are_refused(levels: str) -> None:
+    with pytest.raises(SettingsError, match="smart_levels"):
+        load_settings(f'{{"smart_levels": {levels}}}', {})

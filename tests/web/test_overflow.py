@@ -186,7 +186,7 @@ def test_a_long_past_is_summarised_in_parts(client: FlaskClient, stub: StubModel
     for n in range(2, 9):
         ask(client, f"Question {n}. {'word ' * 1400}", conversation_id=conversation)
     stub.models = [{"id": "stub-model", "object": "model", "max_model_len": 4096}]
-    client.application.extensions["assistant"].models.client._limits.clear()  # type: ignore[attr-defined]
+    client.application.extensions["assistant"].models.client._limits.clear()
     stub.replies.extend([Reply(f"Part {n}.") for n in range(1, 20)])
     answer = ask(client, "Question 9.", conversation_id=conversation, on_overflow="compact")
     prompts = [
