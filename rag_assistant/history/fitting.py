@@ -228,7 +228,7 @@ def _within_budget(
         return past, Budgeted(tuple(turn.messages for turn in kept), current, summary)
     count = policy.count_tokens
     # Longer than any notice of this conversation, so that what fits does not depend on how many turns are kept.
-    most = past[-1].number if past else 0
+    most = max([turn.number for turn in past] + [run.last_turn for run in policy.unread], default=0)
     longest_notice = notice_for(most, most, at_least=most)
     budgeted = fit_budget(
         [BudgetTurn(turn.messages, turn.pinned, turn.waits) for turn in kept],

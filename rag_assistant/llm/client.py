@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -28,7 +27,7 @@ from rag_assistant.errors import (
 )
 from rag_assistant.llm.calls import ModelCall, Watchdog
 from rag_assistant.llm.endpoint import Deadlines, Endpoint
-from rag_assistant.llm.failures import failures_named
+from rag_assistant.llm.failures import failures_named, refuses_tools
 from rag_assistant.llm.reader import AnswerReader
 from rag_assistant.records import ModelReply, ModelRequest
 
@@ -41,7 +40,6 @@ OPENAI_BASE_URL = "https://api.openai.com/v1"
 SECONDS_BEFORE_RETRY = (0.5, 1.5)
 LONGEST_PATIENCE_SECONDS = 10.0
 SECONDS_TO_ASK_FOR_LIMIT = 2.0
-ABOUT_TOOLS = re.compile(r"\btools?\b|tool[_ -]?c(?:all|hoice)|function[_ -]?call", re.IGNORECASE)
 # Under these names servers tell in their list of models how many tokens one takes (vLLM, OpenRouter, LM Studio, ...).
 LIMIT_NAMES = ("max_model_len", "context_length", "context_window", "max_context_length", "n_ctx")
 
@@ -86,7 +84,7 @@ class ModelClient:
                 raise
             except ModelRefused as error:
                 self._first_models.pop(endpoint.base_url, None)  # Perhaps it lists another model by now.
-                if request.tools and ABOUT_TOOLS.search(str(error)):
+                if request.tools and refuses_tools(str(error)):
                     raise ToolsRefused(str(error)) from error
                 raise
             except (ModelUnreachable, ModelFailed, ModelBusy) as error:

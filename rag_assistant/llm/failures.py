@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     import openai
 
 LONGEST_REASON_SHOWN = 300
+# What the model wrote was no call that the endpoint could pass on (Groq): the next attempt may be one.
+MODEL_MISCARRIED = frozenset({"tool_use_failed"})
 
 TOO_LONG = re.compile(
     r"context_length_exceeded|exceed_context_size|maximum context length|context (?:window|length|size)[^.]{0,40}exceed"
@@ -31,12 +33,21 @@ TOO_LONG = re.compile(
     r"|(?:prompt|input)[^.]{0,40}longer than the (?:model'?s )?(?:maximum|context)",
     re.IGNORECASE,
 )
+NOT_TAKEN = (
+    r"(?:not (?:\w+ )?support|unsupported|not (?:enabled|available|allowed|permitted)|requires"
+    r"|un(?:known|recogni[sz]ed|expected)|extra)"
+)
+TOOLS = r"(?:\btools?\b|tool[_ -]?(?:use|call(?:s|ing)?|choice)|function[_ -]?call(?:s|ing)?)"
+TAKES_NO_TOOLS = re.compile(
+    rf"{TOOLS}[^.]{{0,60}}{NOT_TAKEN}|{NOT_TAKEN}[^.]{{0,60}}{TOOLS}|no endpoints found that support tool",
+    re.IGNORECASE,
+)
 NUMBER = r"(\d{1,3}(?:,\d{3})+|\d+)"
 LIMIT = (
     re.compile(rf"maximum context length (?:is|of) {NUMBER}", re.IGNORECASE),
-    re.compile(rf"context (?:window|length|size)[^0-9.]{{0,40}}{NUMBER}", re.IGNORECASE),
+    re.compile(rf"context (?:window|length|size)[^0-9.\n]{{0,40}}{NUMBER}", re.IGNORECASE),
     re.compile(rf"{NUMBER} maximum", re.IGNORECASE),
-    re.compile(rf"(?:limit|maximum)[^0-9.]{{0,40}}{NUMBER}", re.IGNORECASE),
+    re.compile(rf"(?:limit|maximum)[^0-9.\n]{{0,40}}{NUMBER}", re.IGNORECASE),
 )
 PROMPT = (
     re.compile(rf"(?:resulted in|requested|contains|prompt is too long:|request \() ?{NUMBER}", re.IGNORECASE),
@@ -101,7 +112,7 @@ def _refusal(where: str, api_key: str | None, error: openai.APIStatusError) -> A
         seconds = _seconds(error.response.headers.get("retry-after"))
         patience = f" It asks for {seconds:g} seconds of patience." if seconds is not None else ""
         return ModelBusy(f"{where} is too busy (429): {reason}{patience}", seconds)
-    if status >= 500:
+    if status >= 500 or code_of(error.body) in MODEL_MISCARRIED:
         return ModelFailed(f"{where} failed ({status}): {reason}")
     return ModelRefused(f"{where} refused the request ({status}): {reason}")
 
@@ -113,7 +124,7 @@ def context_too_long(body: object) -> ContextTooLong | None:
     """
     error = body.get("error", body) if isinstance(body, dict) else body
     fields = error if isinstance(error, dict) else {}
-    told = " ".join(str(value) for value in (*fields.values(), reason_given(body)) if isinstance(value, str))
+    told = "\n".join(str(value) for value in (*fields.values(), reason_given(body)) if isinstance(value, str))
     if not TOO_LONG.search(told):
         return None
     limit = fields.get("n_ctx") or _number_in(told, LIMIT)
@@ -123,6 +134,18 @@ def context_too_long(body: object) -> ContextTooLong | None:
     return ContextTooLong(
         f"The request is longer than the model takes;{takes}.", limit, prompt if isinstance(prompt, int) else None
     )
+
+
+def code_of(body: object) -> str | None:
+    """Return the code of an endpoint's error."""
+    error = body.get("error", body) if isinstance(body, dict) else None
+    code = error.get("code") if isinstance(error, dict) else None
+    return code if isinstance(code, str) else None
+
+
+def refuses_tools(reason: str) -> bool:
+    """Tell whether an endpoint refused a request because it takes no tools, and not because of one call."""
+    return TAKES_NO_TOOLS.search(reason) is not None
 
 
 def _number_in(text: str, patterns: tuple[re.Pattern[str], ...]) -> int | None:
