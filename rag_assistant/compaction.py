@@ -12,7 +12,7 @@ from typing import Any
 
 from rag_assistant.choices import Choices
 from rag_assistant.collaborators import Endpoint, History, Models
-from rag_assistant.errors import ModelFailed, NothingToSummarise
+from rag_assistant.errors import ModelFailed, NothingToSummarise, SummaryRejected
 from rag_assistant.history import FittedHistory, checked_summary, estimate_tokens, turns_kept_by_compaction
 from rag_assistant.prompt import summary_request, turn_text
 from rag_assistant.records import Conversation, ModelRequest
@@ -57,6 +57,9 @@ class Compaction:
 
         Raises NothingToSummarise, SummaryRejected, a ModelError or AnswerStopped; then nothing has changed.
         """
+        if by.endpoint.built_in:
+            # Tried: it wrote "I'm glad to hear that." fourteen times. A wrong record is worse than none.
+            raise SummaryRejected("The small built-in model cannot summarise; connect a better one.")
         turns = self._history.between(conversation, conversation.view_start, keep_from - 1)
         turns = [turn for turn in turns if not (turn.pinned or turn.waiting_call)]
         if not turns:

@@ -23,6 +23,8 @@ OPTIONS = {
 }
 
 FENCE = re.compile(r"<\s*(/?)\s*summary\s*>", re.IGNORECASE)
+SENTENCE_END = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])\s*")
+FEWEST_TO_REPEAT = 4
 THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.IGNORECASE | re.DOTALL)
 
 
@@ -63,11 +65,14 @@ def turns_kept_by_compaction(in_view: int) -> int:
 def checked_summary(text: str, source_tokens: int, count_tokens: CountTokens) -> str:
     """Return a model's summary without its thoughts.
 
-    Raises SummaryRejected for one that is blank, or not shorter than what it stands for.
+    Raises SummaryRejected for one that is blank, that repeats itself, or that is not shorter than what it stands for.
     """
     said = THOUGHTS.sub("", text).strip()
     if not said:
         raise SummaryRejected("The model gave an empty summary.")
+    sentences = SENTENCE_END.split(said)
+    if len(sentences) >= FEWEST_TO_REPEAT and 2 * len(set(sentences)) <= len(sentences):
+        raise SummaryRejected("The model's summary says the same sentence over and over.")
     tokens = count_tokens(said)
     if tokens >= source_tokens:
         raise SummaryRejected(

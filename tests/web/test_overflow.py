@@ -139,13 +139,14 @@ def test_the_next_compaction_extends_the_summary_with_its_edit(client: FlaskClie
     [
         (Reply("   "), "empty summary"),
         (Reply("<think>What shall I write</think>"), "empty summary"),
-        (Reply("Long. " * 2000), "it saves none"),
+        (Reply("I am glad. " * 6), "over and over"),
+        (Reply(" ".join(f"Sentence {n}." for n in range(900))), "it saves none"),
         (Reply(status=400, body=b'{"error": {"message": "no"}}'), "refused the request"),
         (Reply(hang_at=0), "silent for too long"),
         (Reply("Half a su", break_at=1), "broke off"),
         (Reply(tool_calls=[{"id": "a", "name": "x", "arguments": {}}]), "called a tool"),
     ],
-    ids=["blank", "only thoughts", "inflated", "refused", "timed out", "broken", "tool"],
+    ids=["blank", "only thoughts", "repeated", "inflated", "refused", "timed out", "broken", "tool"],
 )
 def test_a_summary_that_fails_changes_nothing_and_is_told(
     client: FlaskClient, stub: StubModel, reply: Reply, why: str
