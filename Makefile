@@ -2,6 +2,7 @@
 # make test   run the tests
 # make lint   ruff and mypy
 # make bench  the benchmarks of docs/benchmarks.md
+# make bench-history  our history beside other libraries' (docs/history-benchmarks.md)
 # make pictures  the pictures of README.md, taken anew (needs Debian's chromium)
 # Each does its own set-up: the first call creates .venv, a later one installs nothing.
 
@@ -9,7 +10,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: run test lint bench pictures clean
+.PHONY: run test lint bench bench-history pictures clean
 
 run: .venv/run
 	@$(BIN)/python app.py
@@ -24,6 +25,17 @@ lint: .venv/dev
 
 bench: .venv/dev
 	@$(BIN)/python -m bench
+
+bench-history: .venv/dev .venv-rivals/ready
+	@$(BIN)/python -m bench.history
+	@$(BIN)/python -m bench.recall
+	@$(BIN)/python -m bench.prompt_cache
+
+.venv-rivals/ready: bench/rivals/requirements.txt
+	@echo "Installing the libraries to compare with (once; about a minute, 800 MB) ..."
+	@$(PYTHON) -m venv .venv-rivals
+	@.venv-rivals/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
 
 pictures: .venv/dev
 	@$(BIN)/python -m tests.browser.pictures
@@ -49,4 +61,4 @@ pictures: .venv/dev
 	@touch $@
 
 clean:
-	rm -rf .venv
+	rm -rf .venv .venv-rivals

@@ -3,7 +3,6 @@
 ``python -m tests.test_documentation`` writes .env.example and the settings table of README.md anew.
 """
 
-import json
 import re
 from pathlib import Path
 from typing import Any
