@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from rag_assistant.collaborators import History
 from rag_assistant.history import (
+    DEFAULT_LEVELS,
     FilterLevel,
     HistoryPolicy,
     HistoryStrategy,
@@ -80,7 +81,7 @@ def read_past(
     moved: Moved | None = None,
 ) -> Past:
     """Read the turns before number ``before`` that the rules may keep, and return them with their policy."""
-    levels = tuple(FilterLevel(**level.model_dump()) for level in settings.smart_levels)
+    levels = _levels(settings) if rules.strategy == "smart" else DEFAULT_LEVELS
     total = conversation.visible_turns
     newest = _turns_to_read(total, rules, settings.window_slack, levels)
     turns = store.past(conversation, before, newest)
@@ -112,6 +113,10 @@ def moved_between(before: Conversation, after: Conversation, reason: LeftOutReas
         first_turn=before.view_start,
         last_turn=after.view_start - 1,
     )
+
+
+def _levels(settings: Settings) -> tuple[FilterLevel, ...]:
+    return tuple(FilterLevel(**level.model_dump()) for level in settings.smart_levels)
 
 
 def _turns_to_read(total: int, rules: Rules, slack: int, levels: Sequence[FilterLevel]) -> int | None:

@@ -8,7 +8,21 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
-from sqlalchemy import Connection, RowMapping, Select, bindparam, delete, func, insert, select, union, update
+from sqlalchemy import (
+    Connection,
+    RowMapping,
+    Select,
+    Subquery,
+    bindparam,
+    delete,
+    false,
+    func,
+    insert,
+    null,
+    select,
+    union,
+    update,
+)
 
 from rag_assistant.errors import ConversationBusy, NoSummary, NothingToUndo
 from rag_assistant.records import LARGEST_NUMBER, Conversation, Message, PastTurn, RecalledTurn, Source, Turn
@@ -26,7 +40,7 @@ MARKS = ("pinned", "excluded")
 
 def _newest(limited: bool) -> Select[Any]:
     newest = (
-        select(turns.c.id)
+        select(turns.c.id, turns.c.number)
         .where(turns.c.conversation_id == bindparam("conversation"))
         .where(turns.c.visible, turns.c.number.between(bindparam("first"), bindparam("before") - 1))
         .order_by(turns.c.number.desc())
@@ -34,7 +48,17 @@ def _newest(limited: bool) -> Select[Any]:
     return newest.limit(bindparam("limit")) if limited else newest
 
 
-def _messages_of(chosen: Any) -> Select[Any]:
+def _messages_of(chosen: Subquery) -> Select[Any]:
+    """Return the query for the messages of turns of which none is held."""
+    return (
+        select(chosen.c.number, false(), null(), messages.c.role, messages.c.content, messages.c.extra)
+        .join_from(chosen, messages, messages.c.turn_id == chosen.c.id)
+        .order_by(chosen.c.number, messages.c.position)
+    )
+
+
+def _messages_with_marks(chosen: Subquery) -> Select[Any]:
+    """Return the query for the messages of turns, with whether they are pinned and what they wait for."""
     return (
         select(turns.c.number, turns.c.pinned, turns.c.waiting, messages.c.role, messages.c.content, messages.c.extra)
         .join_from(chosen, turns, turns.c.id == chosen.c.id)
@@ -43,16 +67,19 @@ def _messages_of(chosen: Any) -> Select[Any]:
     )
 
 
-_HELD = select(turns.c.id).where(
-    turns.c.conversation_id == bindparam("conversation"),
-    turns.c.visible,
-    turns.c.pinned | turns.c.waiting.is_not(None),
-    turns.c.number.between(bindparam("context_start"), bindparam("before") - 1),
-)
-_WINDOW = _messages_of(_newest(limited=True).subquery())
-_WHOLE = _messages_of(_newest(limited=False).subquery())
-_WINDOW_AND_HELD = _messages_of(union(select(_newest(limited=True).subquery().c.id), _HELD).subquery())
-_WHOLE_AND_HELD = _messages_of(union(select(_newest(limited=False).subquery().c.id), _HELD).subquery())
+def _and_held(newest: Select[Any]) -> Subquery:
+    held = select(turns.c.id).where(
+        turns.c.conversation_id == bindparam("conversation"),
+        turns.c.visible,
+        turns.c.pinned | turns.c.waiting.is_not(None),
+        turns.c.number.between(bindparam("context_start"), bindparam("before") - 1),
+    )
+    return union(select(newest.subquery().c.id), held).subquery()
+
+
+_WINDOW, _WHOLE = (_messages_of(_newest(limited).subquery()) for limited in (True, False))
+_WINDOW_AND_HELD, _WHOLE_AND_HELD = (_messages_with_marks(_and_held(_newest(limited))) for limited in (True, False))
+_WHOLE_WITH_MARKS = _messages_with_marks(_newest(limited=False).subquery())
 
 
 class HistoryStore:
@@ -88,7 +115,7 @@ class HistoryStore:
         """Return the turns from number ``first`` to ``last`` that are in the model's view, oldest first."""
         place = {"conversation": conversation.id, "first": max(first, conversation.view_start), "before": last + 1}
         with self._database.read() as connection:
-            rows = connection.execute(_WHOLE, place).all()
+            rows = connection.execute(_WHOLE_WITH_MARKS, place).all()
         return _past_turns(rows)
 
     def counts(self, conversation_id: int) -> dict[str, int]:
