@@ -1,86 +1,120 @@
 // Ask without leaving the page: the question appears at once, the answer streams below it.
-import { refreshFrame } from "./frame.js";
+import { send } from "./api.js";
+import { isCommand, runCommand } from "./commands.js";
+import { complain, composer, conversationId, giveBack } from "./composer.js";
+import { refreshPage } from "./frame.js";
+import { decide } from "./overflow.js";
+import { sentenceOf } from "./toast.js";
 import { TurnView } from "./turn.js";
 
-/** Let the composer, and the example questions, ask in place. */
+/** Let the composer ask in place, and every button that stands for something to say. */
 export function enableAsking() {
-  const composer = document.getElementById("composer");
-  if (!composer) return;
-  const box = composer.elements.question;
-  composer.addEventListener("submit", (event) => {
+  if (!composer()) return;
+  const box = composer().elements.question;
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (!("asks" in form.dataset)) return;
     event.preventDefault();
-    ask(composer, box.value);
+    const { question, confirms_turn: confirms } = Object.fromEntries(new FormData(form, event.submitter));
+    const typed = form === composer();
+    if (!question.trim()) return;
+    complain(null);
+    if (typed) box.value = "";
+    if (isCommand(question)) runCommand(question, typed);
+    else ask(question, confirms ? { confirms_turn: Number(confirms) } : {});
   });
   box.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
       event.preventDefault();
-      composer.requestSubmit();
+      composer().requestSubmit();
     }
   });
-  for (const example of document.querySelectorAll(".examples form")) {
-    example.addEventListener("submit", (event) => {
-      event.preventDefault();
-      ask(composer, example.elements.question.value);
-    });
-  }
 }
 
 /** A key by which the server knows a question again that is sent once more, since its answer got lost on the way. */
-const lastSent = { question: null, key: null };
+const lastSent = { body: null, key: null };
 
-function keyFor(question) {
-  if (lastSent.question !== question) {
+function keyFor(body) {
+  const text = JSON.stringify(body);
+  if (lastSent.body !== text) {
     const bytes = crypto.getRandomValues(new Uint8Array(16));
-    lastSent.question = question;
+    lastSent.body = text;
     lastSent.key = [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
   }
   return lastSent.key;
 }
 
-async function ask(composer, question) {
-  const error = document.getElementById("composer-error");
-  const button = composer.querySelector("button[type=submit]");
-  error.hidden = true;
-  if (!question.trim()) return;
+/** Ask a question, or answer one that a turn asks. What is not accepted goes back to where it was typed. */
+async function ask(question, more) {
+  const typed = more.confirms_turn ? "" : question;
+  const button = composer().querySelector("button[type=submit]");
   if (button.disabled) {
-    error.textContent = "An answer is being written. Ask when it has ended, or stop it.";
-    error.hidden = false;
-    return;
+    giveBack(typed);
+    return complain("An answer is being written. Ask when it has ended, or stop it.");
   }
   button.disabled = true;
   const element = place(question);
-  composer.elements.question.value = "";
   try {
-    const response = await fetch(composer.dataset.ask, {
-      method: "POST",
-      headers: { "Content-Type": "application/json", "Idempotency-Key": keyFor(question) },
-      body: JSON.stringify(body(composer, question)),
-    });
-    lastSent.question = null;
-    if (!response.ok) throw new Error((await response.json()).error.message);
-    const view = new TurnView(element);
-    const show = view.show.bind(view);
-    view.show = (name, id, data) => {
-      if (data.conversation_id) enter(composer, element, data);
-      show(name, id, data);
-    };
-    element.querySelector(".stop").addEventListener("click", () => stop(view));
-    await view.take(response);
+    const response = await accepted(question, more);
+    if (response) await follow(element, response);
+    else withdraw(element, typed);
   } catch (reason) {
-    // Nothing was accepted: the question goes back to where it was typed.
-    element.remove();
-    composer.elements.question.value = question;
-    error.textContent = reason instanceof TypeError ? "The server cannot be reached. Your question is still here." : reason.message;
-    error.hidden = false;
+    withdraw(element, typed);
+    complain(reason instanceof TypeError && typed ? `${sentenceOf(reason)} Your question is still here.` : sentenceOf(reason));
   } finally {
     button.disabled = false;
-    composer.elements.question.focus();
+    composer().elements.question.focus();
+  }
+  return undefined;
+}
+
+/** Send a question until it is accepted, and return the response; null if the person rather keeps it. */
+async function accepted(question, more) {
+  try {
+    return await post(question, more);
+  } catch (reason) {
+    if (reason.type !== "OverflowDecisionNeeded") throw reason;
+    const decision = await decide(reason.message);
+    if (decision === null) return null;
+    const response = await post(question, { ...more, on_overflow: decision.choice });
+    if (decision.remember) {
+      const url = `/api/conversations/${conversationId()}`;
+      send("PATCH", url, { on_overflow: decision.choice }).catch((trouble) => complain(trouble.message));
+    }
+    return response;
   }
 }
 
-function body(composer, question) {
-  const conversation = composer.elements.conversation_id.value;
-  return conversation ? { question, conversation_id: Number(conversation) } : { question };
+async function post(question, more) {
+  const conversation = conversationId();
+  const body = { question, ...(conversation === null ? {} : { conversation_id: conversation }), ...more };
+  const key = keyFor(body);
+  try {
+    const response = await send("POST", composer().dataset.stream, body, { "Idempotency-Key": key });
+    lastSent.body = null;
+    return response;
+  } catch (reason) {
+    // A question whose fate is unknown keeps its key.
+    if (!(reason instanceof TypeError)) lastSent.body = null;
+    throw reason;
+  }
+}
+
+/** Show a turn as it is answered. */
+async function follow(element, response) {
+  const view = new TurnView(element);
+  const show = view.show.bind(view);
+  view.show = (name, id, data) => {
+    if (data.conversation_id) enter(element, data);
+    show(name, id, data);
+  };
+  element.querySelector(".stop").addEventListener("click", () => stop(view));
+  await view.take(response);
+}
+
+function withdraw(element, typed) {
+  element.remove();
+  giveBack(typed);
 }
 
 /** Put a new turn at the end of the transcript. */
@@ -95,16 +129,13 @@ function place(question) {
 }
 
 /** Take note of the turn's number and, for a first question, of the conversation that was made for it. */
-function enter(composer, element, data) {
+function enter(element, data) {
   element.dataset.turn = data.turn;
   element.id = `turn-${data.turn}`;
-  const transcript = document.getElementById("transcript");
-  if (composer.elements.conversation_id.value) return;
-  const url = `/conversations/${data.conversation_id}`;
-  composer.elements.conversation_id.value = data.conversation_id;
-  transcript.dataset.view = `/api${url}`;
-  history.replaceState(null, "", url);
-  refreshFrame();
+  if (conversationId() !== null) return;
+  composer().elements.conversation_id.value = data.conversation_id;
+  history.replaceState(null, "", `/conversations/${data.conversation_id}`);
+  refreshPage();
 }
 
 function stop(view) {

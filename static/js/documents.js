@@ -1,5 +1,6 @@
 // Add documents by dropping them anywhere, and watch them become ready.
 import { elementOf } from "./html.js";
+import { fade, sentenceOf, toast } from "./toast.js";
 
 const SECONDS_BETWEEN_LOOKS = 1;
 
@@ -37,10 +38,7 @@ async function uploadAll(files) {
 }
 
 async function upload(file) {
-  const toast = document.createElement("div");
-  toast.className = "toast";
-  toast.textContent = `${file.name}: uploading`;
-  document.getElementById("toasts").append(toast);
+  const news = toast(`${file.name}: uploading`);
   try {
     const form = new FormData();
     form.append("file", file);
@@ -48,23 +46,23 @@ async function upload(file) {
     const data = await response.json();
     if (!response.ok) throw new Error(data.error.message);
     await redrawList();
-    await watch(data.document_id, file.name, toast);
+    await watch(data.document_id, file.name, news);
   } catch (reason) {
-    toast.classList.add("bad");
-    toast.textContent = `${file.name}: ${reason instanceof TypeError ? "the server cannot be reached" : reason.message}`;
+    news.classList.add("bad");
+    news.textContent = `${file.name}: ${sentenceOf(reason)}`;
   }
-  setTimeout(() => toast.remove(), toast.classList.contains("bad") ? 15000 : 5000);
+  fade(news);
 }
 
 /** Say how far a document has come until it is ready or has failed. */
-async function watch(id, name, toast) {
+async function watch(id, name, news) {
   for (;;) {
     const response = await fetch(`/api/documents/${id}`);
     if (!response.ok) return;
     const data = await response.json();
-    if (data.state === "embedding") toast.textContent = `${name}: searchable by words, embedding ${data.embedded} of ${data.chunks}`;
-    else toast.textContent = `${name}: ${data.state === "failed" ? data.reason : data.state}`;
-    if (data.state === "failed") toast.classList.add("bad");
+    if (data.state === "embedding") news.textContent = `${name}: searchable by words, embedding ${data.embedded} of ${data.chunks}`;
+    else news.textContent = `${name}: ${data.state === "failed" ? data.reason : data.state}`;
+    if (data.state === "failed") news.classList.add("bad");
     if (data.state === "ready" || data.state === "failed") return;
     await new Promise((resolve) => setTimeout(resolve, SECONDS_BETWEEN_LOOKS * 1000));
   }

@@ -1,23 +1,59 @@
-// What stands around the transcript: banners, the list of conversations, the header with its options.
+// The page as the server draws it now: what stands around the transcript, and what changed in it.
+import { drawView, savedView } from "./horizon.js";
 import { documentOf } from "./html.js";
+import { keepAtEnd } from "./scroll.js";
+
+const PARTS = ["banners", "search", "conversations", "conversation-header", "gauge"];
 
 /** Fetch the page once more when it comes back into view: settings and titles may have changed meanwhile. */
 export function keepFrameFresh() {
   document.addEventListener("visibilitychange", () => {
-    if (document.visibilityState === "visible") refreshFrame();
+    if (document.visibilityState === "visible") refreshPage();
   });
 }
 
-/** Replace what stands around the transcript by what the server draws of it now; the transcript stays. */
-export async function refreshFrame() {
-  const response = await fetch(location.pathname).catch(() => null);
+/** Take over what the server draws of the page now. The transcript stays; what changed in it is replaced. */
+export async function refreshPage() {
+  const sought = new URLSearchParams(location.search).get("q");
+  const url = sought ? `${location.pathname}?q=${encodeURIComponent(sought)}` : location.pathname;
+  const response = await fetch(url).catch(() => null);
   if (!response?.ok) return;
   const drawn = documentOf(await response.text());
   document.title = drawn.title;
-  for (const id of ["banners", "conversations", "conversation-header"]) {
-    const [now, then] = [document.getElementById(id), drawn.getElementById(id)];
-    if (now && then && !now.contains(document.activeElement) && !now.querySelector("details[open]")) {
-      now.replaceWith(document.adoptNode(then));
+  for (const id of PARTS) takePart(id, drawn);
+  const [now, then] = [document.getElementById("transcript"), drawn.getElementById("transcript")];
+  if (now && then?.dataset.view) keepAtEnd(() => takeTranscript(now, then));
+}
+
+function takePart(id, drawn) {
+  const [now, then] = [document.getElementById(id), drawn.getElementById(id)];
+  if (now && then && !now.contains(document.activeElement) && !now.querySelector("details[open]")) {
+    now.replaceWith(document.adoptNode(then));
+  }
+}
+
+function takeTranscript(now, then) {
+  now.dataset.view = then.dataset.view;
+  for (const drawn of then.querySelectorAll(".turn:not(.running)")) {
+    const turn = now.querySelector(`.turn[data-turn="${drawn.dataset.turn}"]:not(.running)`);
+    if (turn && turn.dataset.marks !== drawn.dataset.marks) {
+      turn.replaceWith(document.adoptNode(drawn.cloneNode(true)));
     }
   }
+  takeSummary(now, then.querySelector(".summary"));
+  // While a window is being tried, it stays on show.
+  if (!now.classList.contains("trying")) drawView(savedView());
+}
+
+/** Put the summary as it is now; one that is being edited stays until it is saved. */
+function takeSummary(transcript, drawn) {
+  const known = transcript.querySelector(".summary");
+  if (known?.querySelector(".edit[open]") && drawn) return;
+  const made = drawn && document.adoptNode(drawn.cloneNode(true));
+  if (known && made) {
+    const open = known.querySelector(".read[open]");
+    known.replaceWith(made);
+    if (open) made.querySelector(".read").open = true;
+  } else if (made) transcript.append(made);
+  else known?.remove();
 }

@@ -1,24 +1,60 @@
-// The line where the model's view begins: moved when a turn has ended, as the server says.
+// What the model sees, drawn into the transcript: the line where its view begins, what is dimmed, the gauge.
 
-/** Ask the server where the view of the next question begins; null if it does not say. */
-export async function askForView() {
+// Turns that are left out one by one; all other reasons hide everything up to a border.
+const SINGLE_TURN_REASONS = ["excluded", "purged", "failed"];
+
+/** Return the view that holds at present, as the server last told it; null for a conversation that is none yet. */
+export function savedView() {
   const { view } = document.getElementById("transcript").dataset;
-  const response = view && (await fetch(view));
-  return response?.ok ? (await response.json()).view : null;
+  return view ? JSON.parse(view) : null;
 }
 
-/** Put the line where a view begins. */
-export function drawHorizon(view) {
+/** Draw a view: the one that holds, or one that is being tried. */
+export function drawView(view) {
   const transcript = document.getElementById("transcript");
-  transcript.querySelector(".horizon")?.remove();
-  const seen = (number) => view.kept_turns.some(([first, last]) => first <= number && number <= last);
   for (const turn of transcript.querySelectorAll(".turn:not(.running)")) {
-    turn.classList.toggle("beyond", !seen(Number(turn.dataset.turn)));
+    turn.classList.toggle("beyond", !sees(view, Number(turn.dataset.turn)));
   }
-  if (!view.left_out.length) return;
-  const line = document.getElementById("horizon-template").content.firstElementChild.cloneNode(true);
+  drawLine(transcript, view);
+  drawGauge(view.tokens);
+}
+
+function sees(view, number) {
+  return view.kept_turns.some(([first, last]) => first <= number && number <= last);
+}
+
+function drawLine(transcript, view) {
+  const known = transcript.querySelector(".horizon");
+  const summary = transcript.querySelector(".summary");
+  const below = firstBelow(transcript, view);
+  if (below === undefined) {
+    known?.remove();
+    if (summary) summary.hidden = true;
+    return;
+  }
+  const line = known ?? document.getElementById("horizon-template").content.firstElementChild.cloneNode(true);
   line.querySelector(".sentence").textContent = view.sentence;
-  const below = transcript.querySelector(`.turn[data-turn="${view.horizon}"]`);
-  if (below) below.before(line);
-  else if (view.horizon === null) transcript.append(line);
+  if (!line.isConnected || line.nextElementSibling !== below) transcript.insertBefore(line, below);
+  if (!summary) return;
+  summary.hidden = false;
+  if (line.previousElementSibling !== summary) line.before(summary);
+}
+
+/** Return what stands below the line, null for the transcript's end; undefined where there is no line here. */
+function firstBelow(transcript, view) {
+  if (view.left_out.every((run) => SINGLE_TURN_REASONS.includes(run.reason))) return undefined;
+  if (view.horizon !== null) return transcript.querySelector(`.turn[data-turn="${view.horizon}"]`) ?? undefined;
+  const turns = [...transcript.querySelectorAll(".turn:not(.running)")];
+  if (!turns.length) return undefined;
+  let next = turns.at(-1).nextElementSibling;
+  while (next?.matches(".horizon, .summary")) next = next.nextElementSibling;
+  return next;
+}
+
+function drawGauge(tokens) {
+  const gauge = document.querySelector("#gauge .gauge");
+  if (!gauge) return;
+  gauge.querySelector(".total").textContent = tokens.total.toLocaleString("en");
+  const meter = gauge.querySelector("meter");
+  if (meter) meter.value = tokens.total;
 }

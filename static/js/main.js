@@ -1,14 +1,27 @@
 // Everything that scripts add to the pages. Each module is one behaviour; without any of them the forms still work.
 import { enableAsking } from "./ask.js";
+import { enableCommandList } from "./commands.js";
+import { enableCopying } from "./copy.js";
 import { enableDrawer } from "./drawer.js";
 import { enableDocuments } from "./documents.js";
-import { keepFrameFresh, refreshFrame } from "./frame.js";
-import { followRunningTurns, showTheEnd } from "./turn.js";
+import { keepFrameFresh, refreshPage } from "./frame.js";
+import { enableMarks } from "./marks.js";
+import { enableOptions } from "./options.js";
+import { showTheEnd } from "./scroll.js";
+import { enableSummary } from "./summary.js";
+import { followRunningTurns } from "./turn.js";
+import { enableWindow } from "./window.js";
 
 document.documentElement.classList.add("scripted");
 enableDrawer();
 enableDocuments();
+enableCommandList();
 enableAsking();
+enableOptions();
+enableWindow();
+enableSummary();
+enableMarks();
+enableCopying();
 keepFrameFresh();
 followRunningTurns();
 showTheEnd();
@@ -26,7 +39,7 @@ if (starting) {
     const answer = await fetch("/readyz").catch(() => null);
     if (answer && (await answer.json()).parts.model !== "starting") {
       clearInterval(look);
-      refreshFrame();
+      refreshPage();
     }
   }, 1000);
 }

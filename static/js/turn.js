@@ -1,8 +1,9 @@
 // One turn in the transcript: follow its events, come back after a lost connection, stop it, retry it.
-import { refreshFrame } from "./frame.js";
-import { askForView, drawHorizon } from "./horizon.js";
+import { refreshPage } from "./frame.js";
 import { elementOf, setHtml } from "./html.js";
+import { keepAtEnd } from "./scroll.js";
 import { readEvents } from "./sse.js";
+import { showStep } from "./step.js";
 
 const SECONDS_BEFORE_COMING_BACK = [0.5, 1, 2, 4, 8];
 
@@ -33,6 +34,15 @@ async function retry(form) {
   const view = new TurnView(form.closest(".turn"));
   await view.redraw();
   view.follow(`/api/turns/${data.turn_id}/stream?html=1`);
+}
+
+/** Draw a turn anew as the server has it, in the place of its element; returns the new element. */
+export async function redrawTurn(element, page = element.dataset.page) {
+  const response = await fetch(page);
+  if (!response.ok) return element;
+  const drawn = elementOf(await response.text());
+  keepAtEnd(() => element.replaceWith(drawn));
+  return drawn;
 }
 
 export class TurnView {
@@ -81,47 +91,34 @@ export class TurnView {
     if (id !== null) this.position = Math.max(Number(id), this.position ?? 0);
     if (name === "state") this.say(data.message);
     else if (name === "start") this.say("The answer is being written.");
+    else if (name === "step") this.step(data);
     else if (name === "token") this.write(data.html);
     else if (name === "end" || name === "error") this.end();
   }
 
   say(sentence) {
     const state = this.element.querySelector(".state");
-    if (state) state.textContent = sentence;
+    if (state && state.textContent !== sentence) state.textContent = sentence;
+  }
+
+  step(data) {
+    this.say("The model goes on.");
+    keepAtEnd(() => showStep(this.element.querySelector(".steps"), data));
   }
 
   write(html) {
+    this.say("The answer is being written.");
     keepAtEnd(() => setHtml(this.element.querySelector(".answer"), html));
   }
 
   async end() {
     this.ended = true;
     await this.redraw();
-    const [view] = await Promise.all([askForView(), refreshFrame()]);
-    if (view) keepAtEnd(() => drawHorizon(view));
+    await refreshPage();
   }
 
   /** Replace the turn by what the server draws of it now. */
   async redraw() {
-    const page = this.element.dataset.page ?? `/turns/${this.turnId}`;
-    const response = await fetch(page);
-    if (!response.ok) return;
-    const drawn = elementOf(await response.text());
-    keepAtEnd(() => this.element.replaceWith(drawn));
-    this.element = drawn;
+    this.element = await redrawTurn(this.element, this.element.dataset.page ?? `/turns/${this.turnId}`);
   }
-}
-
-/** Begin at the latest turn, unless the address names a place. */
-export function showTheEnd() {
-  const main = document.getElementById("main");
-  if (!location.hash && document.getElementById("transcript") && !location.search) main.scrollTop = main.scrollHeight;
-}
-
-/** Change the page; whoever was reading at its end stays at its end, and nobody else is moved. */
-function keepAtEnd(change) {
-  const main = document.getElementById("main");
-  const atEnd = main.scrollHeight - main.scrollTop - main.clientHeight < 120;
-  change();
-  if (atEnd) main.scrollTop = main.scrollHeight;
 }

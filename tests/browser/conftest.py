@@ -13,6 +13,10 @@ CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "settings(**environment): what the server of a test is told by its environment")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
@@ -45,8 +49,11 @@ def chromium_without_scripts(playwright: Playwright) -> Iterator[Browser]:
 
 
 @pytest.fixture
-def server(tmp_path: Path, stub: StubModel) -> Iterator[ServerProcess]:
-    made = ServerProcess(tmp_path, OPENAI_BASE_URL=stub.url, OPENAI_MODEL="stub-model")
+def server(request: pytest.FixtureRequest, tmp_path: Path, stub: StubModel) -> Iterator[ServerProcess]:
+    """A server; the marker ``settings`` gives it further variables of the environment."""
+    marker = request.node.get_closest_marker("settings")
+    more = marker.kwargs if marker else {}
+    made = ServerProcess(tmp_path, OPENAI_BASE_URL=stub.url, OPENAI_MODEL="stub-model", **more)
     made.start("/readyz")
     yield made
     made.kill()

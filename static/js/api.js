@@ -1,0 +1,26 @@
+// Ask the JSON API.
+
+/** An error as the server tells it: its type, its sentence, and details by which one can decide. */
+export class Refusal extends Error {
+  constructor({ type, message, details }) {
+    super(message);
+    this.type = type;
+    this.details = details;
+  }
+}
+
+/** Send JSON and return the response. Throws Refusal if the server says no, TypeError if there is no server. */
+export async function send(method, url, body, headers = {}) {
+  const response = await fetch(url, {
+    method,
+    headers: { "Content-Type": "application/json", ...headers },
+    body: JSON.stringify(body),
+  });
+  if (!response.ok) throw new Refusal(await errorOf(response));
+  return response;
+}
+
+async function errorOf(response) {
+  const said = await response.json().catch(() => null);
+  return said?.error ?? { type: "Unknown", message: `The server answered with status ${response.status}.` };
+}

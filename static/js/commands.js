@@ -1,0 +1,138 @@
+// Commands that are typed where questions are typed: the list that helps with them, and what they did.
+import { send } from "./api.js";
+import { complain, composer, conversationId, giveBack } from "./composer.js";
+import { refreshPage } from "./frame.js";
+import { sentenceOf } from "./toast.js";
+
+/** Tell whether a text is meant as a command: a slash and one word. */
+export function isCommand(text) {
+  return /^\/-*\p{L}[\p{L}-]*$/u.test(text.trim());
+}
+
+/** Carry out a command and show what it did. One that was typed goes back into the box if that fails. */
+export async function runCommand(command, typed) {
+  document.getElementById("options")?.removeAttribute("open");
+  composer().elements.question.focus();
+  const block = placeResult(command.trim());
+  try {
+    const { text, fold } = await outcomeOf(command);
+    fillResult(block, text);
+    if (fold) foldEarlierTurns(block);
+    if (conversationId() !== null) await refreshPage();
+    block.scrollIntoView({ block: "nearest" });
+  } catch (reason) {
+    block.remove();
+    if (typed) giveBack(command);
+    complain(sentenceOf(reason));
+  }
+}
+
+async function outcomeOf(command) {
+  const conversation = conversationId();
+  if (conversation !== null) {
+    return (await send("POST", `/api/conversations/${conversation}/commands`, { command })).json();
+  }
+  if (command.trim().toLowerCase() !== "/help") throw new Error("There is no conversation yet. Ask something first.");
+  const lines = options().map((one) => `- ${one.dataset.command}: ${one.querySelector("span").textContent}`);
+  return { text: lines.join("\n"), fold: false };
+}
+
+function placeResult(command) {
+  const block = document.getElementById("result-template").content.firstElementChild.cloneNode(true);
+  block.querySelector(".command code").textContent = command;
+  block.classList.add("waiting");
+  const transcript = document.getElementById("transcript");
+  transcript.querySelector(".welcome")?.remove();
+  transcript.append(block);
+  block.scrollIntoView({ block: "nearest" });
+  return block;
+}
+
+/** Draw a result as paragraphs and lists: lines that begin with a dash are the items of a list. */
+function fillResult(block, text) {
+  block.classList.remove("waiting");
+  const said = block.querySelector(".said");
+  for (const line of text.split("\n").filter((one) => one.trim())) {
+    const isItem = line.startsWith("- ");
+    if (isItem && said.lastElementChild?.tagName !== "UL") said.append(document.createElement("ul"));
+    const part = document.createElement(isItem ? "li" : "p");
+    part.textContent = isItem ? line.slice(2) : line;
+    (isItem ? said.lastElementChild : said).append(part);
+  }
+}
+
+/** Put everything before `block` out of sight, behind a button that brings it back. */
+function foldEarlierTurns(block) {
+  const transcript = document.getElementById("transcript");
+  transcript.querySelector(".unfold")?.parentElement.remove();
+  const earlier = [...transcript.children].filter((one) => one !== block && !one.matches(".horizon, .running"));
+  const turns = earlier.filter((one) => one.matches(".turn")).length;
+  if (!turns) return;
+  for (const one of earlier) one.hidden = true;
+  const holder = document.getElementById("unfold-template").content.firstElementChild.cloneNode(true);
+  const button = holder.querySelector("button");
+  button.textContent = `Show ${turns} earlier ${turns === 1 ? "turn" : "turns"}`;
+  button.addEventListener("click", () => {
+    for (const one of transcript.children) one.hidden = false;
+    holder.remove();
+  });
+  transcript.prepend(holder);
+}
+
+// --- the list that opens behind a slash
+
+function options() {
+  return [...document.querySelectorAll("#commands [role=option]")];
+}
+
+/** Show the commands that fit what is typed; arrows choose, Tab or Enter takes, Escape closes. */
+export function enableCommandList() {
+  if (!composer()) return;
+  const box = composer().elements.question;
+  const list = document.getElementById("commands");
+
+  const choose = (option) => {
+    for (const one of options()) one.setAttribute("aria-selected", String(one === option));
+    if (option) box.setAttribute("aria-activedescendant", option.id);
+    else box.removeAttribute("aria-activedescendant");
+    option?.scrollIntoView({ block: "nearest" });
+  };
+  const close = () => {
+    list.hidden = true;
+    choose(null);
+  };
+  const take = (option) => {
+    box.value = option.dataset.command;
+    close();
+    box.focus();
+  };
+  const suggest = () => {
+    const typed = box.value.trimStart().toLowerCase();
+    for (const one of options()) one.hidden = !typed.startsWith("/") || !one.dataset.command.startsWith(typed.trim());
+    list.hidden = options().every((one) => one.hidden);
+    choose(null);
+  };
+
+  box.addEventListener("input", suggest);
+  box.addEventListener("blur", close);
+  composer().addEventListener("submit", close);
+  list.addEventListener("mousedown", (event) => {
+    event.preventDefault();
+    const option = event.target.closest("[role=option]");
+    if (option) take(option);
+  });
+  // Before the composer's own keys: Enter takes the chosen command instead of sending what is typed so far.
+  box.addEventListener("keydown", (event) => {
+    if (list.hidden) return;
+    const shown = options().filter((one) => !one.hidden);
+    const chosen = shown.findIndex((one) => one.getAttribute("aria-selected") === "true");
+    if (event.key === "ArrowDown") choose(shown[(chosen + 1) % shown.length]);
+    else if (event.key === "ArrowUp") choose(shown[(chosen <= 0 ? shown.length : chosen) - 1]);
+    else if (event.key === "Escape") close();
+    else if (event.key === "Tab" && !event.shiftKey) take(shown[Math.max(0, chosen)]);
+    else if (event.key === "Enter" && chosen >= 0) take(shown[chosen]);
+    else return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  });
+}

@@ -1,0 +1,25 @@
+// The form below the transcript, as the modules that use it need it.
+
+/** Return the form itself, null on pages without one. */
+export function composer() {
+  return document.getElementById("composer");
+}
+
+/** Return the conversation's id, null for a conversation that is none yet. */
+export function conversationId() {
+  const { value } = composer().elements.conversation_id;
+  return value ? Number(value) : null;
+}
+
+/** Show a sentence above the box, or take it away with null. */
+export function complain(sentence) {
+  const error = document.getElementById("composer-error");
+  error.textContent = sentence ?? "";
+  error.hidden = sentence === null;
+}
+
+/** Put a text back where it was typed, unless something else was typed meanwhile. */
+export function giveBack(text) {
+  const box = composer().elements.question;
+  if (!box.value.trim()) box.value = text;
+}

@@ -1,0 +1,24 @@
+// Pin and exclude turns in place.
+import { send } from "./api.js";
+import { refreshPage } from "./frame.js";
+import { complainAbout } from "./toast.js";
+import { redrawTurn } from "./turn.js";
+
+/** Let the small buttons below each turn work without leaving the page. */
+export function enableMarks() {
+  document.addEventListener("submit", async (event) => {
+    const form = event.target;
+    if (!form.dataset.mark) return;
+    event.preventDefault();
+    const { name, value } = event.submitter;
+    try {
+      await send("PATCH", form.dataset.mark, { [name]: value === "true" });
+    } catch (reason) {
+      complainAbout(reason);
+      return;
+    }
+    const drawn = await redrawTurn(form.closest(".turn"));
+    drawn.querySelector(`button[name="${name}"]`)?.focus();
+    await refreshPage();
+  });
+}

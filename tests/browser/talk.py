@@ -1,0 +1,49 @@
+"""Talk on the page as a person does."""
+
+from typing import Any
+
+from playwright.sync_api import Locator, Page, expect
+
+
+def say(page: Page, text: str) -> None:
+    """Type a text and send it."""
+    page.get_by_label("Your question").fill(text)
+    page.get_by_role("button", name="Ask", exact=True).click()
+
+
+def ask(page: Page, question: str, turn: int) -> Locator:
+    """Ask a question, wait for its answer and return the turn."""
+    say(page, question)
+    answered = page.locator(f"#turn-{turn}.completed")
+    expect(answered).to_be_visible()
+    return answered
+
+
+def ask_many(page: Page, count: int) -> None:
+    """Begin a conversation of ``count`` turns."""
+    page.goto("/")
+    for number in range(1, count + 1):
+        ask(page, f"Question {number}", number)
+
+
+def options(page: Page) -> Locator:
+    """Open the options and return them."""
+    opened = page.locator("#options")
+    if opened.get_attribute("open") is None:
+        opened.get_by_text("Options", exact=True).click()
+    return opened
+
+
+def dimmed(page: Page) -> list[str]:
+    """Return the turns that the model does not see, as the page shows them."""
+    return list(page.locator(".turn.beyond").evaluate_all("all => all.map(one => one.id)"))
+
+
+def above(page: Page, first: str, second: str) -> bool:
+    """Tell whether one part of the transcript stands directly above another."""
+    return bool(page.locator(first).evaluate("(one, other) => one.nextElementSibling?.matches(other)", second))
+
+
+def call(name: str, /, **arguments: Any) -> dict[str, Any]:
+    """Return a tool call for the scripted model."""
+    return {"id": f"call-{name}", "name": name, "arguments": arguments}

@@ -1,0 +1,145 @@
+"""Conversations on the page: found, exported, erased; and the forms that work without scripts."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.talk import ask, ask_many, call, dimmed, options
+from tests.server_process import ServerProcess
+from tests.stub_model import Reply, StubModel
+
+
+def test_a_search_finds_the_conversation_in_which_the_words_were_said(page: Page, stub: StubModel) -> None:
+    for question, answer in (("How many geese are there?", "Seventeen."), ("What is for lunch?", "Soup.")):
+        stub.default = Reply(answer)
+        page.goto("/")
+        ask(page, question, 1)
+    page.get_by_label("Search conversations").fill("seventeen")
+    page.keyboard.press("Enter")
+    expect(page.locator("#conversations a")).to_have_text(["How many geese are there?"])
+    expect(page.get_by_role("searchbox")).to_have_value("seventeen")
+    page.locator("#conversations a").click()
+    expect(page.locator("#turn-1 .answer")).to_have_text("Seventeen.")
+    expect(page.locator("#conversations a")).to_have_count(1)
+    page.get_by_label("Search conversations").fill("zebra")
+    page.get_by_role("button", name="Find").click()
+    expect(page.locator("#search")).to_contain_text("No conversation holds these words.")
+    expect(page.locator("#conversations a")).to_have_count(0)
+    page.get_by_role("link", name="Show all").click()
+    expect(page.locator("#conversations a")).to_have_count(2)
+
+
+def test_a_conversation_is_exported_as_markdown_and_as_json(page: Page, tmp_path: Path) -> None:
+    ask_many(page, 2)
+    for kind, name in (("Markdown", "conversation-1.md"), ("JSON", "conversation-1.json")):
+        with page.expect_download() as started:
+            options(page).get_by_role("link", name=kind).click()
+        assert started.value.suggested_filename == name
+        started.value.save_as(tmp_path / name)
+    assert "## 2. Question 2\n\nAn answer." in (tmp_path / "conversation-1.md").read_text()
+    turns = json.loads((tmp_path / "conversation-1.json").read_text())["turns"]
+    assert [turn["question"] for turn in turns] == ["Question 1", "Question 2"]
+
+
+def test_erasing_asks_first_and_leaves_nothing(page: Page, server: ServerProcess) -> None:
+    ask_many(page, 1)
+    panel = options(page)
+    expect(panel.get_by_role("button", name="Yes, erase it")).to_be_hidden()
+    panel.get_by_text("Erase for good").click()
+    expect(panel).to_contain_text("Are you sure?")
+    panel.get_by_role("button", name="Yes, erase it").click()
+    expect(page.locator("p.banner[role=status]")).to_have_text("The conversation was erased for good.")
+    assert server.call("POST", "/api/conversations/1/restore")[0] == 404
+
+
+def test_a_long_conversation_and_its_options_fit_on_a_phone(page: Page, server: ServerProcess) -> None:
+    page.set_viewport_size({"width": 390, "height": 800})
+    ask_many(page, 8)
+    assert page.locator("#main").evaluate("main => main.scrollWidth <= main.clientWidth")
+    panel = options(page)
+    panel.get_by_label("Window, in turns").fill("2")
+    expect(page.locator(".horizon .sentence")).to_contain_text("it sees 2 of 8")
+    covered = page.locator(".horizon").evaluate(
+        """line => {
+            const box = line.getBoundingClientRect();
+            const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
+            return document.elementFromPoint(x, y)?.closest(".horizon") === null;
+        }"""
+    )
+    assert not covered
+    panel.get_by_text("Erase for good").click()
+    button = panel.get_by_role("button", name="Yes, erase it")
+    button.scroll_into_view_if_needed()
+    expect(button).to_be_in_viewport()
+
+
+def plain(page: Page, text: str) -> None:
+    """Send a text by the form alone."""
+    page.get_by_label("Your question").fill(text)
+    page.get_by_role("button", name="Ask", exact=True).click()
+
+
+@pytest.mark.settings(MAX_HISTORY_TURNS="2")
+def test_commands_marks_and_summaries_work_without_scripts(
+    chromium_without_scripts: Browser, server: ServerProcess, stub: StubModel
+) -> None:
+    page = chromium_without_scripts.new_page(base_url=server.url)
+    page.goto("/")
+    plain(page, "/help")
+    expect(page.locator(".result li").first).to_contain_text("/history: show what is kept")
+    plain(page, "/undo")
+    expect(page.get_by_role("alert")).to_have_text("There is no conversation yet. Ask something first.")
+    page.goto("/")
+    for number in range(1, 4):
+        plain(page, f"Question {number}")
+        expect(page.locator(f"#turn-{number}.completed")).to_be_visible()
+    assert dimmed(page) == ["turn-1"]
+    stub.replies.append(Reply("Two."))
+    plain(page, "/compact")
+    expect(page.locator(".result")).to_contain_text("Turns 1 to 2 are summarised for the model")
+    expect(page.locator(".result")).to_be_in_viewport()
+    summary = page.locator("#summary")
+    summary.get_by_text("Edit it").click()
+    summary.get_by_label("The summary as the model shall see it").fill("A better one.")
+    summary.get_by_role("button", name="Save the summary").click()
+    expect(page).to_have_url(re.compile(r"/conversations/1#summary"))
+    expect(summary).to_contain_text("written by a person")
+    page.locator("#turn-3").get_by_role("button", name="Exclude").click()
+    expect(page.locator("#turn-3 .mark")).to_have_text("Excluded: the model does not see this exchange.")
+    options(page).get_by_role("button", name="Undo: exclude").click()
+    expect(page.locator("#turn-3 .mark")).to_have_count(0)
+    plain(page, "/clear")
+    expect(page.locator("#turn-1")).to_be_hidden()
+    page.get_by_text("Show 3 earlier turns").click()
+    expect(page.locator("#turn-1")).to_be_visible()
+    options(page).get_by_text("Erase for good").click()
+    page.get_by_role("button", name="Yes, erase it").click()
+    expect(page.get_by_text("The conversation was erased for good.")).to_be_visible()
+
+
+@pytest.mark.settings(MAX_HISTORY_TURNS="1", ON_OVERFLOW="ask", RETRIEVAL="agent")
+def test_the_overflow_choice_and_a_confirmation_work_without_scripts(
+    chromium_without_scripts: Browser, server: ServerProcess, stub: StubModel
+) -> None:
+    page = chromium_without_scripts.new_page(base_url=server.url)
+    page.goto("/")
+    for number in range(1, 3):
+        plain(page, f"Question {number}")
+        expect(page.locator(f"#turn-{number}.completed")).to_be_visible()
+    plain(page, "A question that overflows")
+    decision = page.locator(".decision")
+    expect(decision).to_contain_text("This question would leave out 1 earlier turn")
+    expect(decision.locator("blockquote")).to_have_text("A question that overflows")
+    expect(decision).to_be_in_viewport()
+    expect(page.get_by_label("Your question")).to_have_value("A question that overflows")
+    stub.replies.append(Reply(tool_calls=[call("delete_documents", document_ids=[1])]))
+    decision.get_by_label("Do the same from now on in this conversation").check()
+    decision.get_by_role("button", name="Leave the older turns out").click()
+    expect(page.locator("#turn-3.completed .step .tool")).to_have_text("delete_documents")
+    assert server.call("GET", "/api/conversations/1")[1]["on_overflow"] == "trim"
+    page.locator("#turn-3").get_by_role("button", name="Keep").click()
+    expect(page.locator("#turn-4.completed .answer")).to_have_text("Nothing was deleted.")
+    expect(page.locator("#turn-3 .mark")).to_contain_text("Done with")

@@ -1,0 +1,112 @@
+"""What the model did for an answer and what it was sent: tool steps, confirmations, receipts."""
+
+import json
+import re
+import sqlite3
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.talk import ask, ask_many, call, say
+from tests.server_process import ServerProcess
+from tests.stub_model import Reply, StubModel
+
+
+@pytest.mark.settings(RETRIEVAL="agent")
+def test_tool_steps_are_shown_a_deletion_is_confirmed_and_the_next_request_is_without_it(
+    page: Page, stub: StubModel, server: ServerProcess
+) -> None:
+    documents = server.call("GET", "/api/documents")[1]["documents"]
+    doomed = documents[0]
+    stub.replies.extend(
+        [
+            Reply(tool_calls=[call("search_documents", query="old <b>guide</b>")]),
+            Reply("Let me look.", tool_calls=[call("list_documents")]),
+            Reply(tool_calls=[call("delete_documents", document_ids=[doomed["document_id"]])], seconds_before=1.0),
+        ]
+    )
+    page.goto("/")
+    say(page, "Delete the oldest page of the guide")
+    running = page.locator(".turn.running .step")
+    expect(running).to_have_count(2)
+    expect(running.first.locator("summary")).to_have_text('1. search_documents query: "old <b>guide</b>"')
+    turn = page.locator("#turn-1.completed")
+    steps = turn.locator(".step")
+    expect(steps.locator(".tool")).to_have_text(["search_documents", "list_documents", "delete_documents"])
+    expect(steps.first.locator("summary")).to_have_text('1. search_documents query: "old <b>guide</b>"')
+    expect(steps.nth(1).locator(".result-text")).to_be_hidden()
+    steps.nth(1).locator("summary").click()
+    expect(steps.nth(1).locator(".result-text")).to_contain_text(doomed["name"])
+    expect(turn.locator(".answer")).to_contain_text(f'Found 1 document: "{doomed["name"]}". Delete it for good?')
+
+    page.reload()
+    turn.get_by_role("button", name="Delete").click()
+    expect(page.locator("#turn-2.completed .answer")).to_have_text(f'1 document deleted: "{doomed["name"]}".')
+    expect(turn.get_by_role("button", name="Delete")).to_have_count(0)
+    for number in (1, 2):
+        expect(page.locator(f"#turn-{number} .mark")).to_have_text(
+            "Done with: the model does not see this exchange any more."
+        )
+        expect(page.locator(f"#turn-{number}")).to_have_class(re.compile("beyond"))
+    assert doomed["name"] not in [one["name"] for one in server.call("GET", "/api/documents")[1]["documents"]]
+
+    third = ask(page, "And now?", 3)
+    third.get_by_role("link", name="What the model saw").click()
+    receipt = page.locator("#drawer .receipt")
+    expect(receipt).to_contain_text("Turns 1 to 2: a confirmation that is over")
+    expect(receipt.locator(".messages .role")).to_have_text(["system", "user"], ignore_case=True)
+
+
+@pytest.mark.settings(RETRIEVAL="agent")
+def test_keep_deletes_nothing(page: Page, stub: StubModel, server: ServerProcess) -> None:
+    before = server.call("GET", "/api/documents")[1]["documents"]
+    stub.replies.append(Reply(tool_calls=[call("delete_documents", document_ids=[before[0]["document_id"]])]))
+    page.goto("/")
+    ask(page, "Delete a page", 1).get_by_role("button", name="Keep").click()
+    expect(page.locator("#turn-2.completed .answer")).to_have_text("Nothing was deleted.")
+    assert len(server.call("GET", "/api/documents")[1]["documents"]) == len(before)
+
+
+@pytest.mark.settings(RETRIEVAL="agent")
+def test_a_receipt_shows_every_request_of_a_turn_and_copies_the_last(page: Page, stub: StubModel) -> None:
+    usage = {"prompt_tokens": 1500, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 1000}}
+    for n in range(4):
+        stub.replies.append(Reply(tool_calls=[call("search_documents", query=f"word {n}")], usage=usage))
+    stub.replies.append(Reply("Done.", usage=usage))
+    page.goto("/")
+    ask(page, "Search a lot", 1).get_by_role("link", name="What the model saw").click()
+    receipt = page.locator("#drawer .receipt")
+    expect(receipt.locator(".facts")).to_contain_text("the last 2 were sent; 2 were left out.")
+    expect(receipt).to_contain_text("The provider counted 7,500 for 5 requests together, 5,000 of them from its cache.")
+    expect(receipt.locator(".earlier-request summary")).to_have_count(4)
+    expect(receipt.locator(".earlier-request .message").first).to_be_hidden()
+    last = receipt.locator("> .messages .message")
+    expect(last.locator(".role")).to_have_text(
+        ["system", "user", "assistant", "tool", "assistant", "tool"], ignore_case=True
+    )
+    expect(last.nth(2)).to_contain_text('calls search_documents{"query": "word 2"}', use_inner_text=False)
+    expect(last.nth(3)).to_contain_text("<passages>")
+    expect(receipt.locator(".sum")).to_have_text(re.compile(r"^[0-9a-f]{64}$"))
+    expect(receipt).to_contain_text("What stands before the question: 1 message.")
+    expect(receipt.get_by_role("row", name="tools")).to_have_text(re.compile(r"\d"))
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    receipt.get_by_role("button", name="Copy request").click()
+    expect(page.locator(".toast")).to_have_text("The request was copied.")
+    copied = json.loads(page.evaluate("navigator.clipboard.readText()"))
+    assert copied["messages"] == stub.requests[-1].messages
+    assert copied["tools"][0]["function"]["name"] == "search_documents"
+
+
+def test_a_receipt_of_an_older_version_is_still_shown(page: Page, server: ServerProcess) -> None:
+    ask_many(page, 1)
+    messages = [{"role": "system", "content": "Answer."}, {"role": "user", "content": "Question 1"}]
+    old = {"model": "old-model", "built_in": False, "messages": messages, "left_out": []}
+    with sqlite3.connect(Path(server.environment["DATA_DIR"]) / "assistant.db") as database:
+        database.execute("UPDATE receipts SET body = ?", [json.dumps(old)])
+    database.close()
+    page.get_by_role("link", name="What the model saw").click()
+    receipt = page.locator("#drawer .receipt")
+    expect(receipt.locator(".message")).to_have_count(2)
+    expect(receipt).to_contain_text("Nothing.")
+    expect(receipt.get_by_role("button", name="Copy request")).to_have_count(0)
