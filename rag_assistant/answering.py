@@ -7,7 +7,7 @@ follows) is in assistant.py.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import ceil
 from typing import Any
@@ -25,7 +25,7 @@ from rag_assistant.errors import (
     SummaryRejected,
     ToolsRefused,
 )
-from rag_assistant.history import OPTIONS, FittedHistory
+from rag_assistant.history import OPTIONS, FittedHistory, LeftOut
 from rag_assistant.live import LiveTurn
 from rag_assistant.past import moved_between, rules_for
 from rag_assistant.progress import Collaborators, Progress
@@ -84,12 +84,14 @@ class Answering:
         undecided = [run for run in fitted.receipt.left_out if run.trimmed and run.last_turn > decided]
         if not undecided:
             return
-        turns = sum(run.turns for run in undecided)
+        sentence = sentence_about(undecided)
         raise OverflowDecisionNeeded(
-            f"This question would leave out {turns} earlier {'turn' if turns == 1 else 'turns'}, between turn "
-            f"{undecided[0].first_turn} and turn {undecided[-1].last_turn}. Say with on_overflow what to do: "
-            f"{', '.join(OPTIONS)}.",
-            {"options": OPTIONS, "history": figures_of(progress, fitted, self._with.models.ratio(progress.endpoint))},
+            f"{sentence} Say with on_overflow what to do: {', '.join(OPTIONS)}.",
+            {
+                "sentence": sentence,
+                "options": OPTIONS,
+                "history": figures_of(progress, fitted, self._with.models.ratio(progress.endpoint)),
+            },
         )
 
     # --- look: who answers, by which rules, with which passages
@@ -99,18 +101,16 @@ class Answering:
         live.tell_state(state_event(turn, "preparing", "Waiting for the model."))
         endpoint = self._with.models.endpoint(live.call)
         conversation = self._with.conversations.get(turn.conversation_id)
-        agent = settings.retrieval == "agent" and endpoint.takes_tools
         progress = Progress(
             turn=replace(turn, model=endpoint.model),
             live=live,
             settings=settings,
             conversation=conversation,
             endpoint=endpoint,
-            choices=choices_for(endpoint, settings, agent=agent),
+            choices=choices_for(endpoint, settings),
             rules=rules_for(conversation, settings, turn),
-            agent=agent,
         )
-        if not agent:
+        if not progress.choices.agent:
             if settings.retrieval == "agent":
                 progress.note(WITHOUT_TOOLS)
             self._retrieve(progress)
@@ -171,7 +171,7 @@ class Answering:
     def _converse(self, progress: Progress) -> None:
         rounds = 0
         while True:
-            may_call = progress.agent and rounds < progress.settings.max_tool_iterations
+            may_call = progress.choices.agent and rounds < progress.settings.max_tool_iterations
             try:
                 calls = self._send(progress, may_call)
             except ContextTooLong as error:
@@ -200,7 +200,7 @@ class Answering:
                 gap = ""
             calls = reply.tool_calls or calls
             self._take_usage(progress, reply, request)
-        if progress.agent and calls and not may_call and not self._live.text().strip():
+        if progress.choices.agent and calls and not may_call and not self._live.text().strip():
             raise ModelFailed(
                 f"The model called tools {progress.settings.max_tool_iterations} times and gave no answer. "
                 "Raise max_tool_iterations, or ask more narrowly."
@@ -245,7 +245,7 @@ class Answering:
             estimate = ceil(sent / self._with.models.ratio(progress.endpoint))
             self._with.models.learn(progress.endpoint, estimate, error.prompt_tokens)
         progress.endpoint = self._with.models.endpoint(self._live.call)
-        progress.choices = choices_for(progress.endpoint, progress.settings, agent=progress.agent)
+        progress.choices = choices_for(progress.endpoint, progress.settings)
         if error.limit is None:
             progress.token_cap = int(sent * SHARE_OF_REFUSED)
         log.info("Turn %s: %s It is fitted again.", progress.turn.id, error)
@@ -253,7 +253,7 @@ class Answering:
     def _do_without_tools(self, progress: Progress) -> None:
         """Go on as if the documents were always searched: the endpoint takes no tools."""
         progress.note(WITHOUT_TOOLS)
-        progress.agent = False
+        progress.endpoint = self._with.models.endpoint(self._live.call)
         progress.choices = choices_for(progress.endpoint, progress.settings)
         self._retrieve(progress)
 
@@ -312,3 +312,11 @@ class Answering:
 
     def _fail(self, progress: Progress | None, error: AssistantError) -> Turn:
         return self._with.keeper.fail(progress.turn if progress else self._asked, self._live, error)
+
+
+def sentence_about(undecided: Sequence[LeftOut]) -> str:
+    """Return what a question would leave out, in words."""
+    turns = sum(run.turns for run in undecided)
+    first, last = undecided[0].first_turn, undecided[-1].last_turn
+    places = f"turn {first}" if turns == 1 else f"of turns {first} to {last}"
+    return f"This question would leave out {turns} earlier {'turn' if turns == 1 else 'turns'}: {places}."

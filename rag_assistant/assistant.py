@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 
 from rag_assistant.answering import Answering
 from rag_assistant.collaborators import Answers, Conversations, Documents, History, Models, Retriever, ToolRunner, Turns
-from rag_assistant.errors import DocumentNotFound, InvalidRequest, NothingWaits, Overloaded
+from rag_assistant.errors import ConversationBusy, DocumentNotFound, InvalidRequest, NothingWaits, Overloaded
 from rag_assistant.keeping import AnswerKeeper
 from rag_assistant.live import LiveTurn, LiveTurns
 from rag_assistant.past import rules_for
@@ -170,6 +170,8 @@ class Assistant:
         conversation = self._conversations.get(question.conversation_id)
         turn = _as_if_accepted(question, conversation.id, conversation.turns + 1)
         if rules_for(conversation, self._settings(), turn).on_overflow == "ask":
+            if any(last.status == "running" for last in self._turns.page(conversation.id, 1)):
+                raise ConversationBusy(conversation.id)
             Answering(turn, LiveTurn(self._models.new_call()), self._answering_with).refuse_to_leave_out()
 
     def _begin(self, accept: Callable[[], tuple[Turn, bool]]) -> Turn:

@@ -26,6 +26,8 @@ T = TypeVar("T")
 class Choices:
     """What goes with a question: instructions, how many passages, and the limits in tokens (``None``: no limit).
 
+    ``agent``: the model searches by itself, with tools.
+
     ``request_tokens`` is what a request may have, ``most_tokens`` what the model takes of it, whatever is set.
     """
 
@@ -35,10 +37,12 @@ class Choices:
     most_tokens: int | None
     answer_tokens: int | None
     temperature: float | None
+    agent: bool = False
 
 
-def choices_for(endpoint: Endpoint, settings: Settings, *, agent: bool = False) -> Choices:
-    """Return what goes with a question to this model; as ``agent`` it searches by itself."""
+def choices_for(endpoint: Endpoint, settings: Settings) -> Choices:
+    """Return what goes with a question to this model."""
+    agent = settings.retrieval == "agent" and endpoint.takes_tools
     built_in = endpoint.built_in
     answer_tokens = _first(settings.max_answer_tokens, BUILT_IN_ANSWER_TOKENS if built_in else None)
     room = _room(endpoint, answer_tokens)
@@ -49,6 +53,7 @@ def choices_for(endpoint: Endpoint, settings: Settings, *, agent: bool = False) 
         most_tokens=room,
         answer_tokens=answer_tokens,
         temperature=_first(settings.temperature, BUILT_IN_TEMPERATURE if built_in else None),
+        agent=agent,
     )
 
 

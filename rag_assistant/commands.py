@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rag_assistant.errors import UnknownCommand
-from rag_assistant.history_actions import HistoryActions
+from rag_assistant.history import LeftOut
+from rag_assistant.history_actions import REASONS, HistoryActions
 
 UNDONE = {
     "clear": "The model sees again what it saw before it was cleared.",
@@ -59,21 +60,26 @@ def _history(actions: HistoryActions, conversation_id: int) -> str:
     counts = actions.counts(conversation_id)
     roles = ", ".join(f"{count} {role}" for role, count in sorted(counts.items()))
     tokens = view.as_dict()["tokens"]
-    takes = f" of {tokens['limit']}" if tokens["limit"] else ""
+    takes = f" of {tokens['limit']:,}" if tokens["limit"] else ""
     lines = [
         f"{_count(view.conversation.turns, 'turn')}, {_count(sum(counts.values()), 'message')} ({roles or 'none'}).",
-        f"If you asked now, the model would see this: {view.sentence}; about {tokens['total']} tokens{takes} without "
+        f"If you asked now, the model would see this: {view.sentence}; about {tokens['total']:,} tokens{takes} without "
         "the question.",
     ]
-    lines += [
-        f"- turns {run.first_turn} to {run.last_turn}: {run.turns} left out ({run.reason})" for run in view.left_out
-    ]
+    lines += [f"- {_place(run)}: {REASONS[run.reason]}" for run in view.left_out]
     summary = view.conversation.summary
     if summary is not None:
         lines.append(f"A summary stands for turns {summary.first_turn} to {summary.last_turn}.")
     if view.can_undo is not None:
         lines.append(f"/undo takes back: {view.can_undo}.")
     return "\n".join(lines)
+
+
+def _place(run: LeftOut) -> str:
+    if run.first_turn == run.last_turn:
+        return f"turn {run.first_turn}"
+    some = f"{run.turns} of " if run.turns <= run.last_turn - run.first_turn else ""
+    return f"{some}turns {run.first_turn} to {run.last_turn}"
 
 
 def _count(number: int, of: str) -> str:

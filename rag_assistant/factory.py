@@ -133,6 +133,7 @@ def build_services(settings: LiveSettings) -> Services:
     retriever = Retriever(documents, KeywordIndex(database), embedder, vectors)
     models = LanguageModels(lambda: settings.current, BuiltinModel())
     library = Library(documents, embedder, data_dir / "uploads", lambda: settings.current)
+    tools = Tools(documents, retriever, library.remove)
     return Services(
         settings=settings,
         database=database,
@@ -152,12 +153,12 @@ def build_services(settings: LiveSettings) -> Services:
             history=history,
             documents=documents,
             retriever=retriever,
-            tools=Tools(documents, retriever, library.remove),
+            tools=tools,
             models=models,
             settings=lambda: settings.current,
             most_running=values.max_running_answers,
         ),
-        history_actions=HistoryActions(conversations, history, models, lambda: settings.current),
+        history_actions=HistoryActions(conversations, history, models, tools.schemas, lambda: settings.current),
         data_dir=data_dir,
     )
 

@@ -5,7 +5,7 @@ Nothing here shortens or loses a turn; each change can be undone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
@@ -14,11 +14,12 @@ from rag_assistant.collaborators import Conversations, Endpoint, History, Models
 from rag_assistant.compaction import Compaction, Summariser, first_kept_after_compaction
 from rag_assistant.errors import InvalidRequest, NothingToSummarise, QuestionDoesNotFit
 from rag_assistant.history import FittedHistory, HistoryStrategy, LeftOut, fit_history
-from rag_assistant.past import Rules, read_past, rules_for
+from rag_assistant.past import Rules, read_past, rules_for, with_limits
 from rag_assistant.records import UNSET, Conversation, Message, Summary, Turn, Unset
 from rag_assistant.settings import Settings
 
 LONGEST_SUMMARY_CHARS = 20_000
+PARTS = {"system": "system", "tools": "reserved", "history": "history"}
 REASONS = {
     "turn_limit": "turn limit",
     "token_limit": "token limit",
@@ -88,7 +89,7 @@ class HistoryView:
     def as_dict(self) -> dict[str, Any]:
         """Return the view as the API shows it."""
         receipt = self.fitted.receipt
-        tokens = {name: receipt.tokens[name] for name in ("system", "history")}
+        tokens = {name: receipt.tokens[part] for name, part in PARTS.items()}
         summary = self.conversation.summary
         return {
             "max_history_turns": self.rules.max_history_turns,
@@ -117,11 +118,13 @@ class HistoryActions:
         conversations: Conversations,
         history: ChangeableHistory,
         models: Models,
-        settings: Any,
+        tool_schemas: Sequence[Any],
+        settings: Callable[[], Settings],
     ) -> None:
         self._conversations = conversations
         self._history = history
         self._models = models
+        self._tool_schemas = tool_schemas
         self._settings = settings
 
     def view(
@@ -134,7 +137,7 @@ class HistoryActions:
 
         Raises ConversationNotFound.
         """
-        settings: Settings = self._settings()
+        settings = self._settings()
         conversation = self._conversations.get(conversation_id)
         rules = rules_for(conversation, settings)
         if not isinstance(max_history_turns, Unset):
@@ -164,7 +167,7 @@ class HistoryActions:
 
         Raises NothingToSummarise, SummaryRejected, ConversationBusy, a ModelError; then nothing has changed.
         """
-        settings: Settings = self._settings()
+        settings = self._settings()
         call = self._models.new_call()
         endpoint = self._models.endpoint(call)
         conversation = self._conversations.get(conversation_id)
@@ -200,12 +203,13 @@ class HistoryActions:
         """Fit the past as for a question that has no text yet."""
         past = read_past(self._history, conversation, conversation.turns + 1, rules, settings)
         choices = choices_for(endpoint, settings)
+        policy = with_limits(past, choices, self._models.ratio(endpoint), self._tool_schemas)
         system: Message = {"role": "system", "content": choices.instructions}
         messages: list[Message] = [system, *past.messages, {"role": "user", "content": ""}]
         try:
-            return fit_history(messages, replace(past.policy, token_budget=choices.request_tokens))
+            return fit_history(messages, policy)
         except QuestionDoesNotFit:
-            return fit_history(messages, past.policy)
+            return fit_history(messages, replace(policy, token_budget=None))
 
 
 def summary_data(summary: Summary) -> dict[str, Any]:

@@ -5,10 +5,13 @@ The same reading serves an answer and the preview of one, so that a preview cann
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import ceil
 from typing import Any, cast
 
+from rag_assistant.choices import Choices
 from rag_assistant.collaborators import History
 from rag_assistant.history import (
     DEFAULT_LEVELS,
@@ -19,6 +22,7 @@ from rag_assistant.history import (
     LeftOut,
     LeftOutReason,
     OverflowChoice,
+    estimate_tokens,
     left_out,
     turns_in_window,
     turns_worth_reading,
@@ -101,6 +105,23 @@ def read_past(
             unread=(*_standing(conversation, moved), *_unread(conversation, turns, newest, rules)),
             turn_numbers=(*(turn.number for turn in turns), before),
         ),
+    )
+
+
+def with_limits(
+    past: Past, choices: Choices, ratio: float, schemas: Sequence[Any], token_cap: int | None = None
+) -> HistoryPolicy:
+    """Return the policy with what the model adds to it: how it counts, what it takes, and room for the tools' schemas.
+
+    ``ratio`` corrects our estimates of tokens; ``token_cap`` bounds the request beyond what is set.
+    """
+    count = estimate_tokens if ratio == 1.0 else lambda text: ceil(estimate_tokens(text) * ratio)
+    budgets = [budget for budget in (choices.request_tokens, token_cap) if budget is not None]
+    return replace(
+        past.policy,
+        count_tokens=count,
+        token_budget=min(budgets, default=None),
+        reserved_tokens=count(json.dumps(schemas)) if choices.agent else 0,
     )
 
 

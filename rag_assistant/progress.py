@@ -32,7 +32,7 @@ class Collaborators:
 
 @dataclass(slots=True)
 class Progress:
-    """What is known of one answer. ``agent``: the model searches by itself, with tools.
+    """What is known of one answer.
 
     ``past`` is what was read for the rules, and ``moved`` what a decision for this answer took out of the view.
     ``iterations`` are the messages of its tool calls so far; ``requests`` the bodies that were sent, the newest last.
@@ -46,7 +46,6 @@ class Progress:
     endpoint: Endpoint
     choices: Choices
     rules: Rules
-    agent: bool
     past: Past | None = None
     moved: Moved | None = None
     recalled: tuple[RecalledTurn, ...] = ()

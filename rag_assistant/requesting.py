@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from math import ceil
 from typing import Any
 
-import orjson
-
 from rag_assistant.errors import QuestionDoesNotFit
 from rag_assistant.history import FittedHistory, count_message, estimate_tokens, fit_history
-from rag_assistant.past import read_past
+from rag_assistant.past import read_past, with_limits
 from rag_assistant.progress import Collaborators, Progress
 from rag_assistant.prompt import plain_question_message, question_message
 from rag_assistant.records import Message, ModelRequest
@@ -57,7 +56,7 @@ def as_request(
         messages=tuple(fitted.messages),
         max_tokens=progress.choices.answer_tokens,
         temperature=progress.choices.temperature,
-        tools=schemas if progress.agent else (),
+        tools=schemas if progress.choices.agent else (),
         call_tools=may_call,
     )
 
@@ -72,7 +71,7 @@ def figures_of(progress: Progress, fitted: FittedHistory, ratio: float) -> dict[
 
 def estimated_tokens(request: ModelRequest) -> int:
     """Return our own estimate of a request, as it is before any correction."""
-    schemas = estimate_tokens(orjson.dumps(request.tools).decode()) if request.tools else 0
+    schemas = estimate_tokens(json.dumps(request.tools)) if request.tools else 0
     return schemas + sum(count_message(message, estimate_tokens) for message in request.messages)
 
 
@@ -80,14 +79,7 @@ def _fitted(progress: Progress, collaborators: Collaborators) -> FittedHistory:
     if progress.past is None:
         raise RuntimeError("The past is read before it is fitted.")
     ratio = collaborators.models.ratio(progress.endpoint)
-    count = estimate_tokens if ratio == 1.0 else lambda text: ceil(estimate_tokens(text) * ratio)
-    budgets = [budget for budget in (progress.choices.request_tokens, progress.token_cap) if budget is not None]
-    policy = replace(
-        progress.past.policy,
-        count_tokens=count,
-        token_budget=min(budgets, default=None),
-        reserved_tokens=count(orjson.dumps(collaborators.tools.schemas).decode()) if progress.agent else 0,
-    )
+    policy = with_limits(progress.past, progress.choices, ratio, collaborators.tools.schemas, progress.token_cap)
     system: Message = {"role": "system", "content": progress.choices.instructions}
     question = _question(progress, collaborators)
     return fit_history([system, *progress.past.messages, question, *progress.iterations], policy)
@@ -115,7 +107,7 @@ def _question(progress: Progress, collaborators: Collaborators) -> Message:
     """Return the question with what stands beside it, in the form that the model can make use of."""
     turn = progress.turn
     if not progress.endpoint.built_in:
-        return question_message(turn.question, () if progress.agent else turn.sources, progress.recalled)
+        return question_message(turn.question, () if progress.choices.agent else turn.sources, progress.recalled)
     texts = [source.text for source in turn.sources]
     sentences = collaborators.retriever.sentences(turn.question, texts, BUILT_IN_SENTENCES)
     return plain_question_message(turn.question, sentences, bool(progress.past and progress.past.messages))

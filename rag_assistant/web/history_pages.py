@@ -108,12 +108,6 @@ def in_blocks(text: str) -> list[str | list[str]]:
     return blocks
 
 
-@blueprint.app_template_filter()
-def without_advice(message: str) -> str:
-    """Return what an overflow refusal says to a person; what it says to programs is left out."""
-    return message.partition(" Say with on_overflow")[0]
-
-
 @blueprint.app_context_processor
 def words() -> dict[str, Any]:
     """Give the templates the commands and the choices."""

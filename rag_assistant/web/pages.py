@@ -58,7 +58,7 @@ def ask() -> Response:
     try:
         turn = services().assistant.ask(body.as_question(None))
     except OverflowDecisionNeeded as error:
-        decision = {"message": str(error), "question": body.question}
+        decision = {"message": error.details["sentence"], "question": body.question}
         return make_response(_latest_page(body.conversation_id, decision=decision), 409)
     if request.form.get("remember") and body.on_overflow:
         services().conversations.change(turn.conversation_id, own={"on_overflow": body.on_overflow})

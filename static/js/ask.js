@@ -74,7 +74,7 @@ async function accepted(question, more) {
     return await post(question, more);
   } catch (reason) {
     if (reason.type !== "OverflowDecisionNeeded") throw reason;
-    const decision = await decide(reason.message);
+    const decision = await decide(reason.details.sentence);
     if (decision === null) return null;
     const response = await post(question, { ...more, on_overflow: decision.choice });
     if (decision.remember) {

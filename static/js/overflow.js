@@ -1,11 +1,10 @@
 // Ask what shall happen when a question would leave turns out.
 
 /** Ask, and return {choice, remember}; null if the person wants to think about it. */
-export function decide(message) {
+export function decide(sentence) {
   const dialog = document.getElementById("overflow");
   const form = dialog.querySelector("form");
-  // The rest of the message tells programs which field to send.
-  form.querySelector(".message").textContent = message.split(" Say with on_overflow")[0];
+  form.querySelector(".message").textContent = sentence;
   form.reset();
   dialog.returnValue = "";
   const asking = new AbortController();

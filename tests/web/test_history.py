@@ -113,7 +113,7 @@ def test_history_tells_what_is_kept_and_what_is_seen(client: FlaskClient) -> Non
     text = run(client, conversation, "/history").json["text"]
     assert "7 turns, 14 messages (7 assistant, 7 user)." in text
     assert "it sees 5 of 7 earlier turns (2 turn limit)" in text
-    assert "turns 1 to 2: 2 left out (turn_limit)" in text
+    assert "- turns 1 to 2: turn limit" in text
 
 
 @pytest.mark.parametrize("command", ["/clear", "/clear-history", "/reset"])

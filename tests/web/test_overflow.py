@@ -47,7 +47,7 @@ def test_ask_refuses_before_the_first_byte_and_keeps_nothing(client: FlaskClient
         assert refused.status_code == 409
         error = refused.json["error"]
         assert error["type"] == "OverflowDecisionNeeded"
-        assert "leave out 1 earlier turn, between turn 1 and turn 1" in error["message"]
+        assert "leave out 1 earlier turn: turn 1." in error["message"]
         assert set(error["details"]["options"]) == {"trim", "compact", "reset", "continue"}
         assert error["details"]["history"]["turns_dropped"] == 1
         assert error["details"]["history"]["tokens"]["total"] > 0

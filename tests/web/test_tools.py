@@ -284,3 +284,20 @@ def test_stop_ends_the_loop_and_keeps_its_steps(client: FlaskClient, stub: StubM
     stopped = client.post(f"/api/turns/{turn}/stop").json
     assert (stopped["status"], len(stopped["steps"])) == ("stopped", 1)
     response.close()
+
+
+class TestPreview:
+    @pytest.fixture
+    def environment(self, environment: dict[str, str]) -> dict[str, str]:
+        return environment | {"HISTORY_TOKEN_BUDGET": "1500", "MAX_HISTORY_TURNS": "null"}
+
+    def test_it_counts_the_tools_as_the_request_does(self, client: FlaskClient, stub: StubModel) -> None:
+        stub.default = Reply("word " * 150)
+        conversation = ask(client, "Question 1")["conversation_id"]
+        for n in range(2, 8):
+            promised = client.get(f"/api/conversations/{conversation}").json["view"]
+            answer = ask(client, f"Question {n}", conversation_id=conversation)
+            # The question itself, which has no text in a preview, can cost one more turn.
+            assert promised["turns_kept"] - answer["history"]["turns_kept"] in (0, 1)
+        assert answer["history"]["tokens"]["tools"] == promised["tokens"]["tools"] > 300
+        assert answer["history"]["reason"] == "token_limit"
