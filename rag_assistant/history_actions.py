@@ -21,9 +21,9 @@ from rag_assistant.settings import Settings
 LONGEST_SUMMARY_CHARS = 20_000
 PARTS = {"system": "system", "tools": "reserved", "history": "history"}
 REASONS = {
-    "turn_limit": "turn limit",
-    "token_limit": "token limit",
-    "filtered": "left out by the adaptive filter",
+    "turn_limit": "over the turn limit",
+    "token_limit": "over the token limit",
+    "filtered": "left out by the smart strategy",
     "excluded": "excluded",
     "purged": "a confirmation that is over",
     "cleared": "cleared",

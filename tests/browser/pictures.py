@@ -26,6 +26,12 @@ TALK = [
 ]
 
 
+SUMMARY = (
+    "The user asked which documents can be added (text, Markdown, HTML, PDF, DOCX), how large one may be (50 MB), how a "
+    "backup is made (stop the server, copy the folder data), and what happens if settings.json is broken."
+)
+
+
 def main() -> None:
     """Talk to a server of its own and take each picture."""
     FOLDER.mkdir(parents=True, exist_ok=True)
@@ -41,10 +47,28 @@ def main() -> None:
             page.locator("#turn-6 .answer a", has_text="[1]").first.click()
             expect(page.locator("#drawer mark#passage")).to_be_in_viewport()
             page.screenshot(path=FOLDER / "source.png")
+            page.keyboard.press("Escape")
+            overflow(page, stub)
         finally:
             browser.close()
             server.kill()
             stub.close()
+
+
+def overflow(page: Page, stub: StubModel) -> None:
+    """Run into the limit with a conversation that asks first, and let the model summarise."""
+    page.request.patch("/api/conversations/1", data={"on_overflow": "ask"})
+    page.get_by_label("Your question").fill("And what stands in the receipt?")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.screenshot(path=FOLDER / "overflow.png")
+    stub.replies.append(Reply(SUMMARY))
+    stub.default = Reply("The exact messages, and every turn that was left out with its reason [1].")
+    page.get_by_role("button", name="Summarise the older turns").click()
+    expect(page.locator("#turn-7.completed")).to_be_visible()
+    page.get_by_text("Read it").click()
+    page.locator(".summary").scroll_into_view_if_needed()
+    page.screenshot(path=FOLDER / "summary.png")
 
 
 def talk(page: Page, stub: StubModel) -> None:

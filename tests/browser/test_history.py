@@ -20,8 +20,8 @@ def test_the_slider_moves_the_horizon_before_anything_is_saved(page: Page, serve
     slider = panel.get_by_label("Window, in turns")
     assert slider.get_attribute("max") == "10"
     slider.fill("2")
-    expect(page.locator(".horizon .sentence")).to_have_text("it sees 2 of 7 earlier turns (5 turn limit)")
-    expect(panel.locator(".outlook")).to_have_text("If you set this, it sees 2 of 7 earlier turns (5 turn limit).")
+    expect(page.locator(".horizon .sentence")).to_have_text("it sees 2 of 7 earlier turns (5 over the turn limit)")
+    expect(panel.locator(".outlook")).to_have_text("If you set this, it sees 2 of 7 earlier turns (5 over the turn limit).")
     expect(panel.get_by_label("Earlier turns that the model sees")).to_have_value("2")
     assert len(dimmed(page)) == 5
     assert above(page, ".horizon", "#turn-6")
@@ -36,7 +36,7 @@ def test_the_slider_moves_the_horizon_before_anything_is_saved(page: Page, serve
     assert "max_history_turns" not in server.call("GET", "/api/conversations/1")[1]
     page.keyboard.press("Escape")
     expect(panel.get_by_text("Options", exact=True)).to_be_focused()
-    expect(page.locator(".horizon .sentence")).to_have_text("it sees 5 of 7 earlier turns (2 turn limit)")
+    expect(page.locator(".horizon .sentence")).to_have_text("it sees 5 of 7 earlier turns (2 over the turn limit)")
     expect(page.locator("#gauge .total")).to_have_text(tokens)
 
 
@@ -48,7 +48,7 @@ def test_set_keeps_the_window_the_strategy_and_the_overflow_of_one_conversation(
     panel.get_by_label("Earlier turns that the model sees").fill("1")
     panel.get_by_label("When a question would leave turns out").select_option("ask")
     panel.get_by_role("button", name="Set", exact=True).click()
-    expect(page.locator(".horizon .sentence")).to_have_text("it sees 1 of 3 earlier turns (2 turn limit)")
+    expect(page.locator(".horizon .sentence")).to_have_text("it sees 1 of 3 earlier turns (2 over the turn limit)")
     kept = server.call("GET", "/api/conversations/1")[1]
     assert (kept["max_history_turns"], kept["on_overflow"], "history_strategy" in kept) == (1, "ask", False)
     panel = options(page)
@@ -112,7 +112,7 @@ def test_a_compaction_is_chosen_read_edited_and_undone_and_every_turn_outlives_a
         if kind == "edit summary":
             expect(summary).to_contain_text("written by stub-model")
     expect(summary).to_have_count(0)
-    expect(page.locator(".horizon .sentence")).to_have_text("it sees 3 of 5 earlier turns (2 turn limit)")
+    expect(page.locator(".horizon .sentence")).to_have_text("it sees 3 of 5 earlier turns (2 over the turn limit)")
     server.terminate()
     server.start("/readyz")
     page.reload()

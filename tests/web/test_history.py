@@ -28,7 +28,7 @@ def test_a_preview_shows_what_another_window_would_keep_and_changes_nothing(clie
     conversation = conversation_of(client, 7)
     tried = client.get(f"/api/conversations/{conversation}/preview?max_history_turns=3").json
     assert (tried["kept_turns"], tried["turns_dropped"], tried["horizon"]) == ([[5, 7]], 4, 5)
-    assert tried["sentence"] == "it sees 3 of 7 earlier turns (4 turn limit)"
+    assert tried["sentence"] == "it sees 3 of 7 earlier turns (4 over the turn limit)"
     everything = client.get(f"/api/conversations/{conversation}/preview?max_history_turns=all").json
     assert everything["kept_turns"] == [[1, 7]]
     smart = client.get(f"/api/conversations/{conversation}/preview?strategy=smart").json
@@ -112,8 +112,8 @@ def test_history_tells_what_is_kept_and_what_is_seen(client: FlaskClient) -> Non
     conversation = conversation_of(client, 7)
     text = run(client, conversation, "/history").json["text"]
     assert "7 turns, 14 messages (7 assistant, 7 user)." in text
-    assert "it sees 5 of 7 earlier turns (2 turn limit)" in text
-    assert "- turns 1 to 2: turn limit" in text
+    assert "it sees 5 of 7 earlier turns (2 over the turn limit)" in text
+    assert "- turns 1 to 2: over the turn limit" in text
 
 
 @pytest.mark.parametrize("command", ["/clear", "/clear-history", "/reset"])
