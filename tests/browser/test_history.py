@@ -31,7 +31,7 @@ def test_the_slider_moves_the_horizon_before_anything_is_saved(page: Page, serve
     assert dimmed(page) == []
     panel.get_by_label("Which of them").select_option("smart")
     expect(page.locator(".horizon .sentence")).to_have_text(
-        "it sees 1 of 7 earlier turns (6 left out by the adaptive filter)"
+        "it sees 1 of 7 earlier turns (6 left out by the smart strategy)"
     )
     assert "max_history_turns" not in server.call("GET", "/api/conversations/1")[1]
     page.keyboard.press("Escape")
