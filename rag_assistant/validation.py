@@ -57,6 +57,14 @@ def _most_telling(error: ValidationError) -> ErrorDetails:
     return next((d for d in details if d["type"] == "extra_forbidden"), details[0])
 
 
+def storable(text: str) -> str:
+    """Return text as every database keeps it: half a pair of characters is replaced, the character 0 goes."""
+    if text.isascii() and "\0" not in text:
+        return text
+    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return whole.encode("utf-8", "replace").decode().replace("\0", "")
+
+
 def spells_number(text: str) -> bool:
     """Tell whether a text is a whole number of 0 or more, and short enough to be read as one."""
     return text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS

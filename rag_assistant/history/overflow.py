@@ -23,7 +23,7 @@ OPTIONS = {
 }
 
 FENCE = re.compile(r"<\s*(/?)\s*summary\s*>", re.IGNORECASE)
-SENTENCE_END = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])\s*")
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[\u3002\uff01\uff1f])\s*")
 FEWEST_TO_REPEAT = 4
 THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.IGNORECASE | re.DOTALL)
 
@@ -70,7 +70,7 @@ def checked_summary(text: str, source_tokens: int, count_tokens: CountTokens) ->
     said = THOUGHTS.sub("", text).strip()
     if not said:
         raise SummaryRejected("The model gave an empty summary.")
-    sentences = SENTENCE_END.split(said)
+    sentences = [sentence for sentence in SENTENCE_END.split(said) if sentence]
     if len(sentences) >= FEWEST_TO_REPEAT and 2 * len(set(sentences)) <= len(sentences):
         raise SummaryRejected("The model's summary says the same sentence over and over.")
     tokens = count_tokens(said)

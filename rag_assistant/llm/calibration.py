@@ -12,7 +12,10 @@ from rag_assistant.llm.endpoint import Endpoint
 SHARE_OF_NEWEST = 0.3
 SMALLEST_RATIO, LARGEST_RATIO = 0.3, 4.0
 # A count that is far below the estimate was taken of something else: of the part that was not cached, say.
-FEWEST_TOKENS_TO_LEARN_FROM = 50
+FEWEST_TOKENS_TO_LEARN_FROM = 300
+# Nobody counts ten times as many tokens as we do: such a figure is a mistake.
+MOST_TIMES_OUR_ESTIMATE = 8
+SMALLEST_LIMIT = 256
 
 
 class Calibration:
@@ -22,6 +25,7 @@ class Calibration:
         self._lock = threading.Lock()
         self._ratios: dict[tuple[str, str | None], float] = {}
         self._limits: dict[tuple[str, str | None], int] = {}
+        self._accepted: dict[tuple[str, str | None], int] = {}
 
     def ratio(self, endpoint: Endpoint) -> float:
         """Return by what our estimate has to be multiplied for this model; 1 while nothing is known."""
@@ -29,10 +33,11 @@ class Calibration:
 
     def learn(self, endpoint: Endpoint, estimated: int, counted: int) -> None:
         """Take note of a request: our own estimate, uncorrected, and what the endpoint counted."""
-        if counted < FEWEST_TOKENS_TO_LEARN_FROM or estimated < FEWEST_TOKENS_TO_LEARN_FROM:
+        if min(counted, estimated) < FEWEST_TOKENS_TO_LEARN_FROM or counted > MOST_TIMES_OUR_ESTIMATE * estimated:
             return
         newest = min(LARGEST_RATIO, max(SMALLEST_RATIO, counted / estimated))
         with self._lock:
+            self._accepted[_key(endpoint)] = max(counted, self._accepted.get(_key(endpoint), 0))
             known = self._ratios.get(_key(endpoint))
             # A larger count is believed at once, a smaller one slowly: too long a request costs more than a short one.
             mixed = newest if known is None else known + SHARE_OF_NEWEST * (newest - known)
@@ -42,10 +47,17 @@ class Calibration:
         """Return the most tokens that the model takes, as its own refusal told, ``None`` if it never did."""
         return self._limits.get(_key(endpoint))
 
-    def learn_limit(self, endpoint: Endpoint, tokens: int) -> None:
-        """Take note of what the endpoint said that the model takes."""
+    def learn_refusal(self, endpoint: Endpoint, estimated: int, limit: int | None, counted: int | None) -> None:
+        """Take note of a request that was refused for its length; the figures are the endpoint's, as far as told.
+
+        They can only make us more careful. A limit below what the model has taken before is not believed.
+        """
         with self._lock:
-            self._limits[_key(endpoint)] = tokens
+            if limit is not None and limit >= max(SMALLEST_LIMIT, self._accepted.get(_key(endpoint), 0)):
+                self._limits[_key(endpoint)] = limit
+            if counted is not None and estimated < counted <= MOST_TIMES_OUR_ESTIMATE * estimated:
+                ratio = min(LARGEST_RATIO, counted / estimated)
+                self._ratios[_key(endpoint)] = max(ratio, self._ratios.get(_key(endpoint), 1.0))
 
 
 def _key(endpoint: Endpoint) -> tuple[str, str | None]:

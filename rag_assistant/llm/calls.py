@@ -37,6 +37,10 @@ class ModelCall:
         self.stopped = True
         self._hang_up()
 
+    def start_over(self) -> None:
+        """Give what follows the whole time again; a person's word to stop stays."""
+        self._last_moment = None
+
     def begin_request(self, seconds: float) -> None:
         """Begin a request of this call; all its requests together may take ``seconds``.
 

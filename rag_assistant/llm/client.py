@@ -25,11 +25,13 @@ from rag_assistant.errors import (
     ModelUnreachable,
     ToolsRefused,
 )
+from rag_assistant.llm.calibration import SMALLEST_LIMIT
 from rag_assistant.llm.calls import ModelCall, Watchdog
 from rag_assistant.llm.endpoint import Deadlines, Endpoint
-from rag_assistant.llm.failures import failures_named, refuses_tools
+from rag_assistant.llm.failures import failures_named
 from rag_assistant.llm.reader import AnswerReader
-from rag_assistant.records import ModelReply, ModelRequest
+from rag_assistant.llm.refusals import refuses_tools
+from rag_assistant.records import LARGEST_NUMBER, ModelReply, ModelRequest
 
 if TYPE_CHECKING:
     import openai
@@ -135,8 +137,12 @@ class ModelClient:
         current_call.set(call)
         call.wait_for("its list of models", patience_seconds)
         with failures_named(endpoint, call), self._watchdog.watching(call):
-            listed = self._client(endpoint).models.list().data
-        return {model.id: _limit_in(model.model_dump()) for model in listed}
+            answer = self._client(endpoint).models.with_raw_response.list()
+            try:
+                listed = json.loads(answer.text)["data"]
+                return {str(model["id"]): _limit_in(model) for model in listed}
+            except (ValueError, KeyError, TypeError) as error:
+                raise ModelFailed(f"The endpoint {endpoint.base_url} gives no list of models.") from error
 
     def _attempt(
         self,
@@ -213,8 +219,9 @@ def _limit_in(model: dict[str, Any]) -> int | None:
     meta = model.get("meta")
     for told in (model, meta if isinstance(meta, dict) else {}):
         for name in LIMIT_NAMES:
-            if isinstance(told.get(name), int) and told[name] > 0:
-                return int(told[name])
+            limit = told.get(name)
+            if isinstance(limit, int) and not isinstance(limit, bool) and SMALLEST_LIMIT <= limit <= LARGEST_NUMBER:
+                return limit
     return None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -19,40 +18,13 @@ from rag_assistant.errors import (
 )
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.endpoint import Endpoint
+from rag_assistant.llm.refusals import MAY_BE_TOO_LONG, MODEL_MISCARRIED, code_of, context_too_long, reason_in
+from rag_assistant.validation import storable
 
 if TYPE_CHECKING:
     import openai
 
 LONGEST_REASON_SHOWN = 300
-# What the model wrote was no call that the endpoint could pass on (Groq): the next attempt may be one.
-MODEL_MISCARRIED = frozenset({"tool_use_failed"})
-
-TOO_LONG = re.compile(
-    r"context_length_exceeded|exceed_context_size|maximum context length|context (?:window|length|size)[^.]{0,40}exceed"
-    r"|exceed[^.]{0,60}context|prompt is too long|too large for model with|input is too long|reduce the length of the"
-    r"|(?:prompt|input)[^.]{0,40}longer than the (?:model'?s )?(?:maximum|context)",
-    re.IGNORECASE,
-)
-NOT_TAKEN = (
-    r"(?:not (?:\w+ )?support|unsupported|not (?:enabled|available|allowed|permitted)|requires"
-    r"|un(?:known|recogni[sz]ed|expected)|extra)"
-)
-TOOLS = r"(?:\btools?\b|tool[_ -]?(?:use|call(?:s|ing)?|choice)|function[_ -]?call(?:s|ing)?)"
-TAKES_NO_TOOLS = re.compile(
-    rf"{TOOLS}[^.]{{0,60}}{NOT_TAKEN}|{NOT_TAKEN}[^.]{{0,60}}{TOOLS}|no endpoints found that support tool",
-    re.IGNORECASE,
-)
-NUMBER = r"(\d{1,3}(?:,\d{3})+|\d+)"
-LIMIT = (
-    re.compile(rf"maximum context length (?:is|of) {NUMBER}", re.IGNORECASE),
-    re.compile(rf"context (?:window|length|size)[^0-9.\n]{{0,40}}{NUMBER}", re.IGNORECASE),
-    re.compile(rf"{NUMBER} maximum", re.IGNORECASE),
-    re.compile(rf"(?:limit|maximum)[^0-9.\n]{{0,40}}{NUMBER}", re.IGNORECASE),
-)
-PROMPT = (
-    re.compile(rf"(?:resulted in|requested|contains|prompt is too long:|request \() ?{NUMBER}", re.IGNORECASE),
-    re.compile(rf"{NUMBER} (?:input |prompt )?tokens", re.IGNORECASE),
-)
 
 
 class failures_named:
@@ -84,12 +56,12 @@ class failures_named:
         if self._call.overdue is not None:
             kept = "What it wrote so far is kept." if shown else "Your question was kept; try again."
             return ModelTimedOut(f"{where} was silent for too long: {self._call.overdue} did not come. {kept}")
-        if isinstance(error, AssistantError) and not (shown and isinstance(error, ModelFailed)):
+        if isinstance(error, AssistantError) and not (shown and isinstance(error, (ModelFailed, ContextTooLong))):
             return error
         if isinstance(error, openai.APIStatusError) and not shown:
             return _refusal(where, self._endpoint.api_key, error)
         network = (openai.APIConnectionError, httpx2.HTTPError, ConnectionError)
-        if shown and isinstance(error, (*network, ModelFailed)):
+        if shown and isinstance(error, (*network, ModelFailed, ContextTooLong)):
             return AnswerInterrupted(f"{where} broke off in the middle of its answer. What it wrote so far is kept.")
         if isinstance(error, network):
             connected = isinstance(error, (httpx2.ReadError, httpx2.RemoteProtocolError, ConnectionError))
@@ -103,7 +75,7 @@ class failures_named:
 
 def _refusal(where: str, api_key: str | None, error: openai.APIStatusError) -> AssistantError:
     status, reason = error.status_code, reason_given(error.body, api_key)
-    too_long = context_too_long(error.body)
+    too_long = context_too_long(error.body) if status in MAY_BE_TOO_LONG else None
     if too_long is not None:
         return too_long
     if status == 401:
@@ -117,62 +89,13 @@ def _refusal(where: str, api_key: str | None, error: openai.APIStatusError) -> A
     return ModelRefused(f"{where} refused the request ({status}): {reason}")
 
 
-def context_too_long(body: object) -> ContextTooLong | None:
-    """Return the error of an endpoint that refuses a request for its length, ``None`` for any other reason.
-
-    The wordings are those of OpenAI, vLLM, llama.cpp, Anthropic, Mistral and their like.
-    """
-    error = body.get("error", body) if isinstance(body, dict) else body
-    fields = error if isinstance(error, dict) else {}
-    told = "\n".join(str(value) for value in (*fields.values(), reason_given(body)) if isinstance(value, str))
-    if not TOO_LONG.search(told):
-        return None
-    limit = fields.get("n_ctx") or _number_in(told, LIMIT)
-    prompt = fields.get("n_prompt_tokens") or _number_in(told, PROMPT)
-    limit = limit if isinstance(limit, int) and limit > 0 else None
-    takes = f" it takes {limit} tokens" if limit else " it does not say how many tokens it takes"
-    return ContextTooLong(
-        f"The request is longer than the model takes;{takes}.", limit, prompt if isinstance(prompt, int) else None
-    )
-
-
-def code_of(body: object) -> str | None:
-    """Return the code of an endpoint's error."""
-    error = body.get("error", body) if isinstance(body, dict) else None
-    code = error.get("code") if isinstance(error, dict) else None
-    return code if isinstance(code, str) else None
-
-
-def refuses_tools(reason: str) -> bool:
-    """Tell whether an endpoint refused a request because it takes no tools, and not because of one call."""
-    return TAKES_NO_TOOLS.search(reason) is not None
-
-
-def _number_in(text: str, patterns: tuple[re.Pattern[str], ...]) -> int | None:
-    found = next((match for pattern in patterns if (match := pattern.search(text))), None)
-    return int(found.group(1).replace(",", "")) if found else None
-
-
 def reason_given(body: object, api_key: str | None = None) -> str:
     """Return what an endpoint gave as its reason, as one short sentence that can be kept, without the key."""
-    found: object = body
-    for name in ("error", "message"):
-        if isinstance(found, dict) and found.get(name):
-            found = found[name]
-    if isinstance(found, dict):
-        found = found.get("detail") or "no reason was given"
-    text = kept(" ".join(str(found or "no reason was given").split()))
+    text = storable(" ".join(reason_in(body).split()))
     if api_key:
         text = text.replace(api_key, "[the key]")
     text = text[:LONGEST_REASON_SHOWN]
     return text if text.endswith(".") else text + "."
-
-
-def kept(text: str) -> str:
-    """Return text as it can be kept and shown: half a pair of characters is replaced, the character 0 goes."""
-    if text.isascii() and "\0" not in text:
-        return text
-    return text.encode("utf-8", "replace").decode().replace("\0", "")
 
 
 def _seconds(header: str | None) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from rag_assistant.errors import AnswerStopped, ContextTooLong, ModelUnreachable, ToolsRefused
+from rag_assistant.errors import AnswerStopped, ModelUnreachable, ToolsRefused
 from rag_assistant.llm.builtin import BuiltinModel
 from rag_assistant.llm.builtin_server import CONTEXT_TOKENS
 from rag_assistant.llm.calibration import Calibration
@@ -67,10 +67,6 @@ class LanguageModels:
         except ToolsRefused:
             self._without_tools.add((endpoint.base_url, endpoint.model))
             raise
-        except ContextTooLong as error:
-            if error.limit is not None:
-                self.calibration.learn_limit(endpoint, error.limit)
-            raise
 
     def ratio(self, endpoint: Endpoint) -> float:
         """Return by what an estimate of tokens has to be multiplied for this model."""
@@ -79,6 +75,12 @@ class LanguageModels:
     def learn(self, endpoint: Endpoint, estimated_tokens: int, counted_tokens: int) -> None:
         """Take note of how the endpoint counted a request."""
         self.calibration.learn(endpoint, estimated_tokens, counted_tokens)
+
+    def learn_refusal(
+        self, endpoint: Endpoint, estimated_tokens: int, limit: int | None, counted_tokens: int | None
+    ) -> None:
+        """Take note of a request that the endpoint refused for its length."""
+        self.calibration.learn_refusal(endpoint, estimated_tokens, limit, counted_tokens)
 
     def known_endpoint(self) -> Endpoint:
         """Return the endpoint as far as it is known without asking anyone or waiting for anything."""

@@ -8,9 +8,11 @@ from typing import Any
 import orjson
 
 from rag_assistant.errors import ModelFailed
-from rag_assistant.llm.failures import context_too_long, kept, reason_given
+from rag_assistant.llm.failures import reason_given
+from rag_assistant.llm.refusals import context_too_long
 from rag_assistant.llm.sse import EventStreamDecoder
 from rag_assistant.llm.tool_calls import ToolCallCollector
+from rag_assistant.validation import storable
 
 
 class AnswerReader:
@@ -71,7 +73,7 @@ class AnswerReader:
         if said.get("tool_calls"):
             self.tool_calls.feed(said["tool_calls"])
         content = said.get("content") or ""
-        return kept(content if isinstance(content, str) else _text_of_parts(content))
+        return storable(content if isinstance(content, str) else _text_of_parts(content))
 
 
 def _parsed(data: bytes) -> Any:

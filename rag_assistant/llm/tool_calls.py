@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import secrets
 from typing import Any
+
+from rag_assistant.validation import storable
 
 
 class ToolCallCollector:
@@ -16,8 +19,9 @@ class ToolCallCollector:
     def feed(self, pieces: Any) -> None:
         """Take the pieces of one delta; what is not a piece of a call is passed over.
 
-        A piece continues the call with its index. One that has no index, or brings another id together with a name,
-        begins a call of its own: some providers send whole calls, all with the index 0.
+        A piece continues the call with its index. One that names a tool begins a call of its own if it has no index,
+        another id, or comes when the arguments of that call are whole: some providers send whole calls, all with the
+        index 0.
         """
         for piece in pieces if isinstance(pieces, list) else ():
             if not isinstance(piece, dict):
@@ -27,7 +31,7 @@ class ToolCallCollector:
             call_id, name = _text(piece.get("id")), _text(function.get("name"))
             index = piece.get("index")
             call = self._by_index.get(index) if isinstance(index, int) else None
-            if call is None or (name and call_id and call["id"] and call_id != call["id"]):
+            if call is None or (name and _is_another(call, call_id)):
                 call = {"id": "", "name": "", "arguments": ""}
                 self._calls.append(call)
                 if isinstance(index, int):
@@ -38,15 +42,28 @@ class ToolCallCollector:
             call["arguments"] += arguments if isinstance(arguments, str) else _as_json(arguments)
 
     def calls(self) -> tuple[dict[str, Any], ...]:
-        """Return the calls in their order. A call without an id of its own gets one that is unique among them."""
+        """Return the calls in their order. A call without an id of its own gets one that no other call has."""
         seen: set[str] = set()
         whole = []
-        for number, call in enumerate(self._calls, 1):
-            call_id = call["id"] if call["id"] and call["id"] not in seen else f"{call['id'] or 'call'}_{number}"
+        for call in self._calls:
+            call_id = storable(call["id"])
+            if not call_id or call_id in seen:
+                call_id = f"call_{secrets.token_hex(8)}"
             seen.add(call_id)
-            function = {"name": call["name"], "arguments": call["arguments"] or "{}"}
+            function = {"name": storable(call["name"]), "arguments": storable(call["arguments"]) or "{}"}
             whole.append({"id": call_id, "type": "function", "function": function})
         return tuple(whole)
+
+
+def _is_another(call: dict[str, str], call_id: str) -> bool:
+    """Tell whether a piece that names a tool begins another call than the one with its index."""
+    if call_id and call["id"]:
+        return call_id != call["id"]
+    try:
+        json.loads(call["arguments"])
+    except ValueError:
+        return False
+    return True
 
 
 def _text(value: Any) -> str:

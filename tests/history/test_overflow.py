@@ -45,3 +45,15 @@ def test_a_summary_that_is_not_shorter_than_its_turns_is_refused_with_both_figur
     with pytest.raises(SummaryRejected, match="about 56 tokens, the turns themselves about 56"):
         checked_summary("x" * 200, 56, estimate_tokens)
     assert checked_summary("x" * 200, 57, estimate_tokens) == "x" * 200
+
+
+def test_a_summary_that_says_the_same_over_and_over_is_refused() -> None:
+    with pytest.raises(SummaryRejected, match="over and over"):
+        checked_summary("They chose blue. " * 4, 100, estimate_tokens)
+    with pytest.raises(SummaryRejected, match="over and over"):
+        checked_summary("彼らは青を選んだ。" * 4, 100, estimate_tokens)
+
+
+@pytest.mark.parametrize("text", ["Yes. Yes. Yes.", "It runs at 10.10.10.10.", "They wait... and wait... and wait..."])
+def test_what_is_no_sentence_or_said_three_times_is_not_the_same_over_and_over(text: str) -> None:
+    assert checked_summary(text, 100, estimate_tokens) == text

@@ -1,0 +1,117 @@
+"""Read why an endpoint refused a request: for its length, with the figures; because it takes no tools; or for anything
+else. The wordings are those of the servers and gateways that speak the OpenAI protocol; tests list them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from rag_assistant.errors import ContextTooLong
+
+# The status codes with which servers refuse a request for its length; the others speak of keys, rates and addresses.
+MAY_BE_TOO_LONG = frozenset({400, 413, 422, 500})
+# What the model wrote was no call that the endpoint could pass on (Groq): the next attempt may be one.
+MODEL_MISCARRIED = frozenset({"tool_use_failed"})
+
+TOO_LONG = re.compile(
+    r"context_length_exceeded|exceed_context_size|ContextWindowExceeded"
+    r"|maximum (?:context|prompt) length|maximum model length|context (?:window|length|size|limit)[^.]{0,40}exceed"
+    r"|exceeds?[^.]{0,60}context (?:window|length|size|limit)|prompt is too long|input is too long"
+    r"|too large for model with|too many tokens|longer than the (?:model'?s )?(?:maximum|context)"
+    r"|context the overflows|greater than the context length|input token count[^.]{0,30}exceeds"
+    r"|`inputs`[^.]{0,40}must (?:be|have)|range of input length|exceeded model token limit|exceeds max length"
+    r"|maximum input length|reduce the length of the messages",
+    re.IGNORECASE,
+)
+NUMBER = r"(\d{1,3}(?:,\d{3})+|\d+)"
+# A sentence about another limit that only mentions the words above.
+ABOUT_SOMETHING_ELSE = re.compile(
+    r"rate limit|per min|quota|max_tokens must be|'[^']*maximum context length[^']*'", re.IGNORECASE
+)
+LIMIT = tuple(
+    re.compile(pattern.replace("N", NUMBER), re.IGNORECASE)
+    for pattern in (
+        r"context length is(?: only)? N", r"context length (?:of|:)(?: only)? N", r"length of only N",
+        r"context (?:length|window|size) \(N", r"context window of N", r"exceed context limit: \d+ \+ \d+ > N",
+        r"> N maximum", r"N maximum", r"maximum prompt length is N", r"maximum model length of N",
+        r"maximum context length: N", r"n_ctx: N", r"tokens allowed \(?N", r"must be <= N", r"less than N tokens",
+        r"cannot exceed N", r"\[\d+, N\]", r"token limit: N", r"limit is N", r"context length of N",
+    )
+)  # fmt: skip
+PROMPT = tuple(
+    re.compile(pattern.replace("N", NUMBER), re.IGNORECASE)
+    for pattern in (
+        r"N input tokens", r"N tokens from the input", r"\(N in (?:the messages|your prompt)", r"\(N of text input",
+        r"Given: N", r"resulted in N", r"exceed context limit: N", r"Prompt contains N", r"request contains N",
+        r"prompt is too long: N", r"keep the first N", r"n_keep: N", r"token count \(N", r"prompt \(length N",
+        r"received N", r"input \(N tokens", r"request \(N tokens", r"length is N while", r"requested tokens \(N",
+        r"you requested(?: about)? N tokens",
+    )
+)  # fmt: skip
+TOOLS = r"(?:tools?|tool[_ -]?(?:use|calls?|calling)|toolcalls?|function[_ -]?call(?:s|ing)?)"
+TAKES_NO_TOOLS = re.compile(
+    rf"(?:does not|doesn't|not|no endpoints found that) support(?:ed)?\b[^.']{{0,20}}\b{TOOLS}\b"
+    rf"|(?<!parallel )\b{TOOLS}\b[`']?(?: (?:is|are))? not (?:supported|available|enabled)"
+    rf"|unsupported parameter: ['`]?{TOOLS}\b|unrecognized request argument[^.]{{0,20}}\b{TOOLS}\b"
+    r"|tool choice requires --|tools? param requires|\bbody\.tools: extra inputs|extra inputs are not permitted: tools"
+    r"|model_not_supported: tools",
+    re.IGNORECASE,
+)
+
+
+def context_too_long(body: object) -> ContextTooLong | None:
+    """Return the error of an endpoint that refuses a request for its length, ``None`` for any other reason."""
+    told = "\n".join(_texts_in(body))
+    if not TOO_LONG.search(told) or ABOUT_SOMETHING_ELSE.search(told):
+        return None
+    fields = _error_in(body)
+    limit = _whole(fields.get("n_ctx")) or _number_in(told, LIMIT)
+    prompt = _whole(fields.get("n_prompt_tokens")) or _number_in(told, PROMPT)
+    takes = f"it takes {limit} tokens" if limit else "it does not say how many tokens it takes"
+    return ContextTooLong(f"The request is longer than the model takes; {takes}.", limit, prompt)
+
+
+def refuses_tools(reason: str) -> bool:
+    """Tell whether an endpoint refused a request because it takes no tools, and not because of one call."""
+    return TAKES_NO_TOOLS.search(reason) is not None
+
+
+def code_of(body: object) -> str | None:
+    """Return the code of an endpoint's error."""
+    code = _error_in(body).get("code")
+    return code if isinstance(code, str) else None
+
+
+def reason_in(body: object) -> str:
+    """Return the sentence in an endpoint's error, wherever it stands."""
+    found: object = body
+    for name in ("error", "message"):
+        if isinstance(found, dict) and found.get(name):
+            found = found[name]
+    if isinstance(found, dict):
+        found = found.get("detail")
+    return str(found or "no reason was given")
+
+
+def _error_in(body: object) -> dict[str, object]:
+    first = body[0] if isinstance(body, list) and body else body
+    error = first.get("error", first) if isinstance(first, dict) else None
+    return error if isinstance(error, dict) else {}
+
+
+def _texts_in(body: object) -> list[str]:
+    """Return every text in an error; gateways put the one that they got inside of their own."""
+    if isinstance(body, str):
+        return [body]
+    inner = body.values() if isinstance(body, dict) else body if isinstance(body, list) else ()
+    return [text for value in inner for text in _texts_in(value)]
+
+
+def _number_in(text: str, patterns: Sequence[re.Pattern[str]]) -> int | None:
+    found = next((match for pattern in patterns if (match := pattern.search(text))), None)
+    return int(found.group(1).replace(",", "")) if found else None
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
