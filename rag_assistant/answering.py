@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import ceil
 from typing import Any
 
 from rag_assistant.choices import choices_for
@@ -18,6 +17,7 @@ from rag_assistant.errors import (
     AnswerStopped,
     AssistantError,
     ContextTooLong,
+    HistoryChanged,
     ModelError,
     ModelFailed,
     NothingToSummarise,
@@ -33,14 +33,14 @@ from rag_assistant.prompt import clearly_relevant, number_sources, passages_text
 from rag_assistant.receipts import add_usage, log_what_was_left_out, receipt_of
 from rag_assistant.records import Message, ModelReply, ModelRequest, Turn
 from rag_assistant.requesting import as_request, estimated_tokens, figures_of, fit_request
-from rag_assistant.tools import said_yes
+from rag_assistant.tools import said_yes, well_formed
 from rag_assistant.turn_view import start_event, state_event, step_events, steps_of
 
 log = logging.getLogger(__name__)
 
 PASSAGES_TEXT = "<passages>\n{}\n</passages>"
-# How much of a request is sent again where the model refused it as too long and did not say what it takes.
-SHARE_OF_REFUSED = 0.7
+# How much of a request that was refused as too long is sent again, at most.
+SHARE_OF_REFUSED = 0.8
 WITHOUT_TOOLS = "This model takes no tools: the documents were searched for it instead."
 
 
@@ -141,7 +141,7 @@ class Answering:
         else:
             self._compact(progress, fitted)
         progress.past = None
-        progress.recalled = ()
+        progress.recalled, progress.has_recalled = (), False
 
     def _begin_afresh(self, progress: Progress) -> None:
         before = progress.conversation
@@ -151,7 +151,8 @@ class Answering:
 
     def _compact(self, progress: Progress, fitted: FittedHistory) -> None:
         before = progress.conversation
-        by = Summariser(progress.endpoint, progress.choices, self._live.call)
+        ratio = self._with.models.ratio(progress.endpoint)
+        by = Summariser(progress.endpoint, progress.choices, ratio, self._live.call)
         try:
             progress.conversation = Compaction(self._with.history, self._with.models).compact(
                 before,
@@ -160,9 +161,11 @@ class Answering:
                 lambda sentence: progress.say("compacting", sentence),
                 progress.turn.number,
             )
-        except (ModelError, SummaryRejected, NothingToSummarise) as error:
+        except (ModelError, SummaryRejected, NothingToSummarise, HistoryChanged) as error:
             progress.note(f"The older turns could not be summarised, so they were left out. {error}")
             return
+        finally:
+            self._live.call.start_over()
         progress.moved = moved_between(before, progress.conversation, "summarised")
         progress.note("Older turns were summarised for this question. You can read, edit and undo the summary.")
 
@@ -177,8 +180,8 @@ class Answering:
             except ContextTooLong as error:
                 self._make_shorter(progress, error)
                 continue
-            except ToolsRefused:
-                self._do_without_tools(progress)
+            except ToolsRefused as refusal:
+                self._do_without_tools(progress, refusal)
                 continue
             if not calls or not may_call:
                 return
@@ -215,6 +218,8 @@ class Answering:
     def _announce(self, progress: Progress, fitted: FittedHistory, request: ModelRequest) -> None:
         """Keep the receipt of what is about to be sent; tell everyone who follows."""
         first = not progress.requests
+        if first and progress.conversation.summary is not None and not fitted.receipt.summary_sent:
+            progress.note("The summary of older turns did not fit and was left out. Shorten it, or undo it.")
         progress.turn = replace(
             progress.turn, history=figures_of(progress, fitted, self._with.models.ratio(progress.endpoint))
         )
@@ -224,7 +229,7 @@ class Answering:
         if first:
             self._live.begin(start_event(progress.turn))
         trimming = [run for run in fitted.receipt.left_out if run.trimmed]
-        if progress.turn.on_overflow is not None and trimming:
+        if progress.turn.on_overflow not in (None, "ask") and trimming:
             self._with.history.decide(progress.conversation.id, max(run.last_turn for run in trimming))
 
     def _take_usage(self, progress: Progress, reply: ModelReply, request: ModelRequest) -> None:
@@ -237,21 +242,24 @@ class Answering:
 
     def _make_shorter(self, progress: Progress, error: ContextTooLong) -> None:
         """Take to heart what the endpoint takes, so that the request is fitted once more; a second refusal is final."""
-        if self._refitted or progress.turn.history is None:
+        if self._refitted or not progress.requests:
             raise error
         self._refitted = True
-        sent = progress.turn.history["tokens"]["total"]
-        if error.prompt_tokens is not None:
-            estimate = ceil(sent / self._with.models.ratio(progress.endpoint))
-            self._with.models.learn(progress.endpoint, estimate, error.prompt_tokens)
+        estimate = estimated_tokens(ModelRequest.from_body(progress.requests[-1]))
+        self._with.models.learn_refusal(progress.endpoint, estimate, error.limit, error.prompt_tokens)
         progress.endpoint = self._with.models.endpoint(self._live.call)
         progress.choices = choices_for(progress.endpoint, progress.settings)
-        if error.limit is None:
-            progress.token_cap = int(sent * SHARE_OF_REFUSED)
+        # Whatever is known now, what was refused is not sent again.
+        progress.token_cap = int(estimate * self._with.models.ratio(progress.endpoint) * SHARE_OF_REFUSED)
         log.info("Turn %s: %s It is fitted again.", progress.turn.id, error)
 
-    def _do_without_tools(self, progress: Progress) -> None:
-        """Go on as if the documents were always searched: the endpoint takes no tools."""
+    def _do_without_tools(self, progress: Progress, refusal: ToolsRefused) -> None:
+        """Go on as if the documents were always searched: the endpoint takes no tools.
+
+        Raises the refusal where it took them before.
+        """
+        if progress.iterations:
+            raise refusal
         progress.note(WITHOUT_TOOLS)
         progress.endpoint = self._with.models.endpoint(self._live.call)
         progress.choices = choices_for(progress.endpoint, progress.settings)
@@ -266,7 +274,9 @@ class Answering:
         results = self._with.tools.run_all(calls, progress.turn.document_ids)
         if self._live.call.stopped:
             raise AnswerStopped("The answer was stopped.")
-        said: list[Message] = [{"role": "assistant", "content": None, "tool_calls": list(calls)}]
+        said: list[Message] = [
+            {"role": "assistant", "content": None, "tool_calls": [well_formed(call) for call in calls]}
+        ]
         asks: str | None = None
         turn = progress.turn
         for call, result in zip(calls, results, strict=True):

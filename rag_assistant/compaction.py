@@ -23,15 +23,21 @@ SHORTEST_ROOM = 300
 ROOM_WITHOUT_LIMIT = 24_000
 MOST_PARTS = 40
 LONGEST_SUMMARY = 800
-CHARACTERS_PER_TOKEN = 3
+# A summary may take this share of what a request may have, and this much at most; beyond that it is shortened.
+SHARE_OF_RECORD = 0.25
+LONGEST_RECORD = 4000
 
 
 @dataclass(frozen=True, slots=True)
 class Summariser:
-    """The model that summarises: where it is, what it takes, and the call by which it can be stopped."""
+    """The model that summarises: where it is, what it takes, and the call by which it can be stopped.
+
+    ``ratio`` is how it counts tokens, against our estimate.
+    """
 
     endpoint: Endpoint
     choices: Choices
+    ratio: float
     call: Any
 
 
@@ -52,10 +58,12 @@ class Compaction:
     ) -> Conversation:
         """Put a summary in the place of all turns before number ``keep_from``, and return the conversation.
 
-        A summary that is there already is extended: its text stays, the turns since are added to it. Pinned turns and
-        those that wait for a person stay as they are. ``running`` is the number of the turn that needs the room.
+        A summary that is there already is extended: its text stays, the turns since are added to it; only where it
+        gets too long the whole of it is shortened. Pinned turns and those that wait for a person stay as they are.
+        ``running`` is the number of the turn that needs the room.
 
-        Raises NothingToSummarise, SummaryRejected, a ModelError or AnswerStopped; then nothing has changed.
+        Raises NothingToSummarise, SummaryRejected, HistoryChanged, a ModelError or AnswerStopped; then nothing has
+        changed.
         """
         if by.endpoint.built_in:
             # Tried: it wrote "I'm glad to hear that." fourteen times. A wrong record is worse than none.
@@ -66,24 +74,23 @@ class Compaction:
             raise NothingToSummarise("There are no older turns that a summary could stand for.")
         texts = [turn_text(turn.number, turn.messages) for turn in turns]
         known = conversation.summary
-        parts = _parts(texts, _room(by.choices, known.text if known else ""))
-        written: list[str] = []
+        parts = _parts(texts, _room(by, known.text if known else ""), by.ratio)
+        record = known.text if known else ""
         for number, part in enumerate(parts, 1):
             of = f", part {number} of {len(parts)}" if len(parts) > 1 else ""
             on_progress(f"Summarising turns {turns[0].number} to {turns[-1].number}{of}.")
-            before = "\n".join([*([known.text] if known else []), *written])
-            written.append(self._summary_of(part, before or None, by))
-        text = "\n\n".join([*([known.text] if known else []), *written])
-        first = known.first_turn if known else turns[0].number
-        log.info("Conversation %s: turns %s to %s were summarised.", conversation.id, turns[0].number, keep_from - 1)
-        return self._history.keep_summary(
-            conversation.id, text, first, keep_from - 1, by.endpoint.model or "a model", running
-        )
+            record = "\n\n".join(piece for piece in (record, self._summary_of(part, record or None, by)) if piece)
+        if estimate_tokens(record) * by.ratio > _longest_record(by):
+            on_progress("Shortening the summary.")
+            record = self._summary_of([record], None, by)
+        covered = [turn.number for turn in turns]
+        log.info("Conversation %s: turns %s to %s were summarised.", conversation.id, covered[0], covered[-1])
+        return self._history.keep_summary(conversation, record, covered, by.endpoint.model or "a model", running)
 
     def _summary_of(self, part: Sequence[str], known: str | None, by: Summariser) -> str:
         """Return what the model writes about one part. Raises SummaryRejected if that cannot stand for it."""
         source_tokens = sum(estimate_tokens(text) for text in part)
-        longest = min(LONGEST_SUMMARY, by.choices.answer_tokens or LONGEST_SUMMARY)
+        longest = min(LONGEST_SUMMARY, by.choices.answer_tokens or LONGEST_SUMMARY, int(_longest_record(by)))
         request = ModelRequest(tuple(summary_request(part, known)), longest, by.choices.temperature)
         pieces = []
         for reply in self._models.stream(by.endpoint, request, by.call, lambda _sentence: None):
@@ -101,30 +108,31 @@ def first_kept_after_compaction(fitted: FittedHistory, next_turn: int) -> int:
     return newest[-keep] if keep else next_turn
 
 
-def _room(choices: Choices, known: str) -> int:
+def _room(by: Summariser, known: str) -> int:
     """Return how many tokens of turns go into one call."""
-    if choices.most_tokens is None:
+    if by.choices.most_tokens is None:
         return ROOM_WITHOUT_LIMIT
-    return max(SHORTEST_ROOM, int(0.8 * (choices.most_tokens - estimate_tokens(known))) - SHORTEST_ROOM)
+    return max(SHORTEST_ROOM, int(0.8 * (by.choices.most_tokens - estimate_tokens(known) * by.ratio)) - SHORTEST_ROOM)
 
 
-def _parts(texts: Sequence[str], room: int) -> list[list[str]]:
+def _longest_record(by: Summariser) -> float:
+    """Return how many tokens a whole summary may have: beside it there must be room for turns."""
+    limits = [limit for limit in (by.choices.most_tokens, by.choices.request_tokens) if limit is not None]
+    return min([LONGEST_RECORD, *(limit * SHARE_OF_RECORD for limit in limits)])
+
+
+def _parts(texts: Sequence[str], room: int, ratio: float) -> list[list[str]]:
     """Return the texts in parts that fit into one call each; one that is too long alone is cut into several.
 
     Raises NothingToSummarise if that takes too many calls.
     """
-    pieces = [
-        text[start : start + room * CHARACTERS_PER_TOKEN]
-        for text in texts
-        for start in range(0, len(text), room * CHARACTERS_PER_TOKEN)
-    ]
     parts: list[list[str]] = [[]]
-    used = 0
-    for piece in pieces:
-        tokens = estimate_tokens(piece)
+    used = 0.0
+    for piece in (piece for text in texts for piece in _pieces(text, room, ratio)):
+        tokens = estimate_tokens(piece) * ratio
         if parts[-1] and used + tokens > room:
             parts.append([])
-            used = 0
+            used = 0.0
         parts[-1].append(piece)
         used += tokens
     if len(parts) > MOST_PARTS:
@@ -133,3 +141,11 @@ def _parts(texts: Sequence[str], room: int) -> list[list[str]]:
             "Begin afresh with /reset, or set a smaller window."
         )
     return parts
+
+
+def _pieces(text: str, room: int, ratio: float) -> list[str]:
+    """Return a text in pieces of at most ``room`` tokens."""
+    if estimate_tokens(text) * ratio <= room:
+        return [text]
+    middle = len(text) // 2
+    return [*_pieces(text[:middle], room, ratio), *_pieces(text[middle:], room, ratio)]

@@ -92,6 +92,22 @@ class NothingToSummarise(AssistantError):
     """There are no turns, or too few, that a summary could stand for."""
 
 
+class HistoryChanged(AssistantError):
+    """The model's view was changed while a summary was written; the summary was thrown away."""
+
+    def __init__(self) -> None:
+        super().__init__("What the model sees was changed while the summary was written. Nothing was summarised.")
+
+
+class TurnSummarised(AssistantError):
+    """The turn stands in the summary, so that it cannot be left out alone."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(
+            f"Turn {number} is part of the summary that the model sees. Undo the summary, or edit it, to leave it out."
+        )
+
+
 class NoSummary(AssistantError):
     """The conversation has no summary at present."""
 

@@ -15,7 +15,7 @@ from rag_assistant.compaction import Compaction, Summariser, first_kept_after_co
 from rag_assistant.errors import InvalidRequest, NothingToSummarise, QuestionDoesNotFit
 from rag_assistant.history import FittedHistory, HistoryStrategy, LeftOut, fit_history
 from rag_assistant.past import Rules, read_past, rules_for, with_limits
-from rag_assistant.records import UNSET, Conversation, Message, Summary, Turn, Unset
+from rag_assistant.records import UNSET, Conversation, Message, Summary, Turn, Unset, runs_of
 from rag_assistant.settings import Settings
 
 LONGEST_SUMMARY_CHARS = 20_000
@@ -59,7 +59,7 @@ class HistoryView:
     @property
     def kept_turns(self) -> list[list[int]]:
         """The kept turns as runs of [first, last]."""
-        return _runs(self.fitted.receipt.kept_turns)
+        return runs_of(self.fitted.receipt.kept_turns)
 
     @property
     def horizon(self) -> int | None:
@@ -165,7 +165,8 @@ class HistoryActions:
     def compact(self, conversation_id: int) -> Conversation:
         """Summarise the older half of what the model sees, and all that is left out before it.
 
-        Raises NothingToSummarise, SummaryRejected, ConversationBusy, a ModelError; then nothing has changed.
+        Raises NothingToSummarise, SummaryRejected, HistoryChanged, ConversationBusy, a ModelError; then nothing has
+        changed.
         """
         settings = self._settings()
         call = self._models.new_call()
@@ -178,7 +179,7 @@ class HistoryActions:
                 f"Conversation {conversation_id} is too short to be summarised: the newest turns stay as they are, "
                 "and there are none before them."
             )
-        by = Summariser(endpoint, choices_for(endpoint, settings), call)
+        by = Summariser(endpoint, choices_for(endpoint, settings), self._models.ratio(endpoint), call)
         return Compaction(self._history, self._models).compact(conversation, keep_from, by, lambda _sentence: None)
 
     def edit_summary(self, conversation_id: int, text: str) -> Conversation:
@@ -221,14 +222,3 @@ def summary_data(summary: Summary) -> dict[str, Any]:
         "written_by": summary.written_by,
         "created_at": summary.created_at.isoformat(),
     }
-
-
-def _runs(numbers: Sequence[int]) -> list[list[int]]:
-    """Return numbers that rise as runs of neighbours: [first, last]."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and runs[-1][1] == number - 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return runs

@@ -27,7 +27,7 @@ from rag_assistant.history import (
     turns_in_window,
     turns_worth_reading,
 )
-from rag_assistant.records import Conversation, Message, PastTurn, Turn, Unset
+from rag_assistant.records import LARGEST_NUMBER, Conversation, Message, PastTurn, Turn, Unset
 from rag_assistant.settings import Settings
 
 
@@ -66,6 +66,7 @@ def rules_for(conversation: Conversation, settings: Settings, turn: Turn | None 
         conversation.max_history_turns,
     )
     limit = next((said for said in limits if not isinstance(said, Unset)), settings.max_history_turns)
+    limit = None if limit is None else min(limit, LARGEST_NUMBER)
     return Rules(
         max_history_turns=limit,
         strategy=cast("HistoryStrategy", conversation.history_strategy or settings.history_strategy),
@@ -102,7 +103,7 @@ def read_past(
             pending=tuple(turn.waiting_call for turn in turns if turn.waiting_call is not None),
             summary=None if summary is None else HistorySummary(summary.text, summary.first_turn, summary.last_turn),
             smart_levels=levels,
-            unread=(*_standing(conversation, moved), *_unread(conversation, turns, newest, rules)),
+            unread=(*_standing(conversation, moved), *_unread(conversation, before, turns, newest, rules)),
             turn_numbers=(*(turn.number for turn in turns), before),
         ),
     )
@@ -146,13 +147,15 @@ def _turns_to_read(total: int, rules: Rules, slack: int, levels: Sequence[Filter
     return None if rules.max_history_turns is None else turns_in_window(total, rules.max_history_turns, slack)
 
 
-def _unread(conversation: Conversation, turns: Sequence[PastTurn], newest: int | None, rules: Rules) -> list[LeftOut]:
+def _unread(
+    conversation: Conversation, before: int, turns: Sequence[PastTurn], newest: int | None, rules: Rules
+) -> list[LeftOut]:
     """Return the run of turns that are in the view but were not read, if there are any."""
     read = [turn for turn in turns if turn.number >= conversation.view_start]
     unread = conversation.visible_turns - len(read)
     if unread <= 0 or newest is None:
         return []
-    last = read[-newest].number - 1 if newest else conversation.turns
+    last = (read[-newest].number if newest else before) - 1
     unread_messages = conversation.visible_messages - sum(len(turn.messages) for turn in read)
     reason: LeftOutReason = "filtered" if rules.strategy == "smart" else "turn_limit"
     return [left_out(reason, unread, unread_messages, conversation.view_start, last)]

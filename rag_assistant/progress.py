@@ -49,6 +49,7 @@ class Progress:
     past: Past | None = None
     moved: Moved | None = None
     recalled: tuple[RecalledTurn, ...] = ()
+    has_recalled: bool = False
     iterations: list[Message] = field(default_factory=list)
     requests: list[dict[str, Any]] = field(default_factory=list)
     usage: dict[str, Any] = field(default_factory=dict)

@@ -11,7 +11,7 @@ import orjson
 
 from rag_assistant.history import FittedHistory
 from rag_assistant.progress import Progress
-from rag_assistant.records import ModelReply
+from rag_assistant.records import LARGEST_NUMBER, ModelReply
 
 log = logging.getLogger(__name__)
 
@@ -52,10 +52,17 @@ def add_usage(usage: dict[str, Any], reply: ModelReply) -> None:
     if reply.usage is None:
         return
     usage["requests"] = usage.get("requests", 0) + 1
-    cached = (reply.usage.get("prompt_tokens_details") or {}).get("cached_tokens")
-    for name, value in [*reply.usage.items(), ("cached_tokens", cached)]:
-        if isinstance(value, int):
-            usage[name] = usage.get(name, 0) + value
+    details = reply.usage.get("prompt_tokens_details")
+    cached = details.get("cached_tokens") if isinstance(details, dict) else None
+    for name in ("prompt_tokens", "completion_tokens", "total_tokens"):
+        _add(usage, name, reply.usage.get(name))
+    _add(usage, "cached_tokens", cached)
+
+
+def _add(usage: dict[str, Any], name: str, value: object) -> None:
+    """Add a figure, if it is one."""
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_NUMBER:
+        usage[name] = usage.get(name, 0) + value
 
 
 def log_what_was_left_out(progress: Progress, fitted: FittedHistory) -> None:

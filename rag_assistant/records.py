@@ -5,7 +5,7 @@ Nothing here knows Flask, SQL or a model. A record is frozen: who wants another 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -266,3 +266,14 @@ class Event:
     name: Literal["state", "start", "step", "token", "end", "error"]
     data: dict[str, Any] = field(default_factory=dict)
     position: int | None = None
+
+
+def runs_of(numbers: Iterable[int]) -> list[list[int]]:
+    """Return numbers that rise as runs of neighbours: [first, last]."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][1] == number - 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return runs

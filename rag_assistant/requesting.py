@@ -89,8 +89,9 @@ def _recall(progress: Progress, collaborators: Collaborators, fitted: FittedHist
     """Find those of the left-out turns that the question is about, once; tell whether there are any."""
     wanted = progress.settings.history_recall
     something_left_out = any(run.reason in RECALLABLE for run in fitted.receipt.left_out)
-    if not wanted or progress.recalled or progress.iterations or not something_left_out:
+    if not wanted or progress.has_recalled or progress.iterations or not something_left_out:
         return False
+    progress.has_recalled = True
     progress.recalled = tuple(
         collaborators.history.recall(
             progress.conversation,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rag_assistant.errors import AssistantError, DocumentNotFound, ToolFailed
 from rag_assistant.records import LARGEST_NUMBER, Document, ExtractedText, Passage
-from rag_assistant.validation import first_problem
+from rag_assistant.validation import first_problem, storable
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +30,7 @@ LONGEST_PIECE = 8000
 MOST_DELETED_AT_ONCE = 100
 DOCUMENTS_NAMED = 5
 
+LEGAL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 YES = frozenset("yes y ok okay confirm confirmed delete ja oui si sí".split()) | {
     "yes please", "yes delete", "yes delete it", "yes delete them", "delete it", "delete them", "do it", "go ahead",
 }  # fmt: skip
@@ -209,15 +211,38 @@ def said_yes(text: str) -> bool | None:
     return True if words in YES else False if words in NO else None
 
 
+def well_formed(call: dict[str, Any]) -> dict[str, Any]:
+    """Return a call as every server takes it back: a legal name, and arguments that are one JSON object.
+
+    What the model really wrote stands in the result, which says what was wrong with it.
+    """
+    function = call["function"]
+    try:
+        is_object = isinstance(json.loads(function["arguments"]), dict)
+    except ValueError:
+        is_object = False
+    name = function["name"] if LEGAL_NAME.fullmatch(function["name"]) else "unknown_tool"
+    return call | {"function": {"name": name, "arguments": function["arguments"] if is_object else "{}"}}
+
+
+def _clean(value: Any) -> Any:
+    """Return a JSON value in which every text can be kept."""
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, list):
+        return [_clean(one) for one in value]
+    return {storable(name): _clean(one) for name, one in value.items()} if isinstance(value, dict) else value
+
+
 def _read_arguments(kind: type[Arguments], text: str) -> Arguments:
     try:
         given = json.loads(text or "{}")
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ToolFailed(f"The arguments are not JSON: {text[:200]}") from error
     if not isinstance(given, dict):
         raise ToolFailed("The arguments must be one JSON object.")
     try:
-        return kind.model_validate(given)
+        return kind.model_validate(_clean(given))
     except ValidationError as error:
         raise ToolFailed(first_problem(error, kind)[1]) from None
 

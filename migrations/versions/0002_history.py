@@ -18,6 +18,7 @@ NEW_TURN_COLUMNS = (
     ("pinned", sa.Boolean, sa.false()),
     ("excluded", sa.Boolean, sa.false()),
     ("purged", sa.Boolean, sa.false()),
+    ("held", sa.Boolean, sa.false()),
     ("message_count", sa.Integer, "0"),
     ("notes", sa.JSON, "[]"),
 )
@@ -32,7 +33,7 @@ def upgrade() -> None:
     op.add_column("turns", sa.Column("waiting", sa.JSON(none_as_null=True)))
     op.execute("UPDATE turns SET message_count = (SELECT COUNT(*) FROM messages WHERE messages.turn_id = turns.id)")
     for name, condition in (
-        ("ix_turns_held", "visible AND (pinned OR waiting IS NOT NULL)"),
+        ("ix_turns_held", "held"),
         ("ix_turns_hidden", "NOT visible"),
     ):
         where = sa.text(condition)
@@ -43,6 +44,7 @@ def upgrade() -> None:
         sa.Column("conversation_id", sa.Integer, sa.ForeignKey("conversations.id", ondelete="CASCADE"), nullable=False),
         sa.Column("first_turn", sa.Integer, nullable=False),
         sa.Column("last_turn", sa.Integer, nullable=False),
+        sa.Column("covered", sa.JSON, nullable=False),
         sa.Column("text", sa.Text, nullable=False),
         sa.Column("written_by", sa.String, nullable=False),
         sa.Column("created_at", TIME, nullable=False),
@@ -84,7 +86,7 @@ def index_earlier_turns() -> None:
     connection = op.get_bind()
     said = sa.text(
         "SELECT turn_id, content FROM messages WHERE role IN ('user', 'assistant') AND turn_id IN "
-        "(SELECT id FROM turns WHERE status <> 'running') ORDER BY turn_id, position"
+        "(SELECT id FROM turns WHERE visible) ORDER BY turn_id, position"
     )
     words: dict[int, list[str]] = {}
     for turn_id, content in connection.execute(said):
@@ -104,9 +106,8 @@ def downgrade() -> None:
         op.drop_table(table)
     op.drop_index("ix_turns_held", "turns")
     op.drop_index("ix_turns_hidden", "turns")
-    with op.batch_alter_table("turns") as batch:
-        for name in ("waiting", *(column[0] for column in NEW_TURN_COLUMNS)):
-            batch.drop_column(name)
-    with op.batch_alter_table("conversations") as batch:
-        for name in ("summary_id", *(column[0] for column in NEW_CONVERSATION_COLUMNS)):
-            batch.drop_column(name)
+    # One column at a time: to copy a table and drop the old one would take along what refers to it.
+    for name in ("waiting", *(column[0] for column in NEW_TURN_COLUMNS)):
+        op.drop_column("turns", name)
+    for name in ("summary_id", *(column[0] for column in NEW_CONVERSATION_COLUMNS)):
+        op.drop_column("conversations", name)

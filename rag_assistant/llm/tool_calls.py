@@ -48,7 +48,7 @@ class ToolCallCollector:
         for call in self._calls:
             call_id = storable(call["id"])
             if not call_id or call_id in seen:
-                call_id = f"call_{secrets.token_hex(8)}"
+                call_id = secrets.token_hex(5)[:9]  # Nine letters and digits: the one form that Mistral takes, too.
             seen.add(call_id)
             function = {"name": storable(call["name"]), "arguments": storable(call["arguments"]) or "{}"}
             whole.append({"id": call_id, "type": "function", "function": function})

@@ -19,6 +19,7 @@ log = logging.getLogger(__name__)
 BUSY_TIMEOUT_MS = 20_000
 READ_CONNECTIONS = 8
 ROWS_IN_ONE_STATEMENT = 100
+CHECKPOINT_ATTEMPTS = 5
 
 
 class Database:
@@ -98,11 +99,21 @@ class Database:
             connection.exec_driver_sql(statement, tuple(values))
 
     def forget_deleted(self) -> None:
-        """Take what was deleted out of SQLite's log, too, so that nothing of it is left in a file of ours."""
-        if self.is_sqlite:
-            with self._write_lock, self._failures_named(), self._reader.connect() as connection:
-                connection.exec_driver_sql("COMMIT")
-                connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").close()
+        """Take what was deleted out of SQLite's log, too, so that nothing of it is left in a file of ours.
+
+        While somebody reads the old state that has to wait: then the log says so, and the end of the server does it.
+        """
+        if not self.is_sqlite:
+            return
+        with self._failures_named(), self._reader.connect() as connection:
+            connection.exec_driver_sql("COMMIT")
+            for _ in range(CHECKPOINT_ATTEMPTS):
+                connection.exec_driver_sql("PRAGMA busy_timeout=300").close()
+                busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").scalar()
+                connection.exec_driver_sql(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}").close()
+                if not busy:
+                    return
+        log.warning("What was erased stays in the database's log until nobody reads it any more.")
 
     @property
     def engine(self) -> Engine:

@@ -24,17 +24,17 @@ from sqlalchemy import (
     update,
 )
 
-from rag_assistant.errors import ConversationBusy, NoSummary, NothingToUndo
-from rag_assistant.records import LARGEST_NUMBER, Conversation, Message, PastTurn, RecalledTurn, Source, Turn
+from rag_assistant.errors import ConversationBusy, HistoryChanged, NoSummary, NothingToUndo, TurnSummarised
+from rag_assistant.records import LARGEST_NUMBER, Conversation, Message, PastTurn, RecalledTurn, Source, Turn, runs_of
 from rag_assistant.storage.conversations import conversation_of, load_conversation
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.keywords import TURN_WORDS
-from rag_assistant.storage.recount import recount
+from rag_assistant.storage.recount import covered_by, recount
 from rag_assistant.storage.tables import conversations, history_changes, messages, now, summaries, turns
 from rag_assistant.storage.turn_rows import as_turns, load_turn
 
 ChangeKind = Literal["clear", "reset", "compact", "edit summary", "pin", "exclude"]
-VIEW = ("context_start", "view_start", "summary_id", "overrides")
+VIEW = ("context_start", "view_start", "summary_id")
 MARKS = ("pinned", "excluded")
 
 
@@ -60,7 +60,7 @@ def _messages_of(chosen: Subquery) -> Select[Any]:
 def _messages_with_marks(chosen: Subquery) -> Select[Any]:
     """Return the query for the messages of turns, with whether they are pinned and what they wait for."""
     return (
-        select(turns.c.number, turns.c.pinned, turns.c.waiting, messages.c.role, messages.c.content, messages.c.extra)
+        select(turns.c.number, turns.c.held, turns.c.waiting, messages.c.role, messages.c.content, messages.c.extra)
         .join_from(chosen, turns, turns.c.id == chosen.c.id)
         .join(messages, messages.c.turn_id == chosen.c.id)
         .order_by(turns.c.number, messages.c.position)
@@ -70,9 +70,8 @@ def _messages_with_marks(chosen: Subquery) -> Select[Any]:
 def _and_held(newest: Select[Any]) -> Subquery:
     held = select(turns.c.id).where(
         turns.c.conversation_id == bindparam("conversation"),
-        turns.c.visible,
-        turns.c.pinned | turns.c.waiting.is_not(None),
-        turns.c.number.between(bindparam("context_start"), bindparam("before") - 1),
+        turns.c.held,
+        turns.c.number < bindparam("before"),
     )
     return union(select(newest.subquery().c.id), held).subquery()
 
@@ -106,7 +105,6 @@ class HistoryStore:
         query = _WHOLE if newest is None else _WINDOW
         if conversation.held_turns:
             query = _WHOLE_AND_HELD if newest is None else _WINDOW_AND_HELD
-            place["context_start"] = conversation.context_start
         with self._database.read() as connection:
             rows = connection.execute(query, place).all()
         return _past_turns(rows)
@@ -168,13 +166,30 @@ class HistoryStore:
         return self._get(conversation_id)
 
     def keep_summary(
-        self, conversation_id: int, text: str, first_turn: int, last_turn: int, written_by: str, running: int | None
+        self, conversation: Conversation, text: str, covered: Sequence[int], written_by: str, running: int | None
     ) -> Conversation:
-        """Put a summary in the place of the turns up to ``last_turn``. ``running`` is the turn that needs it."""
-        with self._changing(conversation_id, "compact", running) as (connection, _row):
-            summary_id = _insert_summary(connection, conversation_id, text, first_turn, last_turn, written_by)
-            _set(connection, conversation_id, {"summary_id": summary_id, "view_start": last_turn + 1})
-        return self._get(conversation_id)
+        """Put a summary in the place of the turns ``covered`` and of those that the present summary stands for.
+
+        ``conversation`` is as it was when the summary was begun; raises HistoryChanged if what the model sees is not
+        that any more. ``running`` is the number of the turn that needs it.
+        """
+        with self._changing(conversation.id, "compact", running) as (connection, row):
+            known = conversation.summary
+            begun_with = (conversation.context_start, conversation.view_start, known.id if known else None)
+            if (row["context_start"], row["view_start"], row["summary_id"]) != begun_with:
+                raise HistoryChanged
+            there = connection.execute(
+                select(turns.c.number)
+                .where(turns.c.conversation_id == conversation.id, turns.c.visible, ~turns.c.held)
+                .where(turns.c.number.between(row["view_start"], covered[-1]))
+                .order_by(turns.c.number)
+            )
+            if list(there.scalars()) != list(covered):
+                raise HistoryChanged
+            runs = covered_by(connection, row["summary_id"]) + runs_of(covered)
+            summary_id = _insert_summary(connection, conversation.id, text, runs, written_by)
+            _set(connection, conversation.id, {"summary_id": summary_id, "view_start": covered[-1] + 1})
+        return self._get(conversation.id)
 
     def edit_summary(self, conversation_id: int, text: str) -> Conversation:
         """Replace the summary's text by what a person wrote. Raises NoSummary."""
@@ -182,23 +197,24 @@ class HistoryStore:
             old = connection.execute(select(summaries).where(summaries.c.id == row["summary_id"])).mappings().first()
             if old is None:
                 raise NoSummary(conversation_id)
-            summary_id = _insert_summary(
-                connection, conversation_id, text, old["first_turn"], old["last_turn"], "a person"
-            )
+            summary_id = _insert_summary(connection, conversation_id, text, old["covered"], "a person")
             _set(connection, conversation_id, {"summary_id": summary_id})
         return self._get(conversation_id)
 
     def mark(self, turn_id: int, *, pinned: bool | None = None, excluded: bool | None = None) -> Turn:
         """Pin a turn, so that it is never left out, or exclude it, or take that back.
 
-        Raises TurnNotFound, ConversationBusy.
+        Raises TurnNotFound, ConversationBusy, TurnSummarised.
         """
         with self._database.read() as connection:
             turn = load_turn(connection, turn_id)
         marks = {name: value for name, value in (("pinned", pinned), ("excluded", excluded)) if value is not None}
         if marks:
             kind: ChangeKind = "pin" if pinned is not None else "exclude"
-            with self._changing(turn.conversation_id, kind, turn_id=turn_id) as (connection, _row):
+            with self._changing(turn.conversation_id, kind, turn_id=turn_id) as (connection, row):
+                covered = covered_by(connection, row["summary_id"])
+                if excluded and any(first <= turn.number <= last for first, last in covered):
+                    raise TurnSummarised(turn.number)
                 connection.execute(update(turns).where(turns.c.id == turn_id).values(marks))
                 _see(connection, turn_id)
         with self._database.read() as connection:
@@ -270,6 +286,8 @@ class HistoryStore:
             row = load_conversation(connection, conversation_id, lock=True)
             _refuse_while_running(connection, row, running)
             before: dict[str, Any] = {name: row[name] for name in VIEW}
+            if kind == "reset" and running is None:
+                before["overrides"] = row["overrides"]
             if turn_id is not None:
                 marks = connection.execute(select(turns).where(turns.c.id == turn_id)).mappings().one()
                 before["marks"] = {str(turn_id): {name: marks[name] for name in MARKS}}
@@ -302,14 +320,15 @@ def _see(connection: Connection, turn_id: int) -> None:
 
 
 def _insert_summary(
-    connection: Connection, conversation_id: int, text: str, first_turn: int, last_turn: int, written_by: str
+    connection: Connection, conversation_id: int, text: str, covered: list[list[int]], written_by: str
 ) -> int:
     summary_id: int = connection.execute(
         insert(summaries)
         .values(
             conversation_id=conversation_id,
-            first_turn=first_turn,
-            last_turn=last_turn,
+            first_turn=covered[0][0],
+            last_turn=covered[-1][1],
+            covered=covered,
             text=text,
             written_by=written_by,
             created_at=now(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, false, func, or_, select, update
 
 from rag_assistant.storage.tables import conversations, summaries, turns
 
@@ -12,23 +12,30 @@ MOST_HIDDEN_LISTED = 200
 
 
 def recount(connection: Connection, conversation_id: int) -> None:
-    """Count what is in the model's view of a conversation, and list what stands left out until the next change."""
+    """Count what is in the model's view of a conversation, and list what stands left out until the next change.
+
+    Turns that come along wherever the window begins are marked as held: those that are pinned, those that wait for a
+    person, and those that a summary passed over.
+    """
     row = connection.execute(select(conversations).where(conversations.c.id == conversation_id)).mappings().one()
     own = turns.c.conversation_id == conversation_id
-    held = turns.c.visible & (turns.c.pinned | turns.c.waiting.is_not(None))
+    covered = covered_by(connection, row["summary_id"])
+    in_summary = or_(false(), *(turns.c.number.between(first, last) for first, last in covered))
+    passed_over = (turns.c.number < row["view_start"]) & ~in_summary
+    held = (
+        turns.c.visible
+        & (turns.c.number >= row["context_start"])
+        & (turns.c.pinned | turns.c.waiting.is_not(None) | passed_over)
+    )
+    connection.execute(update(turns).where(own, turns.c.held | held).values(held=held))
     in_view = _count(connection, own, turns.c.visible, turns.c.number >= row["view_start"])
     runs = []
     if row["context_start"] > 1:
         cleared = _count(connection, own, turns.c.number < row["context_start"])
         runs.append(_run("cleared", *cleared, 1, row["context_start"] - 1))
-    if row["summary_id"] is not None:
-        first = connection.execute(
-            select(summaries.c.first_turn).where(summaries.c.id == row["summary_id"])
-        ).scalar_one()
-        summarised = _count(
-            connection, own, turns.c.visible, ~held, turns.c.number.between(first, row["view_start"] - 1)
-        )
-        runs.append(_run("summarised", *summarised, first, row["view_start"] - 1))
+    if covered:
+        summarised = _count(connection, own, turns.c.visible, ~turns.c.held, in_summary)
+        runs.append(_run("summarised", *summarised, covered[0][0], covered[-1][1]))
     hidden = connection.execute(
         select(turns.c.number, turns.c.message_count, turns.c.excluded, turns.c.purged)
         .where(own, ~turns.c.visible, turns.c.status != "running", turns.c.number >= row["context_start"])
@@ -38,12 +45,22 @@ def recount(connection: Connection, conversation_id: int) -> None:
     for number, message_count, excluded, purged in reversed(hidden.all()):
         reason = "purged" if purged else "excluded" if excluded else "failed"
         runs.append(_run(reason, 1, message_count, number, number))
-    held_turns, _ = _count(connection, own, held, turns.c.number >= row["context_start"])
+    held_turns, _ = _count(connection, own, turns.c.held)
     connection.execute(
         update(conversations)
         .where(conversations.c.id == conversation_id)
         .values(visible_turns=in_view[0], visible_messages=in_view[1], held_turns=held_turns, standing_runs=runs)
     )
+
+
+def covered_by(connection: Connection, summary_id: int | None) -> list[list[int]]:
+    """Return the numbers of the turns that a summary stands for, as runs of [first, last]."""
+    if summary_id is None:
+        return []
+    runs: list[list[int]] = connection.execute(
+        select(summaries.c.covered).where(summaries.c.id == summary_id)
+    ).scalar_one()
+    return runs
 
 
 def _count(connection: Connection, *conditions: Any) -> tuple[int, int]:

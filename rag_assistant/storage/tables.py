@@ -104,6 +104,8 @@ turns = Table(
     Column("pinned", Boolean, nullable=False, server_default=false()),
     Column("excluded", Boolean, nullable=False, server_default=false()),
     Column("purged", Boolean, nullable=False, server_default=false()),
+    # Whether it comes along wherever the window begins: it is pinned, it waits, or a summary passed it over.
+    Column("held", Boolean, nullable=False, server_default=false()),
     # The action that waits for a person's yes or no.
     Column("waiting", JSON(none_as_null=True)),
     Column("message_count", Integer, nullable=False, server_default="0"),
@@ -118,7 +120,7 @@ turns = Table(
         sqlite_where=text("visible = 1"),
         postgresql_where=text("visible"),
     ),
-    _some_turns("ix_turns_held", "visible AND (pinned OR waiting IS NOT NULL)"),
+    _some_turns("ix_turns_held", "held"),
     _some_turns("ix_turns_hidden", "NOT visible"),
     # A conversation answers one question at a time.
     Index(
@@ -167,6 +169,8 @@ summaries = Table(
     Column("conversation_id", Integer, ForeignKey("conversations.id", ondelete="CASCADE"), nullable=False),
     Column("first_turn", Integer, nullable=False),
     Column("last_turn", Integer, nullable=False),
+    # The numbers of the turns that it stands for, as runs of [first, last].
+    Column("covered", JSON, nullable=False),
     Column("text", Text, nullable=False),
     Column("written_by", String, nullable=False),
     Column("created_at", UtcTime, nullable=False),

@@ -5,6 +5,7 @@ The statements that every question needs are built once, here: building one cost
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -32,7 +33,11 @@ from rag_assistant.storage.turn_rows import (
     request_of,
 )
 
+log = logging.getLogger(__name__)
+
 TURNS_AT_ONCE = 200
+# How many characters of a turn are found by their words; PostgreSQL takes a megabyte of them at most.
+LONGEST_INDEXED = 200_000
 CRASHED = ("AnswerInterrupted", "The server ended while it was answering. What was written so far is kept.")
 CRASHED_EARLY = ("AnswerInterrupted", "The server ended before the first word. Your question was kept; try again.")
 
@@ -181,6 +186,7 @@ class TurnStore:
             connection.execute(update(turns).where(turns.c.id == turn_id).values(fresh))
             connection.execute(delete(receipts).where(receipts.c.turn_id == turn_id))
             connection.execute(delete(messages).where(messages.c.turn_id == turn_id, messages.c.position > 0))
+            TURN_WORDS.drop(connection, select(turns.c.id).where(turns.c.id == turn_id))
             recount(connection, turn.conversation_id)
             return load_turn(connection, turn_id)
 
@@ -230,11 +236,19 @@ class TurnStore:
 
     def interrupt_unfinished(self) -> list[Turn]:
         """End the turns of this owner that a crash left running, with the text that was committed, and return them."""
-        with self._database.write() as connection:
+        with self._database.read() as connection:
             left = connection.execute(
                 select(turns.c.id).where(turns.c.status == "running", turns.c.owner == self._owner)
             ).scalars()
-            return [self._end_unfinished(connection, turn_id) for turn_id in list(left)]
+            unfinished = list(left)
+        ended = []
+        for turn_id in unfinished:
+            try:
+                with self._database.write() as connection:
+                    ended.append(self._end_unfinished(connection, turn_id))
+            except Exception:
+                log.exception("Turn %s could not be ended; its conversation stays closed", turn_id)
+        return ended
 
     def get(self, turn_id: int) -> Turn:
         """Return one turn; the answer of a running one is what is committed so far.
@@ -287,7 +301,7 @@ class TurnStore:
     ) -> Turn:
         moment = now()
         purged = turn.confirms_turn is not None and status == "completed"
-        visible = bool(answer.strip()) and not purged
+        visible = bool(answer.strip()) and not purged and not turn.excluded
         error_type, error_message = error or (None, None)
         ended = connection.execute(
             _END,
@@ -311,13 +325,15 @@ class TurnStore:
         connection.execute(_DROP_PARTS, {"turn": turn.id})
         if answer:
             _insert_messages(connection, turn.id, [{"role": "assistant", "content": answer}])
-            TURN_WORDS.insert(connection, [(turn.id, self._words_of(f"{turn.question}\n{answer}"))])
+        if answer.strip():
+            words = self._words_of(f"{turn.question}\n{answer}"[:LONGEST_INDEXED])
+            TURN_WORDS.insert(connection, [(turn.id, words)])
         said = connection.execute(_MESSAGE_COUNT, {"turn": turn.id}).scalar_one()
         more = {"more_turns": int(visible), "more_messages": said * int(visible)}
         connection.execute(_COUNT, {"conversation": turn.conversation_id, "moment": moment} | more)
         if purged:
             connection.execute(_PURGE, {"turn": turn.confirms_turn})
-        if turn.waiting is not None or not visible:
+        if turn.waiting is not None or turn.pinned or not visible:
             recount(connection, turn.conversation_id)
         return replace(
             turn,

@@ -32,6 +32,8 @@ STATUS: dict[type[Exception], int] = {
     errors.NothingToUndo: 409,
     errors.NothingToSummarise: 409,
     errors.NoSummary: 404,
+    errors.HistoryChanged: 409,
+    errors.TurnSummarised: 409,
     errors.UnknownCommand: 422,
     errors.OverflowDecisionNeeded: 409,
     errors.SummaryRejected: 502,

@@ -27,8 +27,8 @@ TALK = [
 
 
 SUMMARY = (
-    "The user asked which documents can be added (text, Markdown, HTML, PDF, DOCX), how large one may be (50 MB), how a "
-    "backup is made (stop the server, copy the folder data), and what happens if settings.json is broken."
+    "The user asked which documents can be added (text, Markdown, HTML, PDF, DOCX), how large one may be (50 MB), how "
+    "a backup is made (stop the server, copy the folder data), and what happens if settings.json is broken."
 )
 
 

@@ -21,7 +21,8 @@ def test_the_slider_moves_the_horizon_before_anything_is_saved(page: Page, serve
     assert slider.get_attribute("max") == "10"
     slider.fill("2")
     expect(page.locator(".horizon .sentence")).to_have_text("it sees 2 of 7 earlier turns (5 over the turn limit)")
-    expect(panel.locator(".outlook")).to_have_text("If you set this, it sees 2 of 7 earlier turns (5 over the turn limit).")
+    promise = "If you set this, it sees 2 of 7 earlier turns (5 over the turn limit)."
+    expect(panel.locator(".outlook")).to_have_text(promise)
     expect(panel.get_by_label("Earlier turns that the model sees")).to_have_value("2")
     assert len(dimmed(page)) == 5
     assert above(page, ".horizon", "#turn-6")

@@ -255,7 +255,7 @@ def test_every_recorded_exchange_is_an_answer_or_a_named_error(client: ModelClie
 def test_half_a_pair_of_characters_does_not_break_an_answer(client: ModelClient, stub: StubModel) -> None:
     reply = b'data: {"choices": [{"index": 0, "delta": {"content": "a\\ud83d b"}}]}\n\ndata: [DONE]\n\n'
     stub.replies.append(Reply(body=reply, headers={"Content-Type": "text/event-stream"}))
-    assert answer(client, stub) == "a? b"
+    assert answer(client, stub) == "a\ufffd b"
 
 
 def test_content_in_parts_and_usage_that_is_none_are_understood() -> None:

@@ -87,7 +87,7 @@ def test_nothing_comes_back_from_before_a_clear_but_by_undo(talk: Talk) -> None:
 def test_a_summary_stands_for_turns_and_undo_brings_them_back(talk: Talk) -> None:
     with pytest.raises(NoSummary):
         talk.history.edit_summary(talk.conversation.id, "x")
-    kept = talk.history.keep_summary(talk.conversation.id, "Four turns.", 1, 4, "a model", None)
+    kept = talk.history.keep_summary(talk.conversation, "Four turns.", [1, 2, 3, 4], "a model", None)
     assert kept.summary is not None
     assert (kept.summary.text, kept.view_start, talk.counted()) == ("Four turns.", 5, (3, 6))
     assert talk.seen(None) == [5, 6, 7]

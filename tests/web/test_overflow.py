@@ -327,9 +327,9 @@ def test_the_limit_is_taken_from_the_list_of_models(client: FlaskClient, stub: S
 
 
 def test_token_figures_are_corrected_by_what_the_provider_counts(client: FlaskClient, stub: StubModel) -> None:
-    question = "A question of some length. " * 20
-    stub.replies.append(Reply("A.", usage={"prompt_tokens": 800, "completion_tokens": 1}))
+    question = "A question of some length. " * 100
+    stub.replies.append(Reply("A.", usage={"prompt_tokens": 2000, "completion_tokens": 1}))
     first = ask(client, question)["history"]["tokens"]["total"]
     second = ask(client, question)["history"]["tokens"]["total"]
-    assert first < 500
-    assert abs(second - 800) < 40
+    assert first < 1100
+    assert abs(second - 2000) < 60

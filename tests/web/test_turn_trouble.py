@@ -52,7 +52,7 @@ def test_a_reason_that_no_database_keeps_is_kept_without_what_is_no_character(
     response = client.post("/api/query", json={"question": "Why?"})
     assert response.status_code == 502
     message = response.json["error"]["message"]
-    assert "bad ? and  end [the key]" in message
+    assert "bad \ufffd and  end [the key]" in message
     assert client.get("/api/turns/1").json["status"] == "failed"
 
 
