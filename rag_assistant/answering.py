@@ -22,6 +22,7 @@ from rag_assistant.errors import (
     ModelFailed,
     NothingToSummarise,
     OverflowDecisionNeeded,
+    QuestionDoesNotFit,
     SummaryRejected,
     ToolsRefused,
 )
@@ -42,6 +43,7 @@ PASSAGES_TEXT = "<passages>\n{}\n</passages>"
 # How much of a request that was refused as too long is sent again, at most.
 SHARE_OF_REFUSED = 0.8
 WITHOUT_TOOLS = "This model takes no tools: the documents were searched for it instead."
+WITHOUT_SUMMARY = "The summary of older turns did not fit and was left out. Shorten it, or undo it."
 
 
 class Answering:
@@ -51,7 +53,7 @@ class Answering:
         self._asked = turn
         self._live = live
         self._with = collaborators
-        self._refitted = False
+        self._refused: ContextTooLong | None = None
 
     def answer(self) -> Turn:
         """Answer the turn and keep how it ended."""
@@ -192,7 +194,10 @@ class Answering:
 
     def _send(self, progress: Progress, may_call: bool) -> tuple[dict[str, Any], ...]:
         """Send one request, keep and show the text as it comes, and return the tools that the model calls."""
-        fitted = fit_request(progress, self._with)
+        try:
+            fitted = fit_request(progress, self._with)
+        except QuestionDoesNotFit as error:
+            raise self._refused or error from error
         request = as_request(progress, fitted, self._with.tools.schemas, may_call)
         self._announce(progress, fitted, request)
         calls: tuple[dict[str, Any], ...] = ()
@@ -218,8 +223,9 @@ class Answering:
     def _announce(self, progress: Progress, fitted: FittedHistory, request: ModelRequest) -> None:
         """Keep the receipt of what is about to be sent; tell everyone who follows."""
         first = not progress.requests
-        if first and progress.conversation.summary is not None and not fitted.receipt.summary_sent:
-            progress.note("The summary of older turns did not fit and was left out. Shorten it, or undo it.")
+        summary_lost = progress.conversation.summary is not None and not fitted.receipt.summary_sent
+        if summary_lost and WITHOUT_SUMMARY not in progress.turn.notes:
+            progress.note(WITHOUT_SUMMARY)
         progress.turn = replace(
             progress.turn, history=figures_of(progress, fitted, self._with.models.ratio(progress.endpoint))
         )
@@ -242,9 +248,9 @@ class Answering:
 
     def _make_shorter(self, progress: Progress, error: ContextTooLong) -> None:
         """Take to heart what the endpoint takes, so that the request is fitted once more; a second refusal is final."""
-        if self._refitted or not progress.requests:
+        if self._refused is not None or not progress.requests:
             raise error
-        self._refitted = True
+        self._refused = error
         estimate = estimated_tokens(ModelRequest.from_body(progress.requests[-1]))
         self._with.models.learn_refusal(progress.endpoint, estimate, error.limit, error.prompt_tokens)
         progress.endpoint = self._with.models.endpoint(self._live.call)

@@ -25,6 +25,7 @@ from rag_assistant.records import Event, Question, Turn
 from rag_assistant.settings import Settings
 from rag_assistant.tools import said_yes
 from rag_assistant.turn_view import last_event, replay
+from rag_assistant.validation import storable
 
 log = logging.getLogger(__name__)
 
@@ -131,6 +132,8 @@ class Assistant:
 
     def _check(self, question: Question) -> None:
         longest = self._settings().max_question_chars
+        if storable(question.text) != question.text:
+            raise InvalidRequest("The question holds a character that is none: half of a pair, or the character 0.")
         if not question.text.strip():
             raise InvalidRequest("The question is empty; it must have at least one visible character.")
         if len(question.text) > longest:

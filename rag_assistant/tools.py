@@ -219,7 +219,7 @@ def well_formed(call: dict[str, Any]) -> dict[str, Any]:
     function = call["function"]
     try:
         is_object = isinstance(json.loads(function["arguments"]), dict)
-    except ValueError:
+    except (ValueError, RecursionError):
         is_object = False
     name = function["name"] if LEGAL_NAME.fullmatch(function["name"]) else "unknown_tool"
     return call | {"function": {"name": name, "arguments": function["arguments"] if is_object else "{}"}}

@@ -22,6 +22,9 @@ def first_problem(error: ValidationError, model: type[BaseModel]) -> tuple[str, 
     """Return the name of the first wrong field and a sentence about it."""
     detail = _most_telling(error)
     name = str(detail["loc"][0]) if detail["loc"] else ""
+    if len(detail["loc"]) > 1 and detail["type"] in ("extra_forbidden", "missing"):
+        inner = f'"{detail["loc"][-1]}" is {"not known" if detail["type"] == "extra_forbidden" else "missing"} in it'
+        return name, f"{name} is not right: {inner}; it must be {allowed_for(model, name)}."
     fields = {(field.alias or key): field for key, field in model.model_fields.items()}
     if detail["type"] == "extra_forbidden":
         close = get_close_matches(name, fields, n=1)

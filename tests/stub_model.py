@@ -164,7 +164,11 @@ class _Handler(BaseHTTPRequestHandler):
         return None
 
     def _event(self, chunk: dict[str, Any], reply: Reply) -> None:
-        data = b"data: " + json.dumps(chunk, ensure_ascii=False).encode() + b"\n\n"
+        try:
+            text = json.dumps(chunk, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            text = json.dumps(chunk).encode()
+        data = b"data: " + text + b"\n\n"
         size = reply.bytes_at_once or len(data)
         for start in range(0, len(data), size):
             self._chunk(data[start : start + size])

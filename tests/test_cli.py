@@ -85,6 +85,7 @@ def test_ask_tells_what_the_model_did_not_see(shell: Shell, stub: StubModel) -> 
     ("words", "said"),
     [
         (("ask", " "), "The question is empty"),
+        (("ask", "caf\udce9"), "a character that is none"),
         (("ask", "Why?", "--conversation", "99"), "99"),
         (("ask", "Why?", "--max-history-turns", "-1"), '"-1"; it must be a whole number, 0 or more, or "all"'),
         (("ask", "Why?", "--max-history-turns", "ten"), '"ten"; it must be a whole number'),

@@ -201,3 +201,10 @@ def test_the_kept_tool_iterations_have_a_second_name() -> None:
 def test_levels_that_do_not_rise_to_one_without_limit_are_refused(levels: str) -> None:
     with pytest.raises(SettingsError, match="smart_levels"):
         load_settings(f'{{"smart_levels": {levels}}}', {})
+
+
+def test_what_is_wrong_inside_a_level_is_named() -> None:
+    with pytest.raises(SettingsError, match='smart_levels is not right: "speed" is not known in it; it must be a list'):
+        load_settings('{"smart_levels": [{"up_to_turns": null, "keep": 1, "speed": 2}]}', {})
+    with pytest.raises(SettingsError, match='smart_levels is not right: "keep" is missing in it'):
+        load_settings('{"smart_levels": [{"up_to_turns": null}]}', {})

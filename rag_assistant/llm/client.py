@@ -168,6 +168,7 @@ class ModelClient:
                 if text:
                     call.wait_for("more text", deadlines.token)
                     yield ModelReply(text=text)
+            reader.check()
             if not streams and (text := reader.whole_answer()):
                 yield ModelReply(text=text)
             if call.ended or not reader.complete:

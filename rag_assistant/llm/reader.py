@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from rag_assistant.errors import ModelFailed
+from rag_assistant.errors import ModelError, ModelFailed
 from rag_assistant.llm.failures import reason_given
 from rag_assistant.llm.refusals import context_too_long
 from rag_assistant.llm.sse import EventStreamDecoder
@@ -22,6 +22,7 @@ class AnswerReader:
         self._api_key = api_key
         self._events = EventStreamDecoder()
         self._body = bytearray()
+        self._failure: ModelError | None = None
         self.shown = False
         self.done = False
         self.finish_reason: str | None = None
@@ -34,10 +35,27 @@ class AnswerReader:
         return self.done or self.finish_reason is not None
 
     def feed(self, piece: bytes) -> str:
-        """Return the text in a piece of an event stream. Raises ModelFailed for an error among the events."""
-        text = "".join(self._text_of(data) for data in self._events.feed(piece))
+        """Return the text in a piece of an event stream.
+
+        Raises ModelFailed or ContextTooLong for an error among the events; the text before it is returned first.
+        """
+        self.check()
+        texts = []
+        try:
+            for data in self._events.feed(piece):
+                texts.append(self._text_of(data))
+        except ModelError as error:
+            self._failure = error
+        text = "".join(texts)
+        if self._failure is not None and not text:
+            raise self._failure
         self.shown = self.shown or bool(text)
         return text
+
+    def check(self) -> None:
+        """Raise the error that stood behind the last text, if one did."""
+        if self._failure is not None:
+            raise self._failure
 
     def feed_whole(self, piece: bytes) -> str:
         """Collect the body of an endpoint that does not stream."""

@@ -21,7 +21,7 @@ TOO_LONG = re.compile(
     r"|too large for model with|too many tokens|longer than the (?:model'?s )?(?:maximum|context)"
     r"|context the overflows|greater than the context length|input token count[^.]{0,30}exceeds"
     r"|`inputs`[^.]{0,40}must (?:be|have)|range of input length|exceeded model token limit|exceeds max length"
-    r"|maximum input length|reduce the length of the messages",
+    r"|maximum input length|model\'s context length is only|reduce the length of the messages",
     re.IGNORECASE,
 )
 NUMBER = r"(\d{1,3}(?:,\d{3})+|\d+)"

@@ -61,7 +61,7 @@ def _is_another(call: dict[str, str], call_id: str) -> bool:
         return call_id != call["id"]
     try:
         json.loads(call["arguments"])
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True
 
