@@ -21,6 +21,7 @@ from rag_assistant.history.budget import (
     fit_budget,
     text_of,
 )
+from rag_assistant.history.far_past import far_past
 from rag_assistant.history.filtering import DEFAULT_LEVELS, FilterLevel, choose_turns, without_injected
 from rag_assistant.history.iterations import keep_last_iterations
 from rag_assistant.history.overflow import HistorySummary, summary_messages
@@ -96,6 +97,7 @@ def fit_history(messages: Sequence[Message], policy: HistoryPolicy) -> FittedHis
     system message and question alone are over the token budget.
     """
     limit = check_history_limit(policy.max_history_turns)
+    messages, policy = _without_far_past(messages, limit, policy)
     # Mended before it is measured; every later cut falls between turns, so what is valid stays valid.
     split = split_turns(repair_messages(messages))
     past = _numbered(split.past, policy)
@@ -146,6 +148,22 @@ def fit_history(messages: Sequence[Message], policy: HistoryPolicy) -> FittedHis
             },
         ),
     )
+
+
+def _without_far_past(
+    messages: Sequence[Message], limit: int | None, policy: HistoryPolicy
+) -> tuple[Sequence[Message], HistoryPolicy]:
+    """Return the messages that can matter, and the policy with the others as unread; see far_past.py."""
+    chosen_by_number = policy.pinned or policy.excluded or policy.purged or policy.pending or policy.turn_numbers
+    if limit is None or policy.strategy != "window" or chosen_by_number or policy.summary is not None:
+        return messages, policy
+    found = far_past(messages, limit + policy.window_slack)
+    if found is None:
+        return messages, policy
+    begin, end, turns = found
+    last = max((run.last_turn for run in policy.unread), default=0)
+    run = left_out("turn_limit", turns, end - begin, last + 1, last + turns)
+    return [*messages[:begin], *messages[end:]], replace(policy, unread=(*policy.unread, run))
 
 
 def _numbered(turns: Sequence[Sequence[Message]], policy: HistoryPolicy) -> list[_Past]:

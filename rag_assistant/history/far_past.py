@@ -1,0 +1,75 @@
+"""The far past of a long list: what lies outside the window in any case is counted, and not looked at any closer.
+
+Pure: no Flask, no SQL, no network, no clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rag_assistant.history.turns import SYSTEM_ROLES
+from rag_assistant.records import Message
+
+SHORTEST_LIST = 100
+
+
+def far_past(messages: Sequence[Message], newest_turns: int) -> tuple[int, int, int] | None:
+    """Return (begin, end, turns): ``messages[begin:end]`` are whole turns, as many, all before the newest ones.
+
+    At least ``newest_turns`` past turns lie behind ``end``. ``None`` where the list is short, or where the part is not
+    so well-formed that it could be counted by its roles alone: then it has to be mended first.
+    """
+    if len(messages) < SHORTEST_LIST:
+        return None
+    begin = 0
+    while begin < len(messages) and messages[begin]["role"] in SYSTEM_ROLES:
+        begin += 1
+    end = _boundary(messages, begin, newest_turns + 1)
+    if end is None:
+        return None
+    turns = _count_turns(messages, begin, end)
+    return None if turns is None else (begin, end, turns)
+
+
+def _boundary(messages: Sequence[Message], begin: int, boundaries: int) -> int | None:
+    """Return where a turn begins behind which ``boundaries`` - 1 turns are certainly completed.
+
+    Certain is a question that directly follows an answer without calls, and that is not followed by a tool's result:
+    whatever is mended before it or behind it, a turn ends and another one begins there.
+    """
+    found = 0
+    for place in range(len(messages) - 1, begin, -1):
+        message, before = messages[place], messages[place - 1]
+        if message["role"] != "user" or before["role"] != "assistant" or before.get("tool_calls") or "meta" in message:
+            continue
+        if place + 1 < len(messages) and messages[place + 1]["role"] not in ("assistant", "user"):
+            continue
+        if place + 1 < len(messages) and messages[place + 1]["role"] == "user":
+            continue  # What stands behind several questions decides; they are rare, so they are left to the mending.
+        found += 1
+        if found == boundaries:
+            return place
+    return None
+
+
+def _count_turns(messages: Sequence[Message], begin: int, end: int) -> int | None:
+    """Return how many turns a part has, ``None`` if there is anything in it to mend or to wonder about."""
+    turns, open_calls, before = 0, 0, ""
+    for place in range(begin, end):
+        message = messages[place]
+        role = message["role"]
+        if role == "tool":
+            if not open_calls:
+                return None
+            open_calls -= 1
+        elif open_calls or "meta" in message:
+            return None
+        elif role == "assistant":
+            calls = message.get("tool_calls")
+            open_calls = len(calls) if calls else 0
+        elif role == "user":
+            turns += before != "user"
+        else:
+            return None
+        before = role
+    return turns or None
