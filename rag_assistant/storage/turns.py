@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
@@ -24,7 +23,8 @@ from rag_assistant.storage.conversations import insert_conversation, load_conver
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.keywords import TURN_WORDS
 from rag_assistant.storage.recount import recount
-from rag_assistant.storage.tables import answer_parts, conversations, messages, now, receipts, turns
+from rag_assistant.storage.tables import conversations, messages, now, receipts, turns
+from rag_assistant.storage.turn_endings import INSERT_MESSAGE, end_turn, insert_messages, message_row
 from rag_assistant.storage.turn_rows import (
     as_turns,
     committed_text,
@@ -36,8 +36,6 @@ from rag_assistant.storage.turn_rows import (
 log = logging.getLogger(__name__)
 
 TURNS_AT_ONCE = 200
-# How many characters of a turn are found by their words; PostgreSQL takes a megabyte of them at most.
-LONGEST_INDEXED = 200_000
 CRASHED = ("AnswerInterrupted", "The server ended while it was answering. What was written so far is kept.")
 CRASHED_EARLY = ("AnswerInterrupted", "The server ended before the first word. Your question was kept; try again.")
 
@@ -48,7 +46,6 @@ _NEXT_NUMBER = (
     .returning(conversations.c.turns)
 )
 _INSERT_TURN = insert(turns).returning(turns.c.id)
-_INSERT_MESSAGE = insert(messages)
 _KEEP_FIGURES = (
     update(turns)
     .where(turns.c.id == bindparam("turn"))
@@ -56,38 +53,6 @@ _KEEP_FIGURES = (
 )
 _INSERT_RECEIPT = insert(receipts)
 _NEW_BODY = update(receipts).where(receipts.c.turn_id == bindparam("turn")).values(body=bindparam("new_body"))
-_MESSAGE_COUNT = select(turns.c.message_count).where(turns.c.id == bindparam("turn"))
-_END = (
-    update(turns)
-    .where(turns.c.id == bindparam("turn"), turns.c.status == "running")
-    .values(
-        status=bindparam("new_status"),
-        visible=bindparam("new_visible"),
-        purged=bindparam("new_purged"),
-        waiting=bindparam("new_waiting"),
-        notes=bindparam("new_notes"),
-        usage=bindparam("new_usage"),
-        model=bindparam("new_model"),
-        sources=bindparam("new_sources"),
-        error_type=bindparam("new_error_type"),
-        error_message=bindparam("new_error_message"),
-        finished_at=bindparam("moment"),
-    )
-)
-_PURGE = update(turns).where(turns.c.id == bindparam("turn")).values(visible=False, purged=True, waiting=None)
-_COUNT_MESSAGES = (
-    update(turns).where(turns.c.id == bindparam("turn")).values(message_count=turns.c.message_count + bindparam("more"))
-)
-_DROP_PARTS = delete(answer_parts).where(answer_parts.c.turn_id == bindparam("turn"))
-_COUNT = (
-    update(conversations)
-    .where(conversations.c.id == bindparam("conversation"))
-    .values(
-        visible_turns=conversations.c.visible_turns + bindparam("more_turns"),
-        visible_messages=conversations.c.visible_messages + bindparam("more_messages"),
-        updated_at=bindparam("moment"),
-    )
-)
 
 
 class TurnStore:
@@ -153,7 +118,7 @@ class TurnStore:
                 "created_at": moment,
             },
         ).scalar_one()
-        connection.execute(_INSERT_MESSAGE, _message(turn_id, 0, "user", question.text))
+        connection.execute(INSERT_MESSAGE, message_row(turn_id, 0, "user", question.text))
         return Turn(
             id=turn_id,
             conversation_id=conversation_id,
@@ -205,7 +170,7 @@ class TurnStore:
     def keep_iteration(self, turn_id: int, said: Sequence[Message]) -> None:
         """Keep one tool iteration of a running turn: the calls, and all their results."""
         with self._database.write() as connection:
-            _insert_messages(connection, turn_id, said)
+            insert_messages(connection, turn_id, said)
 
     def receipt(self, turn_id: int) -> dict[str, Any] | None:
         """Return a turn's receipt, ``None`` while there is none. Raises TurnNotFound, ConversationNotFound."""
@@ -232,7 +197,7 @@ class TurnStore:
         (``confirms_turn``) takes that one out of the model's view, and itself.
         """
         with self._database.write() as connection:
-            return self._finish(connection, turn, status, answer, usage, error)
+            return end_turn(connection, turn, status, answer, usage, error, self._words_of)
 
     def interrupt_unfinished(self) -> list[Turn]:
         """End the turns of this owner that a crash left running, with the text that was committed, and return them."""
@@ -288,63 +253,7 @@ class TurnStore:
         text = committed_text(connection, turn_id)
         status: TurnStatus = "interrupted" if text.strip() else "failed"
         error = CRASHED if text.strip() else CRASHED_EARLY
-        return self._finish(connection, load_turn(connection, turn_id), status, text, None, error)
-
-    def _finish(
-        self,
-        connection: Connection,
-        turn: Turn,
-        status: TurnStatus,
-        answer: str,
-        usage: dict[str, Any] | None,
-        error: tuple[str, str] | None,
-    ) -> Turn:
-        moment = now()
-        purged = turn.confirms_turn is not None and status == "completed"
-        visible = bool(answer.strip()) and not purged and not turn.excluded
-        error_type, error_message = error or (None, None)
-        ended = connection.execute(
-            _END,
-            {
-                "turn": turn.id,
-                "new_status": status,
-                "new_visible": visible,
-                "new_purged": purged,
-                "new_waiting": turn.waiting,
-                "new_notes": list(turn.notes),
-                "new_usage": usage,
-                "new_model": turn.model,
-                "new_sources": [source.as_dict() for source in turn.sources],
-                "new_error_type": error_type,
-                "new_error_message": error_message,
-                "moment": moment,
-            },
-        )
-        if not ended.rowcount:
-            return load_turn(connection, turn.id)
-        connection.execute(_DROP_PARTS, {"turn": turn.id})
-        if answer:
-            _insert_messages(connection, turn.id, [{"role": "assistant", "content": answer}])
-        if answer.strip():
-            words = self._words_of(f"{turn.question}\n{answer}"[:LONGEST_INDEXED])
-            TURN_WORDS.insert(connection, [(turn.id, words)])
-        said = connection.execute(_MESSAGE_COUNT, {"turn": turn.id}).scalar_one()
-        more = {"more_turns": int(visible), "more_messages": said * int(visible)}
-        connection.execute(_COUNT, {"conversation": turn.conversation_id, "moment": moment} | more)
-        if purged:
-            connection.execute(_PURGE, {"turn": turn.confirms_turn})
-        if turn.waiting is not None or turn.pinned or not visible:
-            recount(connection, turn.conversation_id)
-        return replace(
-            turn,
-            status=status,
-            answer=answer,
-            usage=usage,
-            error_type=error_type,
-            error_message=error_message,
-            finished_at=moment,
-            purged=purged,
-        )
+        return end_turn(connection, load_turn(connection, turn_id), status, text, None, error, self._words_of)
 
 
 def _known(connection: Connection, question: Question) -> Turn | None:
@@ -359,19 +268,3 @@ def _known(connection: Connection, question: Question) -> Turn | None:
     if row.request_hash != hash_of(question):
         raise IdempotencyKeyReused(question.idempotency_key)
     return load_turn(connection, row.id)
-
-
-def _insert_messages(connection: Connection, turn_id: int, said: Sequence[Message]) -> None:
-    """Put messages behind those that the turn has."""
-    first = connection.execute(_MESSAGE_COUNT, {"turn": turn_id}).scalar_one()
-    rows = []
-    for position, message in enumerate(said, first):
-        extra = {name: value for name, value in message.items() if name not in ("role", "content")}
-        row = {"turn_id": turn_id, "position": position, "role": message["role"], "content": message.get("content")}
-        rows.append(row | {"extra": extra or None})
-    connection.execute(_INSERT_MESSAGE, rows)
-    connection.execute(_COUNT_MESSAGES, {"turn": turn_id, "more": len(rows)})
-
-
-def _message(turn_id: int, position: int, role: str, content: str) -> dict[str, Any]:
-    return {"turn_id": turn_id, "position": position, "role": role, "content": content, "extra": None}
