@@ -30,16 +30,15 @@ from rag_assistant.history import OPTIONS, FittedHistory, LeftOut
 from rag_assistant.live import LiveTurn
 from rag_assistant.past import moved_between, rules_for
 from rag_assistant.progress import Collaborators, Progress
-from rag_assistant.prompt import clearly_relevant, number_sources, passages_text
+from rag_assistant.prompt import clearly_relevant, number_sources
 from rag_assistant.receipts import add_usage, log_what_was_left_out, receipt_of
-from rag_assistant.records import Message, ModelReply, ModelRequest, Turn
+from rag_assistant.records import ModelReply, ModelRequest, Turn
 from rag_assistant.requesting import as_request, estimated_tokens, figures_of, fit_request
-from rag_assistant.tools import said_yes, well_formed
+from rag_assistant.tools import said_yes, with_results
 from rag_assistant.turn_view import start_event, state_event, step_events, steps_of
 
 log = logging.getLogger(__name__)
 
-PASSAGES_TEXT = "<passages>\n{}\n</passages>"
 # How much of a request that was refused as too long is sent again, at most.
 SHARE_OF_REFUSED = 0.8
 WITHOUT_TOOLS = "This model takes no tools: the documents were searched for it instead."
@@ -280,27 +279,14 @@ class Answering:
         results = self._with.tools.run_all(calls, progress.turn.document_ids)
         if self._live.call.stopped:
             raise AnswerStopped("The answer was stopped.")
-        said: list[Message] = [
-            {"role": "assistant", "content": None, "tool_calls": [well_formed(call) for call in calls]}
-        ]
-        asks: str | None = None
-        turn = progress.turn
-        for call, result in zip(calls, results, strict=True):
-            new = number_sources(result.passages, len(turn.sources) + 1)
-            passages = PASSAGES_TEXT.format(passages_text(new)) if new else ""
-            text = "\n".join(part for part in (result.text, passages) if part)
-            said.append({"role": "tool", "tool_call_id": call["id"], "content": text})
-            turn = replace(turn, sources=turn.sources + new)
-            if result.asks is not None:
-                asks = result.asks
-                waiting = {"call_id": call["id"], "tool": call["function"]["name"], "arguments": result.arguments}
-                turn = replace(turn, waiting=waiting)
+        turn, said = with_results(progress.turn, calls, results)
         self._with.turns.keep_iteration(turn.id, said)
         before = len(steps_of(turn.iterations))
         progress.turn = turn = replace(turn, iterations=(*turn.iterations, *said))
         progress.iterations += said
         for step in step_events(turn, steps_of(turn.iterations)[before:]):
             self._live.add_step(step)
+        asks = next((result.asks for result in results if result.asks is not None), None)
         if asks is not None:
             self._show(progress, ("\n\n" if self._live.length else "") + asks)
 

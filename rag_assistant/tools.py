@@ -11,13 +11,14 @@ import logging
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rag_assistant.errors import AssistantError, DocumentNotFound, ToolFailed
-from rag_assistant.records import LARGEST_NUMBER, Document, ExtractedText, Passage
+from rag_assistant.prompt import number_sources, passages_text
+from rag_assistant.records import LARGEST_NUMBER, Document, ExtractedText, Message, Passage, Turn
 from rag_assistant.validation import first_problem, storable
 
 log = logging.getLogger(__name__)
@@ -29,6 +30,7 @@ MOST_LISTED = 100
 LONGEST_PIECE = 8000
 MOST_DELETED_AT_ONCE = 100
 DOCUMENTS_NAMED = 5
+PASSAGES = "<passages>\n{}\n</passages>"
 
 LEGAL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 YES = frozenset("yes y ok okay confirm confirmed delete ja oui si sí".split()) | {
@@ -202,6 +204,26 @@ class Tools:
         if document_ids and document_id not in document_ids:
             raise DocumentNotFound(document_id)
         return self._documents.get(document_id)
+
+
+def with_results(
+    turn: Turn, calls: Sequence[dict[str, Any]], results: Sequence[ToolResult]
+) -> tuple[Turn, list[Message]]:
+    """Return a turn with what its tools found as sources, and the messages of the iteration.
+
+    The passages are numbered on behind the turn's sources. A tool that asks a person makes the turn wait.
+    """
+    said: list[Message] = [{"role": "assistant", "content": None, "tool_calls": [well_formed(call) for call in calls]}]
+    for call, result in zip(calls, results, strict=True):
+        new = number_sources(result.passages, len(turn.sources) + 1)
+        passages = PASSAGES.format(passages_text(new)) if new else ""
+        text = "\n".join(part for part in (result.text, passages) if part)
+        said.append({"role": "tool", "tool_call_id": call["id"], "content": text})
+        turn = replace(turn, sources=turn.sources + new)
+        if result.asks is not None:
+            waiting = {"call_id": call["id"], "tool": call["function"]["name"], "arguments": result.arguments}
+            turn = replace(turn, waiting=waiting)
+    return turn, said
 
 
 def said_yes(text: str) -> bool | None:

@@ -4,81 +4,33 @@ summaries, and changes that can be undone. No turn is ever shortened or lost by 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
 from sqlalchemy import (
     Connection,
     RowMapping,
-    Select,
-    Subquery,
-    bindparam,
     delete,
-    false,
     func,
     insert,
-    null,
     select,
-    union,
     update,
 )
 
 from rag_assistant.errors import ConversationBusy, HistoryChanged, NoSummary, NothingToUndo, TurnSummarised
-from rag_assistant.records import LARGEST_NUMBER, Conversation, Message, PastTurn, RecalledTurn, Source, Turn, runs_of
+from rag_assistant.records import LARGEST_NUMBER, Conversation, PastTurn, RecalledTurn, Source, Turn, runs_of
 from rag_assistant.storage.conversations import conversation_of, load_conversation
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.keywords import TURN_WORDS
 from rag_assistant.storage.recount import covered_by, recount
 from rag_assistant.storage.tables import conversations, history_changes, messages, now, summaries, turns
 from rag_assistant.storage.turn_rows import as_turns, load_turn
+from rag_assistant.storage.windows import WHOLE, WHOLE_AND_HELD, WHOLE_WITH_MARKS, WINDOW, WINDOW_AND_HELD, past_turns
 
 ChangeKind = Literal["clear", "reset", "compact", "edit summary", "pin", "exclude"]
 VIEW = ("context_start", "view_start", "summary_id")
 MARKS = ("pinned", "excluded")
-
-
-def _newest(limited: bool) -> Select[Any]:
-    newest = (
-        select(turns.c.id, turns.c.number)
-        .where(turns.c.conversation_id == bindparam("conversation"))
-        .where(turns.c.visible, turns.c.number.between(bindparam("first"), bindparam("before") - 1))
-        .order_by(turns.c.number.desc())
-    )
-    return newest.limit(bindparam("limit")) if limited else newest
-
-
-def _messages_of(chosen: Subquery) -> Select[Any]:
-    """Return the query for the messages of turns of which none is held."""
-    return (
-        select(chosen.c.number, false(), null(), messages.c.role, messages.c.content, messages.c.extra)
-        .join_from(chosen, messages, messages.c.turn_id == chosen.c.id)
-        .order_by(chosen.c.number, messages.c.position)
-    )
-
-
-def _messages_with_marks(chosen: Subquery) -> Select[Any]:
-    """Return the query for the messages of turns, with whether they are pinned and what they wait for."""
-    return (
-        select(turns.c.number, turns.c.held, turns.c.waiting, messages.c.role, messages.c.content, messages.c.extra)
-        .join_from(chosen, turns, turns.c.id == chosen.c.id)
-        .join(messages, messages.c.turn_id == chosen.c.id)
-        .order_by(turns.c.number, messages.c.position)
-    )
-
-
-def _and_held(newest: Select[Any]) -> Subquery:
-    held = select(turns.c.id).where(
-        turns.c.conversation_id == bindparam("conversation"),
-        turns.c.held,
-        turns.c.number < bindparam("before"),
-    )
-    return union(select(newest.subquery().c.id), held).subquery()
-
-
-_WINDOW, _WHOLE = (_messages_of(_newest(limited).subquery()) for limited in (True, False))
-_WINDOW_AND_HELD, _WHOLE_AND_HELD = (_messages_with_marks(_and_held(_newest(limited))) for limited in (True, False))
-_WHOLE_WITH_MARKS = _messages_with_marks(_newest(limited=False).subquery())
 
 
 class HistoryStore:
@@ -102,19 +54,19 @@ class HistoryStore:
         }
         if newest is not None:
             place["limit"] = min(newest, LARGEST_NUMBER)
-        query = _WHOLE if newest is None else _WINDOW
+        query = WHOLE if newest is None else WINDOW
         if conversation.held_turns:
-            query = _WHOLE_AND_HELD if newest is None else _WINDOW_AND_HELD
+            query = WHOLE_AND_HELD if newest is None else WINDOW_AND_HELD
         with self._database.read() as connection:
             rows = connection.execute(query, place).all()
-        return _past_turns(rows)
+        return past_turns(rows)
 
     def between(self, conversation: Conversation, first: int, last: int) -> list[PastTurn]:
         """Return the turns from number ``first`` to ``last`` that are in the model's view, oldest first."""
         place = {"conversation": conversation.id, "first": max(first, conversation.view_start), "before": last + 1}
         with self._database.read() as connection:
-            rows = connection.execute(_WHOLE_WITH_MARKS, place).all()
-        return _past_turns(rows)
+            rows = connection.execute(WHOLE_WITH_MARKS, place).all()
+        return past_turns(rows)
 
     def counts(self, conversation_id: int) -> dict[str, int]:
         """Return how many messages of each role are kept of a conversation."""
@@ -336,15 +288,6 @@ def _insert_summary(
         .returning(summaries.c.id)
     ).scalar_one()
     return summary_id
-
-
-def _past_turns(rows: Iterable[Any]) -> list[PastTurn]:
-    said: dict[int, list[Message]] = {}
-    marks: dict[int, tuple[bool, str | None]] = {}
-    for number, pinned, waiting, role, content, extra in rows:
-        said.setdefault(number, []).append({"role": role, "content": content} | (extra or {}))
-        marks[number] = (pinned, waiting["call_id"] if waiting else None)
-    return [PastTurn(number, tuple(spoken), *marks[number]) for number, spoken in said.items()]
 
 
 def _recalled(turn: Turn) -> RecalledTurn:
