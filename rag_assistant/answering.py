@@ -86,11 +86,13 @@ class Answering:
         if not undecided:
             return
         sentence = sentence_about(undecided)
+        # The built-in model cannot summarise: what cannot be done is not offered.
+        options = {name: does for name, does in OPTIONS.items() if name != "compact" or not progress.endpoint.built_in}
         raise OverflowDecisionNeeded(
-            f"{sentence} Say with on_overflow what to do: {', '.join(OPTIONS)}.",
+            f"{sentence} Say with on_overflow what to do: {', '.join(options)}.",
             {
                 "sentence": sentence,
-                "options": OPTIONS,
+                "options": options,
                 "history": figures_of(progress, fitted, self._with.models.ratio(progress.endpoint)),
             },
         )
@@ -320,5 +322,6 @@ def sentence_about(undecided: Sequence[LeftOut]) -> str:
     """Return what a question would leave out, in words."""
     turns = sum(run.turns for run in undecided)
     first, last = undecided[0].first_turn, undecided[-1].last_turn
-    places = f"turn {first}" if turns == 1 else f"of turns {first} to {last}"
+    some = "" if turns == last - first + 1 else "some of "
+    places = f"turn {first}" if turns == 1 and first == last else f"{some}turns {first} to {last}"
     return f"This question would leave out {turns} earlier {'turn' if turns == 1 else 'turns'}: {places}."

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from rag_assistant.errors import UnknownCommand
-from rag_assistant.history import LeftOut
-from rag_assistant.history_actions import REASONS, HistoryActions
+from rag_assistant.history_actions import HistoryActions
+from rag_assistant.turn_view import REASONS, place_of
 
 UNDONE = {
     "clear": "The model sees again what it saw before it was cleared.",
@@ -38,9 +38,11 @@ class CommandResult:
 
 
 def is_command(text: str) -> bool:
-    """Tell whether a text is meant as a command: a slash and one word."""
+    """Tell whether a text is meant as a command: a slash and a word, alone or with more behind a word that we know."""
     words = text.split()
-    return len(words) == 1 and words[0].startswith("/") and words[0][1:].replace("-", "").isalpha()
+    if not words or not words[0].startswith("/") or not words[0][1:].replace("-", "").isalpha():
+        return False
+    return len(words) == 1 or words[0].lower() in COMMANDS
 
 
 def run_command(text: str, actions: HistoryActions, conversation_id: int) -> CommandResult:
@@ -48,8 +50,10 @@ def run_command(text: str, actions: HistoryActions, conversation_id: int) -> Com
 
     Raises UnknownCommand, and what the action raises: NothingToUndo, NothingToSummarise, ConversationBusy and so on.
     """
-    name = text.strip().lower()
+    name, _, rest = text.strip().lower().partition(" ")
     command = COMMANDS.get(name)
+    if command is not None and rest:
+        raise UnknownCommand(f'{name} takes nothing behind it; here stands "{rest}".')
     if command is None:
         raise UnknownCommand(f'There is no command "{text.strip()}". There are: {", ".join(COMMANDS)}.')
     return CommandResult(name, command.run(actions, conversation_id), fold=name == "/clear")
@@ -66,20 +70,15 @@ def _history(actions: HistoryActions, conversation_id: int) -> str:
         f"If you asked now, the model would see this: {view.sentence}; about {tokens['total']:,} tokens{takes} without "
         "the question.",
     ]
-    lines += [f"- {_place(run)}: {REASONS[run.reason]}" for run in view.left_out]
+    lines += [
+        f"- {place_of(asdict(run), view.fitted.receipt.kept_turns)}: {REASONS[run.reason]}" for run in view.left_out
+    ]
     summary = view.conversation.summary
     if summary is not None:
         lines.append(f"A summary stands for turns {summary.first_turn} to {summary.last_turn}.")
     if view.can_undo is not None:
         lines.append(f"/undo takes back: {view.can_undo}.")
     return "\n".join(lines)
-
-
-def _place(run: LeftOut) -> str:
-    if run.first_turn == run.last_turn:
-        return f"turn {run.first_turn}"
-    some = f"{run.turns} of " if run.turns <= run.last_turn - run.first_turn else ""
-    return f"{some}turns {run.first_turn} to {run.last_turn}"
 
 
 def _count(number: int, of: str) -> str:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 
 from rag_assistant.records import Conversation, Turn
-from rag_assistant.turn_view import turn_data
+from rag_assistant.turn_view import seen_by_model, turn_data
 
 FORMATS = {"markdown": ("md", "text/markdown; charset=utf-8"), "json": ("json", "application/json")}
 
@@ -23,12 +23,15 @@ def as_markdown(conversation: Conversation, turns: Iterable[Turn]) -> Iterator[s
         if _one_line(turn.question) != turn.question:
             yield f"{turn.question}\n\n"
         yield f"{turn.answer or '(no answer)'}\n"
-        for source in turn.sources:
-            if source.cited:
-                yield f"\n[{source.n}] {source.document}{f', page {source.page}' if source.page else ''}\n"
+        cited = [source for source in turn.sources if source.cited]
+        for source in cited:
+            yield f"\n[{source.n}] {source.document}{f', page {source.page}' if source.page else ''}\n"
+        if turn.sources and not cited:
+            names = dict.fromkeys(source.document for source in turn.sources)
+            yield f"\nFound for it, not cited: {', '.join(names)}\n"
         told = [turn.error_message] if turn.error_message else []
-        if turn.history is not None and turn.history["turns_dropped"]:
-            told.append(f"The model saw {turn.history['turns_kept']} of {turn.history['turns_total']} earlier turns.")
+        if (seen := seen_by_model(turn)) is not None:
+            told.append(f"The model saw {seen}.")
         for sentence in (*told, *turn.notes):
             yield f"\n*{sentence}*\n"
 

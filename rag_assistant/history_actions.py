@@ -17,19 +17,10 @@ from rag_assistant.history import FittedHistory, HistoryStrategy, LeftOut, fit_h
 from rag_assistant.past import Rules, read_past, rules_for, with_limits
 from rag_assistant.records import UNSET, Conversation, Message, Summary, Turn, Unset, runs_of
 from rag_assistant.settings import Settings
+from rag_assistant.turn_view import seen, turns_by_reason
 
 LONGEST_SUMMARY_CHARS = 20_000
 PARTS = {"system": "system", "tools": "reserved", "history": "history"}
-REASONS = {
-    "turn_limit": "over the turn limit",
-    "token_limit": "over the token limit",
-    "filtered": "left out by the smart strategy",
-    "excluded": "excluded",
-    "purged": "a confirmation that is over",
-    "cleared": "cleared",
-    "summarised": "summarised",
-    "failed": "no answer",
-}
 
 
 class ChangeableHistory(History, Protocol):
@@ -78,13 +69,7 @@ class HistoryView:
     @property
     def sentence(self) -> str:
         """What is seen and what is not, in words."""
-        kept = self.fitted.receipt.turns_kept
-        total = kept + sum(run.turns for run in self.left_out)
-        reasons: dict[str, int] = {}
-        for run in self.left_out:
-            reasons[REASONS[run.reason]] = reasons.get(REASONS[run.reason], 0) + run.turns
-        why = "; ".join(f"{count} {reason}" for reason, count in reasons.items())
-        return f"it sees {kept} of {total} earlier {'turn' if total == 1 else 'turns'}" + (f" ({why})" if why else "")
+        return f"it sees {seen(self.fitted.receipt.turns_kept, turns_by_reason(self.left_out))}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the view as the API shows it."""

@@ -2,12 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rag_assistant.errors import AssistantError
-from rag_assistant.history import FittedHistory, notice_for
+from rag_assistant.history import FittedHistory, LeftOut, notice_for
 from rag_assistant.records import Event, Message, Turn
+
+REASONS = {
+    "turn_limit": "over the turn limit",
+    "token_limit": "over the token limit",
+    "filtered": "left out by the smart strategy",
+    "excluded": "excluded",
+    "purged": "a confirmation that is over",
+    "cleared": "cleared",
+    "summarised": "summarised",
+    "failed": "no answer",
+}
+
+
+def turns_by_reason(runs: Iterable[LeftOut]) -> dict[str, int]:
+    """Return how many turns were left out, by reason."""
+    counted: dict[str, int] = {}
+    for run in runs:
+        counted[run.reason] = counted.get(run.reason, 0) + run.turns
+    return counted
+
+
+def seen(kept: int, left_out: Mapping[str, int]) -> str:
+    """Return what a model sees of the earlier turns, in words: "5 of 7 earlier turns (2 over the turn limit)"."""
+    total = kept + sum(left_out.values())
+    why = "; ".join(f"{count} {REASONS.get(reason, reason)}" for reason, count in left_out.items())
+    return f"{kept} of {total} earlier {'turn' if total == 1 else 'turns'}{f' ({why})' if why else ''}"
+
+
+def place_of(run: Mapping[str, Any], kept_turns: Sequence[int]) -> str:
+    """Return in words which turns a run of left-out turns is: those between its ends that were not sent."""
+    first, last = run["first_turn"], run["last_turn"]
+    if first == last:
+        return f"turn {first}"
+    sent = ", ".join(str(number) for number in kept_turns if first <= number <= last)
+    return f"turns {first} to {last}" + (f", without {sent}" if sent else "")
 
 
 def history_figures(
@@ -33,6 +68,7 @@ def history_figures(
         "first_kept_turn": receipt.first_kept_turn,
         "reason": receipt.reason,
         "notice": fitted.notice,
+        "left_out": turns_by_reason(receipt.left_out),
         "summary_sent": receipt.summary_sent,
         "recalled_turns": list(recalled),
         "iterations_dropped": receipt.iterations_dropped,
@@ -68,6 +104,17 @@ def turn_data(turn: Turn) -> dict[str, Any]:
     if turn.error_type is not None:
         data["error"] = {"type": turn.error_type, "message": turn.error_message}
     return data
+
+
+def seen_by_model(turn: Turn) -> str | None:
+    """Return what the model saw of the earlier turns, ``None`` where nothing was left out."""
+    history = turn.history
+    if history is None:
+        return None
+    left_out = history.get(
+        "left_out", {history["reason"]: history["turns_dropped"]} if history["turns_dropped"] else {}
+    )
+    return seen(history["turns_kept"], left_out) if left_out else None
 
 
 def receipt_data(turn: Turn, body: dict[str, Any]) -> dict[str, Any]:

@@ -74,7 +74,7 @@ def test_ask_tells_what_the_model_did_not_see(shell: Shell, stub: StubModel) -> 
     shell("ask", "One")
     shell("ask", "Two", "--conversation", "1")
     result = shell("ask", "Three", "--conversation", "1", "--max-history-turns", "1")
-    assert "The model saw 1 of 2 earlier turns." in result.stderr
+    assert "The model saw 1 of 2 earlier turns (1 over the turn limit)." in result.stderr
     assert [message["role"] for message in stub.requests[-1].messages] == [
         "system", "system", "user", "assistant", "user",
     ]  # fmt: skip
@@ -207,7 +207,10 @@ def test_a_receipt_is_printed_and_replayed_exactly(shell: Shell, stub: StubModel
 
 def test_a_conversation_is_shown_exported_and_erased(shell: Shell) -> None:
     shell("ask", "Why?")
-    assert "1 turn, 2 messages" in shell("history", "show", "1").stdout
+    assert shell("history", "list").stdout.split() == ["1", "1", "turns", "Why?"]
+    shown = shell("history", "show", "1").stdout
+    assert "1 turn, 2 messages" in shown
+    assert "turn 1, id 1: Why?" in shown
     assert "## 1. Why?" in shell("history", "export", "1").stdout
     assert json.loads(shell("history", "export", "1", "--format", "json").stdout)["turns"][0]["question"] == "Why?"
     assert shell("history", "purge", "1", "--yes").stdout == "Conversation 1 was erased.\n"

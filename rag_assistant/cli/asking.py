@@ -12,6 +12,7 @@ from rag_assistant.commands import is_command, run_command
 from rag_assistant.errors import AssistantError, OverflowDecisionNeeded
 from rag_assistant.history import OVERFLOW_CHOICES
 from rag_assistant.records import LARGEST_NUMBER, UNSET, Question, Turn, Unset
+from rag_assistant.turn_view import seen
 from rag_assistant.validation import spells_number
 
 if TYPE_CHECKING:
@@ -120,7 +121,10 @@ def _ask_or_decide(services: Services, question: Question) -> dict[str, Any]:
         for name, does in needed.details["options"].items():
             click.echo(f"  {name}: {does}")
         names = [*needed.details["options"], "cancel"]
-        decision = click.prompt("What shall be done?", type=click.Choice(names))
+        try:
+            decision = click.prompt("What shall be done?", type=click.Choice(names))
+        except (EOFError, click.Abort):
+            decision = "cancel"
         if decision == "cancel":
             click.secho("Nothing was asked.", dim=True)
             return {}
@@ -162,11 +166,9 @@ def _print_answer(events: Any) -> dict[str, Any]:
 
 def _print_rest(answer: dict[str, Any]) -> None:
     """Print what belongs to an answer: what went wrong, what the model did not see, the sources."""
-    if answer.get("history_trimmed"):
-        history = answer["history"]
-        click.secho(
-            f"The model saw {history['turns_kept']} of {history['turns_total']} earlier turns.", fg="yellow", err=True
-        )
+    history = answer.get("history")
+    if history and history["left_out"]:
+        click.secho(f"The model saw {seen(history['turns_kept'], history['left_out'])}.", fg="yellow", err=True)
     for source in answer.get("sources", ()):
         page = f", page {source['page']}" if source["page"] else ""
         click.secho(f"[{source['n']}] {source['document']}{page}", dim=True, err=True)

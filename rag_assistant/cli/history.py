@@ -18,6 +18,7 @@ from rag_assistant.turn_view import receipt_data
 if TYPE_CHECKING:
     from rag_assistant.factory import Services
 
+TURNS_SHOWN = 20
 NUMBER = click.IntRange(1, LARGEST_NUMBER)
 
 
@@ -25,13 +26,27 @@ def history_commands(services: Services) -> AppGroup:
     """Return the commands about what was said and what a model was sent of it."""
     group = AppGroup("history", help="What is kept of a conversation, and what a model was sent.")
 
+    @group.command("list")
+    def list_conversations() -> None:
+        """List the conversations, the latest used first."""
+        with named_errors():
+            services.prepare()
+            before: int | None = None
+            while found := services.conversations.page(100, before):
+                before = found[-1].id
+                for one in found:
+                    click.echo(f"{one.id:6}  {one.turns:4} turns  {one.title}")
+
     @group.command("show")
     @click.argument("conversation", type=NUMBER)
     def show(conversation: int) -> None:
-        """Show what is kept, and what the next question's model would see."""
+        """Show what is kept, what the next question's model would see, and the newest turns with their ids."""
         with named_errors():
             services.prepare()
             click.echo(run_command("/history", services.history_actions, conversation).text)
+            for turn in services.turns.page(conversation, TURNS_SHOWN):
+                question = " ".join(turn.question.split())[:60]
+                click.echo(f"turn {turn.number}, id {turn.id}: {question}")
 
     @group.command("export")
     @click.argument("conversation", type=NUMBER)
@@ -46,7 +61,7 @@ def history_commands(services: Services) -> AppGroup:
                 click.echo(piece, nl=False)
 
     @group.command("receipt")
-    @click.argument("turn", type=NUMBER)
+    @click.argument("turn", type=NUMBER, metavar="TURN_ID")
     def receipt(turn: int) -> None:
         """Print what a turn's model was sent, and what was left out, as JSON."""
         with named_errors():
@@ -58,7 +73,7 @@ def history_commands(services: Services) -> AppGroup:
             click.echo(json.dumps(shown, ensure_ascii=False, indent=2))
 
     @group.command("replay")
-    @click.argument("turn", type=NUMBER)
+    @click.argument("turn", type=NUMBER, metavar="TURN_ID")
     def replay(turn: int) -> None:
         """Send a turn's request once more, exactly, to the endpoint that is set now; nothing is kept of it."""
         with named_errors():
@@ -73,7 +88,7 @@ def history_commands(services: Services) -> AppGroup:
 
     @group.command("purge")
     @click.argument("conversation", type=NUMBER)
-    @click.confirmation_option(prompt="Erase it with everything in it? There is no way back.")
+    @click.confirmation_option(prompt="Erase the conversation with all that was said in it? There is no way back.")
     def purge(conversation: int) -> None:
         """Erase a conversation with everything that was said in it."""
         with named_errors():

@@ -29,7 +29,7 @@ from rag_assistant.storage.turn_rows import as_turns, load_turn
 from rag_assistant.storage.windows import WHOLE, WHOLE_AND_HELD, WHOLE_WITH_MARKS, WINDOW, WINDOW_AND_HELD, past_turns
 
 ChangeKind = Literal["clear", "reset", "compact", "edit summary", "pin", "exclude"]
-VIEW = ("context_start", "view_start", "summary_id")
+VIEW = ("context_start", "view_start", "summary_id", "decided_until")
 MARKS = ("pinned", "excluded")
 
 
@@ -161,6 +161,8 @@ class HistoryStore:
         with self._database.read() as connection:
             turn = load_turn(connection, turn_id)
         marks = {name: value for name, value in (("pinned", pinned), ("excluded", excluded)) if value is not None}
+        if pinned or excluded:
+            marks = {"pinned": bool(pinned), "excluded": bool(excluded)}  # One rules the other out.
         if marks:
             kind: ChangeKind = "pin" if pinned is not None else "exclude"
             with self._changing(turn.conversation_id, kind, turn_id=turn_id) as (connection, row):

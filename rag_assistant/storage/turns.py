@@ -18,7 +18,7 @@ from rag_assistant.errors import (
     IdempotencyKeyReused,
     TurnNotRetryable,
 )
-from rag_assistant.records import Message, Question, Turn, TurnStatus
+from rag_assistant.records import UNTITLED, Message, Question, Turn, TurnStatus
 from rag_assistant.storage.conversations import insert_conversation, load_conversation
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.keywords import TURN_WORDS
@@ -44,6 +44,11 @@ _NEXT_NUMBER = (
     .where(conversations.c.id == bindparam("conversation"), conversations.c.deleted_at.is_(None))
     .values(turns=conversations.c.turns + 1, updated_at=bindparam("moment"))
     .returning(conversations.c.turns)
+)
+_NAME_BY_QUESTION = (
+    update(conversations)
+    .where(conversations.c.id == bindparam("conversation"), conversations.c.title == UNTITLED)
+    .values(title=bindparam("new_title"))
 )
 _INSERT_TURN = insert(turns).returning(turns.c.id)
 _KEEP_FIGURES = (
@@ -102,6 +107,8 @@ class TurnStore:
         number = connection.execute(_NEXT_NUMBER, {"conversation": conversation_id, "moment": moment}).scalar()
         if number is None:
             raise ConversationNotFound(conversation_id)
+        if number == 1 and question.conversation_id is not None:
+            connection.execute(_NAME_BY_QUESTION, {"conversation": conversation_id, "new_title": title})
         turn_id = connection.execute(
             _INSERT_TURN,
             {

@@ -10,7 +10,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StringConstrain
 
 from rag_assistant.errors import InvalidRequest, MalformedBody, UnsupportedContentType
 from rag_assistant.history import OVERFLOW_CHOICES, HistoryStrategy, OverflowChoice
-from rag_assistant.records import LARGEST_NUMBER, UNSET, Question, Unset
+from rag_assistant.records import LARGEST_NUMBER, UNSET, UNTITLED, Question, Unset
 from rag_assistant.validation import first_problem, spells_number
 
 Body = TypeVar("Body", bound=BaseModel)
@@ -72,7 +72,7 @@ class QueryBody(Strict):
 class NewConversationBody(Strict):
     """The body of POST /api/conversations."""
 
-    title: Title = field("New conversation", TITLE)
+    title: Title = field(UNTITLED, TITLE)
 
 
 class ChangeConversationBody(Strict):

@@ -10,9 +10,9 @@ from werkzeug.wrappers import Response
 
 from rag_assistant.commands import COMMANDS
 from rag_assistant.history import OPTIONS
-from rag_assistant.history_actions import REASONS, HistoryView
+from rag_assistant.history_actions import HistoryView
 from rag_assistant.records import Turn, Unset
-from rag_assistant.turn_view import messages_sent, notice_of, steps_of
+from rag_assistant.turn_view import REASONS, messages_sent, notice_of, place_of, seen_by_model, steps_of
 from rag_assistant.web.bodies import ChangeTurnBody, SummaryBody, checked
 from rag_assistant.web.services import services
 
@@ -83,6 +83,12 @@ def reason_words(reason: str | None) -> str:
 
 
 @blueprint.app_template_filter()
+def in_words(run: dict[str, Any], receipt: dict[str, Any]) -> str:
+    """Return which turns a run of a receipt is."""
+    return place_of(run, receipt.get("kept_turns", ()))
+
+
+@blueprint.app_template_filter()
 def in_short(arguments: str) -> str:
     """Return a tool call's arguments as they read in one line; as they came if they are no object."""
     try:
@@ -120,5 +126,6 @@ def words() -> dict[str, Any]:
 
 
 blueprint.add_app_template_filter(notice_of, "notice")
+blueprint.add_app_template_filter(seen_by_model)
 blueprint.add_app_template_filter(messages_sent)
 blueprint.add_app_template_filter(steps_of)

@@ -58,7 +58,11 @@ def ask() -> Response:
     try:
         turn = services().assistant.ask(body.as_question(None))
     except OverflowDecisionNeeded as error:
-        decision = {"message": error.details["sentence"], "question": body.question}
+        decision = {
+            "message": error.details["sentence"],
+            "question": body.question,
+            "options": error.details["options"],
+        }
         return make_response(_latest_page(body.conversation_id, decision=decision), 409)
     if request.form.get("remember") and body.on_overflow:
         services().conversations.change(turn.conversation_id, own={"on_overflow": body.on_overflow})
@@ -188,7 +192,7 @@ def conversation_page(
     turns: list[Turn],
     *,
     result: CommandResult | None = None,
-    decision: dict[str, str] | None = None,
+    decision: dict[str, Any] | None = None,
 ) -> str:
     """Draw the page of a conversation, or of none yet.
 

@@ -74,7 +74,7 @@ async function accepted(question, more) {
     return await post(question, more);
   } catch (reason) {
     if (reason.type !== "OverflowDecisionNeeded") throw reason;
-    const decision = await decide(reason.details.sentence);
+    const decision = await decide(reason.details);
     if (decision === null) return null;
     const response = await post(question, { ...more, on_overflow: decision.choice });
     if (decision.remember) {

@@ -4,9 +4,11 @@ import { complain, composer, conversationId, giveBack } from "./composer.js";
 import { refreshPage } from "./frame.js";
 import { sentenceOf } from "./toast.js";
 
-/** Tell whether a text is meant as a command: a slash and one word. */
+/** Tell whether a text is meant as a command: a slash and a word, alone or with more behind a word that we know. */
 export function isCommand(text) {
-  return /^\/-*\p{L}[\p{L}-]*$/u.test(text.trim());
+  const [word, ...more] = text.trim().split(/\s+/);
+  if (!/^\/-*\p{L}[\p{L}-]*$/u.test(word)) return false;
+  return more.length === 0 || options().some((one) => one.dataset.command === word.toLowerCase());
 }
 
 /** Carry out a command and show what it did. One that was typed goes back into the box if that fails. */
@@ -18,6 +20,7 @@ export async function runCommand(command, typed) {
     const { text, fold } = await outcomeOf(command);
     fillResult(block, text);
     if (fold) foldEarlierTurns(block);
+    else if (command.trim().toLowerCase() === "/undo") unfold();
     if (conversationId() !== null) await refreshPage();
     block.scrollIntoView({ block: "nearest" });
   } catch (reason) {
@@ -72,11 +75,15 @@ function foldEarlierTurns(block) {
   const holder = document.getElementById("unfold-template").content.firstElementChild.cloneNode(true);
   const button = holder.querySelector("button");
   button.textContent = `Show ${turns} earlier ${turns === 1 ? "turn" : "turns"}`;
-  button.addEventListener("click", () => {
-    for (const one of transcript.children) one.hidden = false;
-    holder.remove();
-  });
+  button.addEventListener("click", unfold);
   transcript.prepend(holder);
+}
+
+/** Bring back what was put out of sight. */
+function unfold() {
+  const transcript = document.getElementById("transcript");
+  transcript.querySelector(".unfold")?.parentElement.remove();
+  for (const one of transcript.children) one.hidden = false;
 }
 
 // --- the list that opens behind a slash

@@ -1,10 +1,11 @@
 // Ask what shall happen when a question would leave turns out.
 
 /** Ask, and return {choice, remember}; null if the person wants to think about it. */
-export function decide(sentence) {
+export function decide({ sentence, options }) {
   const dialog = document.getElementById("overflow");
   const form = dialog.querySelector("form");
   form.querySelector(".message").textContent = sentence;
+  for (const button of form.querySelectorAll("[name=on_overflow]")) button.closest("li").hidden = !(button.value in options);
   form.reset();
   dialog.returnValue = "";
   const asking = new AbortController();

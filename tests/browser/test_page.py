@@ -31,7 +31,9 @@ def test_the_seventh_question_shows_the_notice_and_the_horizon(page: Page, stub:
     page.goto("/")
     for n in range(1, 8):
         ask(page, f"Question {n}", n)
-    expect(page.locator("#turn-7 .trimmed")).to_contain_text("The model saw 5 of 6 earlier turns; 1 was left out")
+    expect(page.locator("#turn-7 .trimmed")).to_contain_text(
+        "The model saw 5 of 6 earlier turns (1 over the turn limit)"
+    )
     expect(page.locator("#turn-7 .trimmed code")).to_have_text("[History trimmed to last 5 turns]")
     expect(page.locator(".horizon .sentence")).to_have_text("it sees 5 of 7 earlier turns (2 over the turn limit)")
     order = page.locator("#transcript > *").evaluate_all("all => all.map(one => one.id || one.className)")

@@ -108,5 +108,5 @@ def test_a_receipt_of_an_older_version_is_still_shown(page: Page, server: Server
     page.get_by_role("link", name="What the model saw").click()
     receipt = page.locator("#drawer .receipt")
     expect(receipt.locator(".message")).to_have_count(2)
-    expect(receipt).to_contain_text("Nothing.")
+    expect(receipt).to_contain_text("No turn.")
     expect(receipt.get_by_role("button", name="Copy request")).to_have_count(0)

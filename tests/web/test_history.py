@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
+from rag_assistant.commands import is_command
 from rag_assistant.factory import Services
 from tests.stub_model import Reply, StubModel
 from tests.web.conftest import ask
@@ -260,7 +261,7 @@ def test_a_conversation_is_exported_whole(client: FlaskClient, stub: StubModel) 
     markdown = client.get(f"/api/conversations/{conversation}/export")
     assert markdown.headers["Content-Disposition"] == f'attachment; filename="conversation-{conversation}.md"'
     assert [f"## {n}. Question {n}." in markdown.text for n in range(1, 8)] == [True] * 7
-    assert "*The model saw 5 of 6 earlier turns.*" in markdown.text
+    assert "*The model saw 5 of 6 earlier turns (1 over the turn limit).*" in markdown.text
     exported = client.get(f"/api/conversations/{conversation}/export?format=json").json
     assert [turn["turn"] for turn in exported["turns"]] == list(range(1, 8))
     assert client.get(f"/api/conversations/{conversation}/export?format=pdf").status_code == 422
@@ -279,3 +280,48 @@ def test_a_purged_conversation_leaves_no_trace(
         if path.is_file():
             held = path.read_bytes().lower()
             assert secret.lower().encode() not in held, path
+
+
+def test_what_was_left_out_before_stands_in_the_figures_without_being_a_trim(client: FlaskClient) -> None:
+    conversation = conversation_of(client, 4)
+    client.patch(f"/api/turns/{turn_ids(client, conversation)[1]}", json={"excluded": True})
+    answer = ask(client, "Question 5.", conversation_id=conversation)
+    assert (answer["history_trimmed"], answer["history"]["left_out"]) == (False, {"excluded": 1})
+    page = client.get(f"/turns/{answer['turn_id']}").text
+    assert "The model saw 3 of 4 earlier turns (1 excluded)." in page
+
+
+def test_pinning_and_excluding_rule_each_other_out(client: FlaskClient) -> None:
+    conversation = conversation_of(client, 1)
+    turn = turn_ids(client, conversation)[0]
+    client.patch(f"/api/turns/{turn}", json={"pinned": True})
+    changed = client.patch(f"/api/turns/{turn}", json={"excluded": True}).json
+    assert (changed["pinned"], changed["excluded"]) == (False, True)
+    changed = client.patch(f"/api/turns/{turn}", json={"pinned": True}).json
+    assert (changed["pinned"], changed["excluded"]) == (True, False)
+    client.post(f"/api/conversations/{conversation}/undo")
+    undone = client.get(f"/api/turns/{turn}").json
+    assert (undone["pinned"], undone["excluded"]) == (False, True)
+
+
+def test_the_runs_of_left_out_turns_name_what_was_sent_between_them(client: FlaskClient) -> None:
+    conversation = conversation_of(client, 8)
+    client.patch(f"/api/turns/{turn_ids(client, conversation)[1]}", json={"pinned": True})
+    assert "- turns 1 to 3, without 2: over the turn limit" in run(client, conversation, "/history").json["text"]
+
+
+def test_an_empty_conversation_is_named_by_its_first_question(client: FlaskClient) -> None:
+    made = client.post("/api/conversations").json
+    ask(client, "Why is the sky blue?", conversation_id=made["conversation_id"])
+    assert client.get(f"/api/conversations/{made['conversation_id']}").json["title"] == "Why is the sky blue?"
+    named = client.post("/api/conversations", json={"title": "Mine"}).json
+    ask(client, "Why?", conversation_id=named["conversation_id"])
+    assert client.get(f"/api/conversations/{named['conversation_id']}").json["title"] == "Mine"
+
+
+def test_a_command_takes_nothing_behind_it(client: FlaskClient) -> None:
+    refused = run(client, conversation_of(client, 1), "/undo 3")
+    assert (refused.status_code, "takes nothing behind it" in refused.json["error"]["message"]) == (422, True)
+    assert [is_command(text) for text in ("/undo 3", "/UNDO", "/foo", "/foo bar", "/etc/hosts", "a /undo", "/")] == [
+        True, True, True, False, False, False, False,
+    ]  # fmt: skip

@@ -333,3 +333,14 @@ def test_token_figures_are_corrected_by_what_the_provider_counts(client: FlaskCl
     second = ask(client, question)["history"]["tokens"]["total"]
     assert first < 1100
     assert abs(second - 2000) < 60
+
+
+def test_undoing_a_fresh_start_takes_back_the_decision_too(client: FlaskClient) -> None:
+    conversation = conversation_of(client, 3)
+    client.patch(f"/api/conversations/{conversation}", json={"max_history_turns": 1, "on_overflow": "ask"})
+    body = {"question": "And now?", "conversation_id": conversation}
+    assert client.post("/api/query", json=body | {"on_overflow": "reset"}).status_code == 200
+    client.post(f"/api/conversations/{conversation}/undo")
+    refused = client.post("/api/query", json=body)
+    assert refused.status_code == 409
+    assert refused.json["error"]["details"]["sentence"].endswith("leave out 3 earlier turns: turns 1 to 3.")

@@ -76,6 +76,7 @@ def test_the_seventh_question_sees_the_last_five_turns_and_everyone_is_told(
         "first_kept_turn": 2,
         "reason": "turn_limit",
         "notice": "[History trimmed to last 5 turns]",
+        "left_out": {"turn_limit": 1},
         "summary_sent": False,
         "recalled_turns": [],
         "iterations_dropped": 0,
