@@ -16,6 +16,9 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
     """Answer one request and close the connection."""
     try:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        if head.startswith("GET"):  # It is asked once what its models take; it does not say.
+            writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+            return
         length = next(
             int(line.split(":")[1]) for line in head.splitlines() if line.lower().startswith("content-length")
         )
