@@ -57,7 +57,8 @@ class AnswerKeeper:
         status: TurnStatus = "stopped" if isinstance(error, AnswerStopped) else _status_of(text)
         log.info("Turn %s %s: %s", turn.id, status, error)
         named = None if status == "stopped" else (type(error).__name__, str(error))
-        return self.keep(turn, status, text, error=named)
+        # What it wanted to ask a person was not shown, or not whole: nothing waits.
+        return self.keep(replace(turn, waiting=None), status, text, error=named)
 
     def last_resort(self, turn: Turn, live: LiveTurn) -> Event:
         """Keep a turn with what is committed of it and nothing else, so that its conversation goes on.
