@@ -34,18 +34,16 @@ def far_past(messages: Sequence[Message], newest_turns: int) -> tuple[int, int, 
 def _boundary(messages: Sequence[Message], begin: int, boundaries: int) -> int | None:
     """Return where a turn begins behind which ``boundaries`` - 1 turns are certainly completed.
 
-    Certain is a question that directly follows an answer without calls, and that is not followed by a tool's result:
-    whatever is mended before it or behind it, a turn ends and another one begins there.
+    Certain is a question between an answer without calls and another answer (or the end): whatever is mended before it
+    or behind it, a turn ends and another one begins there.
     """
     found = 0
     for place in range(len(messages) - 1, begin, -1):
         message, before = messages[place], messages[place - 1]
         if message["role"] != "user" or before["role"] != "assistant" or before.get("tool_calls") or "meta" in message:
             continue
-        if place + 1 < len(messages) and messages[place + 1]["role"] not in ("assistant", "user"):
+        if place + 1 < len(messages) and messages[place + 1]["role"] != "assistant":
             continue
-        if place + 1 < len(messages) and messages[place + 1]["role"] == "user":
-            continue  # What stands behind several questions decides; they are rare, so they are left to the mending.
         found += 1
         if found == boundaries:
             return place

@@ -47,7 +47,6 @@ STATUS: dict[type[Exception], int] = {
     errors.ModelTimedOut: 504,
     errors.AssistantError: 500,
 }
-STATUS_BY_NAME = {kind.__name__: status for kind, status in STATUS.items()}
 
 
 def init_app(app: Flask) -> None:
