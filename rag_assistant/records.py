@@ -163,22 +163,32 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class ExtractedText:
-    """The text of a document; ``page_starts`` are character offsets into it, empty where there are no pages."""
+    """The text of a document, read from a file of the kind ``media_type``; ``markdown`` if it is written in Markdown.
+
+    ``page_starts`` are character offsets into it, empty where there are no pages (slides are pages). ``warning`` is a
+    sentence about what could not be read, where most of it could.
+    """
 
     text: str
     media_type: str
     page_starts: tuple[int, ...] = ()
+    markdown: bool = False
+    warning: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A piece of a document: ``text`` is exactly ``document text[start:end]``, in characters."""
+    """A piece of a document: ``text`` is exactly ``document text[start:end]``, in characters.
+
+    ``section`` is the path of headings above it, such as ``Prices > Europe``, where there is one.
+    """
 
     position: int
     start: int
     end: int
     text: str
     page: int | None = None
+    section: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
