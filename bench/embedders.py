@@ -17,11 +17,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from bench.stage import open_database
-from rag_assistant.records import Chunk, ExtractedText
+from rag_assistant.records import Chunk, ExtractedText, NewDocument
 from rag_assistant.retrieval import fusion
 from rag_assistant.retrieval.embedding import MiniLM, Vectors
 from rag_assistant.retrieval.search import CANDIDATES
 from rag_assistant.retrieval.words import query_words, search_words
+from rag_assistant.storage.chunks import ChunkStore
 from rag_assistant.storage.documents import DocumentStore
 from rag_assistant.storage.keywords import KeywordIndex
 
@@ -145,8 +146,9 @@ def search_by_keywords(data: DataSet) -> Hits:
     """Return the hits of the product's own keyword search; a passage is known by its place."""
     with tempfile.TemporaryDirectory() as folder:
         database = open_database(Path(folder))
-        store = DocumentStore(database, "here")
-        document, _ = store.add("bench", "text/plain", 1, "bench", "bench")
+        documents, store = DocumentStore(database, "here"), ChunkStore(database)
+        document, _ = documents.add(NewDocument("bench", "text/plain", 1, "bench", "bench"))
+        documents.take(document.id)
         texts = list(data.passages.values())
         pieces = [Chunk(place, 0, 0, text) for place, text in enumerate(texts)]
         store.keep_text(

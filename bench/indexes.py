@@ -28,7 +28,7 @@ class Store:
         rows = np.random.default_rng(1).standard_normal((size, DIMENSION)).astype(np.float32)
         self.rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
-    def library_version(self) -> tuple[int, int]:
+    def version(self, _embedder: str) -> tuple[int, int]:
         """Return how many were added and deleted."""
         return len(self.rows), 0
 
@@ -44,7 +44,7 @@ def main() -> None:
     for size in SIZES:
         store = Store(size)
         exact = ExactIndex(store, "bench", DIMENSION)
-        exact.refresh(store.library_version())
+        exact.refresh(store.version("bench"))
         with tempfile.TemporaryDirectory() as folder:
             chroma = ChromaIndex(store, "bench", None, Path(folder) / "chroma")
             try:
@@ -53,7 +53,7 @@ def main() -> None:
                 wait_until_filled(chroma, store)
                 filled = time.monotonic() - began
                 exact_ms, wanted = measure(store, partial(exact.search, limit=CANDIDATES))
-                search = partial(chroma.search, limit=CANDIDATES, version=store.library_version())
+                search = partial(chroma.search, limit=CANDIDATES, version=store.version("bench"))
                 chroma_ms, found = measure(store, search)
             finally:
                 chroma.close()
@@ -65,7 +65,7 @@ def wait_until_filled(chroma: ChromaIndex, store: Store) -> None:
     """Wait until Chroma answers for all vectors."""
     while True:
         try:
-            chroma.search(store.rows[0], 1, store.library_version())
+            chroma.search(store.rows[0], 1, store.version("bench"))
         except IndexUnavailable:
             time.sleep(0.2)
         else:

@@ -11,6 +11,8 @@ from typing import Any
 from bench.stage import text_of
 from rag_assistant import create_app
 from rag_assistant.factory import Services
+from rag_assistant.library import CHUNKS_AT_ONCE
+from rag_assistant.storage.documents import UNFINISHED
 
 DOCUMENTS = 8
 WORDS = 3_000
@@ -25,17 +27,19 @@ def main() -> None:
         )
         services: Services = app.extensions["assistant"]
         services.prepare()
-        services.library.work_through()
-        services.embedder.load()
+        services.library.start()
+        embedder = services.embedders.wanted().embedder
+        wait_until_ready(services)
         for n in range(DOCUMENTS):
             text = "\n\n".join(text_of(120, seed) for seed in range(n * 1000, n * 1000 + WORDS // 120))
             services.library.accept(io.BytesIO(text.encode()), f"{n}.txt")
         began, cpu = time.perf_counter(), time.process_time()
-        services.library.work_through()
+        wait_until_ready(services)
         whole, whole_cpu = time.perf_counter() - began, time.process_time() - cpu
         texts = chunk_texts(services)
         began, cpu = time.perf_counter(), time.process_time()
-        services.embedder.embed(texts)
+        for start in range(0, len(texts), CHUNKS_AT_ONCE):
+            embedder.embed(texts[start : start + CHUNKS_AT_ONCE])
         bare, bare_cpu = time.perf_counter() - began, time.process_time() - cpu
         services.close()
     count = len(texts)
@@ -45,10 +49,16 @@ def main() -> None:
     print(f"\n{count} chunks; ingest runs at {bare / whole:.0%} of the bare embedder.")
 
 
+def wait_until_ready(services: Services) -> None:
+    """Wait until nothing is worked on."""
+    while any(document.state in UNFINISHED for document in services.documents.page(200)):
+        time.sleep(0.02)
+
+
 def chunk_texts(services: Services) -> list[str]:
     """Return the texts of the chunks that were just embedded."""
     texts: list[str] = []
     for document in services.documents.page(DOCUMENTS):
-        chunks: list[tuple[Any, str]] = services.documents.without_embedding(document.id, "no such embedder")
+        chunks: list[tuple[Any, str]] = services.embeddings.without_embedding(document.id, "no such embedder")
         texts += [text for _, text in chunks]
     return texts

@@ -20,10 +20,12 @@ import numpy as np
 import psutil
 from sqlalchemy import insert
 
-from rag_assistant.records import Chunk, ExtractedText
+from rag_assistant.records import Chunk, ExtractedText, NewDocument
 from rag_assistant.retrieval.words import search_words
+from rag_assistant.storage.chunks import ChunkStore
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.documents import DocumentStore
+from rag_assistant.storage.embeddings import EmbeddingStore
 from rag_assistant.storage.migrate import migrate
 from rag_assistant.storage.tables import conversations, messages, turns
 
@@ -46,8 +48,9 @@ def text_of(words: int, seed: int) -> str:
 
 def fill_library(database: Database, chunks: int) -> None:
     """Add a document of ``chunks`` chunks of 130 words with random vectors."""
-    store = DocumentStore(database, "here")
-    document, _ = store.add("bench.txt", "text/plain", 1, "bench", "bench")
+    documents, store, embeddings = DocumentStore(database, "here"), ChunkStore(database), EmbeddingStore(database)
+    document, _ = documents.add(NewDocument("bench.txt", "text/plain", 1, "bench", "bench"))
+    documents.take(document.id)
     texts = [text_of(130, seed) for seed in range(chunks)]
     pieces, start = [], 0
     for position, text in enumerate(texts):
@@ -57,9 +60,10 @@ def fill_library(database: Database, chunks: int) -> None:
     store.keep_text(document.id, ExtractedText("\n".join(texts), "text/plain"), pieces, words)
     rows = np.random.default_rng(1).standard_normal((chunks, 384)).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    ids = [chunk_id for chunk_id, _ in store.without_embedding(document.id, EMBEDDER)]
-    store.keep_embeddings(document.id, EMBEDDER, [(i, row.tobytes()) for i, row in zip(ids, rows, strict=True)])
-    store.finish(document.id)
+    ids = [chunk_id for chunk_id, _ in embeddings.without_embedding(document.id, EMBEDDER)]
+    embeddings.keep(EMBEDDER, {"embedder": "builtin"}, 384, None)
+    embeddings.keep_embeddings(document.id, EMBEDDER, [(i, row.tobytes()) for i, row in zip(ids, rows, strict=True)])
+    documents.finish(document.id, EMBEDDER)
 
 
 def add_conversation(database: Database, turn_count: int) -> int:

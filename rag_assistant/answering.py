@@ -122,7 +122,7 @@ class Answering:
     def _retrieve(self, progress: Progress) -> None:
         progress.say("searching", "Searching your documents.")
         turn = progress.turn
-        found = self._with.retriever.search(turn.question, progress.choices.passages, turn.document_ids)
+        found = self._with.retriever.search(turn.question, progress.choices.passages, turn.scope)
         passages = clearly_relevant(found) if progress.endpoint.built_in else found
         progress.turn = replace(turn, sources=number_sources(passages))
 
@@ -278,7 +278,7 @@ class Answering:
         """Run what the model calls, keep the iteration, and show it. What needs a person's word ends the answer."""
         names = ", ".join(dict.fromkeys(call["function"]["name"] for call in calls))
         progress.say("calling", f"Calling {names}.")
-        results = self._with.tools.run_all(calls, progress.turn.document_ids)
+        results = self._with.tools.run_all(calls, progress.turn.scope)
         if self._live.call.stopped:
             raise AnswerStopped("The answer was stopped.")
         turn, said = with_results(progress.turn, calls, results)

@@ -138,8 +138,14 @@ class Assistant:
             raise InvalidRequest("The question is empty; it must have at least one visible character.")
         if len(question.text) > longest:
             raise InvalidRequest(f"The question has {len(question.text)} characters; the limit is {longest}.")
-        for document_id in self._documents.missing(question.document_ids):
+        for document_id in self._documents.missing(question.scope.document_ids):
             raise DocumentNotFound(document_id)
+        if question.scope.tags:
+            known = self._documents.tags()
+            for tag in question.scope.tags:
+                if tag not in known:
+                    there = f"There are: {', '.join(known)}." if known else "No document has a tag."
+                    raise InvalidRequest(f'No document has the tag "{tag}". {there}')
 
     def _with_what_it_confirms(self, question: Question) -> Question:
         """Return the question with the turn whose "shall I?" it answers: named by the caller, or the one just before.
@@ -221,6 +227,6 @@ def _as_if_accepted(question: Question, conversation_id: int, number: int) -> Tu
         answer="",
         created_at=datetime.now(UTC),
         max_history_turns=question.max_history_turns,
-        document_ids=question.document_ids,
+        scope=question.scope,
         on_overflow=question.on_overflow,
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Protocol
 
 from rag_assistant.records import (
+    EVERYTHING,
     Conversation,
     Message,
     ModelReply,
@@ -14,6 +15,7 @@ from rag_assistant.records import (
     PastTurn,
     Question,
     RecalledTurn,
+    Scope,
     Turn,
     TurnStatus,
 )
@@ -72,12 +74,13 @@ class Documents(Protocol):
     """Knows which documents there are."""
 
     def missing(self, document_ids: Sequence[int]) -> list[int]: ...
+    def tags(self) -> dict[str, int]: ...
 
 
 class Retriever(Protocol):
     """Finds passages."""
 
-    def search(self, query: str, limit: int, document_ids: Sequence[int] = ()) -> list[Passage]: ...
+    def search(self, query: str, limit: int, scope: Scope = EVERYTHING) -> list[Passage]: ...
     def sentences(self, question: str, passages: Sequence[str], limit: int) -> list[str]: ...
 
 
@@ -86,7 +89,7 @@ class ToolRunner(Protocol):
 
     @property
     def schemas(self) -> tuple[dict[str, Any], ...]: ...
-    def run_all(self, calls: Sequence[dict[str, Any]], document_ids: tuple[int, ...]) -> list[Any]: ...
+    def run_all(self, calls: Sequence[dict[str, Any]], scope: Scope) -> list[Any]: ...
     def carry_out(self, waiting: dict[str, Any]) -> str: ...
 
 

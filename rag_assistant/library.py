@@ -1,144 +1,174 @@
 """A document, top to bottom: accept, read, chunk, index, embed, remove.
 
-Accepting is quick and durable; the rest happens in a thread of its own and is taken up again after a crash.
+Accepting is quick and durable; the rest is work in the background, read in one lane and embedded in another, so that a
+long document is found by its words while its embeddings, or those of the one before it, are still on their way. How far
+each document has come stands in the documents' table; after a crash the lanes are filled from there.
 """
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import os
 import threading
-import time
-import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import chain, repeat
 from pathlib import Path
 from typing import IO, Protocol
 
-from rag_assistant.errors import AssistantError, BodyTooLarge, InvalidRequest, StorageFailed
-from rag_assistant.records import Document
+from rag_assistant.background import Lane, Work
+from rag_assistant.errors import AssistantError, EmbedderFailed, StorageFailed
+from rag_assistant.records import Document, NewDocument
 from rag_assistant.retrieval.chunking import chunk_document
-from rag_assistant.retrieval.embedding import Vectors
+from rag_assistant.retrieval.embedders import Recognised
 from rag_assistant.retrieval.extraction import extract
-from rag_assistant.retrieval.loaders import media_type_of
 from rag_assistant.retrieval.words import search_words
 from rag_assistant.settings import Settings
+from rag_assistant.storage.chunks import ChunkStore
 from rag_assistant.storage.documents import DocumentStore
+from rag_assistant.storage.embeddings import EmbeddingStore
+from rag_assistant.uploads import Uploads
 
 log = logging.getLogger(__name__)
 
-BYTES_AT_ONCE = 1 << 20
 CHUNKS_AT_ONCE = 16
-SECONDS_BETWEEN_LOOKS = 1.0
-LONGEST_NAME = 255
-SECONDS_UNTIL_STRAY = 3600.0
+# How long to wait before what failed is tried again: an embedding model that is away comes back, or a person looks.
+SECONDS_BEFORE_RETRY = (2.0, 8.0, 30.0, 60.0, 120.0, 300.0)
+UNFORESEEN = "An error of the server kept it from being read; its log says more."
 
 
-class Embedder(Protocol):
-    """Turns text into vectors."""
+class Embedders(Protocol):
+    """Knows the model that embeds what comes in."""
 
-    name: str
-
-    def embed(self, texts: list[str]) -> Vectors:
-        """Return one vector for each text."""
+    def wanted(self) -> Recognised:
+        """Return the model, loaded. Raises EmbedderFailed."""
 
 
 class Library:
-    """The documents: accepted here, worked on by one thread, found through the retriever."""
+    """The documents: accepted here, worked on in the background, found through the retriever."""
 
     def __init__(
-        self, store: DocumentStore, embedder: Embedder, uploads: Path, settings: Callable[[], Settings]
+        self,
+        documents: DocumentStore,
+        chunks: ChunkStore,
+        embeddings: EmbeddingStore,
+        embedders: Embedders,
+        uploads: Uploads,
+        open_lane: Callable[[str], Lane],
+        settings: Callable[[], Settings],
     ) -> None:
-        self._store = store
-        self._embedder = embedder
+        self._documents = documents
+        self._chunks = chunks
+        self._embeddings = embeddings
+        self._embedders = embedders
         self._uploads = uploads
         self._settings = settings
-        self._something_queued = threading.Event()
         self._closing = threading.Event()
-        self._left_half_done = False
+        self._reading = open_lane("reading")
+        self._embedding = open_lane("embedding")
+        self._reading.offer("read", self._guarded(self._read))
+        self._embedding.offer("embed", self._guarded(self._embed), priority=1)
+        # Behind everything that is new.
+        self._embedding.offer("reindex", self._guarded(self._reindex))
 
-    def accept(self, file: IO[bytes], name: str) -> tuple[Document, bool]:
+    # --- for those who wait
+
+    def accept(
+        self,
+        file: IO[bytes],
+        name: str,
+        *,
+        origin: str | None = None,
+        replaces: int | None = None,
+        tags: Sequence[str] = (),
+    ) -> tuple[Document, bool]:
         """Keep a file and queue it; return its document, and False if its content was there before.
 
-        Raises UnsupportedDocument, BodyTooLarge, InvalidRequest. When it returns, the file is on the disk.
+        With ``replaces`` it is the newer version of that document, and takes its place when it is ready. Raises
+        UnsupportedDocument, BodyTooLarge, InvalidRequest, DocumentNotFound. When it returns, the file is on the disk.
         """
-        name = _clean_name(name)
-        self._uploads.mkdir(parents=True, exist_ok=True)
-        path = self._uploads / f"{uuid.uuid4().hex}.part"
+        received = self._uploads.receive(file, name, self._settings().max_upload_mb)
+        new = False
         try:
-            size, sha256, head = self._receive(file, path)
-            media_type = media_type_of(head, name)
-            kept = path.with_suffix("")
-            path.rename(kept)
-            document, new = self._store.add(name, media_type, size, sha256, kept.name)
-            if not new:
-                kept.unlink()
+            document, new = self._documents.add(
+                NewDocument(
+                    name=received.name,
+                    media_type=received.media_type,
+                    size_bytes=received.size_bytes,
+                    sha256=received.sha256,
+                    file=received.file,
+                    origin=origin,
+                    replaces=replaces,
+                    tags=tuple(tags),
+                )
+            )
         finally:
-            path.unlink(missing_ok=True)
-        self._something_queued.set()
+            if not new:
+                self._uploads.drop(received.file)
+        if document.state == "queued":
+            self._reading.add("read", document.id)
         return document, new
 
     def remove(self, document_id: int) -> None:
         """Delete a document: from now on no search finds it. Raises DocumentNotFound."""
-        file = self._store.delete(document_id)
-        (self._uploads / file).unlink(missing_ok=True)
+        for file in self._documents.delete(document_id):
+            self._uploads.drop(file)
         log.info("Document %s was deleted.", document_id)
+
+    def cancel(self, document_id: int) -> Document:
+        """Stop working on a document and forget what was read of it; its file stays. Raises DocumentNotFound."""
+        return self._documents.cancel(document_id)
+
+    def read_again(self, document_id: int) -> Document:
+        """Read a document once more: it failed, was cancelled, or is to be cut anew. Raises DocumentNotFound.
+
+        One that is ready is found as before until its new chunks are there.
+        """
+        document = self._documents.queue_again(document_id)
+        if document.state == "queued":
+            self._reading.add("read", document.id)
+        return document
 
     def path_of(self, document_id: int) -> Path:
         """Return where the uploaded file lies. Raises DocumentNotFound."""
-        return self._uploads / self._store.file_of(document_id)
+        return self._uploads.path_of(self._documents.file_of(document_id))
+
+    # --- in the background
 
     def start(self) -> None:
-        """Take up what a crash left half done, and begin to work on the queue, in a thread of its own."""
-        again = self._store.requeue_unfinished()
-        if again:
-            log.info("%s documents are taken up again.", again)
-        self._drop_strays()
-        threading.Thread(target=self._work, name="library", daemon=True).start()
+        """Take up what a crash left half done, and begin to work."""
+        self._uploads.drop_strays(self._documents.known_files())
+        self._reading.forget()
+        self._embedding.forget()
+        to_read, to_embed = self._documents.take_up_unfinished()
+        if to_read or to_embed:
+            log.info("%s documents are taken up again.", len(to_read) + len(to_embed))
+        for document_id in to_read:
+            self._reading.add("read", document_id)
+        for document_id in to_embed:
+            self._embedding.add("embed", document_id)
+        self._embedding.add("reindex")
+        self._reading.start()
+        self._embedding.start()
 
     def close(self) -> None:
-        """Stop working on the queue, after the batch at hand."""
+        """Stop working, after the batch at hand."""
         self._closing.set()
-        self._something_queued.set()
+        self._reading.stop()
+        self._embedding.stop()
 
-    def work_through(self) -> None:
-        """Read and embed everything that is queued."""
-        if self._left_half_done:
-            self._store.requeue_unfinished()
-            self._left_half_done = False
-        while not self._closing.is_set() and (document := self._store.take_queued()) is not None:
-            self._ingest(document)
+    @property
+    def busy(self) -> bool:
+        """Whether anything waits in the lanes or is being worked on."""
+        return self._reading.busy or self._embedding.busy
 
-    def _work(self) -> None:
-        """Work on the queue until we close; look regularly for what another process has queued."""
-        while not self._closing.is_set():
-            try:
-                self.work_through()
-            except AssistantError as error:
-                log.error("The library waits: %s", error)
-            except Exception:
-                log.exception("The library waits")
-            self._something_queued.wait(SECONDS_BETWEEN_LOOKS)
-            self._something_queued.clear()
+    def reindex(self) -> None:
+        """Embed whatever the present model has not embedded, then let search use its vectors."""
+        self._embedding.add("reindex")
 
-    def _ingest(self, document: Document) -> None:
-        """Bring one document from ``reading`` to ``ready`` or ``failed``."""
-        try:
-            if self._read(document) and self._embed(document):
-                self._store.finish(document.id)
-                log.info('Document %s ("%s") is ready.', document.id, document.name)
-        except StorageFailed:
-            self._left_half_done = True
-            raise
-        except AssistantError as error:
-            self._store.fail(document.id, str(error))
-            log.warning('Document %s ("%s") failed: %s', document.id, document.name, error)
-        except Exception:
-            self._store.fail(document.id, "An error of the server kept it from being read; its log says more.")
-            log.exception("Document %s failed", document.id)
-
-    def _read(self, document: Document) -> bool:
+    def _read(self, document_id: int, _attempt: int) -> None:
         """Keep text, chunks and words: keyword search finds the document from here on."""
+        document = self._documents.take(document_id)
+        if document is None:
+            return
         settings = self._settings()
         extracted = extract(
             self.path_of(document.id),
@@ -148,48 +178,85 @@ class Library:
         )
         chunks = chunk_document(extracted, settings.chunk_chars)
         words = [" ".join(search_words(f"{document.name} {chunk.text}")) for chunk in chunks]
-        return self._store.keep_text(document.id, extracted, chunks, words)
+        if self._chunks.keep_text(document.id, extracted, chunks, words):
+            self._embedding.add("embed", document.id)
 
-    def _embed(self, document: Document) -> bool:
-        """Embed what is not embedded yet, batch by batch; False if the document went away or we close."""
-        missing = self._store.without_embedding(document.id, self._embedder.name)
+    def _embed(self, document_id: int, attempt: int) -> None:
+        """Embed what is not embedded yet, batch by batch; what fails is tried again later."""
+        try:
+            model = self._embedders.wanted()
+            if self._embed_missing(document_id, model):
+                self._finish(document_id, model.key)
+        except EmbedderFailed as error:
+            self._try_later(document_id, attempt, error)
+
+    def _embed_missing(self, document_id: int, model: Recognised) -> bool:
+        """Return whether every chunk has its vector now; not so if the document went away, or we close."""
+        missing = self._embeddings.without_embedding(document_id, model.key)
         for start in range(0, len(missing), CHUNKS_AT_ONCE):
             batch = missing[start : start + CHUNKS_AT_ONCE]
-            vectors = self._embedder.embed([text for _, text in batch])
+            vectors = model.embedder.embed([text for _, text in batch])
             rows = [(chunk_id, vector.tobytes()) for (chunk_id, _), vector in zip(batch, vectors, strict=True)]
-            if self._closing.is_set() or not self._store.keep_embeddings(document.id, self._embedder.name, rows):
+            if self._closing.is_set() or not self._embeddings.keep_embeddings(document_id, model.key, rows):
                 return False
         return True
 
-    def _receive(self, file: IO[bytes], path: Path) -> tuple[int, str, bytes]:
-        """Write a file to the disk; return its size, its SHA-256 and its first bytes."""
-        most_mb = self._settings().max_upload_mb
-        size, digest, head = 0, hashlib.sha256(), b""
-        with path.open("xb") as kept:
-            while piece := file.read(BYTES_AT_ONCE):
-                size += len(piece)
-                if size > most_mb * 1_000_000:
-                    raise BodyTooLarge(f"The file is larger than {most_mb} MB, the largest that is accepted.")
-                head = head or piece[:4096]
-                digest.update(piece)
-                kept.write(piece)
-            kept.flush()
-            os.fsync(kept.fileno())
-        if not size:
-            raise InvalidRequest("The file is empty.")
-        return size, digest.hexdigest(), head
+    def _finish(self, document_id: int, embedder: str) -> None:
+        not_needed = self._documents.finish(document_id, embedder)
+        if not_needed is None:
+            return
+        for file in not_needed:
+            self._uploads.drop(file)
+        log.info("Document %s is ready.", document_id)
 
-    def _drop_strays(self) -> None:
-        """Delete old files that belong to no document: what an aborted upload or a crash in a deletion left behind."""
-        if self._uploads.exists():
-            known = self._store.known_files()
-            for path in self._uploads.iterdir():
-                if path.name not in known and time.time() - path.stat().st_mtime > SECONDS_UNTIL_STRAY:
-                    path.unlink(missing_ok=True)
+    def _try_later(self, document_id: int, attempt: int, error: EmbedderFailed) -> None:
+        if attempt >= len(SECONDS_BEFORE_RETRY):
+            self._documents.fail(document_id, f"{error} Words find it; its embeddings are missing.")
+            log.warning("Document %s failed: %s", document_id, error)
+            return
+        delay = SECONDS_BEFORE_RETRY[attempt]
+        self._documents.say(document_id, f"{error} It is tried again in {delay:g} seconds.")
+        self._embedding.add("embed", document_id, attempt + 1, delay)
 
+    def _reindex(self, _document_id: int, attempt: int) -> None:
+        """Embed one document that the present model has not embedded, and come again; at the end let search use it."""
+        try:
+            model = self._embedders.wanted()
+            lacking = self._embeddings.documents_without(model.key)
+            if lacking:
+                log.info("%s documents are to be embedded by %s.", len(lacking), model.key)
+                if self._embed_missing(lacking[0], model):
+                    self._embedding.add("reindex")
+                return
+            active = self._embeddings.active()
+            if active is not None and active.key != model.key and self._embeddings.activate(model.key):
+                log.info("Search uses the vectors of %s from now on.", model.key)
+                self._embeddings.forget(active.key)
+        except EmbedderFailed as error:
+            log.log(logging.DEBUG if attempt else logging.ERROR, "The embedding model cannot be used: %s", error)
+            delay = SECONDS_BEFORE_RETRY[min(attempt, len(SECONDS_BEFORE_RETRY) - 1)]
+            self._embedding.add("reindex", 0, attempt + 1, delay)
 
-def _clean_name(name: str) -> str:
-    """Return a file's name for people: no folders, nothing that cannot be seen. It is never used as a path."""
-    last = name.replace("\\", "/").rsplit("/", 1)[-1]
-    seen = "".join(character for character in last if character.isprintable()).strip()
-    return seen[:LONGEST_NAME] or "unnamed"
+    def _guarded(self, work: Work) -> Work:
+        """Return the work with its endings: what goes wrong fails the document; a database that is away is waited for.
+
+        With a database that is away there is nothing else to do, so the lane waits.
+        """
+
+        def guarded(document_id: int, attempt: int) -> None:
+            for seconds in chain(SECONDS_BEFORE_RETRY, repeat(SECONDS_BEFORE_RETRY[-1])):
+                try:
+                    return work(document_id, attempt)
+                except StorageFailed as error:
+                    log.error("The library waits: %s", error)
+                except AssistantError as error:
+                    log.warning("Document %s failed: %s", document_id, error)
+                    return self._documents.fail(document_id, str(error))
+                except Exception:
+                    log.exception("Document %s failed", document_id)
+                    return self._documents.fail(document_id, UNFORESEEN)
+                if self._closing.wait(seconds):
+                    return None
+            return None
+
+        return guarded

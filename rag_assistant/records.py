@@ -20,7 +20,7 @@ LARGEST_NUMBER = 2**31 - 1
 # The title of a conversation until its first question gives it one.
 UNTITLED = "New conversation"
 
-DocumentState = Literal["queued", "reading", "embedding", "ready", "failed"]
+DocumentState = Literal["queued", "reading", "embedding", "ready", "failed", "cancelled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,35 @@ UNSET = Unset()
 
 
 @dataclass(frozen=True, slots=True)
+class Scope:
+    """Which documents are searched: those named that also have one of the tags; an empty part leaves all.
+
+    Where one of the named is the newer version of another, it is not searched before it has taken that one's place.
+    """
+
+    document_ids: tuple[int, ...] = ()
+    tags: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.document_ids or self.tags)
+
+    def holds(self, document: Document) -> bool:
+        """Tell whether a document is one of those that are searched."""
+        named = not self.document_ids or document.id in self.document_ids
+        return named and (not self.tags or bool(set(self.tags) & set(document.tags)))
+
+
+EVERYTHING = Scope()
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """One question as a caller asked it, checked for form but not yet accepted."""
 
     text: str
     conversation_id: int | None = None
     max_history_turns: int | Unset | None = UNSET
-    document_ids: tuple[int, ...] = ()
+    scope: Scope = EVERYTHING
     idempotency_key: str | None = None
     # What to do if turns would be left out; None: as the conversation or the settings say.
     on_overflow: str | None = None
@@ -104,7 +126,7 @@ class Turn:
     created_at: datetime
     finished_at: datetime | None = None
     max_history_turns: int | Unset | None = UNSET
-    document_ids: tuple[int, ...] = ()
+    scope: Scope = EVERYTHING
     history: dict[str, Any] | None = None
     sources: tuple[Source, ...] = ()
     usage: dict[str, Any] | None = None
@@ -145,8 +167,26 @@ class RecalledTurn:
 
 
 @dataclass(frozen=True, slots=True)
+class NewDocument:
+    """A file that was received: ``file`` is its name below the uploads, ``origin`` where it lies on this machine."""
+
+    name: str
+    media_type: str
+    size_bytes: int
+    sha256: str
+    file: str
+    origin: str | None = None
+    replaces: int | None = None
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
-    """A document of the library; ``state`` says how far it has come, ``reason`` why it failed."""
+    """A document of the library; ``state`` says how far it has come.
+
+    ``reason`` is a sentence about why it failed or what of it could not be read. ``origin`` is the file on this machine
+    that it was read from. While it is the newer version of another document, ``replaces`` is that one's id.
+    """
 
     id: int
     name: str
@@ -159,6 +199,25 @@ class Document:
     embedded: int
     pages: int | None
     created_at: datetime
+    tags: tuple[str, ...] = ()
+    origin: str | None = None
+    replaces: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownEmbedder:
+    """An embedding model whose vectors are kept under ``key``.
+
+    ``source`` are the settings that lead to it, ``probe`` is what it made of a fixed text (float32 bytes). The vectors
+    of the active one are searched.
+    """
+
+    key: str
+    source: dict[str, Any]
+    dimension: int
+    probe: bytes | None
+    active: bool
+    version: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +262,7 @@ class Passage:
     text: str
     page: int | None
     score: float
+    section: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +277,7 @@ class Source:
     end: int
     text: str
     score: float
+    section: str | None = None
     cited: bool = False
 
     def as_dict(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from rag_assistant.errors import SettingsError
 from rag_assistant.validation import first_problem
 
-SECRET = frozenset({"openai_api_key", "database_url"})
+SECRET = frozenset({"openai_api_key", "embedding_api_key", "database_url"})
 WHOLE_FROM_1 = "a whole number, 1 or more"
 HTTP_URL = "a URL that begins with http:// or https:// and holds no name and password, or null"
 HTTP_URL_PATTERN = r"^https?://[^\s/@]+(/\S*)?$"
@@ -164,6 +164,34 @@ class Settings(BaseModel):
     )
     chunk_chars: int = setting(
         900, "a whole number from 200 to 8000", "The longest chunk of a document, in characters.", ge=200, le=8000
+    )
+    embedder: str = setting(
+        "builtin",
+        "builtin, or endpoint: with a model's name, such as endpoint:text-embedding-3-small, or chroma: with the name "
+        "of one of Chroma's embedding functions, such as chroma:ollama",
+        "What embeds documents and questions: the built-in model, a model at an OpenAI-compatible endpoint, or one of "
+        "Chroma's embedding functions. After a change everything is embedded anew in the background.",
+        live=False,
+        pattern=r"^(builtin|endpoint:\S+|chroma:[a-z0-9_]+)$",
+    )
+    embedding_base_url: str | None = setting(
+        None,
+        HTTP_URL,
+        "The endpoint that embeds. null: the one that answers.",
+        live=False,
+        pattern=HTTP_URL_PATTERN,
+    )
+    embedding_api_key: str | None = setting(
+        None,
+        "a text, or null",
+        "That endpoint's key. null: openai_api_key, if it is the same endpoint. Never shown, never logged.",
+        live=False,
+    )
+    embedder_options: dict[str, Any] | None = setting(
+        None,
+        'an object such as {"url": "http://localhost:11434", "model_name": "nomic-embed-text"}, or null',
+        "What Chroma's embedding function is configured with.",
+        live=False,
     )
     chroma_url: str | None = setting(
         None,

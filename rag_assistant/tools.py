@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rag_assistant.errors import AssistantError, DocumentNotFound, ToolFailed
 from rag_assistant.prompt import number_sources, passages_text
-from rag_assistant.records import LARGEST_NUMBER, Document, ExtractedText, Message, Passage, Turn
+from rag_assistant.records import EVERYTHING, LARGEST_NUMBER, Document, ExtractedText, Message, Passage, Scope, Turn
 from rag_assistant.validation import first_problem, storable
 
 log = logging.getLogger(__name__)
@@ -45,14 +45,14 @@ class Documents(Protocol):
     """Knows the documents."""
 
     def get(self, document_id: int) -> Document: ...
-    def find(self, name_contains: str, document_ids: Sequence[int], limit: int) -> tuple[list[Document], int]: ...
+    def find(self, name_contains: str, scope: Scope, limit: int) -> tuple[list[Document], int]: ...
     def text(self, document_id: int) -> ExtractedText: ...
 
 
 class Retriever(Protocol):
     """Finds passages."""
 
-    def search(self, query: str, limit: int, document_ids: Sequence[int] = ()) -> list[Passage]: ...
+    def search(self, query: str, limit: int, scope: Scope = EVERYTHING) -> list[Passage]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class Tools:
         self._documents = documents
         self._retriever = retriever
         self._remove = remove
-        self._tools: dict[str, tuple[type[Arguments], Callable[[Any, tuple[int, ...]], ToolResult]]] = {
+        self._tools: dict[str, tuple[type[Arguments], Callable[[Any, Scope], ToolResult]]] = {
             "search_documents": (SearchDocuments, self._search),
             "read_document": (ReadDocument, self._read),
             "list_documents": (ListDocuments, self._list),
@@ -126,13 +126,13 @@ class Tools:
         }
         self.schemas: tuple[dict[str, Any], ...] = tuple(_schema(name, kind) for name, (kind, _) in self._tools.items())
 
-    def run_all(self, calls: Sequence[dict[str, Any]], document_ids: tuple[int, ...]) -> list[ToolResult]:
+    def run_all(self, calls: Sequence[dict[str, Any]], scope: Scope) -> list[ToolResult]:
         """Run calls in the OpenAI format, side by side, and return their results in the same order.
 
-        With ``document_ids`` the tools know only these documents. What goes wrong is a result, too.
+        The tools know only the documents of the scope. What goes wrong is a result, too.
         """
         with ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="tool") as pool:
-            some = pool.map(lambda call: self._run(call, document_ids), calls[:MOST_CALLS_AT_ONCE])
+            some = pool.map(lambda call: self._run(call, scope), calls[:MOST_CALLS_AT_ONCE])
             results = list(some)
         too_many = ToolResult(f"Error: at most {MOST_CALLS_AT_ONCE} calls at once are carried out. Call again.")
         results += [too_many] * (len(calls) - len(results))
@@ -154,28 +154,28 @@ class Tools:
         done = f"{_documents(len(deleted))} deleted: {_names(deleted)}." if deleted else "Nothing was deleted."
         return f"{done} {_documents(gone)} not there any more." if gone else done
 
-    def _run(self, call: dict[str, Any], document_ids: tuple[int, ...]) -> ToolResult:
+    def _run(self, call: dict[str, Any], scope: Scope) -> ToolResult:
         function = call["function"]
         try:
             kind, run = self._named(function["name"])
-            return run(_read_arguments(kind, function["arguments"]), document_ids)
+            return run(_read_arguments(kind, function["arguments"]), scope)
         except AssistantError as error:
             return ToolResult(f"Error: {error}")
         except Exception:
             log.exception("The tool %s failed", function["name"])
             return ToolResult("Error: the tool failed; the server's log says why.")
 
-    def _named(self, name: str) -> tuple[type[Arguments], Callable[[Any, tuple[int, ...]], ToolResult]]:
+    def _named(self, name: str) -> tuple[type[Arguments], Callable[[Any, Scope], ToolResult]]:
         if name not in self._tools:
             raise ToolFailed(f'There is no tool "{name}". There are: {", ".join(self._tools)}.')
         return self._tools[name]
 
-    def _search(self, wanted: SearchDocuments, document_ids: tuple[int, ...]) -> ToolResult:
-        found = self._retriever.search(wanted.query, wanted.limit, document_ids)
+    def _search(self, wanted: SearchDocuments, scope: Scope) -> ToolResult:
+        found = self._retriever.search(wanted.query, wanted.limit, scope)
         return ToolResult("" if found else "Nothing was found. Try other words.", tuple(found))
 
-    def _read(self, wanted: ReadDocument, document_ids: tuple[int, ...]) -> ToolResult:
-        document = self._known(wanted.document_id, document_ids)
+    def _read(self, wanted: ReadDocument, scope: Scope) -> ToolResult:
+        document = self._known(wanted.document_id, scope)
         whole = self._documents.text(document.id)
         piece = whole.text[wanted.start : wanted.start + wanted.length]
         if not piece:
@@ -186,24 +186,25 @@ class Tools:
         passage = Passage(0, document.id, document.name, wanted.start, end, piece, page, 1.0)
         return ToolResult(f"Characters {wanted.start} to {end} of {len(whole.text)}.", (passage,))
 
-    def _list(self, wanted: ListDocuments, document_ids: tuple[int, ...]) -> ToolResult:
-        found, total = self._documents.find(wanted.name_contains, document_ids, MOST_LISTED)
+    def _list(self, wanted: ListDocuments, scope: Scope) -> ToolResult:
+        found, total = self._documents.find(wanted.name_contains, scope, MOST_LISTED)
         lines = [f"{document.id}: {document.name} ({document.state})" for document in found]
         more = [f"and {total - len(found)} more; ask for part of a name"] if total > len(found) else []
         return ToolResult("\n".join([f"{_documents(total)}:", *lines, *more]) if lines else "There are no documents.")
 
-    def _ask_to_delete(self, wanted: DeleteDocuments, document_ids: tuple[int, ...]) -> ToolResult:
+    def _ask_to_delete(self, wanted: DeleteDocuments, scope: Scope) -> ToolResult:
         ids = list(dict.fromkeys(wanted.document_ids))
-        names = [self._known(document_id, document_ids).name for document_id in ids]
+        names = [self._known(document_id, scope).name for document_id in ids]
         asks = f"Found {_documents(len(ids))}: {_names(names)}. Delete {'it' if len(ids) == 1 else 'them'} for good?"
         return ToolResult(
             f"Nothing is deleted yet. The user is asked: {asks}", asks=asks, arguments={"document_ids": ids}
         )
 
-    def _known(self, document_id: int, document_ids: tuple[int, ...]) -> Document:
-        if document_ids and document_id not in document_ids:
+    def _known(self, document_id: int, scope: Scope) -> Document:
+        document = self._documents.get(document_id)
+        if not scope.holds(document):
             raise DocumentNotFound(document_id)
-        return self._documents.get(document_id)
+        return document
 
 
 def with_results(

@@ -22,6 +22,9 @@ class WordHashEmbedder:
     def load(self) -> None:
         """There is nothing to load."""
 
+    def close(self) -> None:
+        """There is nothing to give back."""
+
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return one vector of length 1 for each text."""
         self.embedded += texts

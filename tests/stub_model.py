@@ -12,9 +12,12 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.fakes import WordHashEmbedder
 
 
 @dataclass
@@ -68,6 +71,9 @@ class StubModel:
         self.default = default or Reply()
         self.replies: deque[Reply] = deque()
         self.requests: list[Seen] = []
+        self.embedding_requests: list[Seen] = []
+        self.embedding_replies: deque[Reply] = deque()
+        self.embed: Callable[[list[str]], Any] = WordHashEmbedder().embed
         self.models_hang = False
         self.models: list[dict[str, Any]] = [{"id": "stub-model", "object": "model"}]
         stub = self
@@ -123,6 +129,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         seen = Seen(body, {name.lower(): value for name, value in self.headers.items()}, time.monotonic())
+        if self.path.endswith("/embeddings"):
+            return self._embed(seen)
         self.model.requests.append(seen)
         reply = self.model.next_reply()
         try:
@@ -134,6 +142,15 @@ class _Handler(BaseHTTPRequestHandler):
         except OSError:
             seen.left_after = time.monotonic() - seen.started
             self.close_connection = True
+
+    def _embed(self, seen: Seen) -> None:
+        self.model.embedding_requests.append(seen)
+        reply = self.model.embedding_replies.popleft() if self.model.embedding_replies else Reply()
+        if reply.status != 200 or reply.body is not None:
+            return self._send(reply.status, reply.body or b'{"error": {"message": "scripted"}}', reply.headers)
+        rows = self.model.embed(seen.body["input"])
+        data = [{"object": "embedding", "index": n, "embedding": [float(x) for x in row]} for n, row in enumerate(rows)]
+        return self._send(200, json.dumps({"object": "list", "data": data[::-1], "model": "e"}).encode())
 
     def _stream(self, reply: Reply, seen: Seen) -> None:
         self.send_response(200)

@@ -115,7 +115,7 @@ def test_documents_are_added_listed_and_deleted(shell: Shell, tmp_path: Path) ->
     (folder / ".hidden").write_text("not this one")
     added = shell("documents", "add", str(folder))
     assert added.exit_code == 0, added.output
-    assert shell("documents", "add", str(folder / "geese.txt")).stdout.count("was there before") == 1
+    assert shell("documents", "add", str(folder / "geese.txt")).stdout.count("1 unchanged") == 1
 
     listed = shell("documents", "list").stdout
     assert [line.split()[1] for line in listed.splitlines()] == ["ready", "ready"]

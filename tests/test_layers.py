@@ -36,7 +36,11 @@ LAYERS = [
         "assistant",
         "history_actions",
         "commands",
+        "background",
+        "uploads",
         "library",
+        "folders",
+        "doctor",
     ),
     ("web", "cli"),
     ("factory",),
@@ -65,6 +69,7 @@ HOMES = {
     "markdown_it": ("web",),
     "nh3": ("web",),
     "gunicorn": ("serve",),
+    "huey": ("background",),
 }
 
 

@@ -1,4 +1,7 @@
-"""The command line: ``flask --app app ask | chat | history | documents | db``, with the same services as the server."""
+"""The command line, with the same services as the server.
+
+``flask --app app ask | chat | history | documents | reindex | doctor | db``
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from rag_assistant.cli.asking import ask_command, chat_command
 from rag_assistant.cli.database import database_commands
 from rag_assistant.cli.documents import documents_commands
 from rag_assistant.cli.history import history_commands
+from rag_assistant.cli.upkeep import doctor_command, reindex_command
 
 if TYPE_CHECKING:
     from rag_assistant.factory import Services
@@ -17,5 +21,6 @@ if TYPE_CHECKING:
 
 def init_app(app: Flask, services: Services) -> None:
     """Add the commands."""
-    for made in (ask_command, chat_command, history_commands, documents_commands, database_commands):
+    groups = history_commands, documents_commands, database_commands
+    for made in (ask_command, chat_command, reindex_command, doctor_command, *groups):
         app.cli.add_command(made(services))

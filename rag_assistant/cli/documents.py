@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from rag_assistant.factory import Services
 
 SECONDS_BETWEEN_LOOKS = 0.2
+WORKED_ON = ("queued", "reading", "embedding")
+DOCUMENT_IDS = click.argument("document_ids", nargs=-1, required=True, type=click.IntRange(1, LARGEST_NUMBER))
 
 
 def documents_commands(services: Services) -> AppGroup:
@@ -28,38 +30,64 @@ def documents_commands(services: Services) -> AppGroup:
 
     @group.command("add")
     @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-    def add(paths: tuple[Path, ...]) -> None:
-        """Add files, and all files below folders; wait until they are ready."""
+    @click.option("--tag", "tags", multiple=True, help="Give the documents this tag. May be said several times.")
+    @click.option("--remove-missing", is_flag=True, help="Delete documents whose files below the folders are gone.")
+    def add(paths: tuple[Path, ...], tags: tuple[str, ...], remove_missing: bool) -> None:
+        """Add files, and all files below folders; wait until they are ready.
+
+        Unchanged files are skipped; a changed one replaces its older version once it is ready.
+        """
         with named_errors():
             services.prepare()
-            added = []
-            for path in _files_below(paths):
-                try:
-                    with path.open("rb") as file:
-                        document, new = services.library.accept(file, path.name)
-                except AssistantError as error:
-                    click.secho(f"{path}: {error}", fg="red", err=True)
-                    continue
-                click.echo(f"{path}: document {document.id}{'' if new else ', was there before'}")
-                added.append(document)
-            failed = _work_with_progress(services, added)
-        if failed or len(added) == 0:
+            added, refused = _take_in(services, paths, tags)
+            if remove_missing:
+                _remove_missing(services, paths)
+            failed = work_with_progress(services, added)
+        if failed or refused:
             raise click.exceptions.Exit(1)
 
     @group.command("list")
-    def list_documents() -> None:
+    @click.option("--tag", help="Only documents with this tag.")
+    def list_documents(tag: str | None) -> None:
         """List the documents, the newest first."""
         with named_errors():
             services.prepare()
             before: int | None = None
-            while page := services.documents.page(100, before):
+            while page := services.documents.page(100, before, tag):
                 before = page[-1].id
                 for one in page:
-                    reason = f"  {one.reason}" if one.reason else ""
-                    click.echo(f"{one.id:6}  {one.state:9}  {one.embedded:5} of {one.chunks:5}  {one.name}{reason}")
+                    click.echo(_line(one))
+
+    @group.command("tag")
+    @click.argument("document_id", type=click.IntRange(1, LARGEST_NUMBER))
+    @click.argument("tags", nargs=-1)
+    def tag(document_id: int, tags: tuple[str, ...]) -> None:
+        """Give a document these tags and no others."""
+        with named_errors():
+            services.prepare()
+            click.echo(_line(services.documents.change(document_id, tags=tags)))
+
+    @group.command("cancel")
+    @DOCUMENT_IDS
+    def cancel(document_ids: tuple[int, ...]) -> None:
+        """Stop working on documents; their files stay, and "retry" takes them up again."""
+        with named_errors():
+            services.prepare()
+            for document_id in document_ids:
+                click.echo(_line(services.library.cancel(document_id)))
+
+    @group.command("retry")
+    @DOCUMENT_IDS
+    def retry(document_ids: tuple[int, ...]) -> None:
+        """Read documents once more: they failed, were cancelled, or are to be cut anew."""
+        with named_errors():
+            services.prepare()
+            failed = work_with_progress(services, [services.library.read_again(number) for number in document_ids])
+        if failed:
+            raise click.exceptions.Exit(1)
 
     @group.command("delete")
-    @click.argument("document_ids", nargs=-1, required=True, type=click.IntRange(1, LARGEST_NUMBER))
+    @DOCUMENT_IDS
     def delete(document_ids: tuple[int, ...]) -> None:
         """Delete documents for good."""
         with named_errors():
@@ -71,48 +99,92 @@ def documents_commands(services: Services) -> AppGroup:
     return group
 
 
-def _files_below(paths: tuple[Path, ...]) -> Iterator[Path]:
-    for path in paths:
-        if path.is_dir():
-            yield from sorted(below for below in path.rglob("*") if below.is_file() and not _hidden(below, path))
-        else:
-            yield path
+def _take_in(services: Services, paths: tuple[Path, ...], tags: tuple[str, ...]) -> tuple[list[Document], int]:
+    """Return the documents that are to be worked on, and how many files were refused."""
+    from rag_assistant.folders import Folders, files_below
+
+    folders = Folders(services.library, services.documents)
+    added, refused, counts = [], 0, dict.fromkeys(("new", "changed", "moved", "known", "unchanged"), 0)
+    for path in files_below(paths):
+        try:
+            document, outcome = folders.take_in(path, tags)
+        except (AssistantError, OSError) as error:
+            click.secho(f"{path}: {error}", fg="red", err=True)
+            refused += 1
+            continue
+        counts[outcome] += 1
+        if outcome != "unchanged":
+            same = " (the same content)" if outcome == "known" else ""
+            click.echo(f"{path}: {outcome}, document {document.id}{same}")
+        if document.state in WORKED_ON:
+            added.append(document)
+    said = [f"{count} {outcome}" for outcome, count in counts.items() if count]
+    click.echo(", ".join([*said, f"{refused} refused"] if refused else said) or "There are no files there.")
+    return added, refused
 
 
-def _hidden(path: Path, folder: Path) -> bool:
-    return any(part.startswith(".") for part in path.relative_to(folder).parts)
+def _remove_missing(services: Services, paths: tuple[Path, ...]) -> None:
+    from rag_assistant.folders import Folders
+
+    for document in Folders(services.library, services.documents).gone_below(paths):
+        services.library.remove(document.id)
+        click.echo(f"{document.origin}: gone, document {document.id} was deleted")
 
 
-def _work_with_progress(services: Services, documents: list[Document]) -> int:
+def _line(one: Document) -> str:
+    tags = f"  [{', '.join(one.tags)}]" if one.tags else ""
+    newer = f"  newer version of {one.replaces}" if one.replaces else ""
+    reason = f"  {one.reason}" if one.reason else ""
+    return f"{one.id:6}  {one.state:9}  {one.embedded:5} of {one.chunks:5}  {one.name}{tags}{newer}{reason}"
+
+
+def work_with_progress(services: Services, documents: list[Document]) -> int:
     """Wait until the documents are worked through, by the running server or else by us; return how many failed."""
+    if not documents:
+        return 0
     logging.getLogger("rag_assistant").setLevel(logging.ERROR)  # What fails is printed here, once.
-    try:
-        lock = lock_data_dir(services.data_dir)
-    except SettingsError:
-        lock = None
-        click.echo("The running server works on them.")
-    worker = threading.Thread(target=services.library.work_through, daemon=True)
-    if lock is not None:
-        worker.start()
     failed = 0
-    for document in documents:
-        ended = _show_progress(services, document.id)
-        if ended.state == "failed":
-            failed += 1
-            click.secho(f"{ended.name}: {ended.reason}", fg="red", err=True)
-    if lock is not None:
-        worker.join()
-        lock.close()
+    with somebody_works(services):
+        for document in documents:
+            ended = _show_progress(services, document)
+            if ended is not None and ended.state == "failed":
+                failed += 1
+            if ended is not None and ended.reason:
+                click.secho(
+                    f"{ended.name}: {ended.reason}", fg="red" if ended.state == "failed" else "yellow", err=True
+                )
     return failed
 
 
-def _show_progress(services: Services, document_id: int) -> Document:
-    """Draw a bar until a document is ready or has failed, and return it."""
-    document = services.documents.get(document_id)
+@contextmanager
+def somebody_works(services: Services) -> Iterator[None]:
+    """See to it that the library works in the background: in the running server, or else in this process."""
+    try:
+        lock = lock_data_dir(services.data_dir)
+    except SettingsError:
+        click.echo("The running server works on them.")
+        yield
+        return
+    services.library.start()
+    try:
+        yield
+    finally:
+        services.library.close()
+        lock.close()
+
+
+def _show_progress(services: Services, document: Document) -> Document | None:
+    """Draw a bar until a document is done, and return it; a newer version becomes the document that it replaces."""
     with click.progressbar(length=100, label=document.name[:40].ljust(40)) as bar:
-        while document.state not in ("ready", "failed"):
-            bar.update(100 * document.embedded // max(1, document.chunks) - bar.pos)
+        while (now := _present(services, document)) is not None and now.state in WORKED_ON:
+            bar.update(100 * now.embedded // max(1, now.chunks) - bar.pos)
             time.sleep(SECONDS_BETWEEN_LOOKS)
-            document = services.documents.get(document_id)
         bar.update(100 - bar.pos)
-    return document
+    return now
+
+
+def _present(services: Services, document: Document) -> Document | None:
+    """Return a document as it is now, or what it has become; ``None`` if it was deleted."""
+    ids = [document.id, document.replaces] if document.replaces else [document.id]
+    left = [number for number in ids if number not in services.documents.missing(ids)]
+    return services.documents.get(left[0]) if left else None

@@ -6,7 +6,9 @@ processes on one of its folders destroy it; or CHROMA_URL names a server. chroma
 
 from __future__ import annotations
 
+import hashlib
 import logging
+import re
 import shutil
 import socket
 import subprocess
@@ -116,7 +118,7 @@ class ChromaIndex:
     def search(self, vector: Vectors, limit: int, version: tuple[int, int]) -> list[tuple[int, float]]:
         """Return up to ``limit`` chunk ids with their cosine, the nearest first.
 
-        Raises IndexUnavailable while Chroma is away, or not in step with the library's ``version``.
+        Raises IndexUnavailable while Chroma is away, or not in step with this ``version`` of the store.
         """
         collection = self._collection
         if collection is None or self._in_step_with != version:
@@ -128,6 +130,18 @@ class ChromaIndex:
             raise IndexUnavailable("Chroma does not answer.") from error
         pairs = zip(found["ids"][0], found["distances"][0], strict=True)
         return [(int(chunk_id), 1.0 - float(distance)) for chunk_id, distance in pairs]
+
+    def differences(self) -> tuple[int, int]:
+        """Return how many vectors Chroma lacks, and how many it has that SQL does not. Raises IndexUnavailable."""
+        known, held = self._known_ids(), self._ids_in_sql()
+        return len(held - known), len(known - held)
+
+    def mend(self) -> None:
+        """Add what is missing and drop what is too much. Raises IndexUnavailable."""
+        try:
+            self._compare()
+        except Exception as error:
+            raise IndexUnavailable(f"Chroma does not answer: {error}") from error
 
     def close(self) -> None:
         """Stop following, and end the process if it is ours."""
@@ -145,7 +159,7 @@ class ChromaIndex:
 
     def _come_in_step(self) -> None:
         """Add what is missing; compare everything where that is not enough, such as after a deletion."""
-        version = self._store.library_version()
+        version = self._store.version(self._embedder)
         if version == self._in_step_with:
             return
         if self._collection is None:
@@ -166,6 +180,23 @@ class ChromaIndex:
         seen = self._add_after(0, known)
         if not self._closing.is_set():
             self._drop(sorted(known - seen))
+
+    def _known_ids(self) -> set[int]:
+        try:
+            if self._process:
+                self._process.child.start()
+            self._collection = self._collection or self._open()
+            return set(map(int, self._collection.get(include=[])["ids"]))
+        except IndexUnavailable:
+            raise
+        except Exception as error:
+            raise IndexUnavailable(f"Chroma does not answer: {error}") from error
+
+    def _ids_in_sql(self) -> set[int]:
+        held: set[int] = set()
+        while batch := self._store.vectors_after(self._embedder, max(held, default=0), ADDED_AT_ONCE):
+            held.update(chunk_id for chunk_id, _ in batch)
+        return held
 
     def _add_after(self, last: int, known: set[int]) -> set[int]:
         """Add the embeddings of chunks above ``last`` that are not ``known``; return the ids of all of them in SQL."""
@@ -203,7 +234,7 @@ class ChromaIndex:
             settings=Settings(anonymized_telemetry=False),
         )
         return client.get_or_create_collection(
-            f"chunks-{self._embedder}", embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
+            f"chunks-{_plain(self._embedder)}", embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
         )
 
     def _lose(self, error: Exception) -> None:
@@ -217,6 +248,12 @@ class ChromaIndex:
             log.warning("Chroma's folder seems broken. It is put aside and built anew from the database.")
             self._process.start_anew()
             self._failures = 0
+
+
+def _plain(key: str) -> str:
+    """Return an embedder's key in the letters that Chroma takes; a hash tells apart what would become the same."""
+    plain = re.sub("[^A-Za-z0-9._-]", "-", key)
+    return key if plain == key else f"{plain[:100]}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
 
 
 def _answers(url: str) -> bool:

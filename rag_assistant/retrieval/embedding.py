@@ -59,6 +59,9 @@ class MiniLM:
             _return_freed_memory()
         return vectors
 
+    def close(self) -> None:
+        """There is nothing to give back before the process ends."""
+
     def _embed_one(self, text: str) -> Vectors:
         encoding = self._tokenizer.encode(text)
         windows = [encoding, *encoding.overflowing]

@@ -20,8 +20,8 @@ ROWS_AT_ONCE = 5000
 class VectorStore(Protocol):
     """Where the embeddings are kept for good."""
 
-    def library_version(self) -> tuple[int, int]:
-        """Return two numbers that move with every addition and every deletion."""
+    def version(self, embedder: str) -> tuple[int, int]:
+        """Return two numbers that move with every vector that is kept, and every one that is dropped."""
 
     def vectors_after(self, embedder: str, chunk_id: int, limit: int) -> list[tuple[int, bytes]]:
         """Return up to ``limit`` embedded chunks with an id above ``chunk_id``, in the order of their ids."""
@@ -58,7 +58,7 @@ class ExactIndex:
         return [(int(ids[place]), float(cosines[place])) for place in nearest]
 
     def refresh(self, version: tuple[int, int]) -> None:
-        """Take over what was embedded up to the library's ``version``; start anew after a deletion."""
+        """Take over what was embedded up to a ``version`` of the store; start anew after a deletion."""
         if version == self._version:
             return
         with self._lock:

@@ -3,34 +3,91 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+import threading
+from collections.abc import Callable, Collection, Sequence
 
 from rag_assistant.errors import IndexUnavailable
+from rag_assistant.records import KnownEmbedder
 from rag_assistant.retrieval.chroma import ChromaIndex
+from rag_assistant.retrieval.embedders import Embedder, Embedders
 from rag_assistant.retrieval.embedding import Vectors
 from rag_assistant.retrieval.exact import ExactIndex, VectorStore
 
 log = logging.getLogger(__name__)
 
 
-class VectorSearch:
-    """Searches vectors. Whatever Chroma does, there is an answer."""
+class VectorSpace:
+    """The vectors of one embedding model, searched in one of two ways. Whatever Chroma does, there is an answer."""
 
-    def __init__(self, store: VectorStore, exact: ExactIndex, chroma: ChromaIndex, from_chunks: int) -> None:
-        self._store = store
-        self._exact = exact
-        self._chroma = chroma
+    def __init__(self, store: VectorStore, key: str, dimension: int, chroma: ChromaIndex, from_chunks: int) -> None:
+        self.key = key
+        self.chroma = chroma
+        self._exact = ExactIndex(store, key, dimension)
         self._from_chunks = from_chunks
 
-    def search(self, vector: Vectors, limit: int, chunk_ids: Collection[int] | None = None) -> list[tuple[int, float]]:
+    def search(
+        self, vector: Vectors, limit: int, version: tuple[int, int], chunk_ids: Collection[int] | None = None
+    ) -> list[tuple[int, float]]:
         """Return up to ``limit`` chunk ids with their cosine, the nearest first; with ``chunk_ids``, only of those."""
-        version = self._store.library_version()
-        embedded = version[0] - version[1]
-        if chunk_ids is None and embedded >= self._from_chunks:
-            self._chroma.start()
+        if chunk_ids is None and version[0] - version[1] >= self._from_chunks:
+            self.chroma.start()
             try:
-                return self._chroma.search(vector, limit, version)
+                return self.chroma.search(vector, limit, version)
             except IndexUnavailable as error:
                 log.debug("Exact search answers: %s", error)
         self._exact.refresh(version)
         return self._exact.search(vector, limit, chunk_ids)
+
+
+class ActiveVectors:
+    """The vectors as they are at one moment: what embeds a question, and where it is looked for."""
+
+    def __init__(self, known: KnownEmbedder, embedder: Embedder, space: VectorSpace) -> None:
+        self._known = known
+        self._embedder = embedder
+        self._space = space
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return one vector of length 1 for each text. Raises EmbedderFailed."""
+        return self._embedder.embed(texts)
+
+    def search(self, vector: Vectors, limit: int, chunk_ids: Collection[int] | None = None) -> list[tuple[int, float]]:
+        """Return up to ``limit`` chunk ids with their cosine, the nearest first; with ``chunk_ids``, only of those."""
+        return self._space.search(vector, limit, self._known.version, chunk_ids)
+
+
+class VectorSearch:
+    """Gives the vectors that are searched now, and follows when another model's take their place."""
+
+    def __init__(
+        self, store: VectorStore, embedders: Embedders, open_chroma: Callable[[str], ChromaIndex], from_chunks: int
+    ) -> None:
+        self._store = store
+        self._embedders = embedders
+        self._open_chroma = open_chroma
+        self._from_chunks = from_chunks
+        self._lock = threading.Lock()
+        self._space: VectorSpace | None = None
+
+    def now(self) -> ActiveVectors | None:
+        """Return the vectors to search, ``None`` while no embedding model is ready: then keywords search alone."""
+        found = self._embedders.active()
+        if found is None:
+            return None
+        known, embedder = found
+        with self._lock:
+            if self._space is None or self._space.key != known.key:
+                self.close()
+                chroma = self._open_chroma(known.key)
+                self._space = VectorSpace(self._store, known.key, known.dimension, chroma, self._from_chunks)
+            return ActiveVectors(known, embedder, self._space)
+
+    @property
+    def chroma(self) -> ChromaIndex | None:
+        """Chroma's index of the vectors that are searched now, whether it runs or not."""
+        return self._space.chroma if self._space is not None else None
+
+    def close(self) -> None:
+        """End Chroma's process, if it is ours."""
+        if self._space is not None:
+            self._space.chroma.close()

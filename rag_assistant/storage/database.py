@@ -116,6 +116,11 @@ class Database:
         log.warning("What was erased stays in the database's log until nobody reads it any more.")
 
     @property
+    def connection_string(self) -> str:
+        """The database's address with its password, as PostgreSQL's own tools take it."""
+        return self.url.set(drivername=self.url.get_backend_name()).render_as_string(hide_password=False)
+
+    @property
     def engine(self) -> Engine:
         """The engine for migrations."""
         return self._writer

@@ -1,17 +1,25 @@
-"""Documents with their text, chunks and embeddings: the truth from which every index can be rebuilt."""
+"""Documents: which there are, how far each has come, and what takes another's place.
+
+Their text and chunks are in chunks.py, the vectors of the chunks in embeddings.py.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, delete, exists, func, insert, select, update
 
 from rag_assistant.errors import DocumentNotFound
-from rag_assistant.records import Chunk, Document, ExtractedText, Passage
+from rag_assistant.records import Document, DocumentState, ExtractedText, NewDocument, Scope
+from rag_assistant.storage.chunks import drop_chunks, move_chunks
 from rag_assistant.storage.database import Database
-from rag_assistant.storage.keywords import CHUNK_WORDS
-from rag_assistant.storage.tables import chunks, document_texts, documents, embeddings, library_state, now
+from rag_assistant.storage.scope import in_scope
+from rag_assistant.storage.tables import chunks, document_tags, document_texts, documents, embeddings, now
+
+UNFINISHED: tuple[DocumentState, ...] = ("queued", "reading", "embedding")
+GIVEN_UP: tuple[DocumentState, ...] = ("failed", "cancelled")
+TAKEN_OVER = ("media_type", "size_bytes", "sha256", "owner", "file", "chunks", "page_starts")
 
 
 class DocumentStore:
@@ -24,60 +32,95 @@ class DocumentStore:
         self._database = database
         self._owner = owner
 
-    def add(self, name: str, media_type: str, size_bytes: int, sha256: str, file: str) -> tuple[Document, bool]:
+    def add(self, new: NewDocument) -> tuple[Document, bool]:
         """Keep a new document as ``queued``; return it and True, or the one with the same content and False.
 
-        A failed document with the same content is queued again.
+        One with the same content gets the new tags, too, and an origin if it has none; if it failed or was cancelled,
+        it is queued again.
         """
         with self._database.write() as connection:
-            known = connection.execute(select(documents).where(documents.c.sha256 == sha256)).mappings().first()
-            if known is not None:
-                if known["state"] == "failed":
-                    _set(connection, known["id"], state="queued", reason=None)
-                return _load(connection, known["id"]), False
+            same = connection.execute(select(documents).where(documents.c.sha256 == new.sha256)).mappings().first()
+            if same is not None:
+                if same["state"] in GIVEN_UP:
+                    _set(connection, same["id"], state="queued", reason=None)
+                if new.origin and not same["origin"]:
+                    _set(connection, same["id"], origin=new.origin)
+                _add_tags(connection, same["id"], new.tags)
+                return _load(connection, same["id"]), False
+            if new.replaces is not None:
+                _row(connection, new.replaces)
             document_id = connection.execute(
                 insert(documents)
                 .values(
-                    name=name,
-                    media_type=media_type,
-                    size_bytes=size_bytes,
-                    sha256=sha256,
+                    name=new.name,
+                    media_type=new.media_type,
+                    size_bytes=new.size_bytes,
+                    sha256=new.sha256,
                     owner=self._owner,
-                    file=file,
+                    file=new.file,
                     state="queued",
                     chunks=0,
                     embedded=0,
                     created_at=now(),
+                    origin=new.origin,
+                    replaces=new.replaces,
                 )
                 .returning(documents.c.id)
             ).scalar_one()
+            _add_tags(connection, document_id, new.tags)
             return _load(connection, document_id), True
+
+    def change(
+        self, document_id: int, *, name: str | None = None, tags: Sequence[str] | None = None, origin: str | None = None
+    ) -> Document:
+        """Give a document another name, other tags or another origin; ``None`` leaves it. Raises DocumentNotFound."""
+        with self._database.write() as connection:
+            _row(connection, document_id)
+            changed = {key: value for key, value in (("name", name), ("origin", origin)) if value is not None}
+            if changed:
+                _set(connection, document_id, **changed)
+            if tags is not None:
+                connection.execute(delete(document_tags).where(document_tags.c.document_id == document_id))
+                _add_tags(connection, document_id, tags)
+            return _load(connection, document_id)
 
     def get(self, document_id: int) -> Document:
         """Return one document. Raises DocumentNotFound."""
         with self._database.read() as connection:
             return _load(connection, document_id)
 
-    def page(self, limit: int, before_id: int | None = None) -> list[Document]:
-        """Return up to ``limit`` documents with an id below ``before_id``, the newest first."""
+    def page(self, limit: int, before_id: int | None = None, tag: str | None = None) -> list[Document]:
+        """Return up to ``limit`` documents with an id below ``before_id``, the newest first; with ``tag``, only its."""
         query = select(documents).order_by(documents.c.id.desc()).limit(limit)
         if before_id is not None:
             query = query.where(documents.c.id < before_id)
+        if tag is not None:
+            query = query.where(in_scope(documents.c.id, Scope(tags=(tag,))))
         with self._database.read() as connection:
-            return [_as_document(row) for row in connection.execute(query).mappings()]
+            return _as_documents(connection, query)
 
-    def find(self, name_contains: str, document_ids: Sequence[int], limit: int) -> tuple[list[Document], int]:
+    def find(self, name_contains: str, scope: Scope, limit: int) -> tuple[list[Document], int]:
         """Return up to ``limit`` documents whose name contains a text, the newest first, and how many there are.
 
-        Upper and lower case are the same (in ASCII). With ``document_ids``, only among these.
+        Upper and lower case are the same (in ASCII). Newer versions that are not ready yet are left out.
         """
-        conditions = [documents.c.name.icontains(name_contains, autoescape=True)] if name_contains else []
-        if document_ids:
-            conditions.append(documents.c.id.in_(document_ids))
+        conditions: list[ColumnElement[bool]] = [documents.c.replaces.is_(None)]
+        if name_contains:
+            conditions.append(documents.c.name.icontains(name_contains, autoescape=True))
+        if scope:
+            conditions.append(in_scope(documents.c.id, scope))
         query = select(documents).where(*conditions).order_by(documents.c.id.desc()).limit(limit)
         with self._database.read() as connection:
             total = connection.execute(select(func.count()).select_from(documents).where(*conditions)).scalar_one()
-            return [_as_document(row) for row in connection.execute(query).mappings()], total
+            return _as_documents(connection, query), total
+
+    def tags(self) -> dict[str, int]:
+        """Return every tag with how many documents have it, in the order of the alphabet."""
+        query = (
+            select(document_tags.c.tag, func.count().label("documents")).group_by(document_tags.c.tag).order_by("tag")
+        )
+        with self._database.read() as connection:
+            return {row.tag: row.documents for row in connection.execute(query)}
 
     def missing(self, document_ids: Iterable[int]) -> list[int]:
         """Return those of the ids that name no document."""
@@ -98,157 +141,130 @@ class DocumentStore:
         with self._database.read() as connection:
             return set(connection.execute(select(documents.c.file)).scalars())
 
+    def by_origin(self) -> dict[str, Document]:
+        """Return the documents that were read from files of this machine, by the file's path."""
+        query = select(documents).where(documents.c.origin.is_not(None), documents.c.replaces.is_(None))
+        with self._database.read() as connection:
+            return {document.origin or "": document for document in _as_documents(connection, query)}
+
     def text(self, document_id: int) -> ExtractedText:
         """Return a document's text, empty while it is not read. Raises DocumentNotFound."""
         with self._database.read() as connection:
             row = _row(connection, document_id)
             found = connection.execute(
-                select(document_texts.c.text).where(document_texts.c.document_id == document_id)
-            ).scalar()
-            return ExtractedText(found or "", row["media_type"], tuple(row["page_starts"] or ()))
+                select(document_texts.c.text, document_texts.c.markdown).where(
+                    document_texts.c.document_id == document_id
+                )
+            ).first()
+            pages = tuple(row["page_starts"] or ())
+            return ExtractedText(found.text if found else "", row["media_type"], pages, bool(found and found.markdown))
 
-    def take_queued(self) -> Document | None:
-        """Return the oldest queued document, now in the state ``reading``; ``None`` if nothing waits."""
-        with self._database.write() as connection:
-            query = (
-                select(documents.c.id)
-                .where(documents.c.state == "queued", documents.c.owner == self._owner)
-                .order_by(documents.c.id)
-                .limit(1)
-            )
-            document_id = connection.execute(query.with_for_update(skip_locked=True)).scalar()
-            if document_id is None:
-                return None
-            _set(connection, document_id, state="reading", reason=None)
-            return _load(connection, document_id)
+    # --- how far it has come
 
-    def requeue_unfinished(self) -> int:
-        """Queue what a crash left half done once more, and return how many documents that are."""
+    def take(self, document_id: int) -> Document | None:
+        """Return a document that is to be read, now in the state ``reading``; ``None`` if it is not, or not ours."""
         with self._database.write() as connection:
-            changed = connection.execute(
+            to_read = documents.c.state.in_(("queued", "reading"))
+            taken = connection.execute(
                 update(documents)
-                .where(documents.c.state.in_(("reading", "embedding")), documents.c.owner == self._owner)
-                .values(state="queued")
+                .where(documents.c.id == document_id, to_read, documents.c.owner == self._owner)
+                .values(state="reading", reason=None)
             )
-            return int(changed.rowcount)
+            return _load(connection, document_id) if taken.rowcount else None
 
-    def keep_text(self, document_id: int, extracted: ExtractedText, pieces: Sequence[Chunk], words: list[str]) -> bool:
-        """Keep a document's text, its chunks and their words: from now on it is found by keywords.
-
-        ``words[i]`` is what keyword search reads of ``pieces[i]``. Chunks of an earlier attempt are replaced, unless
-        they are the same: then their embeddings stay. Return False if the document was deleted meanwhile.
-        """
+    def take_up_unfinished(self) -> tuple[list[int], list[int]]:
+        """Return which documents are to be read and which to be embedded, after a crash or a start."""
         with self._database.write() as connection:
-            if not _exists(connection, document_id):
-                return False
-            _set(
-                connection,
-                document_id,
-                state="embedding",
-                media_type=extracted.media_type,
-                page_starts=list(extracted.page_starts),
-                chunks=len(pieces),
-            )
-            if _chunks_are(connection, document_id, pieces):
-                return True
-            _drop_chunks(connection, document_id)
-            connection.execute(insert(document_texts).values(document_id=document_id, text=extracted.text))
-            if pieces:
-                rows = [_chunk_row(document_id, piece) for piece in pieces]
-                ids = list(
+            ours = documents.c.owner == self._owner
+            connection.execute(update(documents).where(ours, documents.c.state == "reading").values(state="queued"))
+            found = {
+                state: list(
                     connection.execute(
-                        insert(chunks).returning(chunks.c.id, sort_by_parameter_order=True), rows
+                        select(documents.c.id).where(ours, documents.c.state == state).order_by(documents.c.id)
                     ).scalars()
                 )
-                CHUNK_WORDS.insert(connection, list(zip(ids, words, strict=True)))
-            _set(connection, document_id, embedded=0)
-            return True
+                for state in ("queued", "embedding")
+            }
+            return found["queued"], found["embedding"]
 
-    def without_embedding(self, document_id: int, embedder: str) -> list[tuple[int, str]]:
-        """Return id and text of the document's chunks that ``embedder`` has not embedded yet, in their order."""
+    def ours(self) -> list[int]:
+        """Return the ids of all documents whose files lie with this installation."""
         with self._database.read() as connection:
-            done = select(embeddings.c.chunk_id).where(embeddings.c.embedder == embedder)
-            rows = connection.execute(
-                select(chunks.c.id, chunks.c.text)
-                .where(chunks.c.document_id == document_id, chunks.c.id.not_in(done))
-                .order_by(chunks.c.position)
-            )
-            return [(row.id, row.text) for row in rows]
+            query = select(documents.c.id).where(documents.c.owner == self._owner).order_by(documents.c.id)
+            return list(connection.execute(query).scalars())
 
-    def keep_embeddings(self, document_id: int, embedder: str, vectors: Sequence[tuple[int, bytes]]) -> bool:
-        """Keep the vectors of some chunks of a document. Return False if the document was deleted meanwhile."""
-        with self._database.write() as connection:
-            if not _exists(connection, document_id):
-                return False
-            connection.execute(
-                insert(embeddings),
-                [{"chunk_id": chunk_id, "embedder": embedder, "vector": vector} for chunk_id, vector in vectors],
-            )
-            _set(connection, document_id, embedded=documents.c.embedded + len(vectors))
-            _moved(connection, "additions", len(vectors))
-            return True
+    def is_in(self, document_id: int, state: DocumentState) -> bool:
+        """Tell whether a document exists and is in a state."""
+        with self._database.read() as connection:
+            row = select(documents.c.id).where(documents.c.id == document_id, documents.c.state == state)
+            return connection.execute(row).first() is not None
 
-    def finish(self, document_id: int) -> None:
-        """Mark a document as ready. It must have an embedding for every chunk."""
+    def say(self, document_id: int, reason: str | None) -> None:
+        """Keep a sentence about a document that is worked on, such as what is tried again."""
         with self._database.write() as connection:
-            _set(connection, document_id, state="ready")
+            _set(connection, document_id, reason=reason)
+
+    def queue_again(self, document_id: int) -> Document:
+        """Queue a document that is not being worked on once more. Raises DocumentNotFound."""
+        with self._database.write() as connection:
+            row = _row(connection, document_id)
+            if row["state"] not in UNFINISHED:
+                _set(connection, document_id, state="queued", reason=None, owner=self._owner)
+            return _load(connection, document_id)
+
+    def cancel(self, document_id: int) -> Document:
+        """Give up a document that is worked on, and forget what was read of it. Raises DocumentNotFound.
+
+        One that is not worked on is left as it is.
+        """
+        with self._database.write() as connection:
+            row = _row(connection, document_id)
+            if row["state"] in UNFINISHED:
+                drop_chunks(connection, document_id)
+                _set(connection, document_id, state="cancelled", reason=None, chunks=0, embedded=0)
+            return _load(connection, document_id)
+
+    def finish(self, document_id: int, embedder: str) -> list[str] | None:
+        """Mark a document as ready, if every chunk of it is embedded by ``embedder``; else leave it and return None.
+
+        A newer version takes the place of the older one in the same step. Return the names of the files that are not
+        needed any more.
+        """
+        with self._database.write() as connection:
+            row = connection.execute(select(documents).where(documents.c.id == document_id)).mappings().first()
+            if row is None or row["state"] != "embedding" or _lacks_vectors(connection, document_id, embedder):
+                return None
+            warning = select(document_texts.c.warning).where(document_texts.c.document_id == document_id)
+            finished = {
+                "state": "ready",
+                "embedded": row["chunks"],
+                "reason": connection.execute(warning).scalar(),
+                "replaces": None,
+            }
+            return _take_its_place(connection, row, finished)
 
     def fail(self, document_id: int, reason: str) -> None:
-        """Mark a document as failed, with the reason that a person reads."""
+        """Mark a document as failed, with the reason that a person reads; one that was cancelled stays cancelled."""
         with self._database.write() as connection:
-            _set(connection, document_id, state="failed", reason=reason)
+            connection.execute(
+                update(documents)
+                .where(documents.c.id == document_id, documents.c.state.in_(UNFINISHED))
+                .values(state="failed", reason=reason)
+            )
 
-    def delete(self, document_id: int) -> str:
-        """Delete a document with all that was made of it, and return the name of its file. Raises DocumentNotFound."""
+    def delete(self, document_id: int) -> list[str]:
+        """Delete a document with all that was made of it, newer versions on their way included.
+
+        Return the names of the files that are not needed any more. Raises DocumentNotFound.
+        """
         with self._database.write() as connection:
-            file = str(_row(connection, document_id)["file"])
-            _drop_chunks(connection, document_id)
-            connection.execute(delete(documents).where(documents.c.id == document_id))
-            return file
-
-    def passages(self, chunk_ids: Sequence[int]) -> dict[int, Passage]:
-        """Return the chunks that still exist, by id, without a score: what was deleted is not among them."""
-        with self._database.read() as connection:
-            rows = connection.execute(
-                select(chunks, documents.c.name)
-                .join_from(chunks, documents, chunks.c.document_id == documents.c.id)
-                .where(chunks.c.id.in_(chunk_ids))
-            )
-            return {
-                row.id: Passage(
-                    chunk_id=row.id,
-                    document_id=row.document_id,
-                    document=row.name,
-                    start=row.start,
-                    end=row.end,
-                    text=row.text,
-                    page=row.page,
-                    score=0.0,
-                )
-                for row in rows
-            }
-
-    def chunk_ids_of(self, document_ids: Sequence[int]) -> set[int]:
-        """Return the ids of all chunks of some documents."""
-        with self._database.read() as connection:
-            return set(connection.execute(select(chunks.c.id).where(chunks.c.document_id.in_(document_ids))).scalars())
-
-    def library_version(self) -> tuple[int, int]:
-        """Return two numbers that move with every addition to, and every deletion from, the embedded chunks."""
-        with self._database.read() as connection:
-            row = connection.execute(select(library_state.c.additions, library_state.c.deletions)).one()
-            return row.additions, row.deletions
-
-    def vectors_after(self, embedder: str, chunk_id: int, limit: int) -> list[tuple[int, bytes]]:
-        """Return up to ``limit`` embedded chunks with an id above ``chunk_id``, in the order of their ids."""
-        with self._database.read() as connection:
-            rows = connection.execute(
-                select(embeddings.c.chunk_id, embeddings.c.vector)
-                .where(embeddings.c.embedder == embedder, embeddings.c.chunk_id > chunk_id)
-                .order_by(embeddings.c.chunk_id)
-                .limit(limit)
-            )
-            return [(row.chunk_id, row.vector) for row in rows]
+            _row(connection, document_id)
+            both = documents.c.id == document_id, documents.c.replaces == document_id
+            rows = connection.execute(select(documents.c.id, documents.c.file).where(both[0] | both[1])).all()
+            for row in rows:
+                drop_chunks(connection, row.id)
+                connection.execute(delete(documents).where(documents.c.id == row.id))
+            return [row.file for row in rows]
 
 
 def _row(connection: Connection, document_id: int) -> RowMapping:
@@ -259,48 +275,56 @@ def _row(connection: Connection, document_id: int) -> RowMapping:
 
 
 def _load(connection: Connection, document_id: int) -> Document:
-    return _as_document(_row(connection, document_id))
-
-
-def _exists(connection: Connection, document_id: int) -> bool:
-    return connection.execute(select(documents.c.id).where(documents.c.id == document_id)).first() is not None
+    found = _as_documents(connection, select(documents).where(documents.c.id == document_id))
+    if not found:
+        raise DocumentNotFound(document_id)
+    return found[0]
 
 
 def _set(connection: Connection, document_id: int, **values: Any) -> None:
     connection.execute(update(documents).where(documents.c.id == document_id).values(values))
 
 
-def _moved(connection: Connection, column: str, count: int) -> None:
-    connection.execute(update(library_state).values({column: library_state.c[column] + count}))
-
-
-def _chunk_row(document_id: int, piece: Chunk) -> dict[str, Any]:
-    return {"document_id": document_id} | {
-        name: getattr(piece, name) for name in ("position", "start", "end", "page", "text")
-    }
-
-
-def _chunks_are(connection: Connection, document_id: int, pieces: Sequence[Chunk]) -> bool:
-    rows = connection.execute(
-        select(chunks.c.position, chunks.c.start, chunks.c.end, chunks.c.text, chunks.c.page)
-        .where(chunks.c.document_id == document_id)
-        .order_by(chunks.c.position)
+def _add_tags(connection: Connection, document_id: int, tags: Sequence[str]) -> None:
+    here = set(
+        connection.execute(select(document_tags.c.tag).where(document_tags.c.document_id == document_id)).scalars()
     )
-    return bool(pieces) and [Chunk(*row) for row in rows] == list(pieces)
+    rows = [{"document_id": document_id, "tag": tag} for tag in dict.fromkeys(tags) if tag not in here]
+    if rows:
+        connection.execute(insert(document_tags), rows)
 
 
-def _drop_chunks(connection: Connection, document_id: int) -> None:
-    """Delete a document's text, chunks, words and embeddings."""
-    own = select(chunks.c.id).where(chunks.c.document_id == document_id)
-    embedded = connection.execute(select(func.count()).where(embeddings.c.chunk_id.in_(own))).scalar() or 0
-    CHUNK_WORDS.drop(connection, own)
-    connection.execute(delete(document_texts).where(document_texts.c.document_id == document_id))
-    connection.execute(delete(chunks).where(chunks.c.document_id == document_id))
-    if embedded:
-        _moved(connection, "deletions", embedded)
+def _lacks_vectors(connection: Connection, document_id: int, embedder: str) -> bool:
+    has_one = exists().where(embeddings.c.chunk_id == chunks.c.id, embeddings.c.embedder == embedder)
+    lacking = select(chunks.c.id).where(chunks.c.document_id == document_id, ~has_one).limit(1)
+    return connection.execute(lacking).first() is not None
 
 
-def _as_document(row: RowMapping) -> Document:
+def _take_its_place(connection: Connection, newer: RowMapping, finished: dict[str, Any]) -> list[str]:
+    """Finish a document; if it is a newer version of another one, let it become that one and return the old file."""
+    older = connection.execute(select(documents).where(documents.c.id == newer["replaces"])).mappings().first()
+    if older is None:
+        _set(connection, newer["id"], **finished)
+        return []
+    drop_chunks(connection, older["id"])
+    move_chunks(connection, newer["id"], older["id"])
+    connection.execute(delete(documents).where(documents.c.id == newer["id"]))
+    _set(connection, older["id"], **{name: newer[name] for name in TAKEN_OVER}, **finished)
+    return [str(older["file"])]
+
+
+def _as_documents(connection: Connection, query: Select[Any]) -> list[Document]:
+    rows = connection.execute(query).mappings().all()
+    ids = [row["id"] for row in rows]
+    tags: dict[int, list[str]] = {}
+    if ids:
+        named = select(document_tags).where(document_tags.c.document_id.in_(ids)).order_by(document_tags.c.tag)
+        for row in connection.execute(named):
+            tags.setdefault(row.document_id, []).append(row.tag)
+    return [_as_document(row, tuple(tags.get(row["id"], ()))) for row in rows]
+
+
+def _as_document(row: RowMapping, tags: tuple[str, ...]) -> Document:
     return Document(
         id=row["id"],
         name=row["name"],
@@ -313,4 +337,7 @@ def _as_document(row: RowMapping) -> Document:
         embedded=row["embedded"],
         pages=len(row["page_starts"]) if row["page_starts"] else None,
         created_at=row["created_at"],
+        tags=tags,
+        origin=row["origin"],
+        replaces=row["replaces"],
     )

@@ -10,7 +10,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, TableClause, column, func, literal_column, select, table, text
 
+from rag_assistant.records import EVERYTHING, Scope
 from rag_assistant.storage.database import Database
+from rag_assistant.storage.scope import in_scope
 from rag_assistant.storage.tables import chunks
 
 ENGLISH: ColumnElement[Any] = literal_column("'english'::regconfig")
@@ -77,16 +79,16 @@ class KeywordIndex:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def search(self, words: Sequence[str], limit: int, document_ids: Sequence[int] = ()) -> list[tuple[int, float]]:
-        """Return up to ``limit`` chunk ids with their score (higher is better) that hold any of ``words``.
+    def search(self, words: Sequence[str], limit: int, scope: Scope = EVERYTHING) -> list[tuple[int, float]]:
+        """Return up to ``limit`` chunk ids of the scope with their score (higher is better) that hold any of ``words``.
 
-        With ``document_ids``, only chunks of those documents. An empty list of words finds nothing.
+        An empty list of words finds nothing.
         """
         if not words:
             return []
         with self._database.read() as connection:
             query = CHUNK_WORDS.query(connection, words)
-            if document_ids:
+            if scope:
                 _, chunk_id = CHUNK_WORDS.columns(connection)
-                query = query.where(chunk_id.in_(select(chunks.c.id).where(chunks.c.document_id.in_(document_ids))))
+                query = query.where(chunk_id.in_(select(chunks.c.id).where(in_scope(chunks.c.document_id, scope))))
             return [(row[0], row[1]) for row in connection.execute(query.limit(limit))]

@@ -208,7 +208,12 @@ documents = Table(
     Column("embedded", Integer, nullable=False),
     Column("page_starts", JSON),
     Column("created_at", UtcTime, nullable=False),
+    # The file on this machine that it was read from, where it came from a folder.
+    Column("origin", Text),
+    # The document whose newer version this is: it takes that one's place once it is ready, and is not found before.
+    Column("replaces", Integer),
     Index("ix_documents_state", "state", "id"),
+    Index("ix_documents_origin", "origin"),
     sqlite_autoincrement=True,
 )
 
@@ -217,6 +222,17 @@ document_texts = Table(
     metadata,
     Column("document_id", Integer, ForeignKey("documents.id", ondelete="CASCADE"), primary_key=True),
     Column("text", Text, nullable=False),
+    Column("markdown", Boolean, nullable=False, server_default=false()),
+    # What of the file could not be read.
+    Column("warning", Text),
+)
+
+document_tags = Table(
+    "document_tags",
+    metadata,
+    Column("document_id", Integer, ForeignKey("documents.id", ondelete="CASCADE"), primary_key=True),
+    Column("tag", String, primary_key=True),
+    Index("ix_document_tags_tag", "tag", "document_id"),
 )
 
 chunks = Table(
@@ -229,6 +245,8 @@ chunks = Table(
     Column("end", Integer, nullable=False),
     Column("page", Integer),
     Column("text", Text, nullable=False),
+    # The path of headings above it, such as "Prices > Europe".
+    Column("section", Text),
     Index("ix_chunks_document", "document_id", "position"),
     sqlite_autoincrement=True,
 )
@@ -242,11 +260,18 @@ embeddings = Table(
     Column("vector", LargeBinary, nullable=False),
 )
 
-# One row that moves with every change of the embedded chunks, so that an index in memory sees that it is behind.
-library_state = Table(
-    "library_state",
+# The embedding models whose vectors are kept. The active one's are searched; another's are on their way to be.
+embedders = Table(
+    "embedders",
     metadata,
-    Column("id", Integer, primary_key=True),
+    Column("key", String, primary_key=True),
+    # The settings that lead to the model, without its key.
+    Column("source", JSON, nullable=False),
+    Column("dimension", Integer, nullable=False),
+    # What it made of a fixed text, as float32: by that a model is known again, whatever its name.
+    Column("probe", LargeBinary),
+    Column("active", Boolean, nullable=False),
+    # Numbers that move with every vector kept or dropped, so that an index in memory sees that it is behind.
     Column("additions", Integer, nullable=False),
     Column("deletions", Integer, nullable=False),
 )

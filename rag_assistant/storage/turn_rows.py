@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, bindparam, select
 
 from rag_assistant.errors import TurnNotFound
-from rag_assistant.records import UNSET, Message, Question, Source, Turn, Unset
+from rag_assistant.records import UNSET, Message, Question, Scope, Source, Turn, Unset
 from rag_assistant.storage.tables import answer_parts, messages, turns
 
 _TURN = select(turns).where(turns.c.id == bindparam("turn"))
@@ -56,7 +56,7 @@ def _as_turn(connection: Connection, row: RowMapping, said: Sequence[Message]) -
         created_at=row["created_at"],
         finished_at=row["finished_at"],
         max_history_turns=request.get("max_history_turns", UNSET),
-        document_ids=tuple(request.get("document_ids", ())),
+        scope=Scope(tuple(request.get("document_ids", ())), tuple(request.get("tags", ()))),
         on_overflow=request.get("on_overflow"),
         confirms_turn=request.get("confirms_turn"),
         history=row["history"],
@@ -84,8 +84,10 @@ def request_of(question: Question) -> dict[str, Any]:
     request: dict[str, Any] = {}
     if not isinstance(question.max_history_turns, Unset):
         request["max_history_turns"] = question.max_history_turns
-    if question.document_ids:
-        request["document_ids"] = list(question.document_ids)
+    if question.scope.document_ids:
+        request["document_ids"] = list(question.scope.document_ids)
+    if question.scope.tags:
+        request["tags"] = list(question.scope.tags)
     if question.on_overflow is not None:
         request["on_overflow"] = question.on_overflow
     if question.confirms_turn is not None:

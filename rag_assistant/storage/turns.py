@@ -135,7 +135,7 @@ class TurnStore:
             answer="",
             created_at=moment,
             max_history_turns=question.max_history_turns,
-            document_ids=question.document_ids,
+            scope=question.scope,
             on_overflow=question.on_overflow,
             confirms_turn=question.confirms_turn,
         )

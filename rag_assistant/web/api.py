@@ -18,6 +18,7 @@ from rag_assistant.web.bodies import (
     page_limit,
     read_json,
     read_optional_json,
+    scope_asked,
     whole_number,
 )
 from rag_assistant.web.errors import status_of_name
@@ -112,7 +113,7 @@ def search() -> Response:
     conversation_id = whole_number("conversation_id", None, 1, LARGEST_NUMBER)
     if conversation_id is not None:
         services().conversations.get(conversation_id)
-    found = services().retriever.search(text, page_limit(default=10, highest=100))
+    found = services().retriever.search(text, page_limit(default=10, highest=100), scope_asked())
     passages = [{k: v for k, v in asdict(passage).items() if k != "chunk_id"} for passage in found]
     return jsonify(query=text, passages=passages)
 

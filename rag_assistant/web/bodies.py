@@ -10,7 +10,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StringConstrain
 
 from rag_assistant.errors import InvalidRequest, MalformedBody, UnsupportedContentType
 from rag_assistant.history import OVERFLOW_CHOICES, HistoryStrategy, OverflowChoice
-from rag_assistant.records import LARGEST_NUMBER, UNSET, UNTITLED, Question, Unset
+from rag_assistant.records import LARGEST_NUMBER, UNSET, UNTITLED, Question, Scope, Unset
 from rag_assistant.validation import first_problem, spells_number
 
 Body = TypeVar("Body", bound=BaseModel)
@@ -20,6 +20,9 @@ HISTORY_LIMIT = "a whole number, 0 or more, or null for no limit"
 ID = f"a whole number from 1 to {LARGEST_NUMBER}"
 LONGEST_KEY = 200
 MOST_DOCUMENT_IDS = 1000
+MOST_TAGS = 50
+LONGEST_TAG = 64
+TAGS = f"a list of up to {MOST_TAGS} tags, each a text of 1 to {LONGEST_TAG} characters without commas"
 
 
 def field(default: Any, allowed: str, **limits: Any) -> Any:
@@ -28,6 +31,7 @@ def field(default: Any, allowed: str, **limits: Any) -> Any:
 
 
 Id = Annotated[int, Field(ge=1, le=LARGEST_NUMBER)]
+Tag = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=LONGEST_TAG, pattern=r"^[^,]+$")]
 Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 TITLE = "a text of 1 to 200 characters, not only blanks"
 
@@ -54,6 +58,7 @@ class QueryBody(Strict):
         min_length=1,
         max_length=MOST_DOCUMENT_IDS,
     )
+    tags: list[Tag] | None = field(None, f"{TAGS}, or null for all documents", min_length=1, max_length=MOST_TAGS)
 
     def as_question(self, key: str | None) -> Question:
         """Return the question that the body asks."""
@@ -62,7 +67,7 @@ class QueryBody(Strict):
             text=self.question,
             conversation_id=self.conversation_id,
             max_history_turns=self.max_history_turns if said else UNSET,
-            document_ids=tuple(self.document_ids or ()),
+            scope=Scope(tuple(self.document_ids or ()), tuple(self.tags or ())),
             idempotency_key=key,
             on_overflow=self.on_overflow,
             confirms_turn=self.confirms_turn,
@@ -115,6 +120,20 @@ class CommandBody(Strict):
     command: str = field(..., "a command such as /history", max_length=200)
 
 
+class ChangeDocumentBody(Strict):
+    """The body of PATCH /api/documents/ID."""
+
+    name: Title | None = field(None, TITLE)
+    tags: list[Tag] | None = field(None, TAGS, max_length=MOST_TAGS)
+
+
+class UploadFields(Strict):
+    """What stands beside the file in a form: tags with commas between them, and the document that it replaces."""
+
+    tags: list[Tag] = field([], TAGS, max_length=MOST_TAGS)
+    replaces: int | None = field(None, f"{ID}: the document whose newer version this is", ge=1, le=LARGEST_NUMBER)
+
+
 class NoFields(Strict):
     """The body of an action that needs nothing said: empty, or an empty object."""
 
@@ -164,6 +183,15 @@ def whole_number(name: str, default: int | None, lowest: int, highest: int) -> i
     if not (spells_number(text) and lowest <= int(text) <= highest):
         raise InvalidRequest(f'{name} is "{text}"; it must be a whole number from {lowest} to {highest}.')
     return int(text)
+
+
+def scope_asked() -> Scope:
+    """Return the documents that the address names with document_id and tag, each any number of times."""
+    names = request.args.getlist("document_id")
+    for text in names:
+        if not (spells_number(text) and 1 <= int(text) <= LARGEST_NUMBER):
+            raise InvalidRequest(f'document_id is "{text}"; it must be {ID}.')
+    return Scope(tuple(map(int, names)), tuple(request.args.getlist("tag")))
 
 
 def history_limit_asked() -> int | Unset | None:

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import IO, Any
 
 from flask import Blueprint, Response, jsonify, make_response, request, send_file
 from werkzeug.datastructures import FileStorage
 
 from rag_assistant.errors import InvalidRequest, UnsupportedContentType
 from rag_assistant.records import LARGEST_NUMBER, Document
-from rag_assistant.web.bodies import page_limit, whole_number
+from rag_assistant.validation import spells_number
+from rag_assistant.web.bodies import (
+    ChangeDocumentBody,
+    NoFields,
+    UploadFields,
+    checked,
+    page_limit,
+    read_json,
+    read_optional_json,
+    whole_number,
+)
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("documents_api", __name__, url_prefix="/api/documents")
@@ -21,7 +32,8 @@ FORM_OVERHEAD_BYTES = 100_000
 @blueprint.post("")
 def add() -> Response:
     """Take a file and answer at once; its state says how far it has come."""
-    document, new = services().library.accept(*uploaded_file())
+    file, name, said = uploaded_file()
+    document, new = services().library.accept(file, name, replaces=said.replaces, tags=said.tags)
     return make_response(jsonify(document_data(document) | {"new": new}), 202)
 
 
@@ -29,7 +41,8 @@ def add() -> Response:
 def documents() -> Response:
     """Return the documents, the newest first."""
     limit = page_limit()
-    found = services().documents.page(limit, whole_number("before", None, 1, LARGEST_NUMBER))
+    before = whole_number("before", None, 1, LARGEST_NUMBER)
+    found = services().documents.page(limit, before, request.args.get("tag"))
     return jsonify(
         documents=[document_data(document) for document in found],
         next_before=found[-1].id if len(found) == limit else None,
@@ -40,6 +53,33 @@ def documents() -> Response:
 def document(document_id: int) -> Response:
     """Return a document, with how far it has come."""
     return jsonify(document_data(services().documents.get(document_id)))
+
+
+@blueprint.get("/tags")
+def tags() -> Response:
+    """Return every tag with how many documents have it."""
+    return jsonify(tags=services().documents.tags())
+
+
+@blueprint.patch("/<int:document_id>")
+def change(document_id: int) -> Response:
+    """Give a document another name or other tags."""
+    body = read_json(ChangeDocumentBody)
+    return jsonify(document_data(services().documents.change(document_id, name=body.name, tags=body.tags)))
+
+
+@blueprint.post("/<int:document_id>/cancel")
+def cancel(document_id: int) -> Response:
+    """Stop working on a document; it can be taken up again."""
+    read_optional_json(NoFields)
+    return jsonify(document_data(services().library.cancel(document_id)))
+
+
+@blueprint.post("/<int:document_id>/retry")
+def retry(document_id: int) -> Response:
+    """Read a document once more: it failed, was cancelled, or is to be cut anew."""
+    read_optional_json(NoFields)
+    return make_response(jsonify(document_data(services().library.read_again(document_id))), 202)
 
 
 @blueprint.get("/<int:document_id>/text")
@@ -70,20 +110,32 @@ def file(document_id: int) -> Response:
     return response
 
 
-def uploaded_file() -> tuple[Any, str]:
-    """Return the one file of a multipart form, and its name. Raises UnsupportedContentType, InvalidRequest."""
+def uploaded_file() -> tuple[IO[bytes], str, UploadFields]:
+    """Return the one file of a multipart form, its name, and what is said beside it.
+
+    Raises UnsupportedContentType, InvalidRequest.
+    """
     if request.mimetype != "multipart/form-data":
         kind = request.mimetype or "not given"
         raise UnsupportedContentType(f'The content type is "{kind}"; it must be multipart/form-data, field "file".')
     request.max_content_length = services().settings.current.max_upload_mb * 1_000_000 + FORM_OVERHEAD_BYTES
     files = request.files.getlist("file")
-    unknown = [name for name in (*request.form, *request.files) if name != "file"]
+    fields = ("file", *UploadFields.model_fields)
+    unknown = [name for name in (*request.form, *request.files) if name not in fields]
     if unknown:
-        raise InvalidRequest(f'"{unknown[0]}" is not known. Known is: file.')
+        raise InvalidRequest(f'"{unknown[0]}" is not known. Known are: {", ".join(fields)}.')
     if len(files) != 1 or not files[0].filename:
         raise InvalidRequest(f'There are {len(files)} files in the field "file"; there must be one, with a name.')
     one: FileStorage = files[0]
-    return one.stream, one.filename or ""
+    return one.stream, one.filename or "", _said_beside(request.form)
+
+
+def _said_beside(form: Mapping[str, str]) -> UploadFields:
+    said: dict[str, Any] = {"tags": [tag for tag in form.get("tags", "").split(",") if tag.strip()]}
+    replaces = form.get("replaces", "").strip()
+    if replaces:
+        said["replaces"] = int(replaces) if spells_number(replaces) else replaces
+    return checked(UploadFields, said)
 
 
 def document_data(document: Document) -> dict[str, Any]:

@@ -156,7 +156,8 @@ def documents() -> str:
 @blueprint.post("/documents")
 def add_document() -> Response:
     """Take a file from the form."""
-    services().library.accept(*uploaded_file())
+    file, name, said = uploaded_file()
+    services().library.accept(file, name, replaces=said.replaces, tags=said.tags)
     return redirect(url_for("pages.documents"), 303)
 
 
@@ -276,4 +277,5 @@ def state_of(document: Document) -> str:
         "reading": "being read",
         "ready": "ready",
         "failed": f"failed: {document.reason}",
+        "cancelled": "cancelled",
     }[document.state]

@@ -39,8 +39,8 @@ def readiness(services: Services) -> dict[str, str]:
     return {
         "database": "ready",
         "model": model,
-        "embedder": "ready" if services.embedder.loaded else "starting",
-        "chroma": services.chroma.state,
+        "embedder": "ready" if services.embedders.loaded else "failed" if services.embedders.problem else "starting",
+        "chroma": services.vectors.chroma.state if services.vectors.chroma else "off",
     }
 
 

@@ -34,7 +34,7 @@ class Store:
         del self.rows[chunk_id]
         self.deleted += 1
 
-    def library_version(self) -> tuple[int, int]:
+    def version(self, _embedder: str) -> tuple[int, int]:
         return self.added, self.deleted
 
     def vectors_after(self, embedder: str, chunk_id: int, limit: int) -> list[tuple[int, bytes]]:
@@ -60,7 +60,7 @@ def finds(index: ChromaIndex, store: Store, chunk_id: int) -> Callable[[], bool]
 
     def found() -> bool:
         try:
-            hits = index.search(vector, 1, store.library_version())
+            hits = index.search(vector, 1, store.version("e"))
         except IndexUnavailable:
             return False
         return hits[0][0] == chunk_id and abs(hits[0][1] - 1) < 0.001
@@ -71,7 +71,7 @@ def finds(index: ChromaIndex, store: Store, chunk_id: int) -> Callable[[], bool]
 def test_it_follows_additions_and_deletions_and_survives_being_killed(index: ChromaIndex, store: Store) -> None:
     store.add(*range(10, 1310))
     with pytest.raises(IndexUnavailable):
-        index.search(np.ones(384, np.float32), 1, store.library_version())
+        index.search(np.ones(384, np.float32), 1, store.version("e"))
     index.start()
     until(finds(index, store, 1300), SECONDS)
     assert index.state == "ready"
@@ -115,6 +115,6 @@ def test_a_server_that_is_not_there_leaves_search_to_the_exact_index(store: Stor
         until(lambda: index.problem is not None, SECONDS)
         assert index.state == "behind"
         with pytest.raises(IndexUnavailable):
-            index.search(np.ones(384, np.float32), 1, store.library_version())
+            index.search(np.ones(384, np.float32), 1, store.version("e"))
     finally:
         index.close()

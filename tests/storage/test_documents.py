@@ -4,120 +4,179 @@ import pytest
 from sqlalchemy import func, select
 
 from rag_assistant.errors import DocumentNotFound
-from rag_assistant.records import Chunk, Document, ExtractedText
+from rag_assistant.records import NewDocument
 from rag_assistant.storage.database import Database
-from rag_assistant.storage.documents import DocumentStore
-from rag_assistant.storage.tables import chunks, document_texts, embeddings
+from rag_assistant.storage.tables import chunks, document_tags, document_texts, documents, embeddings
+from tests.shelf import Shelf
 
-VECTOR = b"\0" * 16
+KEY = "word-hash"
 
 
 @pytest.fixture
-def store(database: Database) -> DocumentStore:
-    return DocumentStore(database, "here")
-
-
-def add(store: DocumentStore, content: str = "one") -> Document:
-    document, new = store.add(f"{content}.txt", "text/plain", len(content), f"sha of {content}", f"file of {content}")
-    assert new
-    return document
-
-
-def read(store: DocumentStore, document: Document, *texts: str) -> bool:
-    """Keep the texts as the chunks of a document."""
-    whole = "".join(texts)
-    pieces = [Chunk(n, whole.index(text), whole.index(text) + len(text), text, None) for n, text in enumerate(texts)]
-    return store.keep_text(document.id, ExtractedText(whole, "text/plain"), pieces, list(texts))
-
-
-def embed(store: DocumentStore, document: Document, embedder: str = "e") -> bool:
-    rows = [(chunk_id, VECTOR) for chunk_id, _ in store.without_embedding(document.id, embedder)]
-    return store.keep_embeddings(document.id, embedder, rows)
-
-
-def test_the_oldest_queued_document_is_taken_and_only_once(store: DocumentStore) -> None:
-    first, second = add(store, "one"), add(store, "two")
-    taken = [store.take_queued(), store.take_queued(), store.take_queued()]
-    assert [document and (document.id, document.state) for document in taken] == [
-        (first.id, "reading"), (second.id, "reading"), None,
-    ]  # fmt: skip
-
-
-def test_the_same_content_is_the_same_document(store: DocumentStore) -> None:
-    first = add(store)
-    again, new = store.add("other name.txt", "text/plain", 3, "sha of one", "other file")
-    assert (again.id, again.name, new) == (first.id, "one.txt", False)
-    assert store.known_files() == {"file of one"}
-
-
-def test_what_a_crash_left_half_done_is_queued_again_and_keeps_its_embeddings(store: DocumentStore) -> None:
-    document = add(store)
-    store.take_queued()
-    read(store, document, "aa", "bb", "cc")
-    first_chunk = store.without_embedding(document.id, "e")[0][0]
-    store.keep_embeddings(document.id, "e", [(first_chunk, VECTOR)])
-
-    assert store.requeue_unfinished() == 1
-    store.take_queued()
-    read(store, document, "aa", "bb", "cc")
-    assert [text for _, text in store.without_embedding(document.id, "e")] == ["bb", "cc"]
-    assert store.get(document.id).embedded == 1
-
-
-def test_other_chunks_replace_the_old_ones(store: DocumentStore, database: Database) -> None:
-    document = add(store)
-    read(store, document, "aa", "bb")
-    embed(store, document)
-    read(store, document, "aabb")
-    assert [text for _, text in store.without_embedding(document.id, "e")] == ["aabb"]
-    assert count(database, chunks) == 1
-    assert store.library_version() == (2, 2)
-
-
-def test_another_embedder_embeds_everything_anew(store: DocumentStore) -> None:
-    document = add(store)
-    read(store, document, "aa", "bb")
-    embed(store, document, "e")
-    assert len(store.without_embedding(document.id, "f")) == 2
-    assert store.vectors_after("f", 0, 10) == []
-
-
-def test_deleting_leaves_nothing_behind(store: DocumentStore, database: Database) -> None:
-    document, other = add(store, "one"), add(store, "two")
-    for one in (document, other):
-        read(store, one, "aa", "bb")
-        embed(store, one)
-    held = {chunk_id for chunk_id, _ in store.vectors_after("e", 0, 10)}
-    assert store.delete(document.id) == "file of one"
-    left = {chunk_id for chunk_id, _ in store.vectors_after("e", 0, 10)}
-    assert len(left) == 2
-    assert set(store.passages(sorted(held))) == left
-    assert [count(database, table) for table in (chunks, document_texts, embeddings)] == [2, 1, 2]
-    assert store.library_version() == (4, 2)
-    with pytest.raises(DocumentNotFound):
-        store.get(document.id)
-
-
-def test_a_document_that_goes_away_while_it_is_worked_on_stays_away(store: DocumentStore, database: Database) -> None:
-    document = add(store)
-    read(store, document, "aa")
-    missing = store.without_embedding(document.id, "e")
-    store.delete(document.id)
-    assert not read(store, document, "aa")
-    assert not store.keep_embeddings(document.id, "e", [(chunk_id, VECTOR) for chunk_id, _ in missing])
-    assert [count(database, table) for table in (chunks, document_texts, embeddings)] == [0, 0, 0]
-
-
-def test_ids_of_deleted_chunks_are_not_given_again(store: DocumentStore) -> None:
-    first = add(store, "one")
-    read(store, first, "aa", "bb")
-    old = {chunk_id for chunk_id, _ in store.without_embedding(first.id, "e")}
-    store.delete(first.id)
-    second = add(store, "two")
-    read(store, second, "aa", "bb")
-    assert not old & {chunk_id for chunk_id, _ in store.without_embedding(second.id, "e")}
+def shelf(database: Database) -> Shelf:
+    shelf = Shelf(database)
+    shelf.embedders.wanted()
+    return shelf
 
 
 def count(database: Database, table: object) -> int:
     with database.read() as connection:
         return int(connection.execute(select(func.count()).select_from(table)).scalar_one())  # type: ignore[arg-type]
+
+
+def test_a_queued_document_is_taken_and_no_other(shelf: Shelf) -> None:
+    document = shelf.add()
+    taken = shelf.documents.take(document.id)
+    assert taken is not None
+    assert taken.state == "reading"
+    shelf.read(document, "aa")
+    assert shelf.documents.take(document.id) is None
+    assert shelf.documents.take(99) is None
+
+
+def test_a_document_of_another_installation_is_left_to_it(shelf: Shelf, database: Database) -> None:
+    document = shelf.add()
+    with database.write() as connection:
+        connection.execute(documents.update().values(owner="there"))
+    assert shelf.documents.take(document.id) is None
+    assert shelf.documents.take_up_unfinished() == ([], [])
+    assert shelf.documents.ours() == []
+
+
+def test_the_same_content_is_the_same_document_with_all_its_tags(shelf: Shelf) -> None:
+    first = shelf.add(tags=("a",))
+    same = NewDocument("other name.txt", "text/plain", 3, "sha of one", "other file", "/home/one.txt", tags=("b", "a"))
+    again, new = shelf.documents.add(same)
+    assert (again.id, again.name, again.tags, again.origin, new) == (
+        first.id, "one.txt", ("a", "b"), "/home/one.txt", False,
+    )  # fmt: skip
+    assert shelf.documents.known_files() == {"file of one"}
+    assert shelf.documents.tags() == {"a": 1, "b": 1}
+
+
+def test_name_and_tags_change_and_nothing_else(shelf: Shelf) -> None:
+    document = shelf.add(tags=("a", "b"))
+    assert shelf.documents.change(document.id, tags=["c"]).tags == ("c",)
+    changed = shelf.documents.change(document.id, name="new.txt")
+    assert (changed.name, changed.tags, changed.state) == ("new.txt", ("c",), "queued")
+    with pytest.raises(DocumentNotFound):
+        shelf.documents.change(99, tags=["x"])
+
+
+def test_what_a_crash_left_half_done_is_taken_up_and_keeps_its_embeddings(shelf: Shelf) -> None:
+    waiting, read, half = shelf.add("waiting"), shelf.add("read"), shelf.add("half")
+    shelf.documents.take(read.id)
+    shelf.read(half, "aa", "bb", "cc")
+    first_chunk = shelf.embeddings.without_embedding(half.id, KEY)[0][0]
+    assert shelf.embeddings.keep_embeddings(half.id, KEY, [(first_chunk, b"\0" * 1536)])
+
+    assert shelf.documents.take_up_unfinished() == ([waiting.id, read.id], [half.id])
+    assert [text for _, text in shelf.embeddings.without_embedding(half.id, KEY)] == ["bb", "cc"]
+    assert shelf.documents.get(half.id).embedded == 1
+
+
+def test_a_document_is_ready_exactly_when_every_chunk_is_embedded(shelf: Shelf) -> None:
+    document = shelf.add()
+    shelf.read(document, "aa", "bb")
+    (first, _), _ = shelf.embeddings.without_embedding(document.id, KEY)
+    shelf.embeddings.keep_embeddings(document.id, KEY, [(first, b"\0" * 1536)])
+    assert shelf.documents.finish(document.id, KEY) is None
+    assert shelf.documents.get(document.id).state == "embedding"
+    shelf.embed(document)
+    assert shelf.documents.finish(document.id, "another model") is None
+    assert shelf.documents.finish(document.id, KEY) == []
+    ready = shelf.documents.get(document.id)
+    assert (ready.state, ready.embedded, ready.chunks) == ("ready", 2, 2)
+
+
+def test_the_same_chunks_keep_their_embeddings_and_others_replace_them(shelf: Shelf, database: Database) -> None:
+    document = shelf.shelve("aa", "bb")
+    assert shelf.documents.queue_again(document.id).state == "queued"
+    shelf.read(document, "aa", "bb")
+    assert shelf.embeddings.without_embedding(document.id, KEY) == []
+    shelf.documents.finish(document.id, KEY)
+    shelf.documents.queue_again(document.id)
+    shelf.read(document, "aabb")
+    assert [text for _, text in shelf.embeddings.without_embedding(document.id, KEY)] == ["aabb"]
+    assert count(database, chunks) == 1
+    assert shelf.embeddings.version(KEY) == (2, 2)
+
+
+def test_a_cancelled_document_is_forgotten_but_for_its_file(shelf: Shelf, database: Database) -> None:
+    document = shelf.add()
+    shelf.read(document, "aa", "bb")
+    missing = shelf.embeddings.without_embedding(document.id, KEY)
+    cancelled = shelf.documents.cancel(document.id)
+    assert (cancelled.state, cancelled.chunks) == ("cancelled", 0)
+    assert not shelf.embeddings.keep_embeddings(document.id, KEY, [(i, b"\0" * 1536) for i, _ in missing])
+    assert shelf.documents.finish(document.id, KEY) is None
+    shelf.documents.fail(document.id, "too late")
+    assert shelf.documents.get(document.id).state == "cancelled"
+    assert [count(database, table) for table in (chunks, document_texts, embeddings)] == [0, 0, 0]
+    assert shelf.documents.known_files() == {"file of one"}
+    assert shelf.documents.queue_again(document.id).state == "queued"
+
+
+def test_a_finished_document_cannot_be_cancelled(shelf: Shelf) -> None:
+    document = shelf.shelve("aa")
+    assert shelf.documents.cancel(document.id).state == "ready"
+    assert shelf.found("aa") == ["aa"]
+
+
+def test_a_newer_version_becomes_the_document_in_one_step(shelf: Shelf, database: Database) -> None:
+    old = shelf.shelve("old text", tags=("t",))
+    newer = shelf.add("newer", replaces=old.id)
+    shelf.read(newer, "new text", "more")
+    shelf.embed(newer)
+    assert shelf.documents.finish(newer.id, KEY) == ["file of old text"]
+    (left,) = shelf.documents.page(10)
+    assert (left.id, left.sha256, left.chunks, left.embedded, left.tags, left.replaces) == (
+        old.id, "sha of newer", 2, 2, ("t",), None,
+    )  # fmt: skip
+    assert shelf.documents.text(old.id).text == "new text\nmore"
+    assert shelf.documents.known_files() == {"file of newer"}
+    assert [count(database, table) for table in (chunks, document_texts, embeddings, documents)] == [2, 1, 2, 1]
+    assert shelf.embeddings.version(KEY) == (3, 1)
+
+
+def test_a_newer_version_of_a_document_that_went_away_goes_with_it(shelf: Shelf, database: Database) -> None:
+    old = shelf.shelve("old text")
+    newer = shelf.add("newer", replaces=old.id)
+    shelf.read(newer, "new text")
+    assert sorted(shelf.documents.delete(old.id)) == ["file of newer", "file of old text"]
+    assert [count(database, table) for table in (chunks, document_texts, embeddings, documents)] == [0, 0, 0, 0]
+    with pytest.raises(DocumentNotFound):
+        shelf.add("newest", replaces=old.id)
+
+
+def test_deleting_leaves_nothing_behind(shelf: Shelf, database: Database) -> None:
+    document, _other = shelf.shelve("aa", "bb", tags=("t",)), shelf.shelve("cc", "dd")
+    held = {chunk_id for chunk_id, _ in shelf.embeddings.vectors_after(KEY, 0, 10)}
+    assert shelf.documents.delete(document.id) == ["file of aa"]
+    left = {chunk_id for chunk_id, _ in shelf.embeddings.vectors_after(KEY, 0, 10)}
+    assert len(left) == 2
+    assert set(shelf.chunks.passages(sorted(held))) == left
+    assert [count(database, table) for table in (chunks, document_texts, embeddings, document_tags)] == [2, 1, 2, 0]
+    assert shelf.embeddings.version(KEY) == (4, 2)
+    with pytest.raises(DocumentNotFound):
+        shelf.documents.get(document.id)
+
+
+def test_a_document_that_goes_away_while_it_is_worked_on_stays_away(shelf: Shelf, database: Database) -> None:
+    document = shelf.add()
+    shelf.read(document, "aa")
+    missing = shelf.embeddings.without_embedding(document.id, KEY)
+    shelf.documents.delete(document.id)
+    assert not shelf.read(document, "aa")
+    assert not shelf.embeddings.keep_embeddings(document.id, KEY, [(chunk_id, b"\0" * 1536) for chunk_id, _ in missing])
+    assert [count(database, table) for table in (chunks, document_texts, embeddings)] == [0, 0, 0]
+
+
+def test_ids_of_deleted_chunks_are_not_given_again(shelf: Shelf) -> None:
+    first = shelf.add("one")
+    shelf.read(first, "aa", "bb")
+    old = {chunk_id for chunk_id, _ in shelf.embeddings.without_embedding(first.id, KEY)}
+    shelf.documents.delete(first.id)
+    second = shelf.add("two")
+    shelf.read(second, "aa", "bb")
+    assert not old & {chunk_id for chunk_id, _ in shelf.embeddings.without_embedding(second.id, KEY)}

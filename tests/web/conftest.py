@@ -37,10 +37,15 @@ def environment(tmp_path: Path, stub: StubModel) -> dict[str, str]:
 
 
 @pytest.fixture
-def app(environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Flask]:
+def stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put what is quick in the place of what takes long."""
     monkeypatch.setattr(embedding, "MiniLM", WordHashEmbedder)
     monkeypatch.setattr("rag_assistant.factory.GUIDE", tmp_path / "no-guide")
     monkeypatch.setattr(client_module, "SECONDS_BEFORE_RETRY", (0.01, 0.01))
+
+
+@pytest.fixture
+def app(environment: dict[str, str], stand_ins: None) -> Iterator[Flask]:
     made = create_app(environment)
     services: Services = made.extensions["assistant"]
     services.start()

@@ -176,7 +176,7 @@ def test_a_deleted_document_is_gone_at_once(client: FlaskClient, services: Servi
 def test_a_document_is_found_by_words_before_it_is_embedded(
     client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(services.library, "_embed", lambda document: False)
+    monkeypatch.setattr(services.library, "_embed_missing", lambda _document_id, _model: False)
     document = upload(client, FACT, wait=False)
     path = f"/api/documents/{document['document_id']}"
     until(lambda: client.get(path).json["state"] == "embedding")
@@ -187,7 +187,7 @@ def test_a_half_embedded_document_is_taken_up_where_it_was(
     client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = "\n\n".join(f"Paragraph {n} about geese. " + "Words and words. " * 45 for n in range(40))
-    keep = services.documents.keep_embeddings
+    keep = services.embeddings.keep_embeddings
     calls: list[int] = []
 
     def stop_after_one(*arguments: object) -> bool:
@@ -195,18 +195,19 @@ def test_a_half_embedded_document_is_taken_up_where_it_was(
         return len(calls) == 1 and keep(*arguments)
 
     with monkeypatch.context() as patched:
-        patched.setattr(services.documents, "keep_embeddings", stop_after_one)
+        patched.setattr(services.embeddings, "keep_embeddings", stop_after_one)
         document = upload(client, text, wait=False)
         until(lambda: len(calls) == 2)
     path = f"/api/documents/{document['document_id']}"
     half = client.get(path).json
     assert (half["state"], half["embedded"]) == ("embedding", 16)
-    embedded_before = len(services.embedder.embedded)
-    assert services.documents.requeue_unfinished() == 1
+    embedder = services.embedders.wanted().embedder._model
+    embedded_before = len(embedder.embedded)
+    services.library._embedding.add("embed", document["document_id"])
     until(lambda: client.get(path).json["state"] == "ready")
     whole = client.get(path).json
     assert whole["embedded"] == whole["chunks"] >= 40
-    assert len(services.embedder.embedded) - embedded_before == whole["chunks"] - 16
+    assert len(embedder.embedded) - embedded_before == whole["chunks"] - 16
 
 
 def test_the_original_is_a_download_that_no_browser_opens(client: FlaskClient) -> None:

@@ -7,8 +7,8 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from rag_assistant import create_app
+from rag_assistant.factory import Services
 from rag_assistant.settings import SECRET, Settings
-from tests.fakes import WordHashEmbedder
 from tests.web.conftest import until
 
 
@@ -19,17 +19,19 @@ def test_health_needs_nothing(environment: dict[str, str]) -> None:
 
 
 def test_readiness_names_each_part(client: FlaskClient) -> None:
-    response = client.get("/readyz")
-    assert response.status_code == 200
-    assert response.json == {
+    until(lambda: client.get("/readyz").status_code == 200)
+    assert client.get("/readyz").json == {
         "ready": True,
         "parts": {"database": "ready", "model": "ready", "embedder": "ready", "chroma": "off"},
         "settings_problem": None,
     }
 
 
-def test_a_part_that_is_not_there_yet_is_503(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(WordHashEmbedder, "loaded", False)
+def test_a_part_that_is_not_there_yet_is_503(
+    client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services.embedders.wanted()
+    monkeypatch.setattr(services.embedders, "_wanted", None)
     response = client.get("/readyz")
     assert response.status_code == 503
     assert response.json["parts"]["embedder"] == "starting"

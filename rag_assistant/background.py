@@ -1,0 +1,145 @@
+"""Work that goes on behind the pages: queues that outlive the process, and a thread of it for each. huey lives here.
+
+The queues lie in a SQLite file of their own, or in the same PostgreSQL database as everything else. They only say what
+is to be looked at; what is true stands in the documents' table, so a queue may be lost, or say a thing twice.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from huey import Huey
+from huey.consumer import Consumer
+from huey.registry import Message
+from huey.serializer import Serializer
+from huey.storage import PostgresStorage, SqliteStorage
+
+log = logging.getLogger(__name__)
+logging.getLogger("huey").setLevel(logging.WARNING)
+
+SHORTEST_WAIT_SECONDS = 0.02
+LONGEST_WAIT_SECONDS = 0.25
+SECONDS_TO_STOP = 10.0
+
+# What does the work: the document's id (0 for none), and how often it was tried before.
+Work = Callable[[int, int], None]
+
+
+class Lane:
+    """One queue with one thread: a piece of work at a time, the higher priority first, then in the order of coming.
+
+    ``where`` is a file, or the connection string of a PostgreSQL database.
+    """
+
+    def __init__(self, name: str, where: Path | str) -> None:
+        self._connections: list[Any] = []
+        self._huey = self._open_in_postgresql(name, where) if isinstance(where, str) else _open_in_file(name, where)
+        self._tasks: dict[str, Any] = {}
+        self._consumer: Consumer | None = None
+        self._at_hand = False
+
+    def offer(self, kind: str, work: Work, priority: int = 0) -> None:
+        """Say how a kind of work is done."""
+
+        def one_piece(document_id: int, attempt: int) -> None:
+            self._at_hand = True
+            try:
+                work(document_id, attempt)
+            finally:
+                self._at_hand = False
+
+        self._tasks[kind] = self._huey.task(name=kind, priority=priority)(one_piece)
+
+    def add(self, kind: str, document_id: int = 0, attempt: int = 0, delay_seconds: float = 0.0) -> None:
+        """Queue a piece of work, to be done when its turn comes, or not before a delay is over."""
+        if delay_seconds:
+            self._tasks[kind].schedule((document_id, attempt), delay=delay_seconds)
+        else:
+            self._tasks[kind](document_id, attempt)
+
+    def forget(self) -> None:
+        """Empty the queue."""
+        self._huey.storage.flush_queue()
+        self._huey.storage.flush_schedule()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a piece of work waits, those for later included, or is at hand in this process."""
+        storage = self._huey.storage
+        return bool(self._at_hand or storage.queue_size() or storage.schedule_size())
+
+    def start(self) -> None:
+        """Begin to work, in a thread of this process."""
+        self._consumer = Consumer(
+            self._huey,
+            workers=1,
+            periodic=False,
+            initial_delay=SHORTEST_WAIT_SECONDS,
+            max_delay=LONGEST_WAIT_SECONDS,
+            scheduler_interval=1,
+            check_worker_health=False,
+        )
+        # Not Consumer.start(): that takes the signals of the process, which belong to the server.
+        for thread in self._threads():
+            thread.start()
+
+    def stop(self) -> None:
+        """Take nothing more from the queue, and wait for the piece of work at hand."""
+        if self._consumer is not None:
+            self._consumer.stop_flag.set()
+            for thread in self._threads():
+                thread.join(SECONDS_TO_STOP)
+            self._consumer = None
+        self._huey.storage.close()
+        while self._connections:
+            self._connections.pop().close()
+
+    def _open_in_postgresql(self, name: str, where: str) -> Huey:
+        """Return the queue; each thread has a connection of its own, which is known here so that it can be closed."""
+
+        def connect() -> Any:
+            import psycopg
+
+            connection = psycopg.connect(where)
+            self._connections.append(connection)
+            return connection
+
+        return Huey(name, storage_class=PostgresStorage, connection=connect, table_prefix="assistant_queue", **_OPTIONS)
+
+    def _threads(self) -> list[Any]:
+        if self._consumer is None:
+            return []
+        return [self._consumer.scheduler, *(thread for _, thread in self._consumer.worker_threads)]
+
+
+class _AsJson(Serializer):  # type: ignore[misc] # huey has no types
+    """Keeps a piece of work as JSON: what is read from a database never becomes code, as it could with pickle."""
+
+    def _serialize(self, data: Message) -> bytes:
+        return json.dumps(data._asdict() | {"eta": data.eta.isoformat() if data.eta else None}).encode()
+
+    def _deserialize(self, data: bytes) -> Message:
+        message = json.loads(bytes(data))
+        eta = datetime.fromisoformat(message["eta"]) if message["eta"] else None
+        return Message(**message | {"args": tuple(message["args"]), "eta": eta})
+
+
+_OPTIONS: dict[str, Any] = {"results": False, "serializer": _AsJson()}
+
+
+def _open_in_file(name: str, path: Path) -> Huey:
+    """Return the queue. A damaged file is put aside: what it held is queued again from the truth."""
+    # No WAL: a server and the command line both write, and SQLite before 3.51.3 has a bug there.
+    file = {"filename": str(path), "journal_mode": "delete", "timeout": 20}
+    try:
+        return Huey(name, storage_class=SqliteStorage, **file, **_OPTIONS)
+    except sqlite3.DatabaseError as error:
+        log.warning("The queue's file %s cannot be read and is begun anew: %s", path, error)
+        path.replace(path.with_suffix(".broken"))
+        return Huey(name, storage_class=SqliteStorage, **file, **_OPTIONS)

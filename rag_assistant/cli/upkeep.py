@@ -1,0 +1,100 @@
+"""``flask reindex`` and ``flask doctor``: embed anew, compare and mend."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from rag_assistant.cli.documents import somebody_works, work_with_progress
+from rag_assistant.cli.errors import named_errors
+from rag_assistant.data_dir import lock_data_dir
+from rag_assistant.errors import SettingsError
+
+if TYPE_CHECKING:
+    from rag_assistant.doctor import Finding
+    from rag_assistant.factory import Services
+
+SECONDS_BETWEEN_LOOKS = 0.2
+
+
+def reindex_command(services: Services) -> click.Command:
+    @click.command("reindex")
+    @click.option("--read-again", is_flag=True, help="Read and cut every document anew, too: for another chunk_chars.")
+    def reindex(read_again: bool) -> None:
+        """Embed what the present embedding model has not embedded, and let search use its vectors."""
+        with named_errors():
+            services.prepare()
+            if read_again:
+                again = [services.library.read_again(number) for number in services.documents.ours()]
+                if work_with_progress(services, again):
+                    raise click.exceptions.Exit(1)
+                return
+            wanted = services.embedders.wanted().key
+            with somebody_works(services):
+                services.library.reindex()
+                _show_embedding(services, wanted)
+            click.echo(f"Everything is embedded by {wanted}, and search uses it.")
+
+    return reindex
+
+
+def doctor_command(services: Services) -> click.Command:
+    @click.command("doctor")
+    @click.option("--fix", is_flag=True, help="Mend what can be mended.")
+    def doctor(fix: bool) -> None:
+        """Compare the database, the uploaded files and Chroma's index."""
+        with named_errors():
+            services.prepare()
+            findings = list(services.doctor(with_chroma=_nobody_serves(services)).examine())
+            left = _mend(services, findings) if fix and findings else len(findings)
+            if not fix:
+                for finding in findings:
+                    click.secho(f"found: {finding.sentence}", fg="red", err=True)
+        if left:
+            if not fix:
+                click.echo("flask doctor --fix mends what can be mended.")
+            raise click.exceptions.Exit(1)
+        click.echo("Everything agrees." if not findings else "Everything else agrees.")
+
+    return doctor
+
+
+def _mend(services: Services, findings: list[Finding]) -> int:
+    """Mend what can be mended, wait for what goes on in the background, and return how many findings are left."""
+    left = 0
+    with somebody_works(services):
+        for finding in findings:
+            if finding.mend is None:
+                left += 1
+                click.secho(f"left: {finding.sentence}", fg="red", err=True)
+            else:
+                finding.mend()
+                click.echo(f"mended: {finding.sentence}")
+        quiet = 0
+        while quiet < 2:  # Between two pieces of work there is a moment in which none is to be seen.
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+            quiet = 0 if services.library.busy else quiet + 1
+    return left
+
+
+def _nobody_serves(services: Services) -> bool:
+    try:
+        lock_data_dir(services.data_dir).close()
+    except SettingsError:
+        click.echo("A server is running: it compares Chroma's index itself.")
+        return False
+    return True
+
+
+def _show_embedding(services: Services, wanted: str) -> None:
+    """Draw a bar until search uses the vectors of the wanted model, and nothing lacks one."""
+    with click.progressbar(length=100, label="embedding") as bar:
+        while True:
+            done, total = services.embeddings.progress(wanted)
+            bar.update(100 * done // max(1, total) - bar.pos)
+            active = services.embeddings.active()
+            if done == total and active is not None and active.key == wanted:
+                return
+            time.sleep(SECONDS_BETWEEN_LOOKS)

@@ -1,0 +1,63 @@
+"""Embeddings from an OpenAI-compatible endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rag_assistant.errors import EmbedderFailed
+from rag_assistant.llm.failures import reason_given
+
+if TYPE_CHECKING:
+    import openai
+
+SECONDS_FOR_A_BATCH = 60.0
+
+
+class EndpointEmbedder:
+    """Asks an endpoint's ``/embeddings`` for the vectors of texts."""
+
+    def __init__(self, base_url: str, api_key: str | None, model: str, connect_seconds: float) -> None:
+        self.name = f"endpoint-{model}"
+        self._base_url = base_url
+        self._api_key = api_key
+        self._model = model
+        self._connect_seconds = connect_seconds
+        self._client: openai.OpenAI | None = None
+
+    def load(self) -> None:
+        """Load the SDK."""
+        import httpx2
+        import openai
+
+        self._client = openai.OpenAI(
+            base_url=self._base_url,
+            api_key=self._api_key or "none",
+            timeout=httpx2.Timeout(SECONDS_FOR_A_BATCH, connect=self._connect_seconds),
+            max_retries=0,
+        )
+
+    def close(self) -> None:
+        """Close the connections."""
+        if self._client is not None:
+            self._client.close()
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return one vector for each text, in their order. Raises EmbedderFailed."""
+        import openai
+
+        if self._client is None:
+            raise RuntimeError("The embedder is loaded before it is used.")
+        where = f"The embedding model {self._model} at {self._base_url}"
+        try:
+            # Given a format, the SDK leaves the numbers as they come; many servers know no other.
+            answer: Any = self._client.embeddings.create(model=self._model, input=list(texts), encoding_format="float")
+            rows = sorted(answer.data or (), key=lambda row: row.index)
+            return [row.embedding for row in rows]
+        except openai.APIStatusError as error:
+            reason = reason_given(error.body, self._api_key)
+            raise EmbedderFailed(f"{where} refused the request ({error.status_code}): {reason}") from error
+        except openai.APIConnectionError as error:
+            raise EmbedderFailed(f"{where} could not be reached.") from error
+        except (openai.OpenAIError, AttributeError, TypeError, ValueError) as error:
+            raise EmbedderFailed(f"{where} gave an answer that is none.") from error

@@ -1,0 +1,168 @@
+"""Which embedding model embeds what comes in, and whose vectors are searched until everything is embedded anew.
+
+A model is known again by what it makes of a fixed text, not by its name: behind an address another one may stand today.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from rag_assistant.errors import EmbedderFailed
+from rag_assistant.records import KnownEmbedder
+from rag_assistant.retrieval.embedding import Vectors
+
+log = logging.getLogger(__name__)
+
+PROBE_TEXT = "A lighthouse keeper counts the geese that rest on the rocks, 17 of them, before the fog comes in."
+SAME_MODEL = 0.99  # The cosine of two probes above which both come from one model; rounding moves the fourth decimal.
+
+Source = dict[str, Any]
+
+
+class EmbeddingModel(Protocol):
+    """Turns texts into vectors, of whatever length."""
+
+    name: str
+
+    def load(self) -> None:
+        """Make it ready. Raises EmbedderFailed."""
+
+    def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]] | Vectors:
+        """Return one vector for each text. Raises EmbedderFailed."""
+
+    def close(self) -> None:
+        """Give back what it holds."""
+
+
+class Embedder:
+    """A model that is ready, and whose vectors have length 1."""
+
+    def __init__(self, model: EmbeddingModel) -> None:
+        """Load a model and try it out. Raises EmbedderFailed."""
+        self.name = model.name
+        self._model = model
+        try:
+            model.load()
+            (self.probe,) = self.embed([PROBE_TEXT])
+        except EmbedderFailed:
+            model.close()
+            raise
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return one vector of length 1 for each text, as float32 rows. Raises EmbedderFailed."""
+        rows: Vectors = np.asarray(self._model.embed(texts), np.float32)
+        if rows.ndim != 2 or len(rows) != len(texts) or not rows.shape[1] or not np.isfinite(rows).all():
+            raise EmbedderFailed(
+                f"The embedding model {self.name} did not give one vector of numbers for each of {len(texts)} texts."
+            )
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        return (rows / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+
+    def close(self) -> None:
+        """Give back what the model holds."""
+        self._model.close()
+
+
+class EmbedderStore(Protocol):
+    """Keeps which models there are."""
+
+    def known(self) -> list[KnownEmbedder]: ...
+    def active(self) -> KnownEmbedder | None: ...
+    def keep(self, key: str, source: Source, dimension: int, probe: bytes) -> None: ...
+
+
+@dataclass(frozen=True)
+class Recognised:
+    """A model together with the key under which its vectors are kept."""
+
+    key: str
+    embedder: Embedder
+
+
+class Embedders:
+    """The model that the settings name (``wanted``), and the one whose vectors are searched now (``active``).
+
+    ``make`` returns the model to which the settings in a source lead; it may raise EmbedderFailed.
+    """
+
+    def __init__(self, store: EmbedderStore, source: Source, make: Callable[[Source], EmbeddingModel]) -> None:
+        self._store = store
+        self._source = source
+        self._make = make
+        self._lock = threading.Lock()
+        self._wanted: Recognised | None = None
+        self._others: dict[str, Embedder | None] = {}
+        self.problem: str | None = None
+
+    @property
+    def loaded(self) -> bool:
+        """Whether the model that the settings name is ready."""
+        return self._wanted is not None
+
+    def wanted(self) -> Recognised:
+        """Return the model that the settings name; load and recognise it at the first call. Raises EmbedderFailed."""
+        if self._wanted is None:
+            with self._lock:
+                if self._wanted is None:
+                    self._wanted = self._recognise()
+        return self._wanted
+
+    def active(self) -> tuple[KnownEmbedder, Embedder] | None:
+        """Return the model whose vectors are searched, and how to embed with it; ``None`` while that is not possible.
+
+        It never loads anything that takes long: a question does not wait for a model.
+        """
+        if self._wanted is None or (known := self._store.active()) is None:
+            return None
+        if known.key == self._wanted.key:
+            return known, self._wanted.embedder
+        if known.key not in self._others:
+            self._others[known.key] = self._open_older(known)
+        older = self._others[known.key]
+        return (known, older) if older is not None else None
+
+    def close(self) -> None:
+        """Give back what the models hold."""
+        if self._wanted is not None:
+            self._wanted.embedder.close()
+        for older in self._others.values():
+            if older is not None:
+                older.close()
+
+    def _recognise(self) -> Recognised:
+        try:
+            embedder = Embedder(self._make(self._source))
+        except EmbedderFailed as error:
+            self.problem = str(error)
+            raise
+        self.problem = None
+        known = [one for one in self._store.known() if one.key.partition("#")[0] == embedder.name]
+        same = (one.key for one in known if _same(one, embedder.probe))
+        key = next(same, embedder.name if not known else f"{embedder.name}#{len(known) + 1}")
+        self._store.keep(key, self._source, len(embedder.probe), embedder.probe.tobytes())
+        return Recognised(key, embedder)
+
+    def _open_older(self, known: KnownEmbedder) -> Embedder | None:
+        """Return the model that was used before, if it can still be reached and is still the same one."""
+        try:
+            embedder = Embedder(self._make(known.source))
+        except EmbedderFailed as error:
+            log.warning("Until everything is embedded anew, keywords search alone. %s", error)
+            return None
+        if _same(known, embedder.probe):
+            return embedder
+        embedder.close()
+        return None
+
+
+def _same(known: KnownEmbedder, probe: Vectors) -> bool:
+    """Tell whether a probe comes from a known model."""
+    if known.dimension != len(probe):
+        return False
+    return known.probe is None or float(np.frombuffer(known.probe, np.float32) @ probe) >= SAME_MODEL

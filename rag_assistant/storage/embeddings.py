@@ -1,0 +1,152 @@
+"""The vectors of the chunks, one for each embedding model that is in use or on its way to be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, Select, delete, exists, func, insert, select, update
+
+from rag_assistant.records import KnownEmbedder
+from rag_assistant.storage.database import Database
+from rag_assistant.storage.tables import chunks, documents, embedders, embeddings
+
+
+class EmbeddingStore:
+    """Keeps embedding models and what they made of the chunks. Every index can be built anew from it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def known(self) -> list[KnownEmbedder]:
+        """Return every embedding model whose vectors are kept."""
+        with self._database.read() as connection:
+            return [_as_known(row) for row in connection.execute(select(embedders)).mappings()]
+
+    def active(self) -> KnownEmbedder | None:
+        """Return the model whose vectors are searched; ``None`` while there is none yet."""
+        with self._database.read() as connection:
+            row = connection.execute(select(embedders).where(embedders.c.active)).mappings().first()
+            return _as_known(row) if row is not None else None
+
+    def keep(self, key: str, source: dict[str, Any], dimension: int, probe: bytes | None) -> None:
+        """Keep a model, or what leads to it now; the first of all becomes the active one."""
+        with self._database.write() as connection:
+            values = {"source": source, "dimension": dimension, "probe": probe}
+            if connection.execute(update(embedders).where(embedders.c.key == key).values(values)).rowcount:
+                return
+            first = connection.execute(select(embedders.c.key)).first() is None
+            connection.execute(insert(embedders).values(key=key, active=first, additions=0, deletions=0, **values))
+
+    def activate(self, key: str) -> bool:
+        """Let search use the vectors of a model from now on, if it has one for every chunk; tell whether it does."""
+        with self._database.write() as connection:
+            if connection.execute(_lacking(key).limit(1)).first() is not None:
+                return False
+            connection.execute(update(embedders).values(active=embedders.c.key == key))
+            # What is not embedded yet by this model was counted by another's vectors.
+            embedded = (
+                select(func.count())
+                .select_from(embeddings.join(chunks, chunks.c.id == embeddings.c.chunk_id))
+                .where(chunks.c.document_id == documents.c.id, embeddings.c.embedder == key)
+                .scalar_subquery()
+            )
+            connection.execute(update(documents).values(embedded=embedded))
+            return True
+
+    def forget(self, key: str) -> None:
+        """Delete a model that is not active, with its vectors."""
+        with self._database.write() as connection:
+            if connection.execute(delete(embedders).where(embedders.c.key == key, ~embedders.c.active)).rowcount:
+                connection.execute(delete(embeddings).where(embeddings.c.embedder == key))
+
+    def version(self, key: str) -> tuple[int, int]:
+        """Return two numbers that move with every vector of a model that is kept, and every one that is dropped."""
+        with self._database.read() as connection:
+            row = connection.execute(
+                select(embedders.c.additions, embedders.c.deletions).where(embedders.c.key == key)
+            ).first()
+            return (row.additions, row.deletions) if row is not None else (0, 0)
+
+    def without_embedding(self, document_id: int, embedder: str) -> list[tuple[int, str]]:
+        """Return id and text of the document's chunks that ``embedder`` has not embedded yet, in their order."""
+        with self._database.read() as connection:
+            query = _lacking(embedder).where(chunks.c.document_id == document_id).order_by(chunks.c.position)
+            return [(row.id, row.text) for row in connection.execute(query)]
+
+    def documents_without(self, embedder: str) -> list[int]:
+        """Return the finished documents that have chunks which ``embedder`` has not embedded yet."""
+        finished = documents.c.state.in_(("ready", "failed"))
+        with self._database.read() as connection:
+            query = (
+                select(documents.c.id)
+                .where(finished, documents.c.id.in_(_lacking(embedder).with_only_columns(chunks.c.document_id)))
+                .order_by(documents.c.id)
+            )
+            return list(connection.execute(query).scalars())
+
+    def progress(self, embedder: str) -> tuple[int, int]:
+        """Return how many chunks ``embedder`` has embedded, and how many there are."""
+        with self._database.read() as connection:
+            total = connection.execute(select(func.count()).select_from(chunks)).scalar_one()
+            own = select(func.count()).select_from(embeddings).where(embeddings.c.embedder == embedder)
+            return connection.execute(own).scalar_one(), total
+
+    def keep_embeddings(self, document_id: int, embedder: str, vectors: Sequence[tuple[int, bytes]]) -> bool:
+        """Keep the vectors of some chunks of a document. Return False if they went away meanwhile."""
+        with self._database.write() as connection:
+            ids = [chunk_id for chunk_id, _ in vectors]
+            here = select(func.count()).where(chunks.c.id.in_(ids), chunks.c.document_id == document_id)
+            if connection.execute(here).scalar() != len(ids):
+                return False
+            connection.execute(
+                insert(embeddings),
+                [{"chunk_id": chunk_id, "embedder": embedder, "vector": vector} for chunk_id, vector in vectors],
+            )
+            unfinished = (documents.c.id == document_id, documents.c.state == "embedding")
+            connection.execute(
+                update(documents).where(*unfinished).values(embedded=documents.c.embedded + len(vectors))
+            )
+            own = embedders.c.key == embedder
+            connection.execute(update(embedders).where(own).values(additions=embedders.c.additions + len(vectors)))
+            return True
+
+    def vectors_after(self, embedder: str, chunk_id: int, limit: int) -> list[tuple[int, bytes]]:
+        """Return up to ``limit`` embedded chunks with an id above ``chunk_id``, in the order of their ids."""
+        with self._database.read() as connection:
+            rows = connection.execute(
+                select(embeddings.c.chunk_id, embeddings.c.vector)
+                .where(embeddings.c.embedder == embedder, embeddings.c.chunk_id > chunk_id)
+                .order_by(embeddings.c.chunk_id)
+                .limit(limit)
+            )
+            return [(row.chunk_id, row.vector) for row in rows]
+
+
+def count_dropped(connection: Connection, chunk_ids: Select[Any]) -> None:
+    """Note that the vectors of some chunks are about to be dropped."""
+    lost = (
+        select(embeddings.c.embedder, func.count())
+        .where(embeddings.c.chunk_id.in_(chunk_ids))
+        .group_by(embeddings.c.embedder)
+    )
+    for key, count in connection.execute(lost).all():
+        own = embedders.c.key == key
+        connection.execute(update(embedders).where(own).values(deletions=embedders.c.deletions + count))
+
+
+def _lacking(embedder: str) -> Select[Any]:
+    """Return the query for the chunks that a model has not embedded."""
+    has_one = exists().where(embeddings.c.chunk_id == chunks.c.id, embeddings.c.embedder == embedder)
+    return select(chunks.c.id, chunks.c.text).where(~has_one)
+
+
+def _as_known(row: RowMapping) -> KnownEmbedder:
+    return KnownEmbedder(
+        key=row["key"],
+        source=dict(row["source"]),
+        dimension=row["dimension"],
+        probe=row["probe"],
+        active=row["active"],
+        version=(row["additions"], row["deletions"]),
+    )

@@ -1,0 +1,19 @@
+"""Which documents are searched, as a condition in SQL."""
+
+from __future__ import annotations
+
+from sqlalchemy import ColumnElement, and_, select, true
+
+from rag_assistant.records import Scope
+from rag_assistant.storage.tables import document_tags
+
+
+def in_scope(document_id: ColumnElement[int], scope: Scope) -> ColumnElement[bool]:
+    """Return the condition that a document is one of those that are searched."""
+    conditions: list[ColumnElement[bool]] = []
+    if scope.document_ids:
+        conditions.append(document_id.in_(scope.document_ids))
+    if scope.tags:
+        tagged = select(document_tags.c.document_id).where(document_tags.c.tag.in_(scope.tags))
+        conditions.append(document_id.in_(tagged))
+    return and_(true(), *conditions)
