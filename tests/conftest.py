@@ -1,13 +1,17 @@
 """Fixtures that more than one folder of tests uses."""
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rag_assistant.retrieval import embedding
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.migrate import migrate
+from tests.fakes import WordHashEmbedder
+from tests.shell import Shell
 from tests.stub_model import StubModel
 
 
@@ -22,6 +26,23 @@ def stub() -> Iterator[StubModel]:
     model = StubModel()
     yield model
     model.close()
+
+
+@pytest.fixture
+def shell(tmp_path: Path, stub: StubModel, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
+    """The command line over data of its own, with the stub model and a quick embedder."""
+    monkeypatch.setattr(embedding, "MiniLM", WordHashEmbedder)
+    monkeypatch.setattr("rag_assistant.factory.GUIDE", tmp_path / "no-guide")
+    before = logging.getLogger("rag_assistant").level  # Commands make our log quieter for the rest of their process.
+    yield Shell(
+        {
+            "DATA_DIR": str(tmp_path / "data"),
+            "SETTINGS_FILE": str(tmp_path / "settings.json"),
+            "OPENAI_BASE_URL": stub.url,
+            "OPENAI_MODEL": "stub-model",
+        }
+    )
+    logging.getLogger("rag_assistant").setLevel(before)
 
 
 @pytest.fixture(scope="session")

@@ -1,61 +1,18 @@
 """The command line, with the services of the application and a stub model."""
 
 import json
-import logging
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import Result
-from flask import Flask
 
-from rag_assistant import create_app
-from rag_assistant.retrieval import embedding
-from tests.fakes import WordHashEmbedder
+from tests.shell import Shell
 from tests.stub_model import Reply, StubModel
 
 PROJECT = Path(__file__).resolve().parents[1]
-
-
-@pytest.fixture
-def environment(tmp_path: Path, stub: StubModel, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    monkeypatch.setattr(embedding, "MiniLM", WordHashEmbedder)
-    monkeypatch.setattr("rag_assistant.factory.GUIDE", tmp_path / "no-guide")
-    return {
-        "DATA_DIR": str(tmp_path / "data"),
-        "SETTINGS_FILE": str(tmp_path / "settings.json"),
-        "OPENAI_BASE_URL": stub.url,
-        "OPENAI_MODEL": "stub-model",
-    }
-
-
-@pytest.fixture(autouse=True)
-def log_level() -> Iterator[None]:
-    """Commands make our log quieter for the rest of their process, which here is ours."""
-    before = logging.getLogger("rag_assistant").level
-    yield
-    logging.getLogger("rag_assistant").setLevel(before)
-
-
-class Shell:
-    """Runs commands, each with an application of its own, as a terminal does."""
-
-    def __init__(self, environment: dict[str, str]) -> None:
-        self._environment = environment
-
-    def __call__(self, *words: str, typed: str | None = None) -> Result:
-        app: Flask = create_app(self._environment)
-        result: Result = app.test_cli_runner().invoke(args=list(words), input=typed)
-        app.extensions["assistant"].close()
-        return result
-
-
-@pytest.fixture
-def shell(environment: dict[str, str]) -> Shell:
-    return Shell(environment)
 
 
 def test_ask_prints_the_answer_and_goes_on_in_a_conversation(shell: Shell, stub: StubModel) -> None:
@@ -100,8 +57,8 @@ def test_what_is_wrong_is_one_sentence(shell: Shell, words: tuple[str, ...], sai
     assert "Traceback" not in result.output
 
 
-def test_a_model_that_is_away_is_named_and_the_question_is_kept(environment: dict[str, str], stub: StubModel) -> None:
-    shell = Shell(environment | {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "CONNECT_TIMEOUT_SECONDS": "0.3"})
+def test_a_model_that_is_away_is_named_and_the_question_is_kept(shell: Shell, stub: StubModel) -> None:
+    shell = shell.under(OPENAI_BASE_URL="http://127.0.0.1:9/v1", CONNECT_TIMEOUT_SECONDS="0.3")
     result = shell("ask", "Why?")
     assert result.exit_code == 1
     assert "Your question was kept" in result.stderr
@@ -143,10 +100,10 @@ def test_the_database_is_brought_to_the_present_schema(shell: Shell) -> None:
     assert "Schema: empty" not in shell("db", "current").stdout
 
 
-def test_a_broken_settings_file_is_one_sentence(environment: dict[str, str]) -> None:
-    Path(environment["SETTINGS_FILE"]).write_text('{"max_history_turns": "ten"}')
+def test_a_broken_settings_file_is_one_sentence(shell: Shell) -> None:
+    Path(shell.environment["SETTINGS_FILE"]).write_text('{"max_history_turns": "ten"}')
     command = [sys.executable, "-m", "flask", "--app", "app", "documents", "list"]
-    ended = subprocess.run(command, env=os.environ | environment, cwd=PROJECT, capture_output=True, text=True)
+    ended = subprocess.run(command, env=os.environ | shell.environment, cwd=PROJECT, capture_output=True, text=True)
     assert ended.returncode == 1
     assert ended.stderr.count("\n") == 1
     assert 'settings.json line 1: max_history_turns is "ten"; it must be a whole number' in ended.stderr
@@ -170,8 +127,8 @@ def test_chat_goes_on_in_one_conversation_and_runs_commands(shell: Shell, stub: 
     assert [message["content"] for message in stub.requests[-1].messages[1:]] == ["One", "First answer.", "Two"]
 
 
-def test_chat_asks_what_to_do_before_turns_are_left_out(environment: dict[str, str], stub: StubModel) -> None:
-    shell = Shell(environment | {"ON_OVERFLOW": "ask", "MAX_HISTORY_TURNS": "1"})
+def test_chat_asks_what_to_do_before_turns_are_left_out(shell: Shell, stub: StubModel) -> None:
+    shell = shell.under(ON_OVERFLOW="ask", MAX_HISTORY_TURNS="1")
     result = chat(shell, "One", "Two", "Three", "trim", "n", "Four", "cancel", "Five", "reset", "y", "Six", "Seven")
     assert "This question would leave out 1 earlier turn" in result.stdout
     assert "Nothing was asked." in result.stdout
@@ -180,10 +137,8 @@ def test_chat_asks_what_to_do_before_turns_are_left_out(environment: dict[str, s
     assert "began afresh" in result.stderr
 
 
-def test_chat_shows_steps_and_carries_out_what_is_confirmed(
-    environment: dict[str, str], stub: StubModel, tmp_path: Path
-) -> None:
-    shell = Shell(environment | {"RETRIEVAL": "agent"})
+def test_chat_shows_steps_and_carries_out_what_is_confirmed(shell: Shell, stub: StubModel, tmp_path: Path) -> None:
+    shell = shell.under(RETRIEVAL="agent")
     (tmp_path / "draft.txt").write_text("A draft.")
     shell("documents", "add", str(tmp_path / "draft.txt"))
     stub.replies.append(Reply(tool_calls=[{"id": "d", "name": "delete_documents", "arguments": {"document_ids": [1]}}]))
