@@ -191,6 +191,13 @@ class ExtractionFailed(AssistantError):
     """The file's text could not be read; the message says what was found."""
 
 
+class ExtractionCancelled(AssistantError):
+    """Reading the file was given up because its text is no longer wanted."""
+
+    def __init__(self) -> None:
+        super().__init__("Reading this file was given up: it was deleted, or the server is closing.")
+
+
 class ModelFileMissing(AssistantError):
     """A model's file is not installed, or it is not the one that we know."""
 

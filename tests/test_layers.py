@@ -63,6 +63,8 @@ HOMES = {
     "httptools": ("llm",),
     "xllamacpp": ("llm",),
     "chromadb": ("retrieval",),
+    "kreuzberg": ("retrieval",),
+    "pypdfium2": ("retrieval",),
     "onnxruntime": ("retrieval",),
     "tokenizers": ("retrieval",),
     "flask": ("web", "cli", "factory"),

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from rag_assistant.records import Chunk, ExtractedText
-from rag_assistant.retrieval.loaders import MARKDOWN
 
 MOST_CHARACTERS_AT_ONCE = 50_000
 
@@ -18,7 +17,7 @@ def chunk_document(extracted: ExtractedText, chunk_chars: int) -> list[Chunk]:
     """
     from semantic_text_splitter import MarkdownSplitter, TextSplitter
 
-    splitter = (MarkdownSplitter if extracted.media_type == MARKDOWN else TextSplitter)(chunk_chars, trim=True)
+    splitter = (MarkdownSplitter if extracted.markdown else TextSplitter)(chunk_chars, trim=True)
     chunks: list[Chunk] = []
     for number, (first, last) in enumerate(_pages(extracted), 1):
         page = number if extracted.page_starts else None

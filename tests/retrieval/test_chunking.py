@@ -16,7 +16,7 @@ from tests.shared_data import shared_jsonl
     limit=st.integers(5, 80),
 )
 def test_chunks_hold_every_character_but_white_space(text: str, kind: str, limit: int) -> None:
-    chunks = chunk_document(ExtractedText(text, kind), limit)
+    chunks = chunk_document(ExtractedText(text, kind, markdown=kind == MARKDOWN), limit)
     assert all(len(chunk.text) <= limit for chunk in chunks)
     assert all(text[chunk.start : chunk.end] == chunk.text for chunk in chunks)
     assert [chunk.position for chunk in chunks] == list(range(len(chunks)))
@@ -34,7 +34,7 @@ def test_a_chunk_ends_where_its_page_ends() -> None:
 
 def test_a_section_stays_together_under_its_heading() -> None:
     text = "# Boats\n\n" + "A boat floats. " * 6 + "\n\n# Geese\n\n" + "A goose hisses. " * 6
-    chunks = chunk_document(ExtractedText(text, MARKDOWN), 150)
+    chunks = chunk_document(ExtractedText(text, MARKDOWN, markdown=True), 150)
     assert [chunk.text.split("\n")[0] for chunk in chunks] == ["# Boats", "# Geese"]
 
 

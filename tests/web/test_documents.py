@@ -121,7 +121,7 @@ def test_a_failed_document_is_tried_again_when_it_comes_again(
 @pytest.mark.parametrize(
     ("data", "status", "words"),
     [
-        ({"file": (io.BytesIO(b"\x7fELF\0\0\0"), "program")}, 415, "Taken are text, Markdown, HTML, PDF and DOCX"),
+        ({"file": (io.BytesIO(b"\x7fELF\0\0\0"), "program")}, 415, "is a program, which holds no text"),
         ({"file": (io.BytesIO(b""), "empty.txt")}, 422, "The file is empty"),
         ({}, 415, "must be multipart/form-data"),
         ({"other": (io.BytesIO(b"x"), "x.txt")}, 422, '"other" is not known'),
@@ -250,8 +250,8 @@ def test_a_file_that_takes_too_much_memory_or_time_is_stopped(tmp_path: Path) ->
         extract(huge, "text/html", memory_mb=200, timeout_seconds=20)
     slow = tmp_path / "slow.html"
     slow.write_bytes(b"<p>" + b"<b><i>" * 200_000)
-    with pytest.raises(ExtractionFailed, match="longer than 0.5 seconds"):
-        extract(slow, "text/html", memory_mb=2000, timeout_seconds=0.5)
+    with pytest.raises(ExtractionFailed, match="longer than 0.05 seconds"):
+        extract(slow, "text/html", memory_mb=2000, timeout_seconds=0.05)
 
 
 def test_an_answer_without_documents_has_no_sources(client: FlaskClient, stub: StubModel) -> None:

@@ -1,0 +1,186 @@
+"""Recognise what kind a file is by what is in it. Its name decides only between kinds of text."""
+
+from __future__ import annotations
+
+import re
+import struct
+
+from rag_assistant.errors import UnsupportedDocument
+
+PLAIN = "text/plain"
+MARKDOWN = "text/markdown"
+CSV = "text/csv"
+TSV = "text/tab-separated-values"
+HTML = "text/html"
+EML = "message/rfc822"
+NOTEBOOK = "application/x-ipynb+json"
+PDF = "application/pdf"
+RTF = "application/rtf"
+ZIP = "application/zip"
+OLE = "application/x-ole-storage"
+EPUB = "application/epub+zip"
+ODT = "application/vnd.oasis.opendocument.text"
+ODS = "application/vnd.oasis.opendocument.spreadsheet"
+ODP = "application/vnd.oasis.opendocument.presentation"
+DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+DOC = "application/msword"
+XLS = "application/vnd.ms-excel"
+PPT = "application/vnd.ms-powerpoint"
+MSG = "application/vnd.ms-outlook"
+
+TAKEN = "text, Markdown, HTML, PDF, Word, PowerPoint, Excel, OpenDocument, RTF, EPUB, e-mail, notebooks, CSV and code"
+SUFFIXES = {
+    ".md": MARKDOWN, ".markdown": MARKDOWN, ".mdown": MARKDOWN, ".csv": CSV, ".tsv": TSV, ".ipynb": NOTEBOOK,
+}  # fmt: skip
+PICTURE, SOUND, PROGRAM, ARCHIVE = "a picture", "sound or film", "a program", "an archive"
+DATABASE, FONT = "a database", "a font"
+# What can never hold text that is read here, by its first bytes. Two letters prove nothing in a text, see BINARY_ONLY.
+REFUSED = {
+    b"\x89PNG\r\n": PICTURE, b"\xff\xd8\xff": PICTURE, b"GIF87a": PICTURE, b"GIF89a": PICTURE, b"II*\0": PICTURE,
+    b"MM\0*": PICTURE, b"\0\0\1\0": PICTURE, b"8BPS": PICTURE, b"\x1f\x8b": ARCHIVE, b"BZh": ARCHIVE,
+    b"\xfd7zXZ\0": ARCHIVE, b"7z\xbc\xaf\x27\x1c": ARCHIVE, b"Rar!\x1a": ARCHIVE, b"\x28\xb5\x2f\xfd": ARCHIVE,
+    b"\x7fELF": PROGRAM, b"\xca\xfe\xba\xbe": PROGRAM, b"\xcf\xfa\xed\xfe": PROGRAM, b"\0asm": PROGRAM,
+    b"OggS": SOUND, b"fLaC": SOUND, b"ID3": SOUND, b"\x1aE\xdf\xa3": SOUND, b"SQLite format 3\0": DATABASE,
+    b"PAR1": DATABASE, b"wOFF": FONT, b"wOF2": FONT, b"OTTO": FONT, b"\0\1\0\0\0": FONT, b"MZ": PROGRAM, b"BM": PICTURE,
+    b"RIFF": SOUND,
+}  # fmt: skip
+BINARY_ONLY = (b"MZ", b"BM", b"BZh", b"ID3", b"OggS", b"fLaC", b"PAR1", b"RIFF", b"wOFF", b"wOF2", b"OTTO", b"8BPS")
+UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+MOST_CONTROL_SHARE = 0.05
+MAIL_HEADER = re.compile(
+    rb"^(from|to|cc|subject|date|received|return-path|delivered-to|message-id|mime-version|reply-to|x-[\w-]+):", re.I
+)
+ANY_HEADER = re.compile(rb"^[!-9;-~]+:|^[ \t]|^From ")
+
+
+def media_type_of(head: bytes, name: str) -> str:
+    """Return the kind of a file from its first bytes, or that of its container, which is looked into when it is read.
+
+    Raises UnsupportedDocument for a kind from which no text can be read here.
+    """
+    if b"%PDF-" in head[:1024]:
+        return PDF
+    if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+        return _named_package(head) or ZIP
+    if head.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"):
+        return OLE
+    _refuse_what_is_known(head, name)
+    encoding = wide_encoding(head)
+    if encoding is None:
+        _refuse_what_is_no_text(head, name)
+    else:
+        # A character that the first bytes cut in two is left out.
+        head = head.decode(encoding, "ignore").encode("utf-8", "ignore")
+    return _kind_of_text(head, name)
+
+
+def wide_encoding(head: bytes) -> str | None:
+    """Return the encoding of text in two or four bytes a character, ``None`` if it is not such a text."""
+    if head.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
+        return "utf-32"
+    if head.startswith(UTF16_MARKS):
+        return "utf-16"
+    pairs = len(head) // 2
+    if pairs < 4 or b"\0" not in head:
+        return None
+    # Western text without a mark has its zeros on one side only.
+    even, odd = head[0 : pairs * 2 : 2].count(0), head[1 : pairs * 2 : 2].count(0)
+    if odd > pairs * 0.4 and even < pairs * 0.02:
+        return "utf-16-le"
+    if even > pairs * 0.4 and odd < pairs * 0.02:
+        return "utf-16-be"
+    return None
+
+
+def kind_of_package(names: set[str], mimetype: str) -> str | None:
+    """Return the kind of a document that is a ZIP archive of these members, ``None`` if it is no document we know."""
+    declared = mimetype.strip().removesuffix("-template")
+    if declared in (ODT, ODS, ODP, EPUB):
+        return declared
+    for folder, kind in (("word/", DOCX), ("ppt/", PPTX), ("xl/", XLSX)):
+        if any(name.startswith(folder) for name in names):
+            return kind
+    return EPUB if "META-INF/container.xml" in names else None
+
+
+def kind_of_ole(content: bytes) -> str | None:
+    """Return the kind of an OLE file by the first known stream in its directory; XLSX stands for encrypted OOXML."""
+    streams = {
+        "WordDocument": DOC, "Workbook": XLS, "Book": XLS, "PowerPoint Document": PPT, "__properties_version1.0": MSG,
+        "EncryptedPackage": XLSX,
+    }  # fmt: skip
+    if len(content) < 512:
+        return None
+    (shift,), (sector,) = struct.unpack_from("<H", content, 0x1E), struct.unpack_from("<I", content, 0x30)
+    start = (sector + 1) << min(shift, 12)
+    if start >= len(content):
+        start = 512
+    found: dict[int, str] = {}
+    for name, kind in streams.items():
+        wanted = name.encode("utf-16-le") + b"\0\0"
+        at = content.find(wanted, start)
+        at = at if at >= 0 else content.find(wanted)
+        if at >= 0:
+            found.setdefault(at, kind)
+    return found[min(found)] if found else None
+
+
+def _named_package(head: bytes) -> str | None:
+    """Return the kind that OpenDocument and EPUB write first, uncompressed, so that the first bytes tell it."""
+    start = head[30:200]
+    if start.startswith(b"mimetype"):
+        for kind in (ODT, ODS, ODP, EPUB):
+            if start[8:].startswith(kind.encode()):
+                return kind
+    return None
+
+
+def _refuse_what_is_known(head: bytes, name: str) -> None:
+    zeros = b"\0" in head
+    for start, what in REFUSED.items():
+        if head.startswith(start) and (zeros or start not in BINARY_ONLY):
+            what = PICTURE if head[8:12] == b"WEBP" else what
+            hint = " Unpack it and add what is in it." if what == ARCHIVE else ""
+            raise UnsupportedDocument(f'"{name}" is {what}, which holds no text to read.{hint} Taken are {TAKEN}.')
+    if head[257:262] == b"ustar":
+        raise UnsupportedDocument(f'"{name}" is an archive. Unpack it and add what is in it. Taken are {TAKEN}.')
+
+
+def _refuse_what_is_no_text(head: bytes, name: str) -> None:
+    control = sum(byte < 32 and byte not in b"\t\n\r\f\x0b\x1b\x1a" for byte in head)
+    if b"\0" in head or control > len(head) * MOST_CONTROL_SHARE:
+        raise UnsupportedDocument(f'"{name}" is not a kind of file that can be read here. Taken are {TAKEN}.')
+
+
+def _kind_of_text(head: bytes, name: str) -> str:
+    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    lower = start.lower()
+    suffix = "." + name.lower().rsplit(".", 1)[-1]
+    if start.startswith(b"{\\rtf"):
+        return RTF
+    if _is_html(lower) or (suffix in (".html", ".htm", ".xhtml") and b"<" in lower):
+        return HTML
+    if _is_mail(start):
+        return EML
+    if start.startswith(b"{") and re.search(rb'"cell_type"\s*:', start):
+        return NOTEBOOK
+    return SUFFIXES.get(suffix, PLAIN)
+
+
+def _is_html(start: bytes) -> bool:
+    """Say whether a text begins as a page does, after an XML declaration and comments."""
+    start = re.sub(rb"\A(\s*<\?xml[^>]*>|\s*<!--.*?-->)+\s*", b"", start, flags=re.DOTALL)
+    return start.startswith((b"<!doctype html", b"<html", b"<head>", b"<body"))
+
+
+def _is_mail(start: bytes) -> bool:
+    """Say whether a text begins with header lines, two different ones of which only mails have."""
+    seen = set()
+    for line in start.splitlines()[:40]:
+        if not line or not ANY_HEADER.match(line):
+            break
+        if found := MAIL_HEADER.match(line):
+            seen.add(found[1].lower())
+    return len(seen) >= 2 and bool(seen & {b"from", b"received", b"return-path", b"message-id", b"mime-version"})

@@ -1,0 +1,41 @@
+"""Write text as Markdown: headings, list items, tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+MOST_HEADING_LEVELS = 6
+
+
+def heading(level: int, text: str) -> str:
+    """Return a heading on one line, the empty string for an empty one."""
+    line = " ".join(text.split())
+    return f"{'#' * max(1, min(level, MOST_HEADING_LEVELS))} {line}" if line else ""
+
+
+def item(depth: int, text: str) -> str:
+    """Return a list item, the empty string for an empty one; ``depth`` 0 is the outermost."""
+    line = " ".join(text.split())
+    return f"{'  ' * min(depth, 8)}- {line}" if line else ""
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Return a pipe table whose first row is its head, without empty rows and empty columns at its end."""
+    cells = [[" ".join(cell.split()).replace("|", "\\|") for cell in row] for row in rows]
+    cells = [row for row in cells if any(row)]
+    width = max((number for row in cells for number, cell in enumerate(row, 1) if cell), default=0)
+    lines = ["| " + " | ".join((row + [""] * width)[:width]) + " |" for row in cells]
+    return "\n".join([*lines[:1], "|" + " --- |" * width, *lines[1:]]) if lines else ""
+
+
+def joined(blocks: Sequence[str]) -> str:
+    """Return blocks with an empty line between them; items of one list follow each other directly."""
+    parts: list[str] = []
+    last_is_item = False
+    for block in blocks:
+        if block.strip():
+            is_item = bool(re.match(r" *- ", block))
+            parts.append(("\n" if is_item and last_is_item else "\n\n") + block.rstrip())
+            last_is_item = is_item
+    return "".join(parts).lstrip("\n")

@@ -1,0 +1,165 @@
+"""Read DOCX: paragraphs, headings, lists, tables, text boxes, equations, notes, comments, headers and footers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rag_assistant.records import ExtractedText
+from rag_assistant.retrieval.formats.charts import charts_of
+from rag_assistant.retrieval.formats.kinds import DOCX
+from rag_assistant.retrieval.formats.markup import heading, item, joined, table
+from rag_assistant.retrieval.formats.packages import Element, Package, attribute, local
+
+# Deleted text, what a field computes, and the second telling of a drawing for old programs.
+SKIPPED = frozenset("pPr rPr del moveFrom instrText Fallback delText sectPr tblPr tblGrid trPr tcPr".split())
+AS_TEXT = {"tab": "\t", "ptab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
+BETWEEN = {"f": "/", "sSup": "^", "sSub": "_"}
+AROUND = {"d": ("(", ")"), "rad": ("√(", ")")}
+
+
+@dataclass
+class Styles:
+    """What the names of paragraph styles mean: the level of a heading, or an item of a list."""
+
+    levels: dict[str, int] = field(default_factory=dict)
+    lists: set[str] = field(default_factory=set)
+
+
+def read_docx(package: Package) -> ExtractedText:
+    """Return the text of a DOCX as Markdown. Raises ExtractionFailed."""
+    main = package.main_part()
+    folder = main.rsplit("/", 1)[0]
+    styles = _styles(package.optional(f"{folder}/styles.xml"))
+    blocks = _blocks(package.xml(main), styles)
+    for part in ("footnotes", "endnotes", "comments"):
+        root = package.optional(f"{folder}/{part}.xml")
+        blocks += [_note(note, part, styles) for note in (root if root is not None else ())]
+    blocks += charts_of(package.parts(f"{folder}/charts/chart"))
+    blocks += [" ".join(_drawn(root)) for root in package.parts(f"{folder}/diagrams/data")]
+    # Each section has its own headers and footers, most of them the same.
+    for part in ("header", "footer"):
+        blocks += dict.fromkeys(joined(_blocks(root, styles)) for root in package.parts(f"{folder}/{part}"))
+    return ExtractedText(joined(blocks), DOCX, markdown=True)
+
+
+def _styles(root: Element | None) -> Styles:
+    found = Styles()
+    based_on: dict[str, str] = {}
+    for style in root if root is not None else ():
+        identifier = attribute(style, "styleId") or ""
+        for part in style:
+            value = attribute(part, "val") or ""
+            if local(part) == "name" and value.lower().startswith("heading ") and value[8:9].isdigit():
+                found.levels[identifier] = int(value[8])
+            elif local(part) == "name" and value.lower() == "title":
+                found.levels[identifier] = 1
+            elif local(part) == "name" and value.lower().startswith("list ") and value.lower() != "list paragraph":
+                found.lists.add(identifier)
+            elif local(part) == "basedOn":
+                based_on[identifier] = value
+    for identifier in based_on:
+        parent, seen = based_on[identifier], {identifier}
+        while parent not in found.levels and parent in based_on and parent not in seen:
+            seen.add(parent)
+            parent = based_on[parent]
+        if identifier not in found.levels and parent in found.levels:
+            found.levels[identifier] = found.levels[parent]
+    return found
+
+
+def _blocks(parent: Element, styles: Styles) -> list[str]:
+    found: list[str] = []
+    for element in parent:
+        kind = local(element)
+        if kind == "p":
+            found += _paragraph(element, styles)
+        elif kind == "tbl":
+            found.append(_table(element, styles))
+        elif kind not in SKIPPED:
+            found += _blocks(element, styles)
+    return found
+
+
+def _paragraph(element: Element, styles: Styles) -> list[str]:
+    """Return a paragraph, and behind it what stands in its text boxes."""
+    boxes: list[Element] = []
+    text = _text(element, boxes).strip()
+    level, depth = _place(element, styles)
+    block = heading(level, text) if level else item(depth, text) if depth is not None else text
+    return [block, *(inner for box in boxes for inner in _blocks(box, styles))]
+
+
+def _place(paragraph: Element, styles: Styles) -> tuple[int, int | None]:
+    """Return the level of a heading (0 if it is none), and the depth of a list item (``None`` if it is none)."""
+    level, depth = 0, None
+    for part in next((part for part in paragraph if local(part) == "pPr"), ()):
+        value = attribute(part, "val") or ""
+        if local(part) == "pStyle":
+            level = level or styles.levels.get(value, 0)
+            depth = 0 if value in styles.lists else depth
+        elif local(part) == "outlineLvl" and value.isdigit() and int(value) < 9:
+            level = int(value) + 1
+        elif local(part) == "numPr":
+            values = {local(inner): attribute(inner, "val") or "0" for inner in part}
+            if values.get("numId") != "0":
+                depth = int(values.get("ilvl", "0")) if values.get("ilvl", "0").isdigit() else 0
+    return level, depth
+
+
+def _text(element: Element, boxes: list[Element]) -> str:
+    kind = local(element)
+    if kind == "t":
+        return element.text or ""
+    if kind == "txbxContent":
+        boxes.append(element)
+        return ""
+    if kind in SKIPPED:
+        return ""
+    if kind == "docPr":
+        described = element.get("descr", "").strip()
+        return f" [Picture: {described}] " if described else ""
+    if kind in ("footnoteReference", "endnoteReference"):
+        return f"[^{attribute(element, 'id')}]"
+    if kind in BETWEEN:
+        return BETWEEN[kind].join(part for child in element if (part := _text(child, boxes)))
+    before, after = AROUND.get(kind, (AS_TEXT.get(kind, ""), ""))
+    if kind == "nary":
+        before = next((attribute(part, "val") or "" for part in element.iter() if local(part) == "chr"), "∫")
+    return before + "".join(_text(child, boxes) for child in element) + after
+
+
+def _table(element: Element, styles: Styles) -> str:
+    return table([_row(row, styles) for row in _inside(element, "tr")])
+
+
+def _row(row: Element, styles: Styles) -> list[str]:
+    cells: list[str] = []
+    for cell in _inside(row, "tc"):
+        cells.append(" ".join(block.strip().removeprefix("- ") for block in _blocks(cell, styles)))
+        span = next((attribute(part, "val") for part in cell.iter() if local(part) == "gridSpan"), None)
+        cells += [""] * (min(int(span), 100) - 1 if span and span.isdigit() else 0)
+    return cells
+
+
+def _inside(parent: Element, wanted: str) -> list[Element]:
+    """Return the rows or cells of a table, also those inside of content controls, but none of a table in it."""
+    found: list[Element] = []
+    for child in parent:
+        if local(child) == wanted:
+            found.append(child)
+        elif local(child) in ("sdt", "sdtContent", "ins", "customXml", "smartTag"):
+            found += _inside(child, wanted)
+    return found
+
+
+def _note(note: Element, part: str, styles: Styles) -> str:
+    text = " ".join(_blocks(note, styles)).strip()
+    if not text:
+        return ""
+    if part == "comments":
+        return f"Comment by {attribute(note, 'author') or 'somebody'}: {text}"
+    return f"[^{attribute(note, 'id')}]: {text}"
+
+
+def _drawn(root: Element) -> list[str]:
+    return [element.text for element in root.iter() if local(element) == "t" and element.text]
