@@ -62,8 +62,10 @@ def extract(
     )
     try:
         output = _output(process, time.monotonic() + timeout_seconds, timeout_seconds, cancelled)
-    finally:
-        _end(process)
+    except BaseException:
+        _end(process, 0.0)
+        raise
+    _end(process, SECONDS_TO_END)
     return _checked(_understood(output, process.returncode, timeout_seconds))
 
 
@@ -92,13 +94,12 @@ def _output(
                 raise ExtractionFailed("This file turned into more text than can be kept. Cut it up.")
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the process with all that it started, and reap it; one that has printed everything may end by itself."""
-    closed = sys.exc_info()[0] is None
-    until = time.monotonic() + (SECONDS_TO_END if closed else 0.0)
+def _end(process: subprocess.Popen[bytes], patience_seconds: float) -> None:
+    """End the process with all that it started, and reap it; for so long it may end by itself."""
+    until = time.monotonic() + patience_seconds
     # It is left unreaped until its group is killed, so that its number cannot be another's by then.
     options = os.WEXITED | os.WNOWAIT | os.WNOHANG
-    while os.waitid(os.P_PID, process.pid, options) is None and time.monotonic() < until:
+    while time.monotonic() < until and os.waitid(os.P_PID, process.pid, options) is None:
         time.sleep(0.002)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()

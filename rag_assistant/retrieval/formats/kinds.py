@@ -52,7 +52,7 @@ MOST_CONTROL_SHARE = 0.05
 MAIL_HEADER = re.compile(
     rb"^(from|to|cc|subject|date|received|return-path|delivered-to|message-id|mime-version|reply-to|x-[\w-]+):", re.I
 )
-ANY_HEADER = re.compile(rb"^[!-9;-~]+:|^[ \t]|^From ")
+ANY_HEADER = re.compile(rb"^[!-9;-~]+:|^[ \t]")
 
 
 def media_type_of(head: bytes, name: str) -> str:
@@ -177,6 +177,8 @@ def _is_html(start: bytes) -> bool:
 
 def _is_mail(start: bytes) -> bool:
     """Say whether a text begins with header lines, two different ones of which only mails have."""
+    if start.startswith(b"From "):
+        return False  # A mailbox holds many mails, of which a reader of one would drop all but the first.
     seen = set()
     for line in start.splitlines()[:40]:
         if not line or not ANY_HEADER.match(line):
