@@ -27,7 +27,7 @@ from rag_assistant.storage.documents import DocumentStore
 from rag_assistant.storage.keywords import KeywordIndex
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-WEIGHTS = (0.3, 0.4, 0.5, 0.6, 0.7)
+WEIGHTS = (0.7, 0.65, 0.6, 0.5, 0.4, 0.3)
 
 
 class Embedder(Protocol):
@@ -83,9 +83,9 @@ def main() -> None:
             vector_hits = search_by_vectors(data, rows, embedder)
             for weight in WEIGHTS:
                 by_weight[name][weight].append(score(data, fused(keyword_hits, vector_hits, weight)))
-            row += [score(data, vector_hits), score(data, fused(keyword_hits, vector_hits, fusion.KEYWORD_WEIGHT))]
+            row += [score(data, vector_hits), score(data, fused(keyword_hits, vector_hits, fusion.VECTOR_WEIGHT))]
         print(f"| {data.name} | {data.measure} | " + " | ".join(f"{value:.3f}" for value in row) + " |", flush=True)
-    print("\n| embedder | chunks per second | " + " | ".join(f"mean at keyword weight {w}" for w in WEIGHTS) + " |")
+    print("\n| embedder | chunks per second | " + " | ".join(f"mean at vector weight {w}" for w in WEIGHTS) + " |")
     print("|---|---|" + "---|" * len(WEIGHTS))
     for name, (count, seconds) in speed.items():
         means = " | ".join(f"{sum(by_weight[name][w]) / len(by_weight[name][w]):.3f}" for w in WEIGHTS)
@@ -173,14 +173,9 @@ def search_by_vectors(data: DataSet, rows: Vectors, embedder: Embedder) -> Hits:
     return hits
 
 
-def fused(keyword_hits: Hits, vector_hits: Hits, keyword_weight: float) -> Hits:
-    """Return the hits of both, fused as the product does it, at a given weight."""
-    before = fusion.KEYWORD_WEIGHT, fusion.VECTOR_WEIGHT
-    fusion.KEYWORD_WEIGHT, fusion.VECTOR_WEIGHT = keyword_weight, 1 - keyword_weight
-    try:
-        return {query: fusion.fuse(keyword_hits[query], vector_hits[query]) for query in vector_hits}
-    finally:
-        fusion.KEYWORD_WEIGHT, fusion.VECTOR_WEIGHT = before
+def fused(keyword_hits: Hits, vector_hits: Hits, vector_weight: float) -> Hits:
+    """Return the hits of both, fused as the product does it, at a given weight for every language."""
+    return {query: fusion.fuse(keyword_hits[query], vector_hits[query], vector_weight) for query in vector_hits}
 
 
 def score(data: DataSet, hits: Hits) -> float:

@@ -6,12 +6,12 @@ import io
 import logging
 import tempfile
 import time
-from typing import Any
 
 from bench.stage import text_of
 from rag_assistant import create_app
 from rag_assistant.factory import Services
 from rag_assistant.library import CHUNKS_AT_ONCE
+from rag_assistant.retrieval.chunking import indexed_text
 from rag_assistant.storage.documents import UNFINISHED
 
 DOCUMENTS = 8
@@ -59,6 +59,6 @@ def chunk_texts(services: Services) -> list[str]:
     """Return the texts of the chunks that were just embedded."""
     texts: list[str] = []
     for document in services.documents.page(DOCUMENTS):
-        chunks: list[tuple[Any, str]] = services.embeddings.without_embedding(document.id, "no such embedder")
-        texts += [text for _, text in chunks]
+        chunks = services.embeddings.without_embedding(document.id, "no such embedder")
+        texts += [indexed_text(one.document, one.section, one.text) for one in chunks]
     return texts

@@ -60,7 +60,7 @@ def fill_library(database: Database, chunks: int) -> None:
     store.keep_text(document.id, ExtractedText("\n".join(texts), "text/plain"), pieces, words)
     rows = np.random.default_rng(1).standard_normal((chunks, 384)).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    ids = [chunk_id for chunk_id, _ in embeddings.without_embedding(document.id, EMBEDDER)]
+    ids = [one.chunk_id for one in embeddings.without_embedding(document.id, EMBEDDER)]
     embeddings.keep(EMBEDDER, {"embedder": "builtin"}, 384, None)
     embeddings.keep_embeddings(document.id, EMBEDDER, [(i, row.tobytes()) for i, row in zip(ids, rows, strict=True)])
     documents.finish(document.id, EMBEDDER)

@@ -17,7 +17,7 @@ from typing import IO, Protocol
 from rag_assistant.background import Lane, Work
 from rag_assistant.errors import AssistantError, EmbedderFailed, StorageFailed
 from rag_assistant.records import Document, NewDocument
-from rag_assistant.retrieval.chunking import chunk_document
+from rag_assistant.retrieval.chunking import chunk_document, indexed_text
 from rag_assistant.retrieval.embedders import Recognised
 from rag_assistant.retrieval.extraction import extract
 from rag_assistant.retrieval.words import search_words
@@ -175,9 +175,10 @@ class Library:
             document.media_type,
             memory_mb=settings.extraction_memory_mb,
             timeout_seconds=settings.extraction_timeout_seconds,
+            cancelled=lambda: self._closing.is_set() or not self._documents.is_in(document_id, "reading"),
         )
         chunks = chunk_document(extracted, settings.chunk_chars)
-        words = [" ".join(search_words(f"{document.name} {chunk.text}")) for chunk in chunks]
+        words = [" ".join(search_words(indexed_text(document.name, chunk.section, chunk.text))) for chunk in chunks]
         if self._chunks.keep_text(document.id, extracted, chunks, words):
             self._embedding.add("embed", document.id)
 
@@ -195,8 +196,8 @@ class Library:
         missing = self._embeddings.without_embedding(document_id, model.key)
         for start in range(0, len(missing), CHUNKS_AT_ONCE):
             batch = missing[start : start + CHUNKS_AT_ONCE]
-            vectors = model.embedder.embed([text for _, text in batch])
-            rows = [(chunk_id, vector.tobytes()) for (chunk_id, _), vector in zip(batch, vectors, strict=True)]
+            vectors = model.embedder.embed([indexed_text(one.document, one.section, one.text) for one in batch])
+            rows = [(one.chunk_id, vector.tobytes()) for one, vector in zip(batch, vectors, strict=True)]
             if self._closing.is_set() or not self._embeddings.keep_embeddings(document_id, model.key, rows):
                 return False
         return True

@@ -205,6 +205,16 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
+class UnembeddedChunk:
+    """A chunk that is to be embedded, with what stands above it."""
+
+    chunk_id: int
+    document: str
+    section: str | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class KnownEmbedder:
     """An embedding model whose vectors are kept under ``key``.
 

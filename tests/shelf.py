@@ -52,8 +52,8 @@ class Shelf:
         """Embed what is not embedded."""
         key, embedder = self.embedders.wanted().key, self.embedders.wanted().embedder
         missing = self.embeddings.without_embedding(document.id, key)
-        rows = embedder.embed([text for _, text in missing])
-        pairs = [(chunk_id, row.tobytes()) for (chunk_id, _), row in zip(missing, rows, strict=True)]
+        rows = embedder.embed([one.text for one in missing])
+        pairs = [(one.chunk_id, row.tobytes()) for one, row in zip(missing, rows, strict=True)]
         return self.embeddings.keep_embeddings(document.id, key, pairs)
 
     def shelve(self, *texts: str, **more: Any) -> Document:

@@ -68,7 +68,7 @@ HOMES = {
     "onnxruntime": ("retrieval",),
     "tokenizers": ("retrieval",),
     "flask": ("web", "cli", "factory"),
-    "markdown_it": ("web",),
+    "markdown_it": ("web", "retrieval"),
     "nh3": ("web",),
     "gunicorn": ("serve",),
     "huey": ("background",),

@@ -92,6 +92,7 @@ class ChromaIndex:
         self._closing = threading.Event()
         self._started = False
         self._failures = 0
+        self._begun_anew = False
         self.problem: str | None = None
 
     @property
@@ -172,7 +173,7 @@ class ChromaIndex:
         if self._collection.count() < added - deleted:  # Some that came later have smaller ids.
             self._compare()
         if not self._closing.is_set():
-            self._in_step_with, self.problem, self._failures = version, None, 0
+            self._in_step_with, self.problem, self._failures, self._begun_anew = version, None, 0, False
 
     def _compare(self) -> None:
         """Add everything that is missing, and drop everything that SQL no longer holds."""
@@ -244,10 +245,11 @@ class ChromaIndex:
         self.problem = str(error)
         self._collection = self._in_step_with = None
         self._failures += 1
-        if self._process and self._failures >= FAILURES_UNTIL_BROKEN:
+        # A folder that is new cannot be what keeps it away: then it only needs its time to start.
+        if self._process and self._failures >= FAILURES_UNTIL_BROKEN and not self._begun_anew:
             log.warning("Chroma's folder seems broken. It is put aside and built anew from the database.")
             self._process.start_anew()
-            self._failures = 0
+            self._failures, self._begun_anew = 0, True
 
 
 def _plain(key: str) -> str:

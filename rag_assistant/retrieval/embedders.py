@@ -16,6 +16,7 @@ import numpy as np
 from rag_assistant.errors import EmbedderFailed
 from rag_assistant.records import KnownEmbedder
 from rag_assistant.retrieval.embedding import Vectors
+from rag_assistant.retrieval.familiarity import FAMILIAR, Familiarity
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +64,11 @@ class Embedder:
             )
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         return (rows / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+
+    def familiarity(self, text: str) -> Familiarity:
+        """Return how well the model knows a text; one that cannot tell is taken to know it. Raises EmbedderFailed."""
+        tells = getattr(self._model, "familiarity", None)
+        return tells(text) if tells is not None else FAMILIAR
 
     def close(self) -> None:
         """Give back what the model holds."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from rag_assistant.errors import EmbedderFailed, ModelFileMissing
 from rag_assistant.model_files import EMBEDDING_MODEL, EMBEDDING_TOKENIZER
+from rag_assistant.retrieval.familiarity import Familiarity, familiarity
 
 Vectors = NDArray[np.float32]
 
@@ -61,6 +62,19 @@ class MiniLM:
 
     def close(self) -> None:
         """There is nothing to give back before the process ends."""
+
+    def familiarity(self, text: str) -> Familiarity:
+        """Return how well the model knows a text (its first 256 tokens). Raises EmbedderFailed."""
+        self.load()
+        encoding = self._tokenizer.encode(text, add_special_tokens=False)
+        unknown = self._tokenizer.token_to_id("[UNK]")
+        seen = max((end for _, end in encoding.offsets), default=0)
+        pieces = [
+            (*offsets, word)
+            for token, offsets, word in zip(encoding.ids, encoding.offsets, encoding.word_ids, strict=True)
+            if token != unknown
+        ]
+        return familiarity(text[:seen], pieces)
 
     def _embed_one(self, text: str) -> Vectors:
         encoding = self._tokenizer.encode(text)

@@ -6,25 +6,43 @@ from collections.abc import Sequence
 
 Hit = tuple[int, float]
 
-# Chosen on cranfield, cacm, mtrag and xquad: see docs/benchmarks.md.
-KEYWORD_WEIGHT = 0.4
-VECTOR_WEIGHT = 0.6
+# On a plateau from 0.6 to 0.7 on cranfield, cacm, covidqa, mtrag, doc2dial and xquad: see docs/retrieval-benchmarks.md.
+VECTOR_WEIGHT = 0.65
 
 
-def fuse(keyword_hits: Sequence[Hit], vector_hits: Sequence[Hit]) -> list[Hit]:
+def fuse(keyword_hits: Sequence[Hit], vector_hits: Sequence[Hit], vector_weight: float = VECTOR_WEIGHT) -> list[Hit]:
     """Return all hits with their joint score (0 to 1), the best first.
 
     A keyword score counts as its share of the best one, a vector's as its cosine. Where only keywords found a chunk,
     its cosine is at most the smallest of those that vectors found, and counts as that.
     """
-    best = max((score for _, score in keyword_hits), default=0.0) or 1.0
-    by_keyword = {chunk_id: max(0.0, score) / best for chunk_id, score in keyword_hits}
+    by_keyword = dict(as_shares(keyword_hits))
     by_vector = {chunk_id: max(0.0, min(1.0, score)) for chunk_id, score in vector_hits}
     if not by_vector:
-        return sorted(by_keyword.items(), key=lambda hit: (-hit[1], hit[0]))
+        return _best_first(by_keyword)
     smallest = min(by_vector.values())
-    joint = {
-        chunk_id: KEYWORD_WEIGHT * by_keyword.get(chunk_id, 0.0) + VECTOR_WEIGHT * by_vector.get(chunk_id, smallest)
-        for chunk_id in by_keyword.keys() | by_vector.keys()
-    }
-    return sorted(joint.items(), key=lambda hit: (-hit[1], hit[0]))
+    return _best_first(
+        {
+            chunk_id: (1 - vector_weight) * by_keyword.get(chunk_id, 0.0)
+            + vector_weight * by_vector.get(chunk_id, smallest)
+            for chunk_id in by_keyword.keys() | by_vector.keys()
+        }
+    )
+
+
+def add(hits: Sequence[Hit], others: Sequence[Hit], weight: float) -> list[Hit]:
+    """Return the hits of two keyword searches as one, the second counted at ``weight``, the best first."""
+    total = dict(as_shares(hits))
+    for chunk_id, share in as_shares(others):
+        total[chunk_id] = total.get(chunk_id, 0.0) + weight * share
+    return _best_first(total)
+
+
+def as_shares(hits: Sequence[Hit]) -> list[Hit]:
+    """Return the hits with their scores as shares of the best score."""
+    best = max((score for _, score in hits), default=0.0) or 1.0
+    return [(chunk_id, max(0.0, score) / best) for chunk_id, score in hits]
+
+
+def _best_first(scores: dict[int, float]) -> list[Hit]:
+    return sorted(scores.items(), key=lambda hit: (-hit[1], hit[0]))

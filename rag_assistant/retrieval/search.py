@@ -1,4 +1,7 @@
-"""Find the passages that a question needs: by keywords and by vectors, fused, and checked against SQL."""
+"""Find the passages that a question needs: by keywords and by vectors, fused, and checked against SQL.
+
+A question that leans on the conversation before it is searched for together with what it leans on.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,26 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+import numpy as np
+
 from rag_assistant.errors import EmbedderFailed
 from rag_assistant.records import EVERYTHING, Passage, Scope
 from rag_assistant.retrieval.embedding import Vectors
-from rag_assistant.retrieval.fusion import Hit, fuse
+from rag_assistant.retrieval.familiarity import Familiarity
+from rag_assistant.retrieval.followups import Exchange, Nearness, SearchQuery, compared_with, search_query
+from rag_assistant.retrieval.fusion import VECTOR_WEIGHT, Hit, add, fuse
+from rag_assistant.retrieval.results import distinct, joined, nothing_found, within
 from rag_assistant.retrieval.sentences import nearest_sentences, sentences_of
 from rag_assistant.retrieval.words import query_words
 
 log = logging.getLogger(__name__)
 
 CANDIDATES = 100  # How many hits each half contributes before they are fused.
+LEAST_LOOKED_AT = 10  # So many passages are read before one says that nothing was found.
+# Of a model that knows fewer of a text's words whole, cosines between two questions say nothing: all look alike.
+LEAST_KNOWN_WORDS = 0.5
+# Of a text of which a model sees single letters only, its vectors say nothing at all.
+LEAST_KNOWN_PIECES = 0.5
 
 
 class Keywords(Protocol):
@@ -27,10 +40,16 @@ class Keywords(Protocol):
 
 
 class ActiveVectors(Protocol):
-    """Embeds a question, and finds chunks by their vectors."""
+    """Embeds questions, and finds chunks by their vectors."""
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return one vector of length 1 for each text."""
+
+    def of_questions(self, texts: Sequence[str]) -> list[Vectors]:
+        """Return one vector for each short text; the newest are remembered."""
+
+    def familiarity(self, text: str) -> Familiarity:
+        """Return how well the model knows a text."""
 
     def search(self, vector: Vectors, limit: int, chunk_ids: Collection[int] | None = None) -> list[Hit]:
         """Return chunk ids with their cosine, the nearest first."""
@@ -52,6 +71,9 @@ class Chunks(Protocol):
     def chunk_ids_of(self, scope: Scope) -> set[int]:
         """Return the ids of all chunks of the documents that are searched."""
 
+    def text_between(self, document_id: int, start: int, end: int) -> str:
+        """Return a piece of a document's text, empty if it is gone."""
+
 
 class Retriever:
     """Searches the library. A document that was deleted is never found, whatever an index still holds."""
@@ -61,16 +83,53 @@ class Retriever:
         self._keywords = keywords
         self._vectors = vectors
 
-    def search(self, query: str, limit: int, scope: Scope = EVERYTHING) -> list[Passage]:
+    def search(
+        self,
+        query: str | SearchQuery,
+        limit: int,
+        scope: Scope = EVERYTHING,
+        budget_tokens: int | None = None,
+    ) -> list[Passage]:
         """Return up to ``limit`` passages of the scope, the best first.
 
-        While the embedding model is not loaded, or does not work, keywords search alone.
+        Chunks that touch come as one passage. Together the passages have at most ``budget_tokens``, but for the best
+        one, which always comes. What has nothing to do with the library finds nothing. While the embedding model is
+        not loaded, or does not work, keywords search alone.
         """
+        asked = query if isinstance(query, SearchQuery) else SearchQuery(query)
         if limit == 0:
             return []
-        by_keyword = self._keywords.search(query_words(query), CANDIDATES, scope)
-        ranked = fuse(by_keyword, self._by_vector(query, scope))
-        return self._existing(ranked, limit)
+        by_vector, familiarity = self._by_vector(asked, scope)
+        ranked = fuse(self._by_keyword(asked, scope), by_vector, VECTOR_WEIGHT * familiarity.pieces)
+        found = self._existing(ranked, max(2 * limit, LEAST_LOOKED_AT))
+        known = by_vector and familiarity.pieces >= LEAST_KNOWN_PIECES
+        if nothing_found(asked.text, found[:LEAST_LOOKED_AT], by_vector[0][1] if known else None):
+            return []
+        return joined(within(distinct(found)[:limit], budget_tokens), self._chunks.text_between)
+
+    def follow_up(self, question: str, exchanges: Sequence[Exchange], scope: Scope = EVERYTHING) -> SearchQuery:
+        """Return what to search with after some exchanges (question and answer each, the oldest first).
+
+        Costs one embedding more than the question's own, of some 100 words: 13 ms.
+        """
+        try:
+            return search_query(question, exchanges, self._nearness(question, exchanges, scope))
+        except EmbedderFailed as error:
+            log.warning("The words alone tell whether a question leans on another: %s", error)
+            return search_query(question, exchanges)
+
+    def _nearness(self, question: str, exchanges: Sequence[Exchange], scope: Scope) -> Nearness | None:
+        """Return how near a question is to the conversation and to the library; ``None`` if the model cannot tell."""
+        others, vectors = compared_with(exchanges), self._vectors.now()
+        if not others or vectors is None or not question.strip():
+            return None
+        if vectors.familiarity(" ".join([question, *others])).words < LEAST_KNOWN_WORDS:
+            return None
+        own, *said = vectors.of_questions([question, *others])
+        library = vectors.search(own, 1, self._allowed(scope))
+        return Nearness(
+            conversation=max(float(other @ own) for other in said), library=library[0][1] if library else 0.0
+        )
 
     def sentences(self, question: str, passages: Sequence[str], limit: int) -> list[str]:
         """Return the sentences of some passages that are nearest to a question, in the order of the passages.
@@ -85,17 +144,28 @@ class Retriever:
             log.warning("The first sentences are taken for the nearest: %s", error)
         return [sentence for passage in passages for sentence in sentences_of(passage)][:limit]
 
-    def _by_vector(self, query: str, scope: Scope) -> list[Hit]:
+    def _by_keyword(self, asked: SearchQuery, scope: Scope) -> list[Hit]:
+        hits = self._keywords.search(query_words(asked.text), CANDIDATES, scope)
+        if not asked.leans:
+            return hits
+        return add(hits, self._keywords.search(query_words(asked.context), CANDIDATES, scope), asked.share)
+
+    def _by_vector(self, asked: SearchQuery, scope: Scope) -> tuple[list[Hit], Familiarity]:
+        """Return the nearest chunks, and how well the model knows the question: nothing where it does not work."""
+        nothing: tuple[list[Hit], Familiarity] = ([], Familiarity(0.0, 0.0))
         vectors = self._vectors.now()
-        if vectors is None or not query.strip():
-            return []
+        if vectors is None or not asked.text.strip():
+            return nothing
         try:
-            (vector,) = vectors.embed([query])
+            familiarity = vectors.familiarity(f"{asked.text} {asked.context}")
+            vector = _vector_of(asked, vectors)
         except EmbedderFailed as error:
             log.warning("Searching by keywords alone: %s", error)
-            return []
-        allowed = self._chunks.chunk_ids_of(scope) if scope else None
-        return vectors.search(vector, CANDIDATES, allowed)
+            return nothing
+        return vectors.search(vector, CANDIDATES, self._allowed(scope)), familiarity
+
+    def _allowed(self, scope: Scope) -> set[int] | None:
+        return self._chunks.chunk_ids_of(scope) if scope else None
 
     def _existing(self, ranked: Iterable[Hit], limit: int) -> list[Passage]:
         """Return the first ``limit`` hits that SQL still knows."""
@@ -108,3 +178,13 @@ class Retriever:
             if len(found) >= limit:
                 break
         return found[:limit]
+
+
+def _vector_of(asked: SearchQuery, vectors: ActiveVectors) -> Vectors:
+    """Return the question's vector, moved towards what it leans on."""
+    if not asked.leans:
+        return vectors.of_questions([asked.text])[0]
+    own, context = vectors.of_questions([asked.text, asked.context])
+    mixed: Vectors = own + np.float32(asked.share) * context
+    length = np.linalg.norm(mixed)
+    return mixed / length if length else own

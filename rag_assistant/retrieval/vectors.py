@@ -12,6 +12,8 @@ from rag_assistant.retrieval.chroma import ChromaIndex
 from rag_assistant.retrieval.embedders import Embedder, Embedders
 from rag_assistant.retrieval.embedding import Vectors
 from rag_assistant.retrieval.exact import ExactIndex, VectorStore
+from rag_assistant.retrieval.familiarity import Familiarity
+from rag_assistant.retrieval.question_vectors import QuestionVectors
 
 log = logging.getLogger(__name__)
 
@@ -22,6 +24,7 @@ class VectorSpace:
     def __init__(self, store: VectorStore, key: str, dimension: int, chroma: ChromaIndex, from_chunks: int) -> None:
         self.key = key
         self.chroma = chroma
+        self.question_vectors = QuestionVectors()
         self._exact = ExactIndex(store, key, dimension)
         self._from_chunks = from_chunks
 
@@ -50,6 +53,14 @@ class ActiveVectors:
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return one vector of length 1 for each text. Raises EmbedderFailed."""
         return self._embedder.embed(texts)
+
+    def of_questions(self, texts: Sequence[str]) -> list[Vectors]:
+        """Return one vector for each short text; the newest are remembered. Raises EmbedderFailed."""
+        return self._space.question_vectors.of(texts, self._embedder.embed)
+
+    def familiarity(self, text: str) -> Familiarity:
+        """Return how well the model knows a text."""
+        return self._embedder.familiarity(text)
 
     def search(self, vector: Vectors, limit: int, chunk_ids: Collection[int] | None = None) -> list[tuple[int, float]]:
         """Return up to ``limit`` chunk ids with their cosine, the nearest first; with ``chunk_ids``, only of those."""

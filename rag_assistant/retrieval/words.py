@@ -25,9 +25,12 @@ def search_words(text: str) -> list[str]:
 
 def query_words(question: str) -> list[str]:
     """Return the different words of a question that are worth a search: common ones only if there are no others."""
-    different = list(dict.fromkeys(search_words(question)))
-    telling = [word for word in different if word not in COMMON]
-    return (telling or different)[:MOST_QUERY_WORDS]
+    return (telling_words(question) or list(dict.fromkeys(search_words(question))))[:MOST_QUERY_WORDS]
+
+
+def telling_words(question: str) -> list[str]:
+    """Return the different words of a question without the common ones."""
+    return [word for word in dict.fromkeys(search_words(question)) if word not in COMMON]
 
 
 # Words that stand in nearly every English question and tell nothing about what it asks for.

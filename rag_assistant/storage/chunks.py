@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 from rag_assistant.records import Chunk, ExtractedText, Passage, Scope
 from rag_assistant.storage.database import Database
@@ -77,6 +77,12 @@ class ChunkStore:
                 )
                 for row in rows
             }
+
+    def text_between(self, document_id: int, start: int, end: int) -> str:
+        """Return a piece of a document's text, empty if it is gone."""
+        piece = func.substr(document_texts.c.text, start + 1, end - start)
+        with self._database.read() as connection:
+            return connection.execute(select(piece).where(document_texts.c.document_id == document_id)).scalar() or ""
 
     def chunk_ids_of(self, scope: Scope) -> set[int]:
         """Return the ids of all chunks of some documents."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, Select, delete, exists, func, insert, select, update
 
-from rag_assistant.records import KnownEmbedder
+from rag_assistant.records import KnownEmbedder, UnembeddedChunk
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.tables import chunks, documents, embedders, embeddings
 
@@ -68,11 +68,13 @@ class EmbeddingStore:
             ).first()
             return (row.additions, row.deletions) if row is not None else (0, 0)
 
-    def without_embedding(self, document_id: int, embedder: str) -> list[tuple[int, str]]:
-        """Return id and text of the document's chunks that ``embedder`` has not embedded yet, in their order."""
+    def without_embedding(self, document_id: int, embedder: str) -> list[UnembeddedChunk]:
+        """Return the document's chunks that ``embedder`` has not embedded yet, in their order."""
+        lacking = _lacking(embedder).where(chunks.c.document_id == document_id).order_by(chunks.c.position)
+        query = lacking.with_only_columns(chunks.c.id, documents.c.name, chunks.c.section, chunks.c.text)
         with self._database.read() as connection:
-            query = _lacking(embedder).where(chunks.c.document_id == document_id).order_by(chunks.c.position)
-            return [(row.id, row.text) for row in connection.execute(query)]
+            rows = connection.execute(query.join(documents, documents.c.id == chunks.c.document_id))
+            return [UnembeddedChunk(*row) for row in rows]
 
     def documents_without(self, embedder: str) -> list[int]:
         """Return the finished documents that have chunks which ``embedder`` has not embedded yet."""

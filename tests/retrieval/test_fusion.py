@@ -1,6 +1,6 @@
 """How keywords and vectors become one order."""
 
-from rag_assistant.retrieval.fusion import fuse
+from rag_assistant.retrieval.fusion import add, fuse
 
 
 def order(*hits: tuple[int, float]) -> list[int]:
@@ -34,3 +34,15 @@ def test_scores_lie_between_0_and_1() -> None:
 
 def test_nothing_found_is_nothing() -> None:
     assert fuse([], []) == []
+
+
+def test_vectors_without_weight_change_no_order() -> None:
+    assert order(*fuse([(1, 9.0), (2, 8.0)], [(2, 0.9), (3, 0.8)], 0.0)) == [1, 2, 3]
+
+
+def test_two_keyword_searches_are_added_by_their_shares() -> None:
+    assert add([(1, 4.0), (2, 2.0)], [(2, 30.0), (3, 15.0)], 0.8) == [(2, 1.3), (1, 1.0), (3, 0.4)]
+
+
+def test_a_second_keyword_search_that_found_nothing_changes_no_order() -> None:
+    assert order(*add([(1, 4.0), (2, 2.0)], [], 0.8)) == [1, 2]

@@ -8,6 +8,8 @@ import pytest
 from rag_assistant.errors import EmbedderFailed
 from rag_assistant.records import Scope
 from rag_assistant.retrieval.embedding import Vectors
+from rag_assistant.retrieval.familiarity import Familiarity
+from rag_assistant.retrieval.followups import SearchQuery
 from rag_assistant.storage.database import Database
 from tests.shelf import Shelf
 
@@ -20,7 +22,8 @@ def house(database: Database) -> Shelf:
 
 
 def test_the_best_passage_comes_first(house: Shelf) -> None:
-    house.shelve("the keeper feeds geese", "the boat is green")
+    house.shelve("the keeper feeds geese")
+    house.shelve("the boat is green")
     house.shelve("lamps burn oil")
     assert house.found("what does the keeper feed the geese")[0] == "the keeper feeds geese"
 
@@ -37,7 +40,8 @@ def test_no_passages_are_asked_for(house: Shelf) -> None:
 
 
 def test_more_passages_than_there_are(house: Shelf) -> None:
-    house.shelve("geese hiss", "geese eat")
+    house.shelve("geese hiss")
+    house.shelve("geese eat")
     assert len(house.found("geese", limit=50)) == 2
 
 
@@ -66,7 +70,8 @@ def test_keywords_answer_while_the_embedder_is_broken(house: Shelf, monkeypatch:
 
 
 def test_chinese_is_found_by_words(house: Shelf) -> None:
-    house.shelve("灯塔看守人喂养十七只鹅", "船是绿色的")
+    house.shelve("灯塔看守人喂养十七只鹅")
+    house.shelve("船是绿色的")
     assert house.found("看守人喂养什么")[0] == "灯塔看守人喂养十七只鹅"
 
 
@@ -117,3 +122,77 @@ def test_a_newer_version_is_not_found_before_it_takes_its_place(house: Shelf) ->
     house.documents.finish(newer.id, "word-hash")
     assert house.found("geese") == ["geese honk"]
     assert {passage.document_id for passage in house.retriever.search("geese", 5)} == {old.id}
+
+
+def test_found_neighbours_come_as_one_passage_with_the_text_between(house: Shelf) -> None:
+    house.shelve("the keeper feeds geese", "geese hiss at strangers", "lamps burn oil")
+    house.shelve("boats float")
+    (passage,) = house.retriever.search("geese", 2)
+    assert passage.text == "the keeper feeds geese\ngeese hiss at strangers"
+    assert (passage.start, passage.end) == (0, len(passage.text))
+
+
+def test_the_same_text_in_two_documents_is_found_once(house: Shelf) -> None:
+    house.shelve("geese hiss at strangers")
+    house.shelve("boats float", "Geese hiss  at strangers!")
+    assert len([text for text in house.found("what do geese do") if "hiss" in text.lower()]) == 1
+
+
+def test_a_question_about_nothing_in_the_library_finds_nothing(house: Shelf) -> None:
+    house.shelve("the keeper feeds geese")
+    house.shelve("lamps burn oil")
+    assert house.found("what does the parliament decide about taxes") == []
+    assert house.found("parliament") == []
+
+
+def test_a_question_about_nothing_in_the_library_finds_nothing_by_keywords_alone(
+    house: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.read(house.add(), "the keeper feeds geese. boats float. lamps burn.")
+    monkeypatch.setattr(house.vectors, "now", lambda: None)
+    assert house.found("parliament taxes senate debate vote budget keeper") == []
+    assert len(house.found("parliament keeper")) == 1
+
+
+def test_passages_stay_within_a_budget_of_tokens_but_the_best_always_comes(house: Shelf) -> None:
+    for number in range(4):
+        house.shelve(f"geese number{number} " + f"hiss{number} " * 40)
+    assert len(house.retriever.search("geese", 4)) == 4
+    assert len(house.retriever.search("geese", 4, budget_tokens=200)) == 2
+    assert len(house.retriever.search("geese", 4, budget_tokens=1)) == 1
+
+
+def test_a_question_that_leans_finds_what_was_talked_about(house: Shelf) -> None:
+    house.shelve("the lighthouse lamp burns oil from whales")
+    house.shelve("a boat costs ninety crowns at the harbour")
+    house.shelve("the price of a goose is four crowns")
+    exchanges = [("What does the lighthouse lamp burn?", "Oil from whales.")]
+    asked = house.retriever.follow_up("And why?", exchanges)
+    assert asked.leans
+    assert house.retriever.search(asked, 1)[0].text == "the lighthouse lamp burns oil from whales"
+
+
+def test_a_question_that_stands_alone_stays_as_it_is(house: Shelf) -> None:
+    house.shelve("the price of a goose is four crowns")
+    asked = house.retriever.follow_up("price of a goose in crowns", [("Does the lamp burn oil?", "Whale oil, yes.")])
+    assert asked == SearchQuery("price of a goose in crowns")
+    assert house.retriever.search(asked, 3) == house.retriever.search("price of a goose in crowns", 3)
+
+
+def test_while_the_model_is_broken_words_tell_whether_a_question_leans(
+    house: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_texts: Sequence[str]) -> Vectors:
+        raise EmbedderFailed("broken")
+
+    monkeypatch.setattr(house.embedders.wanted().embedder, "embed", broken)
+    assert house.retriever.follow_up("And why?", [("What does the lamp burn?", "Oil.")]).leans
+
+
+def test_of_a_language_that_the_model_does_not_know_keywords_alone_count(
+    house: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.shelve("geese hiss and boats float and lamps burn")
+    assert house.retriever.search("geese hiss", 1)[0].score < 1
+    monkeypatch.setattr(house.embedders.wanted().embedder, "familiarity", lambda _text: Familiarity(0.0, 0.0))
+    assert house.retriever.search("geese hiss", 1)[0].score == 1

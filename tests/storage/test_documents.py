@@ -67,18 +67,18 @@ def test_what_a_crash_left_half_done_is_taken_up_and_keeps_its_embeddings(shelf:
     waiting, read, half = shelf.add("waiting"), shelf.add("read"), shelf.add("half")
     shelf.documents.take(read.id)
     shelf.read(half, "aa", "bb", "cc")
-    first_chunk = shelf.embeddings.without_embedding(half.id, KEY)[0][0]
+    first_chunk = shelf.embeddings.without_embedding(half.id, KEY)[0].chunk_id
     assert shelf.embeddings.keep_embeddings(half.id, KEY, [(first_chunk, b"\0" * 1536)])
 
     assert shelf.documents.take_up_unfinished() == ([waiting.id, read.id], [half.id])
-    assert [text for _, text in shelf.embeddings.without_embedding(half.id, KEY)] == ["bb", "cc"]
+    assert [one.text for one in shelf.embeddings.without_embedding(half.id, KEY)] == ["bb", "cc"]
     assert shelf.documents.get(half.id).embedded == 1
 
 
 def test_a_document_is_ready_exactly_when_every_chunk_is_embedded(shelf: Shelf) -> None:
     document = shelf.add()
     shelf.read(document, "aa", "bb")
-    (first, _), _ = shelf.embeddings.without_embedding(document.id, KEY)
+    first = shelf.embeddings.without_embedding(document.id, KEY)[0].chunk_id
     shelf.embeddings.keep_embeddings(document.id, KEY, [(first, b"\0" * 1536)])
     assert shelf.documents.finish(document.id, KEY) is None
     assert shelf.documents.get(document.id).state == "embedding"
@@ -97,7 +97,7 @@ def test_the_same_chunks_keep_their_embeddings_and_others_replace_them(shelf: Sh
     shelf.documents.finish(document.id, KEY)
     shelf.documents.queue_again(document.id)
     shelf.read(document, "aabb")
-    assert [text for _, text in shelf.embeddings.without_embedding(document.id, KEY)] == ["aabb"]
+    assert [one.text for one in shelf.embeddings.without_embedding(document.id, KEY)] == ["aabb"]
     assert count(database, chunks) == 1
     assert shelf.embeddings.version(KEY) == (2, 2)
 
@@ -108,7 +108,7 @@ def test_a_cancelled_document_is_forgotten_but_for_its_file(shelf: Shelf, databa
     missing = shelf.embeddings.without_embedding(document.id, KEY)
     cancelled = shelf.documents.cancel(document.id)
     assert (cancelled.state, cancelled.chunks) == ("cancelled", 0)
-    assert not shelf.embeddings.keep_embeddings(document.id, KEY, [(i, b"\0" * 1536) for i, _ in missing])
+    assert not shelf.embeddings.keep_embeddings(document.id, KEY, [(one.chunk_id, b"\0" * 1536) for one in missing])
     assert shelf.documents.finish(document.id, KEY) is None
     shelf.documents.fail(document.id, "too late")
     assert shelf.documents.get(document.id).state == "cancelled"
@@ -168,15 +168,15 @@ def test_a_document_that_goes_away_while_it_is_worked_on_stays_away(shelf: Shelf
     missing = shelf.embeddings.without_embedding(document.id, KEY)
     shelf.documents.delete(document.id)
     assert not shelf.read(document, "aa")
-    assert not shelf.embeddings.keep_embeddings(document.id, KEY, [(chunk_id, b"\0" * 1536) for chunk_id, _ in missing])
+    assert not shelf.embeddings.keep_embeddings(document.id, KEY, [(one.chunk_id, b"\0" * 1536) for one in missing])
     assert [count(database, table) for table in (chunks, document_texts, embeddings)] == [0, 0, 0]
 
 
 def test_ids_of_deleted_chunks_are_not_given_again(shelf: Shelf) -> None:
     first = shelf.add("one")
     shelf.read(first, "aa", "bb")
-    old = {chunk_id for chunk_id, _ in shelf.embeddings.without_embedding(first.id, KEY)}
+    old = {one.chunk_id for one in shelf.embeddings.without_embedding(first.id, KEY)}
     shelf.documents.delete(first.id)
     second = shelf.add("two")
     shelf.read(second, "aa", "bb")
-    assert not old & {chunk_id for chunk_id, _ in shelf.embeddings.without_embedding(second.id, KEY)}
+    assert not old & {one.chunk_id for one in shelf.embeddings.without_embedding(second.id, KEY)}

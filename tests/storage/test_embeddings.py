@@ -34,7 +34,7 @@ def opened(shelf: Shelf, make: type[WordHashEmbedder]) -> Embedders:
 
 def embed_all(shelf: Shelf, key: str) -> None:
     for document_id in shelf.embeddings.documents_without(key):
-        rows = [(number, b"\0" * 1536) for number, _ in shelf.embeddings.without_embedding(document_id, key)]
+        rows = [(one.chunk_id, b"\0" * 1536) for one in shelf.embeddings.without_embedding(document_id, key)]
         assert shelf.embeddings.keep_embeddings(document_id, key, rows)
 
 

@@ -1,0 +1,43 @@
+"""How well an embedding model knows a text, told by how its tokenizer cuts it. Pure.
+
+A model that learned English sees Chinese or Russian as single letters: its vectors then say next to nothing, and its
+cosines least of all. A multilingual model knows everything (``FAMILIAR``).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Familiarity:
+    """Shares (0 to 1) of a text's letters: in pieces of several letters, and in words that the model knows whole.
+
+    Measured on questions with MiniLM, on average: English .99 and .9, German .95 and .24, Chinese .02 and .01.
+    """
+
+    pieces: float
+    words: float
+
+
+FAMILIAR = Familiarity(1.0, 1.0)
+
+
+def familiarity(text: str, pieces: Sequence[tuple[int, int, int | None]]) -> Familiarity:
+    """Return how well a text is known that was cut into ``pieces``: begin, end, and the number of their word.
+
+    What the model does not know at all is to be left out of the pieces. A text without letters is well known.
+    """
+    letters = sum(character.isalpha() for character in text)
+    if not letters:
+        return FAMILIAR
+    in_word = Counter(word for _, _, word in pieces)
+    several = whole = 0
+    for begin, end, word in pieces:
+        known = sum(character.isalpha() for character in text[begin:end])
+        if known > 1:
+            several += known
+            whole += known if in_word[word] == 1 else 0
+    return Familiarity(min(1.0, several / letters), min(1.0, whole / letters))

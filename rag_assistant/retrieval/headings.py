@@ -1,0 +1,73 @@
+"""Where the sections of a Markdown text begin, and what they are called, with the headings above them."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+LONGEST_PATH = 200
+SEPARATOR = " > "
+# Every block becomes objects in memory: 450 MB for a million characters of nothing but headings. Behind it there are
+# no sections.
+MOST_CHARACTERS = 1_000_000
+# As the parser counts lines.
+LINE_BREAK = re.compile(r"\r\n?|\n")
+
+
+def section_starts(text: str) -> tuple[list[int], list[str]]:
+    """Return where each heading stands, in characters and rising, and the path of headings that holds from there on.
+
+    A path is like ``Prices > Europe``; of one that is too long the beginning is left out. What looks like a heading
+    inside of code is none.
+    """
+    text = text[:MOST_CHARACTERS]
+    line_starts = [0, *(match.end() for match in LINE_BREAK.finditer(text))]
+    starts: list[int] = []
+    paths: list[str] = []
+    above: list[tuple[int, str]] = []
+    tokens = _parser().parse(text)
+    for place, token in enumerate(tokens):
+        if token.type != "heading_open" or token.level or token.map is None:
+            continue
+        depth = int(token.tag[1:])
+        above = [heading for heading in above if heading[0] < depth]
+        title = _plain(tokens[place + 1])
+        if title:
+            above.append((depth, title))
+        starts.append(line_starts[token.map[0]])
+        paths.append(_path([name for _, name in above]))
+    return starts, paths
+
+
+def _path(names: list[str]) -> str:
+    path = SEPARATOR.join(names)
+    if len(path) <= LONGEST_PATH:
+        return path
+    return "…" + path[1 - LONGEST_PATH :]
+
+
+def _plain(heading: Token) -> str:
+    """Return a heading's text without its marks."""
+    inline = _inline_parser().parseInline(heading.content)
+    children = [child for token in inline for child in token.children or ()]
+    plain = "".join(
+        child.content if child.type in ("text", "code_inline") else " " * child.type.endswith("break")
+        for child in children
+    )
+    return " ".join(plain.split())
+
+
+@cache
+def _parser() -> MarkdownIt:
+    """Return a parser of blocks: lists and quotations are left out, for no section begins within them."""
+    parser = MarkdownIt("commonmark")
+    parser.disable(["inline", "text_join", "list", "blockquote", "reference"])
+    return parser
+
+
+@cache
+def _inline_parser() -> MarkdownIt:
+    return MarkdownIt("commonmark")
