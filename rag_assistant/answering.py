@@ -30,10 +30,10 @@ from rag_assistant.history import OPTIONS, FittedHistory, LeftOut
 from rag_assistant.live import LiveTurn
 from rag_assistant.past import moved_between, rules_for
 from rag_assistant.progress import Collaborators, Progress
-from rag_assistant.prompt import clearly_relevant, number_sources
 from rag_assistant.receipts import add_usage, log_what_was_left_out, receipt_of
 from rag_assistant.records import ModelReply, ModelRequest, Turn
 from rag_assistant.requesting import as_request, estimated_tokens, figures_of, fit_request
+from rag_assistant.searching import search_documents
 from rag_assistant.tools import said_yes, with_results
 from rag_assistant.turn_view import start_event, state_event, step_events, steps_of
 
@@ -42,6 +42,10 @@ log = logging.getLogger(__name__)
 # How much of a request that was refused as too long is sent again, at most.
 SHARE_OF_REFUSED = 0.8
 WITHOUT_TOOLS = "This model takes no tools: the documents were searched for it instead."
+BEYOND_THE_DOCUMENTS = (
+    "Nothing in your documents was found for this question. The small built-in model knows nothing beyond them: ask in "
+    "other words, add a document, or connect a better model."
+)
 WITHOUT_SUMMARY = "The summary of older turns did not fit and was left out. Shorten it, or undo it."
 
 
@@ -60,7 +64,9 @@ class Answering:
         try:
             if self._asked.confirms_turn is not None:
                 return self._carry_out(self._asked.confirms_turn)
-            progress = self._look()
+            progress = self._look(may_ask_model=True)
+            if self._is_beyond(progress):
+                return self._say(progress.turn, BEYOND_THE_DOCUMENTS)
             self._make_room(progress)
             self._converse(progress)
             if not self._live.text().strip():
@@ -79,7 +85,7 @@ class Answering:
 
         Raises OverflowDecisionNeeded with the choices and the figures; also what the search and the model raise.
         """
-        progress = self._look()
+        progress = self._look(may_ask_model=False)
         fitted = fit_request(progress, self._with)
         decided = progress.conversation.decided_until
         undecided = [run for run in fitted.receipt.left_out if run.trimmed and run.last_turn > decided]
@@ -99,7 +105,7 @@ class Answering:
 
     # --- look: who answers, by which rules, with which passages
 
-    def _look(self) -> Progress:
+    def _look(self, may_ask_model: bool) -> Progress:
         turn, live, settings = self._asked, self._live, self._with.settings()
         live.tell_state(state_event(turn, "preparing", "Waiting for the model."))
         endpoint = self._with.models.endpoint(live.call)
@@ -116,15 +122,16 @@ class Answering:
         if not progress.choices.agent:
             if settings.retrieval == "agent":
                 progress.note(WITHOUT_TOOLS)
-            self._retrieve(progress)
+            search_documents(progress, self._with, may_ask_model)
         return progress
 
-    def _retrieve(self, progress: Progress) -> None:
-        progress.say("searching", "Searching your documents.")
-        turn = progress.turn
-        found = self._with.retriever.search(turn.question, progress.choices.passages, turn.scope)
-        passages = clearly_relevant(found) if progress.endpoint.built_in else found
-        progress.turn = replace(turn, sources=number_sources(passages))
+    def _is_beyond(self, progress: Progress) -> bool:
+        """Tell whether the built-in model is asked for something of which the documents say nothing.
+
+        It is too small to know anything by itself, and would make something up.
+        """
+        search = progress.turn.search
+        return progress.endpoint.built_in and search is not None and search["found"] == 0
 
     # --- make room: what was decided for the case that turns would be left out; at most once for an answer
 
@@ -270,7 +277,7 @@ class Answering:
         progress.note(WITHOUT_TOOLS)
         progress.endpoint = self._with.models.endpoint(self._live.call)
         progress.choices = choices_for(progress.endpoint, progress.settings)
-        self._retrieve(progress)
+        search_documents(progress, self._with, may_ask_model=True)
 
     # --- tools
 
@@ -302,6 +309,10 @@ class Answering:
             text = self._with.tools.carry_out(asked.waiting)
         else:
             text = "Nothing was deleted."
+        return self._say(turn, text)
+
+    def _say(self, turn: Turn, text: str) -> Turn:
+        """Answer with a text of ours: no model is asked."""
         self._live.begin(start_event(turn))
         self._with.keeper.commit(turn, self._live, text)
         self._live.add(text)

@@ -57,7 +57,7 @@ class Assistant:
         self._settings = settings
         self._live = LiveTurns(most_running)
         self._answering_with = Collaborators(
-            conversations, turns, history, retriever, tools, models, self._keeper, settings
+            conversations, documents, turns, history, retriever, tools, models, self._keeper, settings
         )
 
     def ask(self, question: Question) -> Turn:

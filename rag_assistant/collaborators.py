@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from rag_assistant.records import (
     EVERYTHING,
     Conversation,
+    Document,
     Message,
     ModelReply,
     ModelRequest,
@@ -75,12 +76,16 @@ class Documents(Protocol):
 
     def missing(self, document_ids: Sequence[int]) -> list[int]: ...
     def tags(self) -> dict[str, int]: ...
+    def find(self, name_contains: str, scope: Scope, limit: int) -> tuple[list[Document], int]: ...
 
 
 class Retriever(Protocol):
     """Finds passages."""
 
-    def search(self, query: str, limit: int, scope: Scope = EVERYTHING) -> list[Passage]: ...
+    def follow_up(self, question: str, exchanges: Sequence[tuple[str, str]], scope: Scope = EVERYTHING) -> Any: ...
+    def search(
+        self, query: Any, limit: int, scope: Scope = EVERYTHING, budget_tokens: int | None = None
+    ) -> list[Passage]: ...
     def sentences(self, question: str, passages: Sequence[str], limit: int) -> list[str]: ...
 
 

@@ -7,7 +7,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rag_assistant.choices import Choices
-from rag_assistant.collaborators import Conversations, Endpoint, History, Models, Retriever, ToolRunner, Turns
+from rag_assistant.collaborators import (
+    Conversations,
+    Documents,
+    Endpoint,
+    History,
+    Models,
+    Retriever,
+    ToolRunner,
+    Turns,
+)
 from rag_assistant.keeping import AnswerKeeper
 from rag_assistant.live import LiveTurn
 from rag_assistant.past import Moved, Past, Rules
@@ -21,6 +30,7 @@ class Collaborators:
     """Whom an answer needs."""
 
     conversations: Conversations
+    documents: Documents
     turns: Turns
     history: History
     retriever: Retriever
@@ -37,6 +47,7 @@ class Progress:
     ``past`` is what was read for the rules, and ``moved`` what a decision for this answer took out of the view.
     ``iterations`` are the messages of its tool calls so far; ``requests`` the bodies that were sent, the newest last.
     ``token_cap`` bounds a request beyond what is set, after the model refused one and did not say what it takes.
+    ``rewrite`` is the request by which the model was asked for a query, and what it answered.
     """
 
     turn: Turn
@@ -54,6 +65,7 @@ class Progress:
     requests: list[dict[str, Any]] = field(default_factory=list)
     usage: dict[str, Any] = field(default_factory=dict)
     token_cap: int | None = None
+    rewrite: dict[str, Any] | None = None
 
     def say(self, state: str, sentence: str) -> None:
         """Tell who follows what is awaited."""

@@ -28,6 +28,8 @@ def receipt_of(progress: Progress, fitted: FittedHistory) -> dict[str, Any]:
         "built_in": progress.endpoint.built_in,
         "request": progress.requests[-1],
         "earlier_requests": progress.requests[:-1],
+        "search": progress.turn.search,
+        "rewrite": progress.rewrite,
         "left_out": [asdict(run) for run in receipt.left_out],
         "kept_turns": list(receipt.kept_turns),
         "explanation": receipt.explanation,

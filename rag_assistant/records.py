@@ -112,9 +112,10 @@ class Conversation:
 class Turn:
     """A question with its answer and how the answer ended.
 
-    ``iterations`` are the messages between the two: calls of tools and their results. ``waiting`` is an action that a
-    person has to confirm first: ``call_id``, ``tool``, ``arguments``. ``notes`` are sentences about how the answer came
-    about.
+    ``search`` says how the documents were searched for it: ``query``, ``by`` (question, words or model),
+    ``leans_on``, ``found``. ``iterations`` are the messages between the two: calls of tools and their results.
+    ``waiting`` is an action that a person has to confirm first: ``call_id``, ``tool``, ``arguments``. ``notes`` are
+    sentences about how the answer came about.
     """
 
     id: int
@@ -141,6 +142,7 @@ class Turn:
     pinned: bool = False
     excluded: bool = False
     purged: bool = False
+    search: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,13 +299,17 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """What one request asks of a model; ``tools`` are schemas in the OpenAI format. ``call_tools`` False: answer."""
+    """What one request asks of a model; ``tools`` are schemas in the OpenAI format. ``call_tools`` False: answer.
+
+    ``patience_seconds`` is how long it may take in all, where that is less than the settings say.
+    """
 
     messages: tuple[Message, ...]
     max_tokens: int | None = None
     temperature: float | None = None
     tools: tuple[dict[str, Any], ...] = ()
     call_tools: bool = True
+    patience_seconds: float | None = None
 
     @classmethod
     def from_body(cls, body: Mapping[str, Any]) -> ModelRequest:

@@ -108,7 +108,10 @@ def _question(progress: Progress, collaborators: Collaborators) -> Message:
     """Return the question with what stands beside it, in the form that the model can make use of."""
     turn = progress.turn
     if not progress.endpoint.built_in:
-        return question_message(turn.question, () if progress.choices.agent else turn.sources, progress.recalled)
+        if progress.choices.agent:
+            return question_message(turn.question, (), progress.recalled)
+        in_vain = turn.search is not None and turn.search["found"] == 0
+        return question_message(turn.question, turn.sources, progress.recalled, searched_in_vain=in_vain)
     texts = [source.text for source in turn.sources]
     sentences = collaborators.retriever.sentences(turn.question, texts, BUILT_IN_SENTENCES)
     return plain_question_message(turn.question, sentences, bool(progress.past and progress.past.messages))

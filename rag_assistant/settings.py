@@ -162,6 +162,20 @@ class Settings(BaseModel):
         ge=0,
         le=50,
     )
+    passages_token_budget: int | None = setting(
+        None,
+        "a whole number, 100 or more, or null",
+        "The most tokens that the passages of a question may have together; the best one always goes. null: no limit "
+        "of their own.",
+        ge=100,
+    )
+    follow_ups: Literal["model", "words", "off"] = setting(
+        "model",
+        "one of model, words, off",
+        "How the documents are searched for a question that leans on the conversation. model: as a connected model "
+        "puts it, which takes one short request more. words: together with the words that it leans on, which is also "
+        "what the built-in model gets. off: as it stands.",
+    )
     chunk_chars: int = setting(
         900, "a whole number from 200 to 8000", "The longest chunk of a document, in characters.", ge=200, le=8000
     )

@@ -9,6 +9,9 @@ from rag_assistant.errors import AssistantError
 from rag_assistant.history import FittedHistory, LeftOut, notice_for
 from rag_assistant.records import Event, Message, Turn
 
+# A question and its answer.
+Exchange = tuple[str, str]
+
 REASONS = {
     "turn_limit": "over the turn limit",
     "token_limit": "over the token limit",
@@ -76,6 +79,30 @@ def history_figures(
     }
 
 
+def exchanges_of(messages: Iterable[Message]) -> list[Exchange]:
+    """Return the questions of some messages, each with the last text that answers it."""
+    exchanges: list[Exchange] = []
+    for message in messages:
+        text = message.get("content") or ""
+        if message["role"] == "user":
+            exchanges.append((text, ""))
+        elif message["role"] == "assistant" and exchanges and text:
+            exchanges[-1] = (exchanges[-1][0], text)
+    return exchanges
+
+
+def support_of(turn: Turn) -> str:
+    """Return what an answer rests on.
+
+    ``cited``: it names passages. ``uncited``: it had passages and names none. ``nothing_found``: the documents were
+    searched in vain. ``not_searched``: they were not searched.
+    """
+    if turn.sources:
+        return "cited" if any(source.cited for source in turn.sources) else "uncited"
+    searched = turn.search is not None or any(step["tool"] == "search_documents" for step in steps_of(turn.iterations))
+    return "nothing_found" if searched else "not_searched"
+
+
 def turn_data(turn: Turn) -> dict[str, Any]:
     """Return a turn as it is answered and listed."""
     history = turn.history
@@ -90,6 +117,8 @@ def turn_data(turn: Turn) -> dict[str, Any]:
         "notice": notice_of(turn),
         "history": history,
         "steps": steps_of(turn.iterations),
+        "search": turn.search,
+        "support": support_of(turn),
         "sources": [source.as_dict() for source in turn.sources],
         "notes": list(turn.notes),
         "usage": turn.usage,
@@ -168,7 +197,7 @@ def state_event(turn: Turn, state: str, message: str) -> Event:
 def start_event(turn: Turn) -> Event:
     """Return the event that says what is known before the first text."""
     data = turn_data(turn)
-    for name in ("answer", "usage", "finished_at", "error", "steps"):
+    for name in ("answer", "usage", "finished_at", "error", "steps", "support"):
         data.pop(name, None)
     data["trimmed"] = data["history_trimmed"]
     data["dropped"] = turn.history["messages_dropped"] if turn.history else 0

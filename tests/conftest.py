@@ -40,6 +40,7 @@ def shell(tmp_path: Path, stub: StubModel, monkeypatch: pytest.MonkeyPatch) -> I
             "SETTINGS_FILE": str(tmp_path / "settings.json"),
             "OPENAI_BASE_URL": stub.url,
             "OPENAI_MODEL": "stub-model",
+            "FOLLOW_UPS": "words",
         }
     )
     logging.getLogger("rag_assistant").setLevel(before)

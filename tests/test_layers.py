@@ -31,6 +31,8 @@ LAYERS = [
         "tools",
         "progress",
         "requesting",
+        "rewriting",
+        "searching",
         "receipts",
         "answering",
         "assistant",

@@ -24,7 +24,7 @@ def stub() -> Iterator[StubModel]:
 
 @pytest.fixture
 def server(tmp_path: Path, stub: StubModel) -> Iterator[ServerProcess]:
-    made = ServerProcess(tmp_path, OPENAI_BASE_URL=stub.url, OPENAI_MODEL="stub-model")
+    made = ServerProcess(tmp_path, OPENAI_BASE_URL=stub.url, OPENAI_MODEL="stub-model", FOLLOW_UPS="words")
     yield made
     if made.process is not None and made.process.poll() is None:
         made.kill()

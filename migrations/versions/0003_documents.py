@@ -10,6 +10,7 @@ BUILT_IN = "all-MiniLM-L6-v2-int8"
 
 
 def upgrade() -> None:
+    op.add_column("turns", sa.Column("search", sa.JSON(none_as_null=True)))
     op.add_column("documents", sa.Column("origin", sa.Text))
     op.add_column("documents", sa.Column("replaces", sa.Integer))
     op.create_index("ix_documents_origin", "documents", ["origin"])
@@ -69,5 +70,6 @@ def downgrade() -> None:
     op.drop_column("document_texts", "warning")
     op.drop_column("document_texts", "markdown")
     op.drop_index("ix_documents_origin", "documents")
+    op.drop_column("turns", "search")
     op.drop_column("documents", "replaces")
     op.drop_column("documents", "origin")

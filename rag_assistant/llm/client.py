@@ -74,7 +74,8 @@ class ModelClient:
         why. Raises a ModelError (ContextTooLong and ToolsRefused among them), or AnswerStopped when ``call`` was
         stopped.
         """
-        call.begin_request(self._deadlines().answer)
+        longest = self._deadlines().answer
+        call.begin_request(longest if request.patience_seconds is None else min(longest, request.patience_seconds))
         for attempt in range(len(SECONDS_BEFORE_RETRY) + 1):
             shown = False
             try:

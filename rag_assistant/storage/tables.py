@@ -109,6 +109,8 @@ turns = Table(
     # The action that waits for a person's yes or no.
     Column("waiting", JSON(none_as_null=True)),
     Column("message_count", Integer, nullable=False, server_default="0"),
+    # How the documents were searched for it.
+    Column("search", JSON(none_as_null=True)),
     # Sentences about how the answer came about, for people.
     Column("notes", JSON, nullable=False, server_default="[]"),
     UniqueConstraint("conversation_id", "number", name="uq_turns_number"),

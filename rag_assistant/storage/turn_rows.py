@@ -71,6 +71,7 @@ def _as_turn(connection: Connection, row: RowMapping, said: Sequence[Message]) -
         pinned=row["pinned"],
         excluded=row["excluded"],
         purged=row["purged"],
+        search=row["search"],
     )
 
 

@@ -54,7 +54,7 @@ _INSERT_TURN = insert(turns).returning(turns.c.id)
 _KEEP_FIGURES = (
     update(turns)
     .where(turns.c.id == bindparam("turn"))
-    .values(history=bindparam("new_history"), sources=bindparam("new_sources"))
+    .values(history=bindparam("new_history"), sources=bindparam("new_sources"), search=bindparam("new_search"))
 )
 _INSERT_RECEIPT = insert(receipts)
 _NEW_BODY = update(receipts).where(receipts.c.turn_id == bindparam("turn")).values(body=bindparam("new_body"))
@@ -153,7 +153,8 @@ class TurnStore:
                 raise TurnNotRetryable(
                     f"Turn {turn_id} is not the last of its conversation any more. Ask the question again."
                 )
-            fresh: dict[str, Any] = dict.fromkeys(("error_type", "error_message", "finished_at", "history", "sources"))
+            undone = ("error_type", "error_message", "finished_at", "history", "sources", "search")
+            fresh: dict[str, Any] = dict.fromkeys(undone)
             fresh |= {"status": "running", "owner": self._owner, "message_count": 1, "notes": []}
             connection.execute(update(turns).where(turns.c.id == turn_id).values(fresh))
             connection.execute(delete(receipts).where(receipts.c.turn_id == turn_id))
@@ -169,6 +170,7 @@ class TurnStore:
                 "turn": turn.id,
                 "new_history": turn.history,
                 "new_sources": [source.as_dict() for source in turn.sources],
+                "new_search": turn.search,
             }
             connection.execute(_KEEP_FIGURES, kept)
             if not connection.execute(_NEW_BODY, {"turn": turn.id, "new_body": receipt}).rowcount:

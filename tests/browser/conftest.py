@@ -53,7 +53,7 @@ def server(request: pytest.FixtureRequest, tmp_path: Path, stub: StubModel) -> I
     """A server; the marker ``settings`` gives it further variables of the environment."""
     marker = request.node.get_closest_marker("settings")
     more = marker.kwargs if marker else {}
-    made = ServerProcess(tmp_path, OPENAI_BASE_URL=stub.url, OPENAI_MODEL="stub-model", **more)
+    made = ServerProcess(tmp_path, OPENAI_BASE_URL=stub.url, OPENAI_MODEL="stub-model", FOLLOW_UPS="words", **more)
     made.start("/readyz")
     yield made
     made.kill()

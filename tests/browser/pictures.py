@@ -37,7 +37,9 @@ def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     stub = StubModel()
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        server = ServerProcess(Path(folder), OPENAI_BASE_URL=stub.url, OPENAI_MODEL="your-model", MAX_HISTORY_TURNS="2")
+        server = ServerProcess(
+            Path(folder), OPENAI_BASE_URL=stub.url, OPENAI_MODEL="your-model", FOLLOW_UPS="words", MAX_HISTORY_TURNS="2"
+        )
         server.start("/readyz")
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         try:

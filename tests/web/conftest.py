@@ -33,6 +33,8 @@ def environment(tmp_path: Path, stub: StubModel) -> dict[str, str]:
         "FIRST_TOKEN_TIMEOUT_SECONDS": "2.5",
         "TOKEN_TIMEOUT_SECONDS": "2.5",
         "MAX_RUNNING_ANSWERS": "8",
+        # A request more for each follow-up would stand in the way of the tests that count requests.
+        "FOLLOW_UPS": "words",
     }
 
 

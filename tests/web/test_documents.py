@@ -165,7 +165,7 @@ def test_a_deleted_document_is_gone_at_once(client: FlaskClient, services: Servi
     answer = ask(client, "lighthouse geese")
     assert answer["sources"][0]["document_id"] == gone["document_id"]
     assert client.delete(f"/api/documents/{gone['document_id']}").status_code == 204
-    assert {p["document_id"] for p in found(client, "lighthouse geese boats")} == {kept["document_id"]}
+    assert {p["document_id"] for p in found(client, "geese boats harbours")} == {kept["document_id"]}
     assert client.get(f"/api/documents/{gone['document_id']}").status_code == 404
     assert client.delete(f"/api/documents/{gone['document_id']}").status_code == 404
     assert len(list((services.data_dir / "uploads").iterdir())) == 1

@@ -1,0 +1,54 @@
+"""Search the documents for a question: as it stands, with the words of what it leans on, or as a model puts it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from rag_assistant.past import read_past
+from rag_assistant.progress import Collaborators, Progress
+from rag_assistant.prompt import clearly_relevant, number_sources
+from rag_assistant.rewriting import rewritten
+from rag_assistant.turn_view import Exchange, exchanges_of
+
+# A question leans on what was said just before it, if on anything.
+EXCHANGES = 3
+
+
+def search_documents(progress: Progress, collaborators: Collaborators, may_ask_model: bool) -> None:
+    """Find the passages for the question of a turn; they become its sources, and ``search`` says how they were found.
+
+    ``may_ask_model`` is false where the search is only tried out.
+    """
+    progress.say("searching", "Searching your documents.")
+    turn, retriever = progress.turn, collaborators.retriever
+    exchanges = _exchanges(progress, collaborators)
+    asked: Any = retriever.follow_up(turn.question, exchanges, turn.scope) if exchanges else turn.question
+    leans_on = getattr(asked, "context", "")
+    query, by = turn.question, "words" if leans_on else "question"
+    if leans_on and may_ask_model and progress.settings.follow_ups == "model" and not progress.endpoint.built_in:
+        put = rewritten(progress, collaborators, exchanges)
+        if put is not None:
+            asked, query, by = put, put, "model"
+    found = retriever.search(asked, progress.choices.passages, turn.scope, progress.settings.passages_token_budget)
+    if not found and collaborators.documents.find("", turn.scope, 1)[1] == 0:
+        return  # There is nothing that could have been found.
+    passages = clearly_relevant(found) if progress.endpoint.built_in else found
+    search = {"query": query, "by": by, "leans_on": leans_on if by == "words" else None, "found": len(passages)}
+    progress.turn = replace(turn, sources=number_sources(passages), search=search)
+
+
+def _exchanges(progress: Progress, collaborators: Collaborators) -> Sequence[Exchange]:
+    """Return the newest exchanges that the model sees: what it does not see, nothing leans on."""
+    if progress.settings.follow_ups == "off" or progress.conversation.visible_turns == 0:
+        return ()
+    progress.past = read_past(
+        collaborators.history,
+        progress.conversation,
+        progress.turn.number,
+        progress.rules,
+        progress.settings,
+        progress.moved,
+    )
+    return exchanges_of(progress.past.messages)[-EXCHANGES:]
