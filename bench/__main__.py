@@ -1,13 +1,18 @@
-"""Run benchmarks by name: prepare, answers, start, ingest, embedders, indexes, questions."""
+"""Run benchmarks by name: prepare, answers, start, ingest, embedders, indexes, questions, documents."""
 
 from __future__ import annotations
 
 import sys
 
-from bench import answers, embedders, indexes, ingest, prepare, questions, start
+from bench import answers, documents, embedders, indexes, ingest, prepare, questions, start
 
 PARTS = {"prepare": prepare.main, "answers": answers.main, "start": start.main, "ingest": ingest.main}
-ON_REQUEST = {"embedders": embedders.main, "indexes": indexes.main, "questions": questions.main}
+ON_REQUEST = {
+    "embedders": embedders.main,
+    "indexes": indexes.main,
+    "questions": questions.main,
+    "documents": documents.main,
+}
 
 
 def run(names: list[str]) -> None:

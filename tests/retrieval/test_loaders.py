@@ -252,6 +252,8 @@ def test_text_is_read_in_every_unicode_encoding(tmp_path: Path, encoding: str) -
         ("shift_jis", "灯台守は毎朝十七羽のガチョウに餌をやります。"),
         ("gb18030", "灯塔看守人每天早上喂十七只鹅。他很喜欢它们。"),
         ("windows-1252", "Le gardien du phare nourrit dix-sept oies à l'aube, très tôt, là-bas. "),
+        ("windows-1252", "El niño comió piña en la mañana, ¿verdad? Sí, señor. "),
+        ("windows-1250", "Příliš žluťoučký kůň úpěl ďábelské ódy. "),
     ],
 )
 def test_text_is_read_in_old_encodings(tmp_path: Path, encoding: str, text: str) -> None:

@@ -5,6 +5,7 @@ It is given the kind of a file, never its name: for source code it would fetch g
 
 from __future__ import annotations
 
+import html
 import re
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,8 @@ NAMES = {
 NO_CELLS = "There is no text in the cells of this workbook. Pictures are not read."
 NEWER = {DOC: "DOCX", PPT: "PPTX", XLS: "XLSX"}
 # What a page says to programs. The library would write it in front of the text.
-FOR_PROGRAMS = re.compile(r"<(?:meta|link|base)\b[^<>]*>|<(title|svg|style|script)\b.*?</\1\s*>", re.I | re.S)
+FOR_PROGRAMS = re.compile(r"<(?:meta|link|base)\b[^<>]*>", re.I)
+NOT_SHOWN = ("title", "svg", "style", "script")
 TITLE = re.compile(r"<title\b[^<>]*>([^<]{1,500})</title", re.I)
 PICTURE = re.compile(r"!\[([^\[\]\n]{0,2000})\]\([^()\n]*\)|\\!\[([^\[\]\n]{0,2000})\]\([^()\n]*\)")
 # The star says that old programs may skip it; what stands in a character style is text all the same.
@@ -81,8 +83,21 @@ def _in_utf8(content: bytes, media_type: str) -> tuple[bytes, str]:
         return (decoded(content).encode() if b"\0" in content[:100] else content), ""
     text = decoded(content)
     title = TITLE.search(text) if media_type == HTML else None
-    shown = FOR_PROGRAMS.sub("", text) if media_type == HTML else text
-    return shown.encode(), " ".join(title[1].split()) if title else ""
+    if media_type == HTML:
+        text = FOR_PROGRAMS.sub("", text)
+        for element in NOT_SHOWN:
+            text = _without(text, element)
+    return text.encode(), html.unescape(" ".join(title[1].split())) if title else ""
+
+
+def _without(text: str, element: str) -> str:
+    """Return a page without one kind of element, in time that grows with its length only."""
+    opening, closing = re.compile(rf"<{element}\b", re.I), re.compile(rf"</{element}\s*>", re.I)
+    kept, position = [], 0
+    while (opened := opening.search(text, position)) and (closed := closing.search(text, opened.end())):
+        kept.append(text[position : opened.start()])
+        position = closed.end()
+    return "".join([*kept, text[position:]])
 
 
 def _warning(result: Any) -> str | None:

@@ -19,6 +19,12 @@ DECLARED_ENCODING = re.compile(
 )
 # Enough to recognise an encoding; all of a large file takes minutes.
 BYTES_TO_JUDGE = 200_000
+# What people's old files are written in. Among all that there ever was, something rare fits by chance.
+OLD_ENCODINGS = (
+    "cp1252 cp1250 cp1251 cp1253 cp1254 cp1255 cp1256 cp1257 cp874 koi8_r cp932 euc_jp gb18030 big5 cp949".split()
+)
+# Spanish and Portuguese look Baltic to the guess.
+MORE_LIKELY = {"cp1257": "cp1252"}
 LONGEST_CELL = 1_000_000
 
 
@@ -92,12 +98,13 @@ def _decoded(content: bytes) -> tuple[str, str | None]:
         return clean(broken), f"{_characters(wrong)} of this text could not be read: the file is damaged there."
     import charset_normalizer
 
-    best = charset_normalizer.from_bytes(content[:BYTES_TO_JUDGE]).best()
+    best = charset_normalizer.from_bytes(content[:BYTES_TO_JUDGE], cp_isolation=OLD_ENCODINGS).best()
     if best is None:
         raise ExtractionFailed("The encoding of this text could not be recognised. Save it as UTF-8.")
-    text = clean(content.decode(best.encoding, "replace").removeprefix("\ufeff"))
+    encoding = MORE_LIKELY.get(best.encoding, best.encoding)
+    text = clean(content.decode(encoding, "replace"))
     lost = text.count("\ufffd")
-    warning = f"{_characters(lost)} of this text could not be read; it was taken for {best.encoding}." if lost else None
+    warning = f"{_characters(lost)} of this text could not be read; it was taken for {encoding}." if lost else None
     return text, warning
 
 
