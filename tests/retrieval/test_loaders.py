@@ -88,6 +88,19 @@ def test_a_docx_keeps_headings_lists_tables_boxes_notes_and_equations(tmp_path: 
     )
 
 
+def test_a_docx_keeps_the_numbers_of_its_lists(tmp_path: Path) -> None:
+    levels = '<w:lvl w:ilvl="0"><w:numFmt w:val="decimal"/></w:lvl><w:lvl w:ilvl="1"><w:numFmt w:val="bullet"/></w:lvl>'
+    body = "".join(
+        paragraph(text, f'<w:numPr><w:ilvl w:val="{depth}"/><w:numId w:val="5"/></w:numPr>')
+        for text, depth in (("one", 0), ("inner", 1), ("two", 0))
+    )
+    numbering = (
+        f'<w:numbering XMLNS><w:abstractNum w:abstractNumId="3">{levels}</w:abstractNum>'
+        '<w:num w:numId="5"><w:abstractNumId w:val="3"/></w:num></w:numbering>'
+    )
+    assert read(tmp_path, a_docx(body, numbering=numbering)).text == "1. one\n  - inner\n2. two"
+
+
 def test_a_pptx_keeps_slides_titles_tables_charts_and_notes(tmp_path: Path) -> None:
     rows = "".join(
         f"<a:tr>{''.join(f'<a:tc><a:p><a:r><a:t>{text}</a:t></a:r></a:p></a:tc>' for text in row)}</a:tr>"

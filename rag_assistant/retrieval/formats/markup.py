@@ -14,10 +14,10 @@ def heading(level: int, text: str) -> str:
     return f"{'#' * max(1, min(level, MOST_HEADING_LEVELS))} {line}" if line else ""
 
 
-def item(depth: int, text: str) -> str:
+def item(depth: int, text: str, mark: str = "-") -> str:
     """Return a list item, the empty string for an empty one; ``depth`` 0 is the outermost."""
     line = " ".join(text.split())
-    return f"{'  ' * min(depth, 8)}- {line}" if line else ""
+    return f"{'  ' * min(depth, 8)}{mark} {line}" if line else ""
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
@@ -35,7 +35,7 @@ def joined(blocks: Sequence[str]) -> str:
     last_is_item = False
     for block in blocks:
         if block.strip():
-            is_item = bool(re.match(r" *- ", block))
+            is_item = bool(re.match(r" *(-|\d+\.) ", block))
             parts.append(("\n" if is_item and last_is_item else "\n\n") + block.rstrip())
             last_is_item = is_item
     return "".join(parts).lstrip("\n")

@@ -14,15 +14,27 @@ from rag_assistant.retrieval.formats.packages import Element, Package, attribute
 SKIPPED = frozenset("pPr rPr del moveFrom instrText Fallback delText sectPr tblPr tblGrid trPr tcPr".split())
 AS_TEXT = {"tab": "\t", "ptab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
 BETWEEN = {"f": "/", "sSup": "^", "sSub": "_"}
+DEEPEST_LIST = 9
+NO_NUMBER = ("bullet", "none")
 AROUND = {"d": ("(", ")"), "rad": ("√(", ")")}
 
 
 @dataclass
 class Styles:
-    """What the names of paragraph styles mean: the level of a heading, or an item of a list."""
+    """What the names of paragraph styles mean, and the lists: which are numbered, and how far they have come."""
 
     levels: dict[str, int] = field(default_factory=dict)
     lists: set[str] = field(default_factory=set)
+    numbered: set[tuple[str, int]] = field(default_factory=set)
+    counts: dict[str, list[int]] = field(default_factory=dict)
+
+    def mark(self, number_id: str, depth: int) -> str:
+        """Return what stands before the next item of a list, and count it."""
+        if (number_id, depth) not in self.numbered:
+            return "-"
+        counts = self.counts.setdefault(number_id, [0] * DEEPEST_LIST)
+        counts[depth:] = [counts[depth] + 1] + [0] * (DEEPEST_LIST - depth - 1)
+        return f"{counts[depth]}."
 
 
 def read_docx(package: Package) -> ExtractedText:
@@ -30,6 +42,7 @@ def read_docx(package: Package) -> ExtractedText:
     main = package.main_part()
     folder = main.rsplit("/", 1)[0]
     styles = _styles(package.optional(f"{folder}/styles.xml"))
+    styles.numbered = _numbered(package.optional(f"{folder}/numbering.xml"))
     blocks = _blocks(package.xml(main), styles)
     for part in ("footnotes", "endnotes", "comments"):
         root = package.optional(f"{folder}/{part}.xml")
@@ -67,6 +80,23 @@ def _styles(root: Element | None) -> Styles:
     return found
 
 
+def _numbered(root: Element | None) -> set[tuple[str, int]]:
+    """Return the lists and depths whose items have numbers."""
+    kinds: dict[str, set[int]] = {}
+    found = set()
+    for element in root if root is not None else ():
+        if local(element) == "abstractNum":
+            for level in (part for part in element if local(part) == "lvl"):
+                formats = [attribute(part, "val") for part in level if local(part) == "numFmt"]
+                deep = attribute(level, "ilvl") or ""
+                if deep.isdigit() and formats and formats[0] not in NO_NUMBER:
+                    kinds.setdefault(attribute(element, "abstractNumId") or "", set()).add(int(deep))
+        elif local(element) == "num":
+            kind = next((attribute(part, "val") for part in element if local(part) == "abstractNumId"), None)
+            found |= {(attribute(element, "numId") or "", deep) for deep in kinds.get(kind or "", ())}
+    return found
+
+
 def _blocks(parent: Element, styles: Styles) -> list[str]:
     found: list[str] = []
     for element in parent:
@@ -84,14 +114,16 @@ def _paragraph(element: Element, styles: Styles) -> list[str]:
     """Return a paragraph, and behind it what stands in its text boxes."""
     boxes: list[Element] = []
     text = _text(element, boxes).strip()
-    level, depth = _place(element, styles)
-    block = heading(level, text) if level else item(depth, text) if depth is not None else text
+    level, depth, number_id = _place(element, styles)
+    block = heading(level, text) if level else text
+    if not level and depth is not None and text:
+        block = item(depth, text, styles.mark(number_id, depth))
     return [block, *(inner for box in boxes for inner in _blocks(box, styles))]
 
 
-def _place(paragraph: Element, styles: Styles) -> tuple[int, int | None]:
-    """Return the level of a heading (0 if it is none), and the depth of a list item (``None`` if it is none)."""
-    level, depth = 0, None
+def _place(paragraph: Element, styles: Styles) -> tuple[int, int | None, str]:
+    """Return the level of a heading (0 if it is none), the depth of a list item (``None`` if it is none), its list."""
+    level, depth, number_id = 0, None, ""
     for part in next((part for part in paragraph if local(part) == "pPr"), ()):
         value = attribute(part, "val") or ""
         if local(part) == "pStyle":
@@ -101,9 +133,10 @@ def _place(paragraph: Element, styles: Styles) -> tuple[int, int | None]:
             level = int(value) + 1
         elif local(part) == "numPr":
             values = {local(inner): attribute(inner, "val") or "0" for inner in part}
-            if values.get("numId") != "0":
-                depth = int(values.get("ilvl", "0")) if values.get("ilvl", "0").isdigit() else 0
-    return level, depth
+            number_id, deep = values.get("numId", ""), values.get("ilvl", "0")
+            if number_id != "0":
+                depth = min(int(deep), DEEPEST_LIST - 1) if deep.isdigit() else 0
+    return level, depth, number_id
 
 
 def _text(element: Element, boxes: list[Element]) -> str:
