@@ -266,6 +266,7 @@ def test_text_is_read_in_every_unicode_encoding(tmp_path: Path, encoding: str) -
         ("gb18030", "灯塔看守人每天早上喂十七只鹅。他很喜欢它们。"),
         ("windows-1252", "Le gardien du phare nourrit dix-sept oies à l'aube, très tôt, là-bas. "),
         ("windows-1252", "El niño comió piña en la mañana, ¿verdad? Sí, señor. "),
+        ("cp866", "Однажды, в студеную зимнюю пору, я из лесу вышел; был сильный мороз. "),
         ("windows-1250", "Příliš žluťoučký kůň úpěl ďábelské ódy. "),
     ],
 )

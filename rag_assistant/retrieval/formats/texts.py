@@ -98,7 +98,9 @@ def _decoded(content: bytes) -> tuple[str, str | None]:
         return clean(broken), f"{_characters(wrong)} of this text could not be read: the file is damaged there."
     import charset_normalizer
 
-    best = charset_normalizer.from_bytes(content[:BYTES_TO_JUDGE], cp_isolation=OLD_ENCODINGS).best()
+    start = content[:BYTES_TO_JUDGE]
+    guess = charset_normalizer.from_bytes
+    best = guess(start, cp_isolation=OLD_ENCODINGS).best() or guess(start).best()
     if best is None:
         raise ExtractionFailed("The encoding of this text could not be recognised. Save it as UTF-8.")
     encoding = MORE_LIKELY.get(best.encoding, best.encoding)
