@@ -51,7 +51,9 @@ def limit(memory_mb: int, cpu_seconds: int) -> None:
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_NOFILE, MOST_OPEN_FILES),
     ):
-        resource.setrlimit(what, (most, most))
+        allowed = resource.getrlimit(what)[1]
+        lowest = most if allowed == resource.RLIM_INFINITY else min(most, allowed)
+        resource.setrlimit(what, (lowest, lowest))
 
 
 def confine() -> bool:
