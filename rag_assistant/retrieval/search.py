@@ -103,7 +103,7 @@ class Retriever:
         ranked = fuse(self._by_keyword(asked, scope), by_vector, VECTOR_WEIGHT * familiarity.pieces)
         found = self._existing(ranked, max(2 * limit, LEAST_LOOKED_AT))
         known = by_vector and familiarity.pieces >= LEAST_KNOWN_PIECES
-        if nothing_found(asked.text, found[:LEAST_LOOKED_AT], by_vector[0][1] if known else None):
+        if nothing_found(f"{asked.text} {asked.context}", found[:LEAST_LOOKED_AT], by_vector[0][1] if known else None):
             return []
         return joined(within(distinct(found)[:limit], budget_tokens), self._chunks.text_between)
 

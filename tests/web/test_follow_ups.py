@@ -33,7 +33,7 @@ def test_a_question_that_leans_is_searched_with_what_it_leans_on(library: FlaskC
     stub.replies.append(Reply("Oil from whales [1]."))
     first = ask(library, "What does the lighthouse lamp burn?")
     assert first["search"] == {
-        "query": "What does the lighthouse lamp burn?", "by": "question", "leans_on": None, "found": 1,
+        "query": "What does the lighthouse lamp burn?", "by": "question", "leans_on": None, "found": 2,
     }  # fmt: skip
     second = ask(library, "And why?", conversation_id=first["conversation_id"])
     assert first_document(second) == "lamp.txt"
@@ -48,7 +48,7 @@ def test_a_question_that_leans_is_searched_with_what_it_leans_on(library: FlaskC
 
 def test_a_question_that_stands_alone_stays_as_it_is(library: FlaskClient) -> None:
     first = ask(library, "What does the lighthouse lamp burn?")
-    second = ask(library, "How many crowns does a boat cost at the harbour?", conversation_id=first["conversation_id"])
+    second = ask(library, BOAT, conversation_id=first["conversation_id"])
     assert (second["search"]["by"], second["search"]["leans_on"]) == ("question", None)
     assert first_document(second) == "boat.txt"
 
@@ -74,7 +74,7 @@ def test_a_connected_model_puts_it_into_words_that_stand_alone(library: FlaskCli
     usage = {"prompt_tokens": 40, "completion_tokens": 4}
     stub.replies.append(Reply('"How much does a boat cost?"', usage=usage))
     second = ask(library, "And those?", conversation_id=first["conversation_id"])
-    assert second["search"] == {"query": "How much does a boat cost?", "by": "model", "leans_on": None, "found": 1}
+    assert second["search"] == {"query": "How much does a boat cost?", "by": "model", "leans_on": None, "found": 2}
     assert first_document(second) == "boat.txt"
     rewriting, answering = stub.requests[before:]
     assert "one search query that stands alone" in rewriting.messages[0]["content"]
@@ -93,7 +93,7 @@ def test_a_connected_model_puts_it_into_words_that_stand_alone(library: FlaskCli
 def test_a_question_that_stands_alone_takes_no_request_more(library: FlaskClient, stub: StubModel) -> None:
     first = ask(library, "What does the lighthouse lamp burn?")
     before = len(stub.requests)
-    ask(library, "How many crowns does a boat cost at the harbour?", conversation_id=first["conversation_id"])
+    ask(library, BOAT, conversation_id=first["conversation_id"])
     assert len(stub.requests) == before + 1
 
 
@@ -148,7 +148,7 @@ def test_an_answer_says_what_it_rests_on(library: FlaskClient, stub: StubModel) 
     stub.replies.extend([Reply("Oil [1]."), Reply("Oil [7]."), Reply("I do not know.")])
     assert ask(library, "What does the lighthouse lamp burn?")["support"] == "cited"
     assert ask(library, "What does the lighthouse lamp burn?")["support"] == "uncited"
-    nothing = ask(library, "Parliament taxes senate?")
+    nothing = ask(library, "Zebras xylophone?")
     assert (nothing["support"], nothing["sources"], nothing["search"]["found"]) == ("nothing_found", [], 0)
     assert "Nothing in the documents was found" in stub.requests[-1].messages[-1]["content"]
 
