@@ -181,8 +181,7 @@ class Settings(BaseModel):
     )
     embedder: str = setting(
         "builtin",
-        "builtin, or endpoint: with a model's name, such as endpoint:text-embedding-3-small, or chroma: with the name "
-        "of one of Chroma's embedding functions, such as chroma:ollama",
+        "builtin, or endpoint:MODEL such as endpoint:text-embedding-3-small, or chroma:FUNCTION such as chroma:ollama",
         "What embeds documents and questions: the built-in model, a model at an OpenAI-compatible endpoint, or one of "
         "Chroma's embedding functions. After a change everything is embedded anew in the background.",
         live=False,
@@ -203,8 +202,8 @@ class Settings(BaseModel):
     )
     embedder_options: dict[str, Any] | None = setting(
         None,
-        'an object such as {"url": "http://localhost:11434", "model_name": "nomic-embed-text"}, or null',
-        "What Chroma's embedding function is configured with.",
+        "an object with what the function takes, or null",
+        "What Chroma's embedding function is configured with, such as the url and model_name of chroma:ollama.",
         live=False,
     )
     chroma_url: str | None = setting(
