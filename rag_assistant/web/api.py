@@ -9,7 +9,8 @@ from flask import Blueprint, Response, current_app, jsonify, make_response, requ
 
 from rag_assistant.errors import InvalidRequest, ReceiptNotFound
 from rag_assistant.records import LARGEST_NUMBER, Turn
-from rag_assistant.turn_view import receipt_data, turn_data
+from rag_assistant.searching import EXCHANGES
+from rag_assistant.turn_view import Exchange, exchanges_of, receipt_data, turn_data
 from rag_assistant.web.bodies import (
     ChangeTurnBody,
     NoFields,
@@ -110,12 +111,22 @@ def search() -> Response:
     text = request.args.get("q", "")
     if not text.strip():
         raise InvalidRequest('q is empty; give the words to search for, such as /api/search?q="history window".')
+    limit, scope = page_limit(default=10, highest=100), scope_asked()
     conversation_id = whole_number("conversation_id", None, 1, LARGEST_NUMBER)
-    if conversation_id is not None:
-        services().conversations.get(conversation_id)
-    found = services().retriever.search(text, page_limit(default=10, highest=100), scope_asked())
+    exchanges = _newest_exchanges(conversation_id) if conversation_id is not None else []
+    asked = services().retriever.follow_up(text, exchanges, scope)
+    found = services().retriever.search(asked, limit, scope)
     passages = [{k: v for k, v in asdict(passage).items() if k != "chunk_id"} for passage in found]
-    return jsonify(query=text, passages=passages)
+    return jsonify(query=text, leans_on=asked.context or None, passages=passages)
+
+
+def _newest_exchanges(conversation_id: int) -> list[Exchange]:
+    """Return what a follow-up in a conversation would lean on."""
+    conversation = services().conversations.get(conversation_id)
+    if services().settings.current.follow_ups == "off":
+        return []
+    turns = services().history.past(conversation, conversation.turns + 1, EXCHANGES)
+    return exchanges_of(message for turn in turns for message in turn.messages)
 
 
 def readers() -> Readers:

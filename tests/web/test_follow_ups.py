@@ -153,6 +153,15 @@ def test_an_answer_says_what_it_rests_on(library: FlaskClient, stub: StubModel) 
     assert "Nothing in the documents was found" in stub.requests[-1].messages[-1]["content"]
 
 
+def test_a_search_can_be_made_as_for_a_follow_up(library: FlaskClient) -> None:
+    first = ask(library, "What does the lighthouse lamp burn?")
+    alone = library.get("/api/search?q=And why?").json
+    assert (alone["leans_on"], alone["passages"]) == (None, [])
+    found = library.get(f"/api/search?q=And why?&conversation_id={first['conversation_id']}").json
+    assert "lighthouse lamp" in found["leans_on"]
+    assert found["passages"][0]["document"] == "lamp.txt"
+
+
 def test_without_documents_nothing_is_searched(client: FlaskClient, stub: StubModel) -> None:
     answer = ask(client, "Why?")
     assert (answer["support"], answer["search"]) == ("not_searched", None)
