@@ -1,0 +1,117 @@
+"""A collection in the product's own store and indexes, searched by each half alone and by both."""
+
+from __future__ import annotations
+
+import sqlite3
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from bench.retrieval.cache import CachedMiniLM
+from bench.retrieval.sets import Collection
+from bench.stage import open_database
+from rag_assistant.errors import IndexUnavailable
+from rag_assistant.records import ExtractedText, Passage
+from rag_assistant.retrieval.chunking import chunk_document, indexed_text
+from rag_assistant.retrieval.exact import ExactIndex
+from rag_assistant.retrieval.followups import SearchQuery
+from rag_assistant.retrieval.loaders import PLAIN
+from rag_assistant.retrieval.search import CANDIDATES, Retriever
+from rag_assistant.retrieval.vectors import VectorSearch
+from rag_assistant.retrieval.words import query_words, search_words
+from rag_assistant.settings import Settings
+from rag_assistant.storage.database import Database
+from rag_assistant.storage.documents import DocumentStore
+from rag_assistant.storage.keywords import KeywordIndex
+
+CHUNK_CHARS: int = Settings.model_fields["chunk_chars"].default
+LOOKED_AT = 30  # So many chunks of each search are looked at for the first ten documents.
+
+
+class NoChroma:
+    """An index that is always away."""
+
+    def start(self) -> None:
+        """Nothing starts."""
+
+    def search(self, *_: object) -> list[tuple[int, float]]:
+        """Refuse."""
+        raise IndexUnavailable("away")
+
+
+class Shelf:
+    """A collection as a library. A document's name in what is found is its id in the collection."""
+
+    def __init__(self, database: Database, collection: Collection, embedder: CachedMiniLM) -> None:
+        self._store = DocumentStore(database, "bench")
+        self._embedder = embedder
+        self._names: dict[int, str] = {}
+        self._plain = sqlite3.connect(":memory:")
+        self._plain.execute("CREATE VIRTUAL TABLE plain USING fts5(words, tokenize='unicode61 remove_diacritics 2')")
+        for name, (title, text) in collection.documents.items():
+            self._put(name, title, text)
+        self.keywords = KeywordIndex(database)
+        self._exact = ExactIndex(self._store, embedder.name, embedder.dimension)
+        self._exact.refresh(self._store.library_version())
+        vectors = VectorSearch(self._store, self._exact, NoChroma(), 0)  # type: ignore[arg-type]
+        self.retriever = Retriever(self._store, self.keywords, embedder, vectors)
+        self.chunks = len(self._exact)
+
+    def _put(self, name: str, title: str, text: str) -> None:
+        document, _ = self._store.add(title or "-", PLAIN, len(text), name, name)
+        self._names[document.id] = name
+        extracted = ExtractedText(text, PLAIN)
+        pieces = chunk_document(extracted, CHUNK_CHARS)
+        texts = [indexed_text(title, piece) for piece in pieces]
+        words = [" ".join(search_words(one)) for one in texts]
+        self._store.keep_text(document.id, extracted, pieces, words)
+        rows = self._embedder.embed(texts)
+        ids = sorted(self._store.chunk_ids_of([document.id]))
+        vectors = [(chunk_id, row.tobytes()) for chunk_id, row in zip(ids, rows, strict=True)]
+        if vectors:
+            self._store.keep_embeddings(document.id, self._embedder.name, vectors)
+        self._plain.executemany("INSERT INTO plain (rowid, words) VALUES (?, ?)", zip(ids, words, strict=True))
+
+    def by_plain_bm25(self, question: str, limit: int = LOOKED_AT) -> list[Passage]:
+        """Return what BM25 finds by all words as they stand: k1 = 1.2, b = 0.75, no stemming, no common words out."""
+        any_word = " OR ".join(f'"{word}"' for word in dict.fromkeys(search_words(question)))
+        query = "SELECT rowid FROM plain WHERE plain MATCH ? ORDER BY rank LIMIT ?"
+        return self._passages([row[0] for row in self._plain.execute(query, (any_word, limit))] if any_word else [])
+
+    def by_keywords(self, question: str, limit: int = LOOKED_AT) -> list[Passage]:
+        """Return what the product's keyword search finds alone."""
+        return self._passages([hit for hit, _ in self.keywords.search(query_words(question), CANDIDATES)][:limit])
+
+    def by_vectors(self, question: str, limit: int = LOOKED_AT) -> list[Passage]:
+        """Return what vectors find alone."""
+        (vector,) = self._embedder.embed([question])
+        return self._passages([hit for hit, _ in self._exact.search(vector, limit)])
+
+    def by_both(self, question: str | SearchQuery, limit: int = LOOKED_AT) -> list[Passage]:
+        """Return what the product finds."""
+        return self._named(self.retriever.search(question, limit))
+
+    def _passages(self, chunk_ids: Sequence[int]) -> list[Passage]:
+        found = self._store.passages(chunk_ids)
+        return self._named([found[chunk_id] for chunk_id in chunk_ids])
+
+    def _named(self, passages: Sequence[Passage]) -> list[Passage]:
+        return [replace(one, document=self._names[one.document_id]) for one in passages]
+
+
+@contextmanager
+def shelf_of(collection: Collection, embedder: CachedMiniLM) -> Iterator[Shelf]:
+    """Return a collection as a library, for as long as the block runs."""
+    with tempfile.TemporaryDirectory() as folder:
+        database = open_database(Path(folder))
+        try:
+            yield Shelf(database, collection, embedder)
+        finally:
+            database.close()
+
+
+def names_of(passages: Sequence[Passage]) -> list[str]:
+    """Return the documents of some passages, each once, in their order."""
+    return list(dict.fromkeys(one.document for one in passages))

@@ -1,0 +1,45 @@
+"""Keyword search in a library so large that not every row can be scored."""
+
+import pytest
+from sqlalchemy.exc import SQLAlchemyError
+
+from rag_assistant.records import Chunk, ExtractedText
+from rag_assistant.storage import keywords
+from rag_assistant.storage.database import Database
+from rag_assistant.storage.documents import DocumentStore
+from rag_assistant.storage.keywords import KeywordIndex
+
+TEXTS = [f"common word{number % 7} rare{number}" for number in range(60)]
+
+
+@pytest.fixture
+def index(database: Database) -> KeywordIndex:
+    store = DocumentStore(database, "here")
+    document, _ = store.add("name", "text/plain", 1, "hash", "file")
+    pieces = [Chunk(place, place, place, text) for place, text in enumerate(TEXTS)]
+    store.keep_text(document.id, ExtractedText("", "text/plain"), pieces, TEXTS)
+    return KeywordIndex(database)
+
+
+def test_rare_words_choose_and_all_words_rank(index: KeywordIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["common", "word3", "rare3", "rare12"]
+    everything = dict(index.search(words, 100))
+    monkeypatch.setattr(keywords, "MOST_SCORED", 20)
+    some = index.search(words, 100)
+    assert some[0][0] == 4
+    assert [score for _, score in some] == sorted((score for _, score in some), reverse=True)
+    assert all(score == pytest.approx(everything[chunk_id]) for chunk_id, score in some)
+
+
+def test_at_least_the_rarest_word_is_searched(index: KeywordIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keywords, "MOST_SCORED", 1)
+    assert len(index.search(["common", "word3"], 5)) == 5
+    assert index.search(['com"mon', "nowhere"], 5) == []
+
+
+def test_nothing_breaks_on_words_of_the_search_language(index: KeywordIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keywords, "MOST_SCORED", 1)
+    try:
+        index.search(["NEAR(", "a*", '"', "common"], 5)
+    except SQLAlchemyError as error:  # pragma: no cover - says which word it was
+        pytest.fail(str(error))
