@@ -3,6 +3,7 @@
 # make lint   ruff and mypy
 # make bench  the benchmarks of docs/benchmarks.md
 # make bench-history  our history beside other libraries' (docs/history-benchmarks.md)
+# make bench-retrieval  search on real data sets (docs/retrieval-benchmarks.md)
 # make pictures  the pictures of README.md, taken anew (needs Debian's chromium)
 # Each does its own set-up: the first call creates .venv, a later one installs nothing.
 
@@ -10,7 +11,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: run test lint bench bench-history pictures clean
+.PHONY: run test lint bench bench-history bench-retrieval pictures clean
 
 run: .venv/run
 	@$(BIN)/python app.py
@@ -30,6 +31,9 @@ bench-history: .venv/dev .venv-rivals/ready
 	@$(BIN)/python -m bench.history
 	@$(BIN)/python -m bench.recall
 	@$(BIN)/python -m bench.prompt_cache
+
+bench-retrieval: .venv/dev
+	@$(BIN)/python -m bench.retrieval
 
 .venv-rivals/ready: bench/rivals/requirements.txt
 	@echo "Installing the libraries to compare with (once; about a minute, 800 MB) ..."

@@ -1,24 +1,40 @@
-"""Search vectors exactly and through Chroma, in libraries of several sizes: from where on is the index worth it?"""
+"""Search vectors exactly and through Chroma, in libraries of several sizes: from where on is the index worth it?
+
+And how long a whole search takes there: keywords, vectors, passages.
+"""
 
 from __future__ import annotations
 
+import random
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from bench.retrieval import sets
+from bench.stage import open_database
 from rag_assistant.errors import IndexUnavailable
+from rag_assistant.records import Chunk, ExtractedText
 from rag_assistant.retrieval.chroma import ChromaIndex
 from rag_assistant.retrieval.embedding import Vectors
 from rag_assistant.retrieval.exact import ExactIndex
-from rag_assistant.retrieval.search import CANDIDATES
+from rag_assistant.retrieval.familiarity import FAMILIAR, Familiarity
+from rag_assistant.retrieval.search import CANDIDATES, Retriever
+from rag_assistant.retrieval.vectors import VectorSearch
+from rag_assistant.retrieval.words import query_words, search_words
+from rag_assistant.storage.database import Database
+from rag_assistant.storage.documents import DocumentStore
+from rag_assistant.storage.keywords import KeywordIndex
 
 SIZES = (1_000, 10_000, 30_000, 60_000, 100_000)
 DIMENSION = 384
 QUERIES = 50
+WHOLE_SIZES = (10_000, 100_000)
+CHUNKS_OF_A_DOCUMENT = 500
+CHUNK_CHARS = 900
 
 
 class Store:
@@ -59,6 +75,76 @@ def main() -> None:
                 chroma.close()
         shared = sum(len(a & b) for a, b in zip(wanted, found, strict=True)) / sum(map(len, wanted))
         print(f"| {size:,} | {exact_ms:.1f} | {chroma_ms:.1f} | {shared:.0%} | {filled:.0f} |", flush=True)
+    whole_search()
+
+
+def whole_search() -> None:
+    """Print the time of a whole search of real text, with exact vectors, once its question is embedded."""
+    if not sets.DATA.exists():
+        return
+    print("\n| chunks | keywords ms, p50 and p95 | whole search ms, p50 and p95 |\n|---|---|---|")
+    collection = sets.mtrag()
+    texts = [f"{title} {text}"[:CHUNK_CHARS] for title, text in collection.documents.values()]
+    questions = [asked.rewrite for asked in collection.questions]
+    for size in WHOLE_SIZES:
+        with tempfile.TemporaryDirectory() as folder:
+            database = open_database(Path(folder))
+            fill(DocumentStore(database, "bench"), texts, size)
+            alone, whole = times_of_search(database, size, questions)
+            database.close()
+        print(f"| {size:,} | {alone} | {whole} |", flush=True)
+
+
+def times_of_search(database: Database, size: int, questions: list[str]) -> tuple[str, str]:
+    """Return the times of a keyword search and of a whole one."""
+    vectors, keywords = Store(size), KeywordIndex(database)
+    exact = ExactIndex(vectors, "bench", DIMENSION)
+    search = VectorSearch(vectors, exact, None, size + 1)  # type: ignore[arg-type]
+    retriever = Retriever(DocumentStore(database, "bench"), keywords, KnownVectors(vectors.rows), search)
+    alone = times(lambda question: keywords.search(query_words(question), CANDIDATES), questions)
+    return alone, times(lambda question: retriever.search(question, 5), questions)
+
+
+def fill(store: DocumentStore, texts: list[str], size: int) -> None:
+    """Put chunks of real words into a store: those of the texts, mixed in pairs so that no two are the same."""
+    chance = random.Random(1)
+    for first in range(0, size, CHUNKS_OF_A_DOCUMENT):
+        name = f"{first}"
+        document, _ = store.add(name, "text/plain", 1, name, name)
+        pieces = []
+        for place in range(min(CHUNKS_OF_A_DOCUMENT, size - first)):
+            one, other = chance.sample(texts, 2)
+            pieces.append(Chunk(place, place, place, one[: CHUNK_CHARS // 2] + " " + other[: CHUNK_CHARS // 2]))
+        words = [" ".join(search_words(piece.text)) for piece in pieces]
+        store.keep_text(document.id, ExtractedText("", "text/plain"), pieces, words)
+
+
+def times(search: Callable[[str], object], questions: list[str]) -> str:
+    """Return the median and the 95th percentile of the milliseconds of a search."""
+    search(questions[0])
+    taken = []
+    for question in questions:
+        began = time.perf_counter()
+        search(question)
+        taken.append((time.perf_counter() - began) * 1000)
+    return f"{np.percentile(taken, 50):.1f} and {np.percentile(taken, 95):.1f}"
+
+
+class KnownVectors:
+    """An embedder that needs no time: each text has one of the vectors that are there."""
+
+    loaded = True
+
+    def __init__(self, rows: Vectors) -> None:
+        self._rows = rows
+
+    def familiarity(self, _text: str) -> Familiarity:
+        """Return that every text is well known."""
+        return FAMILIAR
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return a vector for each text."""
+        return self._rows[[len(text) % len(self._rows) for text in texts]]
 
 
 def wait_until_filled(chroma: ChromaIndex, store: Store) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache, partial
 
@@ -18,6 +19,7 @@ from rag_assistant.retrieval.words import telling_words
 
 Measure = Callable[[Callable[[int], list[Passage]], Asked], float]
 
+ELSEWHERE = ("cranfield", "xquad en", "covidqa", "doc2dial", "mtrag")
 MOST_ASKED_ELSEWHERE = 200
 MOST_REWRITTEN = 400
 EACH_OF_DOC2DIAL = 3  # A third of its questions tells the same in a third of the time.
@@ -187,47 +189,28 @@ def main() -> None:
     if not sets.DATA.exists():
         print("The shared data is not on this machine; nothing to measure.")
         return
-    embedder = CachedMiniLM(2)
-    conversations = [asked.exchanges[-3:] for asked in sets.mtrag().questions if len(asked.exchanges) > 1]
-    single = [sets.judged("cranfield"), sets.judged("cacm"), sets.covidqa()]
-    languages = [sets.xquad(language) for language in sets.xquad_languages()]
     doc2dial = sets.doc2dial()
     talks = [sets.mtrag(), replace(doc2dial, questions=doc2dial.questions[::EACH_OF_DOC2DIAL])]
-    _print("| set | measure | plain BM25 | keywords | vectors | both |\n|---|---|---|---|---|---|")
-    later: dict[str, list[str]] = {"behind": [], "follow": [], "lean": [], "nothing": []}
-    for collection in [*single, *languages, *talks]:
-        with shelf_of(collection, embedder) as shelf:
-            _print(*halves(collection, shelf))
-            if collection in talks:
-                later["follow"] += follow_ups(collection, shelf)
-            else:
-                later["behind"] += behind_another(collection, shelf, conversations)
-            if collection.name == "mtrag":
-                later["lean"] += leaning(shelf)
-    _print(
-        "\n| questions of | measure | last turn | ours | a person's rewrite |\n|---|---|---|---|---|", *later["follow"]
-    )
-    _print("\n| set | measure | alone | behind another conversation | difference | told to lean |")
-    _print("|---|---|---|---|---|---|", *later["behind"])
-    _print("\n| set | told to lean where a person added words | where not |\n|---|---|---|", *later["lean"])
-    _print("", *elsewhere(embedder))
-
-
-def elsewhere(embedder: CachedMiniLM) -> list[str]:
-    """Return the table of questions asked in another set's library."""
-    collections = {
-        one.name: one
-        for one in (sets.judged("cranfield"), sets.xquad("en"), sets.covidqa(), sets.doc2dial(), sets.mtrag())
-    }
-    with (
-        shelf_of(collections["cranfield"], embedder) as cranfield,
-        shelf_of(collections["xquad en"], embedder) as xquad,
-        shelf_of(collections["covidqa"], embedder) as covidqa,
-        shelf_of(collections["doc2dial"], embedder) as doc2dial,
-        shelf_of(collections["mtrag"], embedder) as mtrag,
-    ):
-        shelves = {"cranfield": cranfield, "xquad en": xquad, "covidqa": covidqa, "doc2dial": doc2dial, "mtrag": mtrag}
-        return nothing_there(shelves, collections)
+    single = [sets.judged("cranfield"), sets.judged("cacm"), sets.covidqa(), *map(sets.xquad, sets.xquad_languages())]
+    conversations = [asked.exchanges[-3:] for asked in talks[0].questions if len(asked.exchanges) > 1]
+    embedder = CachedMiniLM(2)
+    with ExitStack() as open_shelves:
+        shelves: dict[str, Shelf] = {}
+        _print("| set | measure | plain BM25 | keywords | vectors | both |\n|---|---|---|---|---|---|")
+        for collection in [*talks, *single]:
+            shelves[collection.name] = open_shelves.enter_context(shelf_of(collection, embedder))
+            _print(*halves(collection, shelves[collection.name]))
+        _print("\n| questions of | measure | last turn | ours | a person's rewrite |\n|---|---|---|---|---|")
+        for collection in talks:
+            _print(*follow_ups(collection, shelves[collection.name]))
+        _print("\n| set | told to lean where a person added words | where not |\n|---|---|---|")
+        _print(*leaning(shelves["mtrag"]))
+        _print("\n| set | measure | alone | behind another conversation | difference | told to lean |")
+        _print("|---|---|---|---|---|---|")
+        for collection in single:
+            _print(*behind_another(collection, shelves[collection.name], conversations))
+        everything = {one.name: one for one in [*talks, *single] if one.name in ELSEWHERE}
+        _print("", *nothing_there({name: shelves[name] for name in ELSEWHERE}, everything))
 
 
 def _print(*lines: str) -> None:
