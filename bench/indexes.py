@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -17,14 +17,14 @@ import numpy as np
 from bench.retrieval import sets
 from bench.stage import open_database
 from rag_assistant.errors import IndexUnavailable
-from rag_assistant.records import Chunk, ExtractedText
+from rag_assistant.records import Chunk, ExtractedText, NewDocument
 from rag_assistant.retrieval.chroma import ChromaIndex
 from rag_assistant.retrieval.embedding import Vectors
 from rag_assistant.retrieval.exact import ExactIndex
 from rag_assistant.retrieval.familiarity import FAMILIAR, Familiarity
 from rag_assistant.retrieval.search import CANDIDATES, Retriever
-from rag_assistant.retrieval.vectors import VectorSearch
 from rag_assistant.retrieval.words import query_words, search_words
+from rag_assistant.storage.chunks import ChunkStore
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents import DocumentStore
 from rag_assistant.storage.keywords import KeywordIndex
@@ -89,7 +89,7 @@ def whole_search() -> None:
     for size in WHOLE_SIZES:
         with tempfile.TemporaryDirectory() as folder:
             database = open_database(Path(folder))
-            fill(DocumentStore(database, "bench"), texts, size)
+            fill(DocumentStore(database, "bench"), ChunkStore(database), texts, size)
             alone, whole = times_of_search(database, size, questions)
             database.close()
         print(f"| {size:,} | {alone} | {whole} |", flush=True)
@@ -98,19 +98,18 @@ def whole_search() -> None:
 def times_of_search(database: Database, size: int, questions: list[str]) -> tuple[str, str]:
     """Return the times of a keyword search and of a whole one."""
     vectors, keywords = Store(size), KeywordIndex(database)
-    exact = ExactIndex(vectors, "bench", DIMENSION)
-    search = VectorSearch(vectors, exact, None, size + 1)  # type: ignore[arg-type]
-    retriever = Retriever(DocumentStore(database, "bench"), keywords, KnownVectors(vectors.rows), search)
+    retriever = Retriever(ChunkStore(database), keywords, KnownVectors(vectors))
     alone = times(lambda question: keywords.search(query_words(question), CANDIDATES), questions)
     return alone, times(lambda question: retriever.search(question, 5), questions)
 
 
-def fill(store: DocumentStore, texts: list[str], size: int) -> None:
+def fill(documents: DocumentStore, store: ChunkStore, texts: list[str], size: int) -> None:
     """Put chunks of real words into a store: those of the texts, mixed in pairs so that no two are the same."""
     chance = random.Random(1)
     for first in range(0, size, CHUNKS_OF_A_DOCUMENT):
         name = f"{first}"
-        document, _ = store.add(name, "text/plain", 1, name, name)
+        document, _ = documents.add(NewDocument(name, "text/plain", 1, name, name))
+        documents.take(document.id)
         pieces = []
         for place in range(min(CHUNKS_OF_A_DOCUMENT, size - first)):
             one, other = chance.sample(texts, 2)
@@ -131,12 +130,24 @@ def times(search: Callable[[str], object], questions: list[str]) -> str:
 
 
 class KnownVectors:
-    """An embedder that needs no time: each text has one of the vectors that are there."""
+    """Vectors whose embedder needs no time: each text has one of those that are there."""
 
-    loaded = True
+    def __init__(self, store: Store) -> None:
+        self._rows = store.rows
+        self._exact = ExactIndex(store, "bench", DIMENSION)
+        self._exact.refresh(store.version("bench"))
 
-    def __init__(self, rows: Vectors) -> None:
-        self._rows = rows
+    def now(self) -> KnownVectors:
+        """Return these."""
+        return self
+
+    def search(self, vector: Vectors, limit: int, chunk_ids: Collection[int] | None = None) -> list[tuple[int, float]]:
+        """Return the nearest."""
+        return self._exact.search(vector, limit, chunk_ids)
+
+    def of_questions(self, texts: Sequence[str]) -> list[Vectors]:
+        """Return a vector for each text."""
+        return list(self.embed(texts))
 
     def familiarity(self, _text: str) -> Familiarity:
         """Return that every text is well known."""
@@ -144,7 +155,8 @@ class KnownVectors:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return a vector for each text."""
-        return self._rows[[len(text) % len(self._rows) for text in texts]]
+        rows: Vectors = self._rows[[len(text) % len(self._rows) for text in texts]]
+        return rows
 
 
 def wait_until_filled(chroma: ChromaIndex, store: Store) -> None:

@@ -12,66 +12,48 @@ from pathlib import Path
 from bench.retrieval.cache import CachedMiniLM
 from bench.retrieval.sets import Collection
 from bench.stage import open_database
-from rag_assistant.errors import IndexUnavailable
-from rag_assistant.records import ExtractedText, Passage
+from rag_assistant.records import ExtractedText, NewDocument, Passage, Scope
 from rag_assistant.retrieval.chunking import chunk_document, indexed_text
-from rag_assistant.retrieval.exact import ExactIndex
 from rag_assistant.retrieval.followups import SearchQuery
 from rag_assistant.retrieval.loaders import PLAIN
-from rag_assistant.retrieval.search import CANDIDATES, Retriever
-from rag_assistant.retrieval.vectors import VectorSearch
+from rag_assistant.retrieval.search import CANDIDATES
 from rag_assistant.retrieval.words import query_words, search_words
 from rag_assistant.settings import Settings
 from rag_assistant.storage.database import Database
-from rag_assistant.storage.documents import DocumentStore
-from rag_assistant.storage.keywords import KeywordIndex
+from tests.shelf import Shelf
 
 CHUNK_CHARS: int = Settings.model_fields["chunk_chars"].default
 LOOKED_AT = 30  # So many chunks of each search are looked at for the first ten documents.
 
 
-class NoChroma:
-    """An index that is always away."""
-
-    def start(self) -> None:
-        """Nothing starts."""
-
-    def search(self, *_: object) -> list[tuple[int, float]]:
-        """Refuse."""
-        raise IndexUnavailable("away")
-
-
-class Shelf:
+class CollectionShelf(Shelf):
     """A collection as a library. A document's name in what is found is its id in the collection."""
 
     def __init__(self, database: Database, collection: Collection, embedder: CachedMiniLM) -> None:
-        self._store = DocumentStore(database, "bench")
+        super().__init__(database, lambda _source: embedder)
+        self._key = self.embedders.wanted().key
         self._embedder = embedder
         self._names: dict[int, str] = {}
         self._plain = sqlite3.connect(":memory:")
         self._plain.execute("CREATE VIRTUAL TABLE plain USING fts5(words, tokenize='unicode61 remove_diacritics 2')")
         for name, (title, text) in collection.documents.items():
             self._put(name, title, text)
-        self.keywords = KeywordIndex(database)
-        self._exact = ExactIndex(self._store, embedder.name, embedder.dimension)
-        self._exact.refresh(self._store.library_version())
-        vectors = VectorSearch(self._store, self._exact, NoChroma(), 0)  # type: ignore[arg-type]
-        self.retriever = Retriever(self._store, self.keywords, embedder, vectors)
-        self.chunks = len(self._exact)
+        self.size = self.embeddings.version(self._key)[0]
 
     def _put(self, name: str, title: str, text: str) -> None:
-        document, _ = self._store.add(title or "-", PLAIN, len(text), name, name)
+        document, _ = self.documents.add(NewDocument(title or "-", PLAIN, len(text), name, name))
+        self.documents.take(document.id)
         self._names[document.id] = name
         extracted = ExtractedText(text, PLAIN)
         pieces = chunk_document(extracted, CHUNK_CHARS)
-        texts = [indexed_text(title, piece) for piece in pieces]
+        texts = [indexed_text(title, piece.section, piece.text) for piece in pieces]
         words = [" ".join(search_words(one)) for one in texts]
-        self._store.keep_text(document.id, extracted, pieces, words)
+        self.chunks.keep_text(document.id, extracted, pieces, words)
         rows = self._embedder.embed(texts)
-        ids = sorted(self._store.chunk_ids_of([document.id]))
+        ids = sorted(self.chunks.chunk_ids_of(Scope((document.id,))))
         vectors = [(chunk_id, row.tobytes()) for chunk_id, row in zip(ids, rows, strict=True)]
         if vectors:
-            self._store.keep_embeddings(document.id, self._embedder.name, vectors)
+            self.embeddings.keep_embeddings(document.id, self._key, vectors)
         self._plain.executemany("INSERT INTO plain (rowid, words) VALUES (?, ?)", zip(ids, words, strict=True))
 
     def by_plain_bm25(self, question: str, limit: int = LOOKED_AT) -> list[Passage]:
@@ -86,15 +68,18 @@ class Shelf:
 
     def by_vectors(self, question: str, limit: int = LOOKED_AT) -> list[Passage]:
         """Return what vectors find alone."""
-        (vector,) = self._embedder.embed([question])
-        return self._passages([hit for hit, _ in self._exact.search(vector, limit)])
+        vectors = self.vectors.now()
+        if vectors is None:
+            raise RuntimeError("The embedder is not loaded.")
+        (vector,) = vectors.of_questions([question])
+        return self._passages([hit for hit, _ in vectors.search(vector, limit)])
 
     def by_both(self, question: str | SearchQuery, limit: int = LOOKED_AT) -> list[Passage]:
         """Return what the product finds."""
         return self._named(self.retriever.search(question, limit))
 
     def _passages(self, chunk_ids: Sequence[int]) -> list[Passage]:
-        found = self._store.passages(chunk_ids)
+        found = self.chunks.passages(chunk_ids)
         return self._named([found[chunk_id] for chunk_id in chunk_ids])
 
     def _named(self, passages: Sequence[Passage]) -> list[Passage]:
@@ -102,12 +87,12 @@ class Shelf:
 
 
 @contextmanager
-def shelf_of(collection: Collection, embedder: CachedMiniLM) -> Iterator[Shelf]:
+def shelf_of(collection: Collection, embedder: CachedMiniLM) -> Iterator[CollectionShelf]:
     """Return a collection as a library, for as long as the block runs."""
     with tempfile.TemporaryDirectory() as folder:
         database = open_database(Path(folder))
         try:
-            yield Shelf(database, collection, embedder)
+            yield CollectionShelf(database, collection, embedder)
         finally:
             database.close()
 

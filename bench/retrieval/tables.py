@@ -12,7 +12,7 @@ from bench.retrieval import sets
 from bench.retrieval.cache import CachedMiniLM
 from bench.retrieval.measures import hit_at_1, holds_answer, holds_spans, mean, ndcg_at_10, recall_at_5
 from bench.retrieval.sets import Asked, Collection, Exchange
-from bench.retrieval.shelf import LOOKED_AT, Shelf, names_of, shelf_of
+from bench.retrieval.shelf import LOOKED_AT, CollectionShelf, names_of, shelf_of
 from rag_assistant.records import Passage
 from rag_assistant.retrieval.followups import SearchQuery
 from rag_assistant.retrieval.words import telling_words
@@ -74,7 +74,7 @@ def score(
     return {name: mean([one[name] for one in of_each.values()]) for name in measures}
 
 
-def halves(collection: Collection, shelf: Shelf) -> list[str]:
+def halves(collection: Collection, shelf: CollectionShelf) -> list[str]:
     """Return the rows of the main table: plain BM25, keywords, vectors and both, on questions that stand alone."""
     measures = measures_of(collection)
     ways = (shelf.by_plain_bm25, shelf.by_keywords, shelf.by_vectors, shelf.by_both)
@@ -82,14 +82,14 @@ def halves(collection: Collection, shelf: Shelf) -> list[str]:
         score(collection.questions, lambda asked, limit, way=way: way(asked.rewrite or asked.text, limit), measures)  # type: ignore[misc]
         for way in ways
     ]
-    name = f"{collection.name} ({len(collection.questions):,} questions, {shelf.chunks:,} chunks)"
+    name = f"{collection.name} ({len(collection.questions):,} questions, {shelf.size:,} chunks)"
     return [
         f"| {name} | {measure} | " + " | ".join(f"{column[measure]:.3f}" for column in columns) + " |"
         for measure in measures
     ]
 
 
-def follow_ups(collection: Collection, shelf: Shelf) -> list[str]:
+def follow_ups(collection: Collection, shelf: CollectionShelf) -> list[str]:
     """Return the rows of the conversations' table: last turn, ours, a person's rewrite, by turn."""
     measures = measures_of(collection)
     ways: dict[str, Callable[[Asked, int], list[Passage]]] = {
@@ -119,7 +119,9 @@ def by_turn(questions: Sequence[Asked]) -> dict[str, list[Asked]]:
     return dict(sorted(parts.items()))
 
 
-def behind_another(collection: Collection, shelf: Shelf, conversations: Sequence[tuple[Exchange, ...]]) -> list[str]:
+def behind_another(
+    collection: Collection, shelf: CollectionShelf, conversations: Sequence[tuple[Exchange, ...]]
+) -> list[str]:
     """Return the rows of questions that stand alone, with a conversation about something else in front."""
     chance = random.Random(1)
     before = {asked.id: chance.choice(conversations) for asked in collection.questions}
@@ -135,7 +137,7 @@ def behind_another(collection: Collection, shelf: Shelf, conversations: Sequence
     ]
 
 
-def nothing_there(shelves: dict[str, Shelf], collections: dict[str, Collection]) -> list[str]:
+def nothing_there(shelves: dict[str, CollectionShelf], collections: dict[str, Collection]) -> list[str]:
     """Return the rows of how often nothing is found: by questions of one set (row) in another (column)."""
     rows = [f"| questions of | {' | '.join(f'in {name}' for name in shelves)} |", "|---|" + "---|" * len(shelves)]
     for name, collection in collections.items():
@@ -147,7 +149,7 @@ def nothing_there(shelves: dict[str, Shelf], collections: dict[str, Collection])
     return rows
 
 
-def leaning(shelf: Shelf) -> list[str]:
+def leaning(shelf: CollectionShelf) -> list[str]:
     """Return the rows of whether a question is told to lean where a person had to add words to it."""
     chance = random.Random(3)
     rows = []
@@ -195,7 +197,7 @@ def main() -> None:
     conversations = [asked.exchanges[-3:] for asked in talks[0].questions if len(asked.exchanges) > 1]
     embedder = CachedMiniLM(2)
     with ExitStack() as open_shelves:
-        shelves: dict[str, Shelf] = {}
+        shelves: dict[str, CollectionShelf] = {}
         _print("| set | measure | plain BM25 | keywords | vectors | both |\n|---|---|---|---|---|---|")
         for collection in [*talks, *single]:
             shelves[collection.name] = open_shelves.enter_context(shelf_of(collection, embedder))

@@ -118,7 +118,7 @@ class KeywordIndex:
         if not words:
             return []
         with self._database.read() as connection:
-            if not document_ids and self._is_too_much(connection, words):
+            if not scope and self._is_too_much(connection, words):
                 rarest = CHUNK_WORDS.rarest(connection, words, MOST_SCORED)
                 if len(rarest) < len(words):
                     found = connection.execute(CHUNK_WORDS.query(connection, rarest).limit(max(limit, CANDIDATES)))

@@ -3,22 +3,19 @@
 import pytest
 from sqlalchemy.exc import SQLAlchemyError
 
-from rag_assistant.records import Chunk, ExtractedText
 from rag_assistant.storage import keywords
 from rag_assistant.storage.database import Database
-from rag_assistant.storage.documents import DocumentStore
 from rag_assistant.storage.keywords import KeywordIndex
+from tests.shelf import Shelf
 
 TEXTS = [f"common word{number % 7} rare{number}" for number in range(60)]
 
 
 @pytest.fixture
 def index(database: Database) -> KeywordIndex:
-    store = DocumentStore(database, "here")
-    document, _ = store.add("name", "text/plain", 1, "hash", "file")
-    pieces = [Chunk(place, place, place, text) for place, text in enumerate(TEXTS)]
-    store.keep_text(document.id, ExtractedText("", "text/plain"), pieces, TEXTS)
-    return KeywordIndex(database)
+    shelf = Shelf(database)
+    shelf.read(shelf.add(), *TEXTS)
+    return shelf.keywords
 
 
 def test_rare_words_choose_and_all_words_rank(index: KeywordIndex, monkeypatch: pytest.MonkeyPatch) -> None:
