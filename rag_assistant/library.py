@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Protocol
 
 from rag_assistant.background import Lane, Work
-from rag_assistant.errors import AssistantError, EmbedderFailed, StorageFailed
+from rag_assistant.errors import AssistantError, EmbedderFailed, ExtractionCancelled, StorageFailed
 from rag_assistant.records import Document, NewDocument
 from rag_assistant.retrieval.chunking import chunk_document, indexed_text
 from rag_assistant.retrieval.embedders import Recognised
@@ -248,6 +248,8 @@ class Library:
             for seconds in chain(SECONDS_BEFORE_RETRY, repeat(SECONDS_BEFORE_RETRY[-1])):
                 try:
                     return work(document_id, attempt)
+                except ExtractionCancelled:
+                    return None  # A person said so, or we close: then it is taken up at the next start.
                 except StorageFailed as error:
                     log.error("The library waits: %s", error)
                 except AssistantError as error:

@@ -33,7 +33,8 @@ FORM_OVERHEAD_BYTES = 100_000
 def add() -> Response:
     """Take a file and answer at once; its state says how far it has come."""
     file, name, said = uploaded_file()
-    document, new = services().library.accept(file, name, replaces=said.replaces, tags=said.tags)
+    with file:
+        document, new = services().library.accept(file, name, replaces=said.replaces, tags=said.tags)
     return make_response(jsonify(document_data(document) | {"new": new}), 202)
 
 

@@ -1,14 +1,17 @@
 """Work on documents in the background: cancelled, tried again, replaced, tagged, taken up again; nothing is lost."""
 
+import io
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from flask.testing import FlaskClient
 
 from rag_assistant import create_app
-from rag_assistant.errors import EmbedderFailed, SettingsError
+from rag_assistant.errors import EmbedderFailed, ExtractionCancelled, SettingsError
 from rag_assistant.factory import Services
 from tests.stub_model import Reply, StubModel
 from tests.web.conftest import ask, until, upload
@@ -69,6 +72,34 @@ def test_a_cancelled_document_is_forgotten_and_can_be_taken_up_again(client: Fla
     assert client.post(path(document) + "/retry").status_code == 202
     until(lambda: client.get(path(document)).json["state"] == "ready")
     assert found(client, "geese")
+
+
+def endless(_path: Path, _media_type: str, *, cancelled: Callable[[], bool], **_: object) -> None:
+    """Read until nobody wants it any more, as the real reading of a long document does."""
+    while not cancelled():
+        time.sleep(0.01)
+    raise ExtractionCancelled
+
+
+def test_a_document_is_cancelled_while_it_is_read(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("rag_assistant.library.extract", endless)
+        document = upload(client, LONG, wait=False)
+        until(lambda: client.get(path(document)).json["state"] == "reading")
+        assert client.post(path(document) + "/cancel").json["state"] == "cancelled"
+    assert upload(client, FACT)["state"] == "ready"
+    assert client.get(path(document)).json["state"] == "cancelled"
+
+
+def test_a_document_that_is_read_when_the_server_ends_is_taken_up(
+    environment: dict[str, str], stand_ins: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched, running(environment) as (client, _services):
+        patched.setattr("rag_assistant.library.extract", endless)
+        document = upload(client, LONG, wait=False)
+        until(lambda: client.get(path(document)).json["state"] == "reading")
+    with running(environment) as (client, _services):
+        until(lambda: client.get(path(document)).json["state"] == "ready")
 
 
 def test_cancelling_what_is_done_leaves_it_as_it_is(client: FlaskClient) -> None:
@@ -132,9 +163,7 @@ def test_a_newer_version_takes_the_place_without_a_gap(client: FlaskClient, serv
     assert len(list((services.data_dir / "uploads").iterdir())) == 1
 
 
-def as_file(text: str):  # type: ignore[no-untyped-def]
-    import io
-
+def as_file(text: str) -> io.BytesIO:
     return io.BytesIO(text.encode())
 
 

@@ -1,14 +1,17 @@
 """The main job on PostgreSQL."""
 
+import io
 from pathlib import Path
 from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
+from sqlalchemy import text
 
+from rag_assistant.factory import Services
 from tests.conftest import postgres_url
 from tests.stub_model import StubModel
-from tests.web.conftest import ask, upload
+from tests.web.conftest import ask, until, upload
 
 
 @pytest.fixture
@@ -37,3 +40,17 @@ def test_a_document_is_cited_the_window_moves_and_deleted_is_gone(client: FlaskC
     page = client.get(f"/api/conversations/{first['conversation_id']}/turns?limit=100").json
     assert len(page["turns"]) == 7
     assert client.get("/readyz").status_code == 200
+
+
+def test_a_newer_version_comes_through_the_queue_of_the_database(client: FlaskClient, services: Services) -> None:
+    old = upload(client, "The keeper feeds geese.", "a.txt")
+    sent = {"file": (io.BytesIO(b"The keeper feeds swans."), "b.txt"), "replaces": old["document_id"], "tags": "birds"}
+    newer = client.post("/api/documents", data=sent).json
+    until(lambda: client.get(f"/api/documents/{newer['document_id']}").status_code == 404, 10)
+    passages = client.get("/api/search?q=keeper").json["passages"]
+    assert [(one["document_id"], one["text"]) for one in passages] == [(old["document_id"], "The keeper feeds swans.")]
+    assert ask(client, "Who feeds swans?", document_ids=[old["document_id"]])["sources"]
+    with services.database.read() as connection:
+        assert connection.execute(text("SELECT COUNT(*) FROM assistant_queue_task")).scalar() == 0
+    assert not (services.data_dir / "queue.db").exists()
+    assert list(services.doctor(with_chroma=False).examine()) == []
