@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -187,7 +188,7 @@ def rewritten() -> dict[str, list[tuple[str, str, tuple[Exchange, ...]]]]:
 
 
 def main() -> None:
-    """Print the tables."""
+    """Print the tables: of all sets, or of those that the command line names."""
     if not sets.DATA.exists():
         print("The shared data is not on this machine; nothing to measure.")
         return
@@ -196,6 +197,9 @@ def main() -> None:
     single = [sets.judged("cranfield"), sets.judged("cacm"), sets.covidqa(), *map(sets.xquad, sets.xquad_languages())]
     conversations = [asked.exchanges[-3:] for asked in talks[0].questions if len(asked.exchanges) > 1]
     embedder = CachedMiniLM(2)
+    wanted = sys.argv[1:]
+    if wanted:
+        talks, single = ([one for one in some if one.name in wanted] for some in (talks, single))
     with ExitStack() as open_shelves:
         shelves: dict[str, CollectionShelf] = {}
         _print("| set | measure | plain BM25 | keywords | vectors | both |\n|---|---|---|---|---|---|")
@@ -205,14 +209,15 @@ def main() -> None:
         _print("\n| questions of | measure | last turn | ours | a person's rewrite |\n|---|---|---|---|---|")
         for collection in talks:
             _print(*follow_ups(collection, shelves[collection.name]))
-        _print("\n| set | told to lean where a person added words | where not |\n|---|---|---|")
-        _print(*leaning(shelves["mtrag"]))
         _print("\n| set | measure | alone | behind another conversation | difference | told to lean |")
         _print("|---|---|---|---|---|---|")
         for collection in single:
             _print(*behind_another(collection, shelves[collection.name], conversations))
-        everything = {one.name: one for one in [*talks, *single] if one.name in ELSEWHERE}
-        _print("", *nothing_there({name: shelves[name] for name in ELSEWHERE}, everything))
+        if not wanted:
+            _print("\n| set | told to lean where a person added words | where not |\n|---|---|---|")
+            _print(*leaning(shelves["mtrag"]))
+            everything = {one.name: one for one in [*talks, *single] if one.name in ELSEWHERE}
+            _print("", *nothing_there({name: shelves[name] for name in ELSEWHERE}, everything))
 
 
 def _print(*lines: str) -> None:

@@ -11,6 +11,7 @@ from rag_assistant.retrieval.words import query_words, search_words
 
 # Two passages are the same if they share this much of their words: the same page saved twice, with another date on it.
 SAME = 0.9
+MOST_COPIES = 2
 # Two chunks with at most so many characters between them touch: the splitter leaves white space out.
 LARGEST_GAP = 12
 # What stands between two passages, counted with each of them.
@@ -36,15 +37,18 @@ def nothing_found(question: str, passages: Sequence[Passage], best_cosine: float
 
 
 def distinct(passages: Sequence[Passage]) -> list[Passage]:
-    """Return the passages without those that say the same as a better one. The best come first."""
-    kept: list[Passage] = []
-    vocabularies: list[frozenset[str]] = []
+    """Return the passages without those that repeat a better one: in one document once, in all of them twice.
+
+    The best come first. Paragraphs that several documents share come from two of them, for which one is meant is not
+    known: with one copy only, doc2dial loses 0.05 of the right documents.
+    """
+    kept: list[tuple[Passage, frozenset[str]]] = []
     for passage in passages:
         vocabulary = frozenset(search_words(passage.text))
-        if not any(_same(vocabulary, other) for other in vocabularies):
-            kept.append(passage)
-            vocabularies.append(vocabulary)
-    return kept
+        copies = [one.document_id for one, other in kept if _same(vocabulary, other)]
+        if len(copies) < MOST_COPIES and passage.document_id not in copies:
+            kept.append((passage, vocabulary))
+    return [passage for passage, _ in kept]
 
 
 def within(passages: Sequence[Passage], budget_tokens: int | None) -> list[Passage]:

@@ -1,5 +1,7 @@
 """What of the found passages is sent: each text once, neighbours as one, within a budget."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,9 +54,14 @@ def test_joined_passages_hold_every_character_once_and_the_best_stays_first(plac
     assert not found or result[0].chunk_id == 0
 
 
-def test_of_two_passages_that_say_the_same_the_better_stays() -> None:
+def test_what_one_document_says_twice_comes_once() -> None:
     same = [said(1, "Geese hiss at night."), said(2, "GEESE  hiss at night"), said(3, "Boats float.")]
-    assert [one.chunk_id for one in distinct(same)] == [1, 3]
+    in_one = [replace(one, document_id=7) for one in same]
+    assert [one.chunk_id for one in distinct(in_one)] == [1, 3]
+
+
+def test_what_many_documents_say_comes_from_the_best_two() -> None:
+    assert [one.chunk_id for one in distinct([said(number, "Geese hiss.") for number in range(5)])] == [0, 1]
 
 
 def test_passages_that_share_some_words_both_stay() -> None:

@@ -132,10 +132,11 @@ def test_found_neighbours_come_as_one_passage_with_the_text_between(house: Shelf
     assert (passage.start, passage.end) == (0, len(passage.text))
 
 
-def test_the_same_text_in_two_documents_is_found_once(house: Shelf) -> None:
-    house.shelve("geese hiss at strangers")
-    house.shelve("boats float", "Geese hiss  at strangers!")
-    assert len([text for text in house.found("what do geese do") if "hiss" in text.lower()]) == 1
+def test_the_same_text_in_many_documents_is_found_twice(house: Shelf) -> None:
+    for filler in ("", " ", "  ", "!"):
+        house.shelve(f"geese hiss at strangers{filler}")
+    house.shelve("boats float")
+    assert len([text for text in house.found("what do geese do") if "hiss" in text]) == 2
 
 
 def test_a_question_about_nothing_in_the_library_finds_nothing(house: Shelf) -> None:
