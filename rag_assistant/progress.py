@@ -19,7 +19,7 @@ from rag_assistant.collaborators import (
 )
 from rag_assistant.keeping import AnswerKeeper
 from rag_assistant.live import LiveTurn
-from rag_assistant.past import Moved, Past, Rules
+from rag_assistant.past import Moved, Past, Rules, read_past
 from rag_assistant.records import Conversation, Message, RecalledTurn, Turn
 from rag_assistant.settings import Settings
 from rag_assistant.turn_view import state_event
@@ -66,6 +66,12 @@ class Progress:
     usage: dict[str, Any] = field(default_factory=dict)
     token_cap: int | None = None
     rewrite: dict[str, Any] | None = None
+
+    def read_past(self, history: History) -> Past:
+        """Return what the rules may keep of the past; it is read once."""
+        if self.past is None:
+            self.past = read_past(history, self.conversation, self.turn.number, self.rules, self.settings, self.moved)
+        return self.past
 
     def say(self, state: str, sentence: str) -> None:
         """Tell who follows what is awaited."""

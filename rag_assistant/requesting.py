@@ -9,7 +9,7 @@ from typing import Any
 
 from rag_assistant.errors import QuestionDoesNotFit
 from rag_assistant.history import FittedHistory, count_message, estimate_tokens, fit_history
-from rag_assistant.past import read_past, with_limits
+from rag_assistant.past import with_limits
 from rag_assistant.progress import Collaborators, Progress
 from rag_assistant.prompt import plain_question_message, question_message
 from rag_assistant.records import Message, ModelRequest
@@ -26,15 +26,6 @@ def fit_request(progress: Progress, collaborators: Collaborators) -> FittedHisto
     Where the question does not fit with what stands beside it, recalled turns go first, then the worst passages.
     Raises QuestionDoesNotFit.
     """
-    if progress.past is None:
-        progress.past = read_past(
-            collaborators.history,
-            progress.conversation,
-            progress.turn.number,
-            progress.rules,
-            progress.settings,
-            progress.moved,
-        )
     while True:
         try:
             fitted = _fitted(progress, collaborators)
@@ -76,13 +67,12 @@ def estimated_tokens(request: ModelRequest) -> int:
 
 
 def _fitted(progress: Progress, collaborators: Collaborators) -> FittedHistory:
-    if progress.past is None:
-        raise RuntimeError("The past is read before it is fitted.")
+    past = progress.read_past(collaborators.history)
     ratio = collaborators.models.ratio(progress.endpoint)
-    policy = with_limits(progress.past, progress.choices, ratio, collaborators.tools.schemas, progress.token_cap)
+    policy = with_limits(past, progress.choices, ratio, collaborators.tools.schemas, progress.token_cap)
     system: Message = {"role": "system", "content": progress.choices.instructions}
     question = _question(progress, collaborators)
-    return fit_history([system, *progress.past.messages, question, *progress.iterations], policy)
+    return fit_history([system, *past.messages, question, *progress.iterations], policy)
 
 
 def _recall(progress: Progress, collaborators: Collaborators, fitted: FittedHistory) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from rag_assistant.past import read_past
 from rag_assistant.progress import Collaborators, Progress
 from rag_assistant.prompt import clearly_relevant, number_sources
 from rag_assistant.rewriting import rewritten
@@ -43,12 +42,4 @@ def _exchanges(progress: Progress, collaborators: Collaborators) -> Sequence[Exc
     """Return the newest exchanges that the model sees: what it does not see, nothing leans on."""
     if progress.settings.follow_ups == "off" or progress.conversation.visible_turns == 0:
         return ()
-    progress.past = read_past(
-        collaborators.history,
-        progress.conversation,
-        progress.turn.number,
-        progress.rules,
-        progress.settings,
-        progress.moved,
-    )
-    return exchanges_of(progress.past.messages)[-EXCHANGES:]
+    return exchanges_of(progress.read_past(collaborators.history).messages)[-EXCHANGES:]

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rag_assistant.errors import SettingsError
-from rag_assistant.settings import LoadedSettings, Origin, Settings, is_live, load_settings
+from rag_assistant.settings import Settings, is_live
+from rag_assistant.settings_loading import LoadedSettings, Origin, load_settings
 
 log = logging.getLogger(__name__)
 

@@ -12,6 +12,7 @@ LAYERS = [
         "history",
         "prompt",
         "settings",
+        "settings_loading",
         "settings_file",
         "validation",
         "turn_view",
@@ -50,7 +51,8 @@ LAYERS = [
 ]
 STRANGERS = ("storage", "retrieval", "llm")
 PURE = frozenset(
-    "records errors history prompt settings collaborators choices turn_view export past validation".split()
+    "records errors history prompt settings settings_loading collaborators choices turn_view export past "
+    "validation".split()
 )
 # What a pure module may import besides our own pure ones.
 HARMLESS = frozenset(

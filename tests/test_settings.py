@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from rag_assistant.errors import SettingsError
-from rag_assistant.settings import Settings, load_settings, settings_schema
+from rag_assistant.settings import Settings, settings_schema
 from rag_assistant.settings_file import LiveSettings
+from rag_assistant.settings_loading import load_settings
 
 PROJECT = Path(__file__).resolve().parents[1]
 
