@@ -17,8 +17,8 @@ LARGEST_GAP = 12
 # What stands between two passages, counted with each of them.
 TOKENS_BETWEEN = 4
 
-# Below both nothing was found: on 9 sets at most 0.5 % of the answerable questions, and 84 % of those of cranfield in
-# xquad and of xquad in cranfield (docs/retrieval-benchmarks.md).
+# Below both nothing was found: at most 0.5 % of a set's answerable questions, and 82 % of those of cranfield in xquad
+# and of xquad in cranfield (docs/retrieval-benchmarks.md).
 LEAST_COSINE = 0.3
 LEAST_COVERAGE = 0.5
 # The same where no vector says anything.
