@@ -58,7 +58,7 @@ class ConversationManager:
         if not words:
             return []
         with self._database.read() as connection:
-            hits = [row[0] for row in connection.execute(TURN_WORDS.query(connection, words).limit(MOST_HITS))]
+            hits = [turn_id for turn_id, _ in TURN_WORDS.best(connection, words, MOST_HITS)]
             rows = connection.execute(
                 select(turns.c.id.label("turn_id"), conversations)
                 .join_from(turns, conversations, conversations.c.id == turns.c.conversation_id)

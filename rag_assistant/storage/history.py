@@ -90,15 +90,13 @@ class HistoryStore:
         if not words or not limit:
             return []
         with self._database.read() as connection:
-            _, turn_id = TURN_WORDS.columns(connection)
             candidates = select(turns.c.id).where(
                 turns.c.conversation_id == conversation.id,
                 turns.c.visible,
                 turns.c.number.between(conversation.context_start, before - 1),
                 turns.c.number.not_in(list(seen)),
             )
-            hits = connection.execute(TURN_WORDS.query(connection, words).where(turn_id.in_(candidates)).limit(limit))
-            ids = [row[0] for row in hits]
+            ids = [turn_id for turn_id, _ in TURN_WORDS.best(connection, words, limit, candidates)]
             rows = connection.execute(select(turns).where(turns.c.id.in_(ids)).order_by(turns.c.number)).mappings()
             return [_recalled(turn) for turn in as_turns(connection, rows)]
 

@@ -5,10 +5,30 @@ Two things are found by their words: chunks of documents, and turns of conversat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from math import log
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, TableClause, column, func, literal_column, select, table, text
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Float,
+    Select,
+    Subquery,
+    TableClause,
+    Text,
+    cast,
+    column,
+    func,
+    literal,
+    literal_column,
+    select,
+    table,
+    text,
+    true,
+    values,
+)
+from sqlalchemy.dialects.postgresql import TSQUERY
 
 from rag_assistant.records import EVERYTHING, Scope
 from rag_assistant.storage.database import Database
@@ -20,6 +40,13 @@ from rag_assistant.storage.tables import chunks
 # ten hits are the same.
 MOST_SCORED = 10_000
 CANDIDATES = 300
+
+# PostgreSQL has to take each row's words apart, which costs more.
+MOST_SCORED_IN_POSTGRESQL = 3_000
+ROWS_FOR_USUAL_LENGTH = 1_000
+K1, B = 1.2, 0.75
+
+Hit = tuple[int, float]
 
 ENGLISH: ColumnElement[Any] = literal_column("'english'::regconfig")
 
@@ -54,50 +81,124 @@ class WordIndex:
             return self._fts, self._fts.c.rowid
         return self._full_text, self._full_text.c[self._key]
 
-    def query(self, connection: Connection, words: Sequence[str]) -> Select[Any]:
-        """Return the query for (id, score) of the rows that hold any of ``words``, the best first.
+    def best(
+        self, connection: Connection, words: Sequence[str], limit: int, within: Select[Any] | None = None
+    ) -> list[Hit]:
+        """Return up to ``limit`` (id, score) of the rows that hold any of ``words``, the best first, by BM25.
 
-        ``words`` must not be empty. A score is higher for a better hit, and comparable within one query only.
+        With ``within`` only those whose ids that query gives. ``words`` must not be empty. A score is higher for a
+        better hit, and comparable within one search only.
         """
         if connection.dialect.name == "sqlite":
-            # FTS5's rank is BM25 with its sign turned: the smaller the better.
-            return (
-                select(self._fts.c.rowid, -literal_column("rank"))
-                .where(self._holds_any(words))
-                .order_by(literal_column("rank"))
-            )
-        any_word = " | ".join("'" + word.replace("\\", "\\\\").replace("'", "''") + "'" for word in words)
-        wanted = func.to_tsquery(ENGLISH, any_word)
-        key = self._full_text.c[self._key]
-        # 1: a row's rank is divided by the logarithm of its length.
-        score = func.ts_rank_cd(self._full_text.c.words, wanted, 1).label("score")
-        return select(key, score).where(self._full_text.c.words.op("@@")(wanted)).order_by(score.desc(), key)
+            return self._best_in_sqlite(connection, words, limit, within)
+        return self._best_in_postgresql(connection, words, limit, within)
 
-    def rarest(self, connection: Connection, words: Sequence[str], most_rows: int) -> list[str]:
-        """Return the rarest of ``words`` (SQLite), at least one, as many as stand in ``most_rows`` rows together."""
-        counted = []
-        for word in words:
-            rows = select(self._fts.c.rowid).where(self._holds_any([word])).limit(most_rows + 1).subquery()
-            counted.append((connection.execute(select(func.count()).select_from(rows)).scalar_one(), word))
-        kept: list[str] = []
-        left = most_rows
-        for rows_with_word, word in sorted(counted, key=lambda one: one[0]):
-            left -= rows_with_word
-            if kept and left < 0:
-                break
-            kept.append(word)
-        return kept
+    # --- SQLite: FTS5 counts and ranks
 
-    def ranked(self, words: Sequence[str], ids: Sequence[int]) -> Select[Any]:
-        """Return the query for (id, score) of those of ``ids`` that hold any of ``words``, the best first (SQLite)."""
+    def _best_in_sqlite(
+        self, connection: Connection, words: Sequence[str], limit: int, within: Select[Any] | None
+    ) -> list[Hit]:
+        if within is None and self._may_be_too_much(connection, words):
+            rarest = _rarest({word: self._rows_with(connection, word) for word in words}, MOST_SCORED)
+            if len(rarest) < len(words):
+                found = connection.execute(self._by_rank(rarest).limit(max(limit, CANDIDATES)))
+                ranked = self._ranked(words, [row[0] for row in found]).limit(limit)
+                return [(row[0], row[1]) for row in connection.execute(ranked)]
+        query = self._by_rank(words).limit(limit)
+        if within is not None:
+            query = query.where(self._fts.c.rowid.in_(within))
+        return [(row[0], row[1]) for row in connection.execute(query)]
+
+    def _by_rank(self, words: Sequence[str]) -> Select[Any]:
+        # FTS5's rank is BM25 with its sign turned: the smaller the better.
+        rank: ColumnElement[Any] = literal_column("rank")
+        return select(self._fts.c.rowid, -rank).where(self._holds_any(words)).order_by(rank)
+
+    def _ranked(self, words: Sequence[str], ids: Sequence[int]) -> Select[Any]:
+        """Return the query for (id, score) of those of ``ids`` that hold any of ``words``, the best first."""
         score = (-func.bm25(literal_column(self._name))).label("score")
         # Without the plus, FTS5 would look for each row anew; ordered by its own rank, it would score them all.
         chosen = literal_column("+rowid").in_(ids)
         return select(self._fts.c.rowid, score).where(self._holds_any(words), chosen).order_by(score.desc())
 
+    def _may_be_too_much(self, connection: Connection, words: Sequence[str]) -> bool:
+        """Return whether the words could stand in more rows than are scored at once."""
+        rows_at_most = connection.execute(select(func.max(self._fts.c.rowid))).scalar() or 0
+        return len(words) * rows_at_most > MOST_SCORED
+
+    def _rows_with(self, connection: Connection, word: str) -> int:
+        rows = select(self._fts.c.rowid).where(self._holds_any([word])).limit(MOST_SCORED + 1).subquery()
+        return connection.execute(select(func.count()).select_from(rows)).scalar_one()
+
     def _holds_any(self, words: Sequence[str]) -> ColumnElement[bool]:
         any_word = " OR ".join('"' + word.replace('"', '""') + '"' for word in words)
         return literal_column(self._name).op("MATCH", is_comparison=True)(any_word)
+
+    # --- PostgreSQL: its full text finds, and BM25 ranks; its own ranks know nothing of how rare a word is
+
+    def _best_in_postgresql(
+        self, connection: Connection, words: Sequence[str], limit: int, within: Select[Any] | None
+    ) -> list[Hit]:
+        stems = func.unnest(func.tsvector_to_array(func.to_tsvector(ENGLISH, " ".join(words))))
+        rows_with = {
+            stem: self._rows_with_stem(connection, stem) for stem in connection.execute(select(stems)).scalars()
+        }
+        asked = {stem: rows for stem, rows in rows_with.items() if rows}
+        if not asked:
+            return []
+        key, held = self._full_text.c[self._key], self._full_text.c.words
+        candidates = select(key.label("id"), held).where(_holds(held, _rarest(asked, MOST_SCORED_IN_POSTGRESQL)))
+        if within is not None:
+            candidates = candidates.where(key.in_(within))
+        total = connection.execute(select(func.count()).select_from(self._full_text)).scalar_one()
+        ranked = _bm25(candidates.subquery(), self._usual_length(connection), total, asked).limit(limit)
+        return [(row[0], row[1]) for row in connection.execute(ranked)]
+
+    def _rows_with_stem(self, connection: Connection, stem: str) -> int:
+        rows = select(self._full_text.c[self._key]).where(_holds(self._full_text.c.words, [stem]))
+        counted = rows.limit(MOST_SCORED + 1).subquery()
+        return connection.execute(select(func.count()).select_from(counted)).scalar_one()
+
+    def _usual_length(self, connection: Connection) -> float:
+        """Return how many stems a row has on average, by some of the rows."""
+        some = select(func.length(self._full_text.c.words).label("stems")).limit(ROWS_FOR_USUAL_LENGTH).subquery()
+        return float(connection.execute(select(func.avg(some.c.stems))).scalar() or 1.0)
+
+
+def _rarest(rows_with: Mapping[str, int], most_rows: int) -> list[str]:
+    """Return the rarest words, at least one, as many as stand in ``most_rows`` rows together."""
+    kept: list[str] = []
+    left = most_rows
+    for word, rows in sorted(rows_with.items(), key=lambda one: one[1]):
+        left -= rows
+        if kept and left < 0:
+            break
+        kept.append(word)
+    return kept
+
+
+def _holds(held: ColumnElement[Any], stems: Sequence[str]) -> ColumnElement[bool]:
+    """Return the condition that PostgreSQL's full text holds any of some stems."""
+    any_stem = " | ".join("'" + stem.replace("\\", "\\\\").replace("'", "''") + "'" for stem in stems)
+    return held.op("@@", is_comparison=True)(cast(literal(any_stem), TSQUERY))
+
+
+def _bm25(candidates: Subquery, usual_length: float, total: int, rows_with: Mapping[str, int]) -> Select[Any]:
+    """Return the query for (id, score) of the candidates, the best first: BM25 as Lucene counts it."""
+    weights = [(stem, log(1 + (total - rows + 0.5) / (rows + 0.5))) for stem, rows in rows_with.items()]
+    asked = values(column("stem", Text), column("weight", Float), name="asked").data(weights)
+    held = func.unnest(candidates.c.words).table_valued("lexeme", "positions", "weights", name="held")
+    often = func.cardinality(held.c.positions)
+    length = func.length(candidates.c.words) / usual_length
+    gain = asked.c.weight * often * (K1 + 1) / (often + K1 * (1 - B + B * length))
+    score = func.sum(gain).label("score")
+    joined = candidates.join(held, true()).join(asked, asked.c.stem == held.c.lexeme)
+    return (
+        select(candidates.c.id, score)
+        .select_from(joined)
+        .group_by(candidates.c.id)
+        .order_by(score.desc(), candidates.c.id)
+    )
 
 
 CHUNK_WORDS = WordIndex("chunk_words", "chunk_id")
@@ -117,22 +218,6 @@ class KeywordIndex:
         """
         if not words:
             return []
+        within = select(chunks.c.id).where(in_scope(chunks.c.document_id, scope)) if scope else None
         with self._database.read() as connection:
-            if not scope and self._is_too_much(connection, words):
-                rarest = CHUNK_WORDS.rarest(connection, words, MOST_SCORED)
-                if len(rarest) < len(words):
-                    found = connection.execute(CHUNK_WORDS.query(connection, rarest).limit(max(limit, CANDIDATES)))
-                    ranked = CHUNK_WORDS.ranked(words, [row[0] for row in found]).limit(limit)
-                    return [(row[0], row[1]) for row in connection.execute(ranked)]
-            query = CHUNK_WORDS.query(connection, words)
-            if scope:
-                _, chunk_id = CHUNK_WORDS.columns(connection)
-                query = query.where(chunk_id.in_(select(chunks.c.id).where(in_scope(chunks.c.document_id, scope))))
-            return [(row[0], row[1]) for row in connection.execute(query.limit(limit))]
-
-    def _is_too_much(self, connection: Connection, words: Sequence[str]) -> bool:
-        """Return whether the words could stand in more rows than are scored at once (SQLite; elsewhere never)."""
-        if connection.dialect.name != "sqlite":
-            return False
-        chunks_at_most = connection.execute(select(func.max(chunks.c.id))).scalar() or 0
-        return len(words) * chunks_at_most > MOST_SCORED
+            return CHUNK_WORDS.best(connection, words, limit, within)
