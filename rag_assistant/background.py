@@ -27,8 +27,8 @@ SHORTEST_WAIT_SECONDS = 0.02
 LONGEST_WAIT_SECONDS = 0.25
 SECONDS_TO_STOP = 10.0
 
-# What does the work: the document's id (0 for none), and how often it was tried before.
-Work = Callable[[int, int], None]
+# What does the work, given a document's id (or 0).
+Work = Callable[[int], None]
 
 
 class Lane:
@@ -47,21 +47,21 @@ class Lane:
     def offer(self, kind: str, work: Work, priority: int = 0) -> None:
         """Say how a kind of work is done."""
 
-        def one_piece(document_id: int, attempt: int) -> None:
+        def one_piece(document_id: int) -> None:
             self._at_hand = True
             try:
-                work(document_id, attempt)
+                work(document_id)
             finally:
                 self._at_hand = False
 
         self._tasks[kind] = self._huey.task(name=kind, priority=priority)(one_piece)
 
-    def add(self, kind: str, document_id: int = 0, attempt: int = 0, delay_seconds: float = 0.0) -> None:
+    def add(self, kind: str, document_id: int = 0, delay_seconds: float = 0.0) -> None:
         """Queue a piece of work, to be done when its turn comes, or not before a delay is over."""
         if delay_seconds:
-            self._tasks[kind].schedule((document_id, attempt), delay=delay_seconds)
+            self._tasks[kind].schedule((document_id,), delay=delay_seconds)
         else:
-            self._tasks[kind](document_id, attempt)
+            self._tasks[kind](document_id)
 
     def forget(self) -> None:
         """Empty the queue."""

@@ -71,9 +71,9 @@ class Doctor:
     def _texts(self) -> Iterator[Finding]:
         cut, unknown = self._checks.badly_cut(), self._checks.without_words()
         if cut:
-            yield Finding(f"{_named(cut)}: the chunks do not make up the text.", lambda: self._read_afresh(cut))
+            yield Finding(f"{_named(cut)}: the chunks do not make up the text.", self._mending(cut))
         if unknown:
-            yield Finding(f"{_named(unknown)}: words do not find all of it.", lambda: self._read_afresh(unknown))
+            yield Finding(f"{_named(unknown)}: words do not find all of it.", self._mending(unknown))
         stray = self._checks.stray_words()
         if stray:
             yield Finding(f"{stray} entries of keyword search belong to no chunk.", self._checks.drop_stray_words)
@@ -112,11 +112,19 @@ class Doctor:
                 f"Chroma lacks {lacks} vectors and has {too_many} that are not in the database.", self._index.mend
             )
 
-    def _read_afresh(self, document_ids: list[int]) -> None:
-        """Forget what was read of some documents, and read them once more."""
-        for document_id in document_ids:
-            self._chunks.forget(document_id)
-            self._library.read_again(document_id)
+    def _mending(self, document_ids: list[int]) -> Callable[[], None] | None:
+        """Return what reads some documents once more; ``None`` if one of their files is not here."""
+        here = self._uploads.names()
+        ours = set(self._documents.ours())
+        if any(one not in ours or self._documents.file_of(one) not in here for one in document_ids):
+            return None
+
+        def mend() -> None:
+            for document_id in document_ids:
+                self._chunks.distrust(document_id)
+                self._library.read_again(document_id)
+
+        return mend
 
     def _drop_broken_vectors(self) -> None:
         self._checks.drop_broken_vectors()

@@ -202,6 +202,17 @@ class ModelFileMissing(AssistantError):
     """A model's file is not installed, or it is not the one that we know."""
 
 
+class SameContent(AssistantError):
+    """A newer version of one document has the content of another one."""
+
+    def __init__(self, document_id: int, replaces: int) -> None:
+        super().__init__(
+            f"Document {document_id} has this content already, so it cannot become document {replaces} as well. "
+            f"Delete document {replaces} instead."
+        )
+        self.document_id = document_id
+
+
 class EmbedderFailed(AssistantError):
     """The embedding model could not be loaded or run."""
 

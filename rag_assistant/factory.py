@@ -213,13 +213,11 @@ def build_services(settings: LiveSettings) -> Services:
 
 
 def embedder_source(values: Settings) -> dict[str, Any]:
-    """Return the settings that lead to the embedding model, without its key."""
+    """Return the settings that lead to the embedding model, without what may hold a key."""
     source: dict[str, Any] = {"embedder": values.embedder}
     if values.embedder.startswith("endpoint:"):
         base_url = values.embedding_base_url or values.openai_base_url or OPENAI_BASE_URL
         source["base_url"] = base_url.rstrip("/")
-    elif values.embedder.startswith("chroma:"):
-        source["options"] = values.embedder_options or {}
     return source
 
 
@@ -238,7 +236,8 @@ def open_embedder(source: dict[str, Any], values: Settings) -> Any:
         shared = values.openai_api_key if values.embedding_base_url is None else None
         key = (values.embedding_api_key or shared) if own else None
         return EndpointEmbedder(source["base_url"], key, name, values.connect_timeout_seconds)
-    return ChromaEmbedder(name, source["options"])
+    own_options = values.embedder_options if source["embedder"] == values.embedder else None
+    return ChromaEmbedder(name, own_options or {})
 
 
 def create_app(environment: Mapping[str, str] | None = None) -> Flask:

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+from rag_assistant.errors import SameContent
 from rag_assistant.library import Library
 from rag_assistant.records import Document
 from rag_assistant.storage.documents import GIVEN_UP, DocumentStore
@@ -34,27 +35,40 @@ class Folders:
         """
         origin = str(path.resolve())
         known = self._known.get(origin)
-        if known is not None and known.sha256 == sha256_of(path):
-            if known.state in GIVEN_UP:
-                known = self._library.read_again(known.id)
-            if not set(tags) <= set(known.tags):
-                known = self._documents.change(known.id, tags=[*known.tags, *tags])
-            return known, "unchanged"
-        with path.open("rb") as file:
-            if known is None:
-                document, new = self._library.accept(file, path.name, origin=origin, tags=tags)
-            else:
-                document, new = self._library.accept(file, path.name, replaces=known.id, tags=(*known.tags, *tags))
-        if known is not None:
-            if not new and document.replaces != known.id:
+        if known is not None and self._documents.missing([known.id]):
+            known = None
+        if known is None:
+            return self._take_in_new(path, origin, tags)
+        known = self._documents.get(known.id)
+        if known.sha256 == sha256_of(path):
+            return self._leave(known, tags), "unchanged"
+        try:
+            with path.open("rb") as file:
+                document, _ = self._library.accept(file, path.name, replaces=known.id, tags=tags)
+        except SameContent as error:
+            document = self._documents.get(error.document_id)
+            if document.state == "ready" and document.replaces is None:
                 self._library.remove(known.id)  # It became what another document is already.
-                return document, "known"
-            return document, "changed"
+            return document, "known"
+        return document, "unchanged" if document.id == known.id else "changed"
+
+    def _take_in_new(self, path: Path, origin: str, tags: Sequence[str]) -> tuple[Document, Outcome]:
+        with path.open("rb") as file:
+            document, new = self._library.accept(file, path.name, origin=origin, tags=tags)
+        self._known[origin] = document
         if new:
             return document, "new"
         if document.origin not in (None, origin) and not Path(document.origin or "").exists():
             return self._documents.change(document.id, name=clean_name(path.name), origin=origin), "moved"
         return document, "known"
+
+    def _leave(self, known: Document, tags: Sequence[str]) -> Document:
+        """Return an unchanged document with the tags; one that failed or was cancelled is read again."""
+        if known.state in GIVEN_UP:
+            known = self._library.read_again(known.id)
+        if not set(tags) <= set(known.tags):
+            known = self._documents.change(known.id, tags=[*known.tags, *tags])
+        return known
 
     def gone_below(self, folders: Iterable[Path]) -> list[Document]:
         """Return the documents that came from files below some folders which are not there any more."""

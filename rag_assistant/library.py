@@ -18,7 +18,7 @@ from rag_assistant.background import Lane, Work
 from rag_assistant.errors import AssistantError, EmbedderFailed, ExtractionCancelled, StorageFailed
 from rag_assistant.records import Document, NewDocument
 from rag_assistant.retrieval.chunking import chunk_document, indexed_text
-from rag_assistant.retrieval.embedders import Recognised
+from rag_assistant.retrieval.embedders import PROBE_TEXT, Recognised
 from rag_assistant.retrieval.extraction import extract
 from rag_assistant.retrieval.words import search_words
 from rag_assistant.settings import Settings
@@ -104,7 +104,7 @@ class Library:
             if not new:
                 self._uploads.drop(received.file)
         if document.state == "queued":
-            self._reading.add("read", document.id)
+            self._queue(document.id)
         return document, new
 
     def remove(self, document_id: int) -> None:
@@ -124,12 +124,19 @@ class Library:
         """
         document = self._documents.queue_again(document_id)
         if document.state == "queued":
-            self._reading.add("read", document.id)
+            self._queue(document.id)
         return document
 
     def path_of(self, document_id: int) -> Path:
         """Return where the uploaded file lies. Raises DocumentNotFound."""
         return self._uploads.path_of(self._documents.file_of(document_id))
+
+    def _queue(self, document_id: int) -> None:
+        """Put a document into the reading lane. It is accepted already: if that fails, the next start sees to it."""
+        try:
+            self._reading.add("read", document_id)
+        except Exception:
+            log.exception("Document %s waits for the next start: the queue failed", document_id)
 
     # --- in the background
 
@@ -164,7 +171,7 @@ class Library:
         """Embed whatever the present model has not embedded, then let search use its vectors."""
         self._embedding.add("reindex")
 
-    def _read(self, document_id: int, _attempt: int) -> None:
+    def _read(self, document_id: int) -> None:
         """Keep text, chunks and words: keyword search finds the document from here on."""
         document = self._documents.take(document_id)
         if document is None:
@@ -182,14 +189,21 @@ class Library:
         if self._chunks.keep_text(document.id, extracted, chunks, words):
             self._embedding.add("embed", document.id)
 
-    def _embed(self, document_id: int, attempt: int) -> None:
+    def _embed(self, document_id: int) -> None:
         """Embed what is not embedded yet, batch by batch; what fails is tried again later."""
         try:
             model = self._embedders.wanted()
             if self._embed_missing(document_id, model):
                 self._finish(document_id, model.key)
+            self._switch_if_due(model)
         except EmbedderFailed as error:
-            self._try_later(document_id, attempt, error)
+            attempt = self._documents.count_attempt(document_id)
+            if attempt > len(SECONDS_BEFORE_RETRY):
+                self._give_up_embedding(document_id, error)
+                return
+            delay = SECONDS_BEFORE_RETRY[max(0, attempt - 1)]
+            self._documents.say(document_id, f"{error} It is tried again in {delay:g} seconds.")
+            self._embedding.add("embed", document_id, delay)
 
     def _embed_missing(self, document_id: int, model: Recognised) -> bool:
         """Return whether every chunk has its vector now; not so if the document went away, or we close."""
@@ -210,33 +224,58 @@ class Library:
             self._uploads.drop(file)
         log.info("Document %s is ready.", document_id)
 
-    def _try_later(self, document_id: int, attempt: int, error: EmbedderFailed) -> None:
-        if attempt >= len(SECONDS_BEFORE_RETRY):
-            self._documents.fail(document_id, f"{error} Words find it; its embeddings are missing.")
-            log.warning("Document %s failed: %s", document_id, error)
-            return
-        delay = SECONDS_BEFORE_RETRY[attempt]
-        self._documents.say(document_id, f"{error} It is tried again in {delay:g} seconds.")
-        self._embedding.add("embed", document_id, attempt + 1, delay)
+    def _give_up_embedding(self, document_id: int, error: EmbedderFailed) -> None:
+        self._documents.fail(document_id, f"{error} Words find it; its embeddings are missing.")
+        log.warning("Document %s failed: %s", document_id, error)
 
-    def _reindex(self, _document_id: int, attempt: int) -> None:
-        """Embed one document that the present model has not embedded, and come again; at the end let search use it."""
+    # --- another embedding model, or vectors that are missing
+
+    def _reindex(self, after: int) -> None:
+        """Embed the first document behind ``after`` that lacks vectors, and go on with the next; then switch."""
         try:
             model = self._embedders.wanted()
-            lacking = self._embeddings.documents_without(model.key)
-            if lacking:
-                log.info("%s documents are to be embedded by %s.", len(lacking), model.key)
-                if self._embed_missing(lacking[0], model):
-                    self._embedding.add("reindex")
-                return
-            active = self._embeddings.active()
-            if active is not None and active.key != model.key and self._embeddings.activate(model.key):
-                log.info("Search uses the vectors of %s from now on.", model.key)
-                self._embeddings.forget(active.key)
         except EmbedderFailed as error:
-            log.log(logging.DEBUG if attempt else logging.ERROR, "The embedding model cannot be used: %s", error)
-            delay = SECONDS_BEFORE_RETRY[min(attempt, len(SECONDS_BEFORE_RETRY) - 1)]
-            self._embedding.add("reindex", 0, attempt + 1, delay)
+            log.log(logging.DEBUG if after else logging.ERROR, "The embedding model cannot be used: %s", error)
+            self._embedding.add("reindex", after, SECONDS_BEFORE_RETRY[-1])
+            return
+        document_id = self._embeddings.next_without(model.key, after)
+        if document_id is None:
+            self._switch_if_due(model)
+            return
+        try:
+            if self._embed_missing(document_id, model):
+                self._finish(document_id, model.key)
+        except EmbedderFailed as error:
+            self._later_or_never(document_id, model, error)
+            return
+        self._embedding.add("reindex", document_id)
+
+    def _later_or_never(self, document_id: int, model: Recognised, error: EmbedderFailed) -> None:
+        """Wait for a model that is away; but go on without a document of which it alone cannot embed something."""
+        if not _answers(model):
+            log.warning("Embedding anew waits: %s", error)
+            self._embedding.add("reindex", document_id - 1, SECONDS_BEFORE_RETRY[2])
+            return
+        if self._documents.count_attempt(document_id) > len(SECONDS_BEFORE_RETRY):
+            self._give_up_embedding(document_id, error)
+        self._embedding.add("reindex", document_id)
+
+    def _switch_if_due(self, model: Recognised) -> None:
+        """Let search use a model's vectors as soon as it has embedded everything; forget the models before it."""
+        active = self._embeddings.active()
+        if active is None:
+            return
+        if active.key != model.key:
+            if not self._embeddings.activate(model.key):
+                if self._embeddings.next_without(model.key, 0) is not None:
+                    self._embedding.add("reindex", 0, SECONDS_BEFORE_RETRY[0])
+                return
+            log.info("Search uses the vectors of %s from now on.", model.key)
+        for known in self._embeddings.known():
+            if known.key != model.key:
+                self._embeddings.forget(known.key)
+
+    # --- how a piece of work ends
 
     def _guarded(self, work: Work) -> Work:
         """Return the work with its endings: what goes wrong fails the document; a database that is away is waited for.
@@ -244,10 +283,10 @@ class Library:
         With a database that is away there is nothing else to do, so the lane waits.
         """
 
-        def guarded(document_id: int, attempt: int) -> None:
+        def guarded(document_id: int) -> None:
             for seconds in chain(SECONDS_BEFORE_RETRY, repeat(SECONDS_BEFORE_RETRY[-1])):
                 try:
-                    return work(document_id, attempt)
+                    return work(document_id)
                 except ExtractionCancelled:
                     return None  # A person said so, or we close: then it is taken up at the next start.
                 except StorageFailed as error:
@@ -263,3 +302,12 @@ class Library:
             return None
 
         return guarded
+
+
+def _answers(model: Recognised) -> bool:
+    """Tell whether a model embeds anything at all."""
+    try:
+        model.embedder.embed([PROBE_TEXT])
+    except EmbedderFailed:
+        return False
+    return True

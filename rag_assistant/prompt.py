@@ -57,6 +57,7 @@ def number_sources(passages: Sequence[Passage], first: int = 1) -> tuple[Source,
             end=passage.end,
             text=passage.text,
             score=round(passage.score, 4),
+            section=passage.section,
         )
         for n, passage in enumerate(passages, first)
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 from rag_assistant.progress import Collaborators, Progress
 from rag_assistant.prompt import clearly_relevant, number_sources
+from rag_assistant.records import Passage
 from rag_assistant.rewriting import rewritten
 from rag_assistant.turn_view import Exchange, exchanges_of
 
@@ -26,11 +27,14 @@ def search_documents(progress: Progress, collaborators: Collaborators, may_ask_m
     asked: Any = retriever.follow_up(turn.question, exchanges, turn.scope) if exchanges else turn.question
     leans_on = getattr(asked, "context", "")
     query, by = turn.question, "words" if leans_on else "question"
+    most, budget = progress.choices.passages, progress.settings.passages_token_budget
+    found: list[Passage] = []
     if leans_on and may_ask_model and progress.settings.follow_ups == "model" and not progress.endpoint.built_in:
         put = rewritten(progress, collaborators, exchanges)
-        if put is not None:
-            asked, query, by = put, put, "model"
-    found = retriever.search(asked, progress.choices.passages, turn.scope, progress.settings.passages_token_budget)
+        found = retriever.search(put, most, turn.scope, budget) if put is not None else []
+        query, by = (put, "model") if put is not None and found else (query, by)
+    # What a model made of it may find nothing where the words do.
+    found = found or retriever.search(asked, most, turn.scope, budget)
     if not found and collaborators.documents.find("", turn.scope, 1)[1] == 0:
         return  # There is nothing that could have been found.
     passages = clearly_relevant(found) if progress.endpoint.built_in else found

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-SECRET = frozenset({"openai_api_key", "embedding_api_key", "database_url"})
+SECRET = frozenset({"openai_api_key", "embedding_api_key", "embedder_options", "database_url"})
 WHOLE_FROM_1 = "a whole number, 1 or more"
 HTTP_URL = "a URL that begins with http:// or https:// and holds no name and password, or null"
 HTTP_URL_PATTERN = r"^https?://[^\s/@]+(/\S*)?$"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from rag_assistant.records import EVERYTHING, Chunk, Document, ExtractedText, NewDocument, Scope
-from rag_assistant.retrieval.embedders import Embedders
+from rag_assistant.retrieval.embedders import Embedder, Embedders
 from rag_assistant.retrieval.search import Retriever
 from rag_assistant.retrieval.vectors import VectorSearch
 from rag_assistant.retrieval.words import search_words
@@ -16,6 +17,16 @@ from rag_assistant.storage.documents import DocumentStore
 from rag_assistant.storage.embeddings import EmbeddingStore
 from rag_assistant.storage.keywords import KeywordIndex
 from tests.fakes import WordHashEmbedder
+
+
+def key_of(model: Any) -> str:
+    """Return the key under which a model's vectors are kept."""
+    probe = Embedder(model).probe
+    return f"{model.name}#{hashlib.sha256(probe.tobytes()).hexdigest()[:8]}"
+
+
+# The key of the quick embedder.
+KEY = key_of(WordHashEmbedder())
 
 
 class Shelf:

@@ -10,7 +10,7 @@ import pytest
 from rag_assistant.background import Lane
 from tests.conftest import postgres_url
 
-Done = list[tuple[str, int, int]]
+Done = list[tuple[str, int]]
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -29,9 +29,9 @@ class Worked:
         for kind, priority in (("slow", 0), ("quick", 5)):
             self.lane.offer(kind, self._noted(kind), priority)
 
-    def _noted(self, kind: str) -> Callable[[int, int], None]:
-        def work(document_id: int, attempt: int) -> None:
-            self.done.append((kind, document_id, attempt))
+    def _noted(self, kind: str) -> Callable[[int], None]:
+        def work(document_id: int) -> None:
+            self.done.append((kind, document_id))
             if document_id == 13:
                 raise RuntimeError("thirteen")
 
@@ -56,10 +56,10 @@ def worked(where: Path | str, tmp_path: Path) -> Iterator[Worked]:
 def test_what_waits_is_done_by_priority_and_then_in_its_order(worked: Worked) -> None:
     for number in (1, 2):
         worked.lane.add("slow", number)
-    worked.lane.add("quick", 3, 4)
+    worked.lane.add("quick", 3)
     assert worked.lane.busy
     worked.lane.start()
-    assert worked.wait(3) == [("quick", 3, 4), ("slow", 1, 0), ("slow", 2, 0)]
+    assert worked.wait(3) == [("quick", 3), ("slow", 1), ("slow", 2)]
     time.sleep(0.1)
     assert not worked.lane.busy
 
@@ -68,8 +68,7 @@ def test_what_is_put_off_comes_later(worked: Worked) -> None:
     worked.lane.start()
     worked.lane.add("slow", 1, delay_seconds=1.0)
     worked.lane.add("slow", 2)
-    assert worked.wait(1) == [("slow", 2, 0)]
-    assert worked.wait(2)[1] == ("slow", 1, 0)
+    assert worked.wait(2) == [("slow", 2), ("slow", 1)]
 
 
 def test_work_that_raises_does_not_end_the_lane(worked: Worked, caplog: pytest.LogCaptureFixture) -> None:
@@ -85,7 +84,7 @@ def test_a_queue_outlives_its_process(worked: Worked, where: Path | str, tmp_pat
     worked.lane.stop()
     second = Worked(where, tmp_path.name)
     second.lane.start()
-    assert second.wait(1) == [("slow", 7, 0)]
+    assert second.wait(1) == [("slow", 7)]
     second.lane.stop()
 
 
@@ -97,7 +96,7 @@ def test_what_is_forgotten_is_not_done(worked: Worked) -> None:
     worked.lane.add("slow", 3)
     worked.wait(1)
     time.sleep(1.5)
-    assert worked.done == [("slow", 3, 0)]
+    assert worked.done == [("slow", 3)]
 
 
 def test_what_lies_in_the_queue_is_text_and_no_code(tmp_path: Path) -> None:
@@ -106,7 +105,7 @@ def test_what_lies_in_the_queue_is_text_and_no_code(tmp_path: Path) -> None:
     (item,) = lane._huey.storage.enqueued_items()
     stored: Any = bytes(item)
     assert stored.startswith(b"{")
-    assert b'"args": [1, 0]' in stored
+    assert b'"args": [1]' in stored
     lane.stop()
 
 
@@ -116,6 +115,6 @@ def test_a_broken_file_is_put_aside(tmp_path: Path) -> None:
     worked = Worked(path, "x")
     worked.lane.start()
     worked.lane.add("slow", 1)
-    assert worked.wait(1) == [("slow", 1, 0)]
+    assert worked.wait(1) == [("slow", 1)]
     assert (tmp_path / "queue.broken").exists()
     worked.lane.stop()

@@ -75,7 +75,7 @@ def test_a_lost_file_is_said_and_a_stray_one_dropped(
 
 
 def test_everything_is_read_and_embedded_anew_on_request(shell: Shell, damage: object) -> None:
-    assert "Everything is embedded by word-hash" in shell("reindex").stdout
+    assert "Everything is embedded by word-hash#" in shell("reindex").stdout
     again = shell("reindex", "--read-again")
     assert again.exit_code == 0, again.output
     assert shell("documents", "list").stdout.count("ready") == 2

@@ -77,3 +77,22 @@ def test_tags_are_changed_and_documents_cancelled_and_read_again(shell: Shell, f
     assert shell("documents", "retry", "1").exit_code == 0
     assert "ready" in shell("documents", "list", "--tag", "sea").stdout
     assert shell("documents", "retry", "99").exit_code == 1
+
+
+def test_a_file_that_is_named_twice_is_taken_in_once(shell: Shell, folder: Path) -> None:
+    shell("documents", "add", str(folder))
+    (folder / "geese.txt").write_text("The keeper feeds eighteen swans.")
+    (folder / "link.txt").symlink_to(folder / "geese.txt")
+    shell("documents", "add", str(folder), str(folder / "geese.txt"))
+    listed = shell("documents", "list").stdout.splitlines()
+    assert len(listed) == 2
+    assert all("ready" in line for line in listed)
+
+
+def test_a_document_stays_until_the_one_with_the_same_content_is_ready(shell: Shell, folder: Path) -> None:
+    shell("documents", "add", str(folder))
+    (folder / "broken.pdf").write_bytes(b"%PDF-1.4 nothing")
+    shell("documents", "add", str(folder))
+    (folder / "geese.txt").write_bytes(b"%PDF-1.4 nothing")
+    shell("documents", "add", str(folder))
+    assert "geese.txt" in shell("documents", "list").stdout

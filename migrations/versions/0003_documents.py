@@ -13,7 +13,10 @@ def upgrade() -> None:
     op.add_column("turns", sa.Column("search", sa.JSON(none_as_null=True)))
     op.add_column("documents", sa.Column("origin", sa.Text))
     op.add_column("documents", sa.Column("replaces", sa.Integer))
+    op.add_column("documents", sa.Column("attempts", sa.Integer, nullable=False, server_default="0"))
     op.create_index("ix_documents_origin", "documents", ["origin"])
+    where = sa.text("replaces IS NOT NULL")
+    op.create_index("ix_documents_replaces", "documents", ["replaces"], sqlite_where=where, postgresql_where=where)
     op.add_column("document_texts", sa.Column("markdown", sa.Boolean, nullable=False, server_default=sa.false()))
     op.add_column("document_texts", sa.Column("warning", sa.Text))
     op.execute(
@@ -71,5 +74,7 @@ def downgrade() -> None:
     op.drop_column("document_texts", "markdown")
     op.drop_index("ix_documents_origin", "documents")
     op.drop_column("turns", "search")
+    op.drop_index("ix_documents_replaces", "documents")
+    op.drop_column("documents", "attempts")
     op.drop_column("documents", "replaces")
     op.drop_column("documents", "origin")

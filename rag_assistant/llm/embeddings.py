@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     import openai
 
 SECONDS_FOR_A_BATCH = 60.0
+# A single text is mostly a question, which words can answer, too.
+SECONDS_FOR_ONE = 8.0
 
 
 class EndpointEmbedder:
@@ -27,13 +29,11 @@ class EndpointEmbedder:
 
     def load(self) -> None:
         """Load the SDK."""
-        import httpx2
         import openai
 
         self._client = openai.OpenAI(
             base_url=self._base_url,
             api_key=self._api_key or "none",
-            timeout=httpx2.Timeout(SECONDS_FOR_A_BATCH, connect=self._connect_seconds),
             max_retries=0,
         )
 
@@ -50,8 +50,11 @@ class EndpointEmbedder:
             raise RuntimeError("The embedder is loaded before it is used.")
         where = f"The embedding model {self._model} at {self._base_url}"
         try:
+            patience = SECONDS_FOR_ONE if len(texts) == 1 else SECONDS_FOR_A_BATCH
             # Given a format, the SDK leaves the numbers as they come; many servers know no other.
-            answer: Any = self._client.embeddings.create(model=self._model, input=list(texts), encoding_format="float")
+            answer: Any = self._client.with_options(timeout=patience).embeddings.create(
+                model=self._model, input=list(texts), encoding_format="float"
+            )
             rows = sorted(answer.data or (), key=lambda row: row.index)
             return [row.embedding for row in rows]
         except openai.APIStatusError as error:

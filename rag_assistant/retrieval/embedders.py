@@ -5,8 +5,10 @@ A model is known again by what it makes of a fixed text, not by its name: behind
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -21,6 +23,7 @@ from rag_assistant.retrieval.familiarity import FAMILIAR, Familiarity
 log = logging.getLogger(__name__)
 
 PROBE_TEXT = "A lighthouse keeper counts the geese that rest on the rocks, 17 of them, before the fog comes in."
+SECONDS_BETWEEN_TRIES = 30.0
 SAME_MODEL = 0.99  # The cosine of two probes above which both come from one model; rounding moves the fourth decimal.
 
 Source = dict[str, Any]
@@ -48,19 +51,30 @@ class Embedder:
         """Load a model and try it out. Raises EmbedderFailed."""
         self.name = model.name
         self._model = model
+        self._width: int | None = None
         try:
             model.load()
             (self.probe,) = self.embed([PROBE_TEXT])
         except EmbedderFailed:
             model.close()
             raise
+        self._width = len(self.probe)
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return one vector of length 1 for each text, as float32 rows. Raises EmbedderFailed."""
-        rows: Vectors = np.asarray(self._model.embed(texts), np.float32)
-        if rows.ndim != 2 or len(rows) != len(texts) or not rows.shape[1] or not np.isfinite(rows).all():
+        try:
+            rows: Vectors = np.asarray(self._model.embed(texts), np.float32)
+            sound = rows.ndim == 2 and len(rows) == len(texts) and rows.shape[1] > 0 and bool(np.isfinite(rows).all())
+        except (TypeError, ValueError):
+            sound = False
+        if not sound:
             raise EmbedderFailed(
                 f"The embedding model {self.name} did not give one vector of numbers for each of {len(texts)} texts."
+            )
+        if self._width is not None and rows.shape[1] != self._width:
+            raise EmbedderFailed(
+                f"The embedding model {self.name} gives {rows.shape[1]} numbers for a text and gave {self._width} "
+                "before: another model stands there now. Restart the server to embed everything anew."
             )
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         return (rows / np.where(lengths > 0, lengths, 1)).astype(np.float32)
@@ -103,7 +117,8 @@ class Embedders:
         self._make = make
         self._lock = threading.Lock()
         self._wanted: Recognised | None = None
-        self._others: dict[str, Embedder | None] = {}
+        self._older: dict[str, Embedder] = {}
+        self._older_tried: dict[str, float] = {}
         self.problem: str | None = None
 
     @property
@@ -122,24 +137,26 @@ class Embedders:
     def active(self) -> tuple[KnownEmbedder, Embedder] | None:
         """Return the model whose vectors are searched, and how to embed with it; ``None`` while that is not possible.
 
-        It never loads anything that takes long: a question does not wait for a model.
+        It never waits for a model to load: until then a question does without vectors.
         """
-        if self._wanted is None or (known := self._store.active()) is None:
+        if self._wanted is None and self.problem is None:
+            return None  # It is being loaded.
+        known = self._store.active()
+        if known is None:
             return None
-        if known.key == self._wanted.key:
+        if self._wanted is not None and known.key == self._wanted.key:
             return known, self._wanted.embedder
-        if known.key not in self._others:
-            self._others[known.key] = self._open_older(known)
-        older = self._others[known.key]
-        return (known, older) if older is not None else None
+        if known.key in self._older:
+            return known, self._older[known.key]
+        self._open_behind(known)
+        return None
 
     def close(self) -> None:
         """Give back what the models hold."""
         if self._wanted is not None:
             self._wanted.embedder.close()
-        for older in self._others.values():
-            if older is not None:
-                older.close()
+        for older in self._older.values():
+            older.close()
 
     def _recognise(self) -> Recognised:
         try:
@@ -150,21 +167,29 @@ class Embedders:
         self.problem = None
         known = [one for one in self._store.known() if one.key.partition("#")[0] == embedder.name]
         same = (one.key for one in known if _same(one, embedder.probe))
-        key = next(same, embedder.name if not known else f"{embedder.name}#{len(known) + 1}")
+        # A key is never given to another model again: an index elsewhere may still hold the old one's vectors.
+        fresh = f"{embedder.name}#{hashlib.sha256(embedder.probe.tobytes()).hexdigest()[:8]}"
+        key = next(same, fresh)
         self._store.keep(key, self._source, len(embedder.probe), embedder.probe.tobytes())
         return Recognised(key, embedder)
 
-    def _open_older(self, known: KnownEmbedder) -> Embedder | None:
-        """Return the model that was used before, if it can still be reached and is still the same one."""
+    def _open_behind(self, known: KnownEmbedder) -> None:
+        """Open the model that was used before, behind the questions; try again after a while if it is away."""
+        if time.monotonic() - self._older_tried.get(known.key, -SECONDS_BETWEEN_TRIES) < SECONDS_BETWEEN_TRIES:
+            return
+        self._older_tried[known.key] = time.monotonic()
+        threading.Thread(target=self._open_older, args=(known,), name="embedder", daemon=True).start()
+
+    def _open_older(self, known: KnownEmbedder) -> None:
         try:
             embedder = Embedder(self._make(known.source))
         except EmbedderFailed as error:
             log.warning("Until everything is embedded anew, keywords search alone. %s", error)
-            return None
+            return
         if _same(known, embedder.probe):
-            return embedder
-        embedder.close()
-        return None
+            self._older[known.key] = embedder
+        else:
+            embedder.close()
 
 
 def _same(known: KnownEmbedder, probe: Vectors) -> bool:

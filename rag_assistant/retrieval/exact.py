@@ -76,8 +76,9 @@ class ExactIndex:
         kept = self._ids <= chunk_id
         found_ids, found_rows = [self._ids[kept]], [self._rows[kept]]
         while batch := self._store.vectors_after(self._embedder, chunk_id, ROWS_AT_ONCE):
-            found_ids.append(np.array([number for number, _ in batch], np.int64))
-            joined = b"".join(vector for _, vector in batch)
-            found_rows.append(np.frombuffer(joined, np.float32).reshape(len(batch), self._dimension))
             chunk_id = batch[-1][0]
+            sound = [(number, vector) for number, vector in batch if len(vector) == 4 * self._dimension]
+            found_ids.append(np.array([number for number, _ in sound], np.int64))
+            joined = b"".join(vector for _, vector in sound)
+            found_rows.append(np.frombuffer(joined, np.float32).reshape(len(sound), self._dimension))
         self._ids, self._rows = np.concatenate(found_ids), np.concatenate(found_rows)

@@ -6,7 +6,7 @@ A question that leans on the conversation before it is searched for together wit
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import replace
 from typing import Protocol
 
@@ -71,6 +71,9 @@ class Chunks(Protocol):
     def chunk_ids_of(self, scope: Scope) -> set[int]:
         """Return the ids of all chunks of the documents that are searched."""
 
+    def ids_on_their_way(self) -> set[int]:
+        """Return the ids of the chunks that are not to be found yet."""
+
     def text_between(self, document_id: int, start: int, end: int) -> str:
         """Return a piece of a document's text, empty if it is gone."""
 
@@ -99,8 +102,10 @@ class Retriever:
         asked = query if isinstance(query, SearchQuery) else SearchQuery(query)
         if limit == 0:
             return []
-        by_vector, familiarity = self._by_vector(asked, scope)
-        ranked = fuse(self._by_keyword(asked, scope), by_vector, VECTOR_WEIGHT * familiarity.pieces)
+        # What is not to be found yet must not take the places of what is.
+        unripe = self._chunks.ids_on_their_way()
+        by_vector, familiarity = self._by_vector(asked, scope, unripe)
+        ranked = fuse(self._by_keyword(asked, scope, unripe), by_vector, VECTOR_WEIGHT * familiarity.pieces)
         found = self._existing(ranked, max(2 * limit, LEAST_LOOKED_AT))
         known = by_vector and familiarity.pieces >= LEAST_KNOWN_PIECES
         if nothing_found(f"{asked.text} {asked.context}", found[:LEAST_LOOKED_AT], by_vector[0][1] if known else None):
@@ -144,13 +149,13 @@ class Retriever:
             log.warning("The first sentences are taken for the nearest: %s", error)
         return [sentence for passage in passages for sentence in sentences_of(passage)][:limit]
 
-    def _by_keyword(self, asked: SearchQuery, scope: Scope) -> list[Hit]:
-        hits = self._keywords.search(query_words(asked.text), CANDIDATES, scope)
-        if not asked.leans:
-            return hits
-        return add(hits, self._keywords.search(query_words(asked.context), CANDIDATES, scope), asked.share)
+    def _by_keyword(self, asked: SearchQuery, scope: Scope, unripe: Set[int]) -> list[Hit]:
+        def hits(text: str) -> list[Hit]:
+            return _ripe(self._keywords.search(query_words(text), CANDIDATES + len(unripe), scope), unripe)
 
-    def _by_vector(self, asked: SearchQuery, scope: Scope) -> tuple[list[Hit], Familiarity]:
+        return add(hits(asked.text), hits(asked.context), asked.share) if asked.leans else hits(asked.text)
+
+    def _by_vector(self, asked: SearchQuery, scope: Scope, unripe: Set[int]) -> tuple[list[Hit], Familiarity]:
         """Return the nearest chunks, and how well the model knows the question: nothing where it does not work."""
         nothing: tuple[list[Hit], Familiarity] = ([], Familiarity(0.0, 0.0))
         vectors = self._vectors.now()
@@ -162,7 +167,7 @@ class Retriever:
         except EmbedderFailed as error:
             log.warning("Searching by keywords alone: %s", error)
             return nothing
-        return vectors.search(vector, CANDIDATES, self._allowed(scope)), familiarity
+        return _ripe(vectors.search(vector, CANDIDATES + len(unripe), self._allowed(scope)), unripe), familiarity
 
     def _allowed(self, scope: Scope) -> set[int] | None:
         return self._chunks.chunk_ids_of(scope) if scope else None
@@ -178,6 +183,11 @@ class Retriever:
             if len(found) >= limit:
                 break
         return found[:limit]
+
+
+def _ripe(hits: Sequence[Hit], unripe: Set[int]) -> list[Hit]:
+    """Return the first hits that may be found."""
+    return [hit for hit in hits if hit[0] not in unripe][:CANDIDATES]
 
 
 def _vector_of(asked: SearchQuery, vectors: ActiveVectors) -> Vectors:

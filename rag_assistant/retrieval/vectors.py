@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Collection, Sequence
 
-from rag_assistant.errors import IndexUnavailable
+from rag_assistant.errors import EmbedderFailed, IndexUnavailable
 from rag_assistant.records import KnownEmbedder
 from rag_assistant.retrieval.chroma import ChromaIndex
 from rag_assistant.retrieval.embedders import Embedder, Embedders
@@ -17,6 +18,8 @@ from rag_assistant.retrieval.question_vectors import QuestionVectors
 
 log = logging.getLogger(__name__)
 
+SECONDS_OF_REST = 10.0
+
 
 class VectorSpace:
     """The vectors of one embedding model, searched in one of two ways. Whatever Chroma does, there is an answer."""
@@ -25,6 +28,8 @@ class VectorSpace:
         self.key = key
         self.chroma = chroma
         self.question_vectors = QuestionVectors()
+        # After a failure the model is left alone for a while: each question would wait for it anew.
+        self.rests_until = 0.0
         self._exact = ExactIndex(store, key, dimension)
         self._from_chunks = from_chunks
 
@@ -56,7 +61,11 @@ class ActiveVectors:
 
     def of_questions(self, texts: Sequence[str]) -> list[Vectors]:
         """Return one vector for each short text; the newest are remembered. Raises EmbedderFailed."""
-        return self._space.question_vectors.of(texts, self._embedder.embed)
+        try:
+            return self._space.question_vectors.of(texts, self._embedder.embed)
+        except EmbedderFailed:
+            self._space.rests_until = time.monotonic() + SECONDS_OF_REST
+            raise
 
     def familiarity(self, text: str) -> Familiarity:
         """Return how well the model knows a text."""
@@ -91,7 +100,8 @@ class VectorSearch:
                 self.close()
                 chroma = self._open_chroma(known.key)
                 self._space = VectorSpace(self._store, known.key, known.dimension, chroma, self._from_chunks)
-            return ActiveVectors(known, embedder, self._space)
+            rests = time.monotonic() < self._space.rests_until
+            return None if rests else ActiveVectors(known, embedder, self._space)
 
     @property
     def chroma(self) -> ChromaIndex | None:

@@ -28,7 +28,7 @@ class ChunkStore:
         they are the same: then their embeddings stay. Return False if the document was deleted or cancelled meanwhile.
         """
         with self._database.write() as connection:
-            state = select(documents.c.state).where(documents.c.id == document_id)
+            state = select(documents.c.state).where(documents.c.id == document_id).with_for_update()
             if connection.execute(state).scalar() != "reading":
                 return False
             same = _chunks_are(connection, document_id, pieces)
@@ -47,10 +47,14 @@ class ChunkStore:
                 _insert(connection, document_id, extracted, pieces, words)
             return True
 
-    def forget(self, document_id: int) -> None:
-        """Drop what was read of a document, which then is as if it had not been read yet."""
+    def distrust(self, document_id: int) -> None:
+        """Note that a document's chunks are not what they should be: the next reading replaces them all.
+
+        Until then they stay, for what is damaged is better than nothing.
+        """
         with self._database.write() as connection:
-            drop_chunks(connection, document_id)
+            wrong = update(chunks).where(chunks.c.document_id == document_id).values(position=-1 - chunks.c.position)
+            connection.execute(wrong)
 
     def passages(self, chunk_ids: Sequence[int]) -> dict[int, Passage]:
         """Return the chunks that may be found, by id, without a score.
@@ -77,6 +81,12 @@ class ChunkStore:
                 )
                 for row in rows
             }
+
+    def ids_on_their_way(self) -> set[int]:
+        """Return the ids of the chunks of newer versions that are not to be found yet."""
+        newer = select(documents.c.id).where(documents.c.replaces.is_not(None))
+        with self._database.read() as connection:
+            return set(connection.execute(select(chunks.c.id).where(chunks.c.document_id.in_(newer))).scalars())
 
     def text_between(self, document_id: int, start: int, end: int) -> str:
         """Return a piece of a document's text, empty if it is gone."""

@@ -9,14 +9,16 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, Select, delete, exists, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
 
-from rag_assistant.errors import DocumentNotFound
+from rag_assistant.errors import DocumentNotFound, SameContent
 from rag_assistant.records import Document, DocumentState, ExtractedText, NewDocument, Scope
 from rag_assistant.storage.chunks import drop_chunks, move_chunks
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.scope import in_scope
 from rag_assistant.storage.tables import chunks, document_tags, document_texts, documents, embeddings, now
 
+IDS_AT_ONCE = 10_000  # PostgreSQL takes 65,535 parameters.
 UNFINISHED: tuple[DocumentState, ...] = ("queued", "reading", "embedding")
 GIVEN_UP: tuple[DocumentState, ...] = ("failed", "cancelled")
 TAKEN_OVER = ("media_type", "size_bytes", "sha256", "owner", "file", "chunks", "page_starts")
@@ -36,19 +38,24 @@ class DocumentStore:
         """Keep a new document as ``queued``; return it and True, or the one with the same content and False.
 
         One with the same content gets the new tags, too, and an origin if it has none; if it failed or was cancelled,
-        it is queued again.
+        it is queued again. A newer version takes the place of those of the same document that are on their way.
+        Raises DocumentNotFound, and SameContent if another document has the content of a newer version.
         """
+        try:
+            return self._add(new)
+        except IntegrityError:  # Somebody else added the same content at the same moment.
+            return self._add(new)
+
+    def _add(self, new: NewDocument) -> tuple[Document, bool]:
         with self._database.write() as connection:
+            replaces = _replaced(connection, new.replaces)
             same = connection.execute(select(documents).where(documents.c.sha256 == new.sha256)).mappings().first()
+            if same is not None and replaces not in (None, same["id"], same["replaces"]):
+                raise SameContent(same["id"], replaces)
+            _drop_versions_on_their_way(connection, replaces, but=same["id"] if same is not None else None)
             if same is not None:
-                if same["state"] in GIVEN_UP:
-                    _set(connection, same["id"], state="queued", reason=None)
-                if new.origin and not same["origin"]:
-                    _set(connection, same["id"], origin=new.origin)
-                _add_tags(connection, same["id"], new.tags)
+                self._take_up_same(connection, same, new, replaces)
                 return _load(connection, same["id"]), False
-            if new.replaces is not None:
-                _row(connection, new.replaces)
             document_id = connection.execute(
                 insert(documents)
                 .values(
@@ -63,12 +70,20 @@ class DocumentStore:
                     embedded=0,
                     created_at=now(),
                     origin=new.origin,
-                    replaces=new.replaces,
+                    replaces=replaces,
                 )
                 .returning(documents.c.id)
             ).scalar_one()
             _add_tags(connection, document_id, new.tags)
             return _load(connection, document_id), True
+
+    def _take_up_same(self, connection: Connection, same: RowMapping, new: NewDocument, replaces: int | None) -> None:
+        if same["state"] in GIVEN_UP and same["owner"] == self._owner:
+            replaces = None if replaces == same["id"] else replaces
+            _set(connection, same["id"], state="queued", reason=None, replaces=replaces)
+        if new.origin and not same["origin"]:
+            _set(connection, same["id"], origin=new.origin)
+        _add_tags(connection, same["id"], new.tags)
 
     def change(
         self, document_id: int, *, name: str | None = None, tags: Sequence[str] | None = None, origin: str | None = None
@@ -168,7 +183,7 @@ class DocumentStore:
             taken = connection.execute(
                 update(documents)
                 .where(documents.c.id == document_id, to_read, documents.c.owner == self._owner)
-                .values(state="reading", reason=None)
+                .values(state="reading", reason=None, attempts=0)
             )
             return _load(connection, document_id) if taken.rowcount else None
 
@@ -199,27 +214,42 @@ class DocumentStore:
             row = select(documents.c.id).where(documents.c.id == document_id, documents.c.state == state)
             return connection.execute(row).first() is not None
 
-    def say(self, document_id: int, reason: str | None) -> None:
-        """Keep a sentence about a document that is worked on, such as what is tried again."""
+    def count_attempt(self, document_id: int) -> int:
+        """Return how often a document could not be embedded since it was read, this time included."""
         with self._database.write() as connection:
-            _set(connection, document_id, reason=reason)
+            counted = (
+                update(documents)
+                .where(documents.c.id == document_id)
+                .values(attempts=documents.c.attempts + 1)
+                .returning(documents.c.attempts)
+            )
+            return connection.execute(counted).scalar() or 0
+
+    def say(self, document_id: int, reason: str) -> None:
+        """Keep a sentence about a document that is being embedded, such as what is tried again."""
+        with self._database.write() as connection:
+            embedding = (documents.c.id == document_id, documents.c.state == "embedding")
+            connection.execute(update(documents).where(*embedding).values(reason=reason))
 
     def queue_again(self, document_id: int) -> Document:
-        """Queue a document that is not being worked on once more. Raises DocumentNotFound."""
+        """Queue a document of ours that is not being worked on once more. Raises DocumentNotFound."""
         with self._database.write() as connection:
             row = _row(connection, document_id)
-            if row["state"] not in UNFINISHED:
-                _set(connection, document_id, state="queued", reason=None, owner=self._owner)
+            if row["state"] not in UNFINISHED and row["owner"] == self._owner:
+                _set(connection, document_id, state="queued", reason=None)
             return _load(connection, document_id)
 
     def cancel(self, document_id: int) -> Document:
         """Give up a document that is worked on, and forget what was read of it. Raises DocumentNotFound.
 
-        One that is not worked on is left as it is.
+        One that is not worked on is left as it is; one that was ready and is to be read again is ready again.
         """
         with self._database.write() as connection:
             row = _row(connection, document_id)
-            if row["state"] in UNFINISHED:
+            was_ready = row["state"] in ("queued", "reading") and 0 < row["chunks"] == row["embedded"]
+            if was_ready:
+                _set(connection, document_id, state="ready", reason=None)
+            elif row["state"] in UNFINISHED:
                 drop_chunks(connection, document_id)
                 _set(connection, document_id, state="cancelled", reason=None, chunks=0, embedded=0)
             return _load(connection, document_id)
@@ -231,8 +261,10 @@ class DocumentStore:
         needed any more.
         """
         with self._database.write() as connection:
-            row = connection.execute(select(documents).where(documents.c.id == document_id)).mappings().first()
-            if row is None or row["state"] != "embedding" or _lacks_vectors(connection, document_id, embedder):
+            own = select(documents).where(documents.c.id == document_id).with_for_update()
+            row = connection.execute(own).mappings().first()
+            # Failed is one that could not be embedded for too long, and now is after all.
+            if row is None or row["state"] not in ("embedding", "failed") or not _is_whole(connection, row, embedder):
                 return None
             warning = select(document_texts.c.warning).where(document_texts.c.document_id == document_id)
             finished = {
@@ -248,7 +280,7 @@ class DocumentStore:
         with self._database.write() as connection:
             connection.execute(
                 update(documents)
-                .where(documents.c.id == document_id, documents.c.state.in_(UNFINISHED))
+                .where(documents.c.id == document_id, documents.c.state != "cancelled")
                 .values(state="failed", reason=reason)
             )
 
@@ -268,10 +300,31 @@ class DocumentStore:
 
 
 def _row(connection: Connection, document_id: int) -> RowMapping:
-    row = connection.execute(select(documents).where(documents.c.id == document_id)).mappings().first()
+    """Return a document's row, and keep others from changing it until this transaction ends."""
+    query = select(documents).where(documents.c.id == document_id).with_for_update()
+    row = connection.execute(query).mappings().first()
     if row is None:
         raise DocumentNotFound(document_id)
     return row
+
+
+def _replaced(connection: Connection, document_id: int | None) -> int | None:
+    """Return the document that a newer version is to replace: a version on its way stands for what it replaces."""
+    if document_id is None:
+        return None
+    replaced: int | None = _row(connection, document_id)["replaces"]
+    return document_id if replaced is None else replaced
+
+
+def _drop_versions_on_their_way(connection: Connection, replaces: int | None, but: int | None) -> None:
+    """Give up the newer versions of a document that are not ready yet; their files are dropped with the strays."""
+    if replaces is not None:
+        for version in (
+            connection.execute(select(documents.c.id).where(documents.c.replaces == replaces)).scalars().all()
+        ):
+            if version != but:
+                drop_chunks(connection, version)
+                connection.execute(delete(documents).where(documents.c.id == version))
 
 
 def _load(connection: Connection, document_id: int) -> Document:
@@ -294,10 +347,13 @@ def _add_tags(connection: Connection, document_id: int, tags: Sequence[str]) -> 
         connection.execute(insert(document_tags), rows)
 
 
-def _lacks_vectors(connection: Connection, document_id: int, embedder: str) -> bool:
+def _is_whole(connection: Connection, document: RowMapping, embedder: str) -> bool:
+    """Tell whether every chunk of a document that was read is there, and has its vector."""
+    own = chunks.c.document_id == document["id"]
+    held = connection.execute(select(func.count()).select_from(chunks).where(own)).scalar_one()
     has_one = exists().where(embeddings.c.chunk_id == chunks.c.id, embeddings.c.embedder == embedder)
-    lacking = select(chunks.c.id).where(chunks.c.document_id == document_id, ~has_one).limit(1)
-    return connection.execute(lacking).first() is not None
+    lacking = connection.execute(select(chunks.c.id).where(own, ~has_one).limit(1)).first()
+    return 0 < held == document["chunks"] and lacking is None
 
 
 def _take_its_place(connection: Connection, newer: RowMapping, finished: dict[str, Any]) -> list[str]:
@@ -306,6 +362,8 @@ def _take_its_place(connection: Connection, newer: RowMapping, finished: dict[st
     if older is None:
         _set(connection, newer["id"], **finished)
         return []
+    newer_tags = select(document_tags.c.tag).where(document_tags.c.document_id == newer["id"])
+    _add_tags(connection, older["id"], connection.execute(newer_tags).scalars().all())
     drop_chunks(connection, older["id"])
     move_chunks(connection, newer["id"], older["id"])
     connection.execute(delete(documents).where(documents.c.id == newer["id"]))
@@ -315,9 +373,9 @@ def _take_its_place(connection: Connection, newer: RowMapping, finished: dict[st
 
 def _as_documents(connection: Connection, query: Select[Any]) -> list[Document]:
     rows = connection.execute(query).mappings().all()
-    ids = [row["id"] for row in rows]
     tags: dict[int, list[str]] = {}
-    if ids:
+    for start in range(0, len(rows), IDS_AT_ONCE):
+        ids = [row["id"] for row in rows[start : start + IDS_AT_ONCE]]
         named = select(document_tags).where(document_tags.c.document_id.in_(ids)).order_by(document_tags.c.tag)
         for row in connection.execute(named):
             tags.setdefault(row.document_id, []).append(row.tag)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, Select, delete, exists, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
 
 from rag_assistant.records import KnownEmbedder, UnembeddedChunk
 from rag_assistant.storage.database import Database
@@ -31,7 +33,7 @@ class EmbeddingStore:
 
     def keep(self, key: str, source: dict[str, Any], dimension: int, probe: bytes | None) -> None:
         """Keep a model, or what leads to it now; the first of all becomes the active one."""
-        with self._database.write() as connection:
+        with suppress(IntegrityError), self._database.write() as connection:  # Another server may keep it, too.
             values = {"source": source, "dimension": dimension, "probe": probe}
             if connection.execute(update(embedders).where(embedders.c.key == key).values(values)).rowcount:
                 return
@@ -39,9 +41,15 @@ class EmbeddingStore:
             connection.execute(insert(embedders).values(key=key, active=first, additions=0, deletions=0, **values))
 
     def activate(self, key: str) -> bool:
-        """Let search use the vectors of a model from now on, if it has one for every chunk; tell whether it does."""
+        """Let search use the vectors of a model from now on, if it has one for every chunk; tell whether it does.
+
+        Chunks of documents that failed do not count: they may be what it cannot embed.
+        """
         with self._database.write() as connection:
-            if connection.execute(_lacking(key).limit(1)).first() is not None:
+            known = connection.execute(select(embedders.c.key).where(embedders.c.key == key)).first()
+            failed = select(documents.c.id).where(documents.c.state == "failed")
+            lacking = _lacking(key).where(chunks.c.document_id.not_in(failed)).limit(1)
+            if known is None or connection.execute(lacking).first() is not None:
                 return False
             connection.execute(update(embedders).values(active=embedders.c.key == key))
             # What is not embedded yet by this model was counted by another's vectors.
@@ -76,16 +84,13 @@ class EmbeddingStore:
             rows = connection.execute(query.join(documents, documents.c.id == chunks.c.document_id))
             return [UnembeddedChunk(*row) for row in rows]
 
-    def documents_without(self, embedder: str) -> list[int]:
-        """Return the finished documents that have chunks which ``embedder`` has not embedded yet."""
+    def next_without(self, embedder: str, after: int) -> int | None:
+        """Return the first document behind ``after`` that is finished and has chunks without a vector of a model."""
         finished = documents.c.state.in_(("ready", "failed"))
+        lacking = _lacking(embedder).where(chunks.c.document_id == documents.c.id).exists()
         with self._database.read() as connection:
-            query = (
-                select(documents.c.id)
-                .where(finished, documents.c.id.in_(_lacking(embedder).with_only_columns(chunks.c.document_id)))
-                .order_by(documents.c.id)
-            )
-            return list(connection.execute(query).scalars())
+            query = select(documents.c.id).where(documents.c.id > after, finished, lacking)
+            return connection.execute(query.order_by(documents.c.id).limit(1)).scalar()
 
     def progress(self, embedder: str) -> tuple[int, int]:
         """Return how many chunks ``embedder`` has embedded, and how many there are."""
@@ -105,10 +110,14 @@ class EmbeddingStore:
                 insert(embeddings),
                 [{"chunk_id": chunk_id, "embedder": embedder, "vector": vector} for chunk_id, vector in vectors],
             )
-            unfinished = (documents.c.id == document_id, documents.c.state == "embedding")
-            connection.execute(
-                update(documents).where(*unfinished).values(embedded=documents.c.embedded + len(vectors))
+            done = (
+                select(func.count())
+                .select_from(embeddings.join(chunks, chunks.c.id == embeddings.c.chunk_id))
+                .where(chunks.c.document_id == document_id, embeddings.c.embedder == embedder)
+                .scalar_subquery()
             )
+            unfinished = (documents.c.id == document_id, documents.c.state != "ready")
+            connection.execute(update(documents).where(*unfinished).values(embedded=done))
             own = embedders.c.key == embedder
             connection.execute(update(embedders).where(own).values(additions=embedders.c.additions + len(vectors)))
             return True

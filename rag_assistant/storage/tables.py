@@ -214,8 +214,16 @@ documents = Table(
     Column("origin", Text),
     # The document whose newer version this is: it takes that one's place once it is ready, and is not found before.
     Column("replaces", Integer),
+    # How often it could not be embedded since it was read.
+    Column("attempts", Integer, nullable=False, server_default="0"),
     Index("ix_documents_state", "state", "id"),
     Index("ix_documents_origin", "origin"),
+    Index(
+        "ix_documents_replaces",
+        "replaces",
+        sqlite_where=text("replaces IS NOT NULL"),
+        postgresql_where=text("replaces IS NOT NULL"),
+    ),
     sqlite_autoincrement=True,
 )
 

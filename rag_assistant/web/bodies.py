@@ -11,7 +11,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StringConstrain
 from rag_assistant.errors import InvalidRequest, MalformedBody, UnsupportedContentType
 from rag_assistant.history import OVERFLOW_CHOICES, HistoryStrategy, OverflowChoice
 from rag_assistant.records import LARGEST_NUMBER, UNSET, UNTITLED, Question, Scope, Unset
-from rag_assistant.validation import first_problem, spells_number
+from rag_assistant.validation import first_problem, spells_number, storable
 
 Body = TypeVar("Body", bound=BaseModel)
 
@@ -191,7 +191,10 @@ def scope_asked() -> Scope:
     for text in names:
         if not (spells_number(text) and 1 <= int(text) <= LARGEST_NUMBER):
             raise InvalidRequest(f'document_id is "{text}"; it must be {ID}.')
-    return Scope(tuple(map(int, names)), tuple(request.args.getlist("tag")))
+    tags = request.args.getlist("tag")
+    if any(storable(tag) != tag for tag in tags):
+        raise InvalidRequest("tag holds a character that is none: half of a pair, or the character 0.")
+    return Scope(tuple(map(int, names)), tuple(tags))
 
 
 def history_limit_asked() -> int | Unset | None:

@@ -11,6 +11,7 @@ from werkzeug.datastructures import FileStorage
 
 from rag_assistant.errors import InvalidRequest, UnsupportedContentType
 from rag_assistant.records import LARGEST_NUMBER, Document
+from rag_assistant.uploads import clean_name
 from rag_assistant.validation import spells_number
 from rag_assistant.web.bodies import (
     ChangeDocumentBody,
@@ -66,7 +67,13 @@ def tags() -> Response:
 def change(document_id: int) -> Response:
     """Give a document another name or other tags."""
     body = read_json(ChangeDocumentBody)
-    return jsonify(document_data(services().documents.change(document_id, name=body.name, tags=body.tags)))
+    return jsonify(
+        document_data(
+            services().documents.change(
+                document_id, name=None if body.name is None else clean_name(body.name), tags=body.tags
+            )
+        )
+    )
 
 
 @blueprint.post("/<int:document_id>/cancel")

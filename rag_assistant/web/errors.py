@@ -27,6 +27,7 @@ STATUS: dict[type[Exception], int] = {
     errors.DocumentNotFound: 404,
     errors.ReceiptNotFound: 404,
     errors.ConversationBusy: 409,
+    errors.SameContent: 409,
     errors.TurnNotRetryable: 409,
     errors.NothingWaits: 409,
     errors.NothingToUndo: 409,

@@ -11,7 +11,7 @@ from rag_assistant.retrieval.embedding import Vectors
 from rag_assistant.retrieval.familiarity import Familiarity
 from rag_assistant.retrieval.followups import SearchQuery
 from rag_assistant.storage.database import Database
-from tests.shelf import Shelf
+from tests.shelf import KEY, Shelf
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_a_newer_version_is_not_found_before_it_takes_its_place(house: Shelf) ->
     house.read(newer, "geese honk")
     house.embed(newer)
     assert house.found("geese") == ["geese hiss"]
-    house.documents.finish(newer.id, "word-hash")
+    house.documents.finish(newer.id, KEY)
     assert house.found("geese") == ["geese honk"]
     assert {passage.document_id for passage in house.retriever.search("geese", 5)} == {old.id}
 
@@ -197,3 +197,25 @@ def test_of_a_language_that_the_model_does_not_know_keywords_alone_count(
     assert house.retriever.search("geese hiss", 1)[0].score < 1
     monkeypatch.setattr(house.embedders.wanted().embedder, "familiarity", lambda _text: Familiarity(0.0, 0.0))
     assert house.retriever.search("geese hiss", 1)[0].score == 1
+
+
+def test_a_newer_version_does_not_take_the_places_of_the_older_one(house: Shelf) -> None:
+    old = house.shelve("geese hiss at the harbour")
+    newer = house.add("newer", replaces=old.id)
+    house.read(newer, *[f"geese hiss at the harbour number{number}" for number in range(150)])
+    house.embed(newer)
+    assert house.found("geese hiss at the harbour", 3) == ["geese hiss at the harbour"]
+
+
+def test_a_model_that_fails_is_left_alone_for_a_while(house: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    house.shelve("geese hiss")
+    asked: list[int] = []
+
+    def broken(_texts: Sequence[str]) -> Vectors:
+        asked.append(1)
+        raise EmbedderFailed("broken")
+
+    monkeypatch.setattr(house.embedders.wanted().embedder, "embed", broken)
+    for _ in range(3):
+        assert house.found("geese") == ["geese hiss"]
+    assert len(asked) == 1

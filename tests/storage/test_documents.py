@@ -3,13 +3,11 @@
 import pytest
 from sqlalchemy import func, select
 
-from rag_assistant.errors import DocumentNotFound
+from rag_assistant.errors import DocumentNotFound, SameContent
 from rag_assistant.records import NewDocument
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.tables import chunks, document_tags, document_texts, documents, embeddings
-from tests.shelf import Shelf
-
-KEY = "word-hash"
+from tests.shelf import KEY, Shelf
 
 
 @pytest.fixture
@@ -147,6 +145,63 @@ def test_a_newer_version_of_a_document_that_went_away_goes_with_it(shelf: Shelf,
     assert [count(database, table) for table in (chunks, document_texts, embeddings, documents)] == [0, 0, 0, 0]
     with pytest.raises(DocumentNotFound):
         shelf.add("newest", replaces=old.id)
+
+
+def test_the_newest_of_several_versions_wins(shelf: Shelf) -> None:
+    old = shelf.shelve("old text")
+    first = shelf.add("first", replaces=old.id)
+    shelf.read(first, "first text")
+    second = shelf.add("second", replaces=first.id)
+    assert second.replaces == old.id, "a version on its way stands for what it replaces"
+    with pytest.raises(DocumentNotFound):
+        shelf.documents.get(first.id)
+    shelf.read(second, "second text")
+    shelf.embed(second)
+    shelf.documents.finish(second.id, KEY)
+    assert [document.id for document in shelf.documents.page(10)] == [old.id]
+    assert shelf.documents.text(old.id).text == "second text"
+
+
+def test_a_newer_version_brings_its_tags(shelf: Shelf) -> None:
+    old = shelf.shelve("old text", tags=("a",))
+    newer = shelf.add("newer", replaces=old.id, tags=("b",))
+    shelf.read(newer, "new text")
+    shelf.embed(newer)
+    shelf.documents.finish(newer.id, KEY)
+    assert shelf.documents.get(old.id).tags == ("a", "b")
+
+
+def test_a_newer_version_cannot_have_the_content_of_another_document(shelf: Shelf) -> None:
+    old, other = shelf.shelve("old text"), shelf.shelve("other text")
+    with pytest.raises(SameContent, match=f"Document {other.id} has this content already"):
+        shelf.add("other text", replaces=old.id)
+    same = NewDocument("x", "text/plain", 1, "sha of old text", "file", replaces=old.id)
+    assert shelf.documents.add(same)[0].id == old.id
+
+
+def test_a_ready_document_that_was_to_be_read_again_is_ready_when_that_is_cancelled(shelf: Shelf) -> None:
+    document = shelf.shelve("old text")
+    shelf.documents.queue_again(document.id)
+    assert shelf.documents.cancel(document.id).state == "ready"
+    assert shelf.found("old text") == ["old text"]
+
+
+def test_what_failed_for_want_of_embeddings_is_ready_once_it_has_them(shelf: Shelf) -> None:
+    document = shelf.add()
+    shelf.read(document, "aa")
+    shelf.documents.fail(document.id, "The model is away.")
+    shelf.embed(document)
+    assert shelf.documents.finish(document.id, KEY) == []
+    ready = shelf.documents.get(document.id)
+    assert (ready.state, ready.reason, ready.embedded) == ("ready", None, 1)
+
+
+def test_what_could_not_be_read_is_never_ready(shelf: Shelf) -> None:
+    document = shelf.add()
+    shelf.documents.take(document.id)
+    shelf.documents.fail(document.id, "It is empty.")
+    assert shelf.documents.finish(document.id, KEY) is None
+    assert shelf.documents.get(document.id).state == "failed"
 
 
 def test_deleting_leaves_nothing_behind(shelf: Shelf, database: Database) -> None:

@@ -22,10 +22,12 @@ def test_rare_words_choose_and_all_words_rank(index: KeywordIndex, monkeypatch: 
     words = ["common", "word3", "rare3", "rare12"]
     everything = dict(index.search(words, 100))
     monkeypatch.setattr(keywords, "MOST_SCORED", 20)
+    monkeypatch.setattr(keywords, "MOST_SCORED_IN_POSTGRESQL", 20)
     some = index.search(words, 100)
     assert some[0][0] == 4
     assert [score for _, score in some] == sorted((score for _, score in some), reverse=True)
-    assert all(score == pytest.approx(everything[chunk_id]) for chunk_id, score in some)
+    if index._database.is_sqlite:  # PostgreSQL counts a common word only so far, which moves all scores a little.
+        assert all(score == pytest.approx(everything[chunk_id]) for chunk_id, score in some)
 
 
 def test_at_least_the_rarest_word_is_searched(index: KeywordIndex, monkeypatch: pytest.MonkeyPatch) -> None:
