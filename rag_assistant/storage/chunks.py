@@ -94,6 +94,17 @@ class ChunkStore:
         with self._database.read() as connection:
             return connection.execute(select(piece).where(document_texts.c.document_id == document_id)).scalar() or ""
 
+    def section_at(self, document_id: int, position: int) -> str | None:
+        """Return the path of headings above a place in a document's text, ``None`` where there is none."""
+        nearest = (
+            select(chunks.c.section)
+            .where(chunks.c.document_id == document_id, chunks.c.start <= position)
+            .order_by(chunks.c.start.desc())
+            .limit(1)
+        )
+        with self._database.read() as connection:
+            return connection.execute(nearest).scalar()
+
     def chunk_ids_of(self, scope: Scope) -> set[int]:
         """Return the ids of all chunks of some documents."""
         with self._database.read() as connection:

@@ -8,7 +8,17 @@ from flask import Flask
 from werkzeug.routing import IntegerConverter, Map
 
 from rag_assistant.records import LARGEST_NUMBER
-from rag_assistant.web import api, conversations_api, documents_api, errors, history_pages, pages, security, system
+from rag_assistant.web import (
+    api,
+    conversations_api,
+    document_pages,
+    documents_api,
+    errors,
+    history_pages,
+    pages,
+    security,
+    system,
+)
 
 if TYPE_CHECKING:
     from rag_assistant.factory import Services
@@ -27,7 +37,7 @@ def init_app(app: Flask, services: Services) -> None:
     security.init_app(app, services.settings.current)
     errors.init_app(app)
     system.init_app(app, services)
-    for part in (api, conversations_api, documents_api, pages, history_pages):
+    for part in (api, conversations_api, documents_api, pages, document_pages, history_pages):
         app.register_blueprint(part.blueprint)
 
     @app.before_request

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, TypeVar
 
 from flask import request
@@ -187,14 +188,18 @@ def whole_number(name: str, default: int | None, lowest: int, highest: int) -> i
 
 def scope_asked() -> Scope:
     """Return the documents that the address names with document_id and tag, each any number of times."""
-    names = request.args.getlist("document_id")
-    for text in names:
-        if not (spells_number(text) and 1 <= int(text) <= LARGEST_NUMBER):
-            raise InvalidRequest(f'document_id is "{text}"; it must be {ID}.')
     tags = request.args.getlist("tag")
     if any(storable(tag) != tag for tag in tags):
         raise InvalidRequest("tag holds a character that is none: half of a pair, or the character 0.")
-    return Scope(tuple(map(int, names)), tuple(tags))
+    return Scope(ids_of("document_id", request.args.getlist("document_id")), tuple(tags))
+
+
+def ids_of(name: str, texts: Sequence[str]) -> tuple[int, ...]:
+    """Return the ids that a field or parameter spells, each once. Raises InvalidRequest."""
+    for text in texts:
+        if not (spells_number(text) and 1 <= int(text) <= LARGEST_NUMBER):
+            raise InvalidRequest(f'{name} is "{text}"; it must be {ID}.')
+    return tuple(dict.fromkeys(map(int, texts)))
 
 
 def history_limit_asked() -> int | Unset | None:

@@ -7,7 +7,6 @@ from dataclasses import asdict
 from typing import IO, Any
 
 from flask import Blueprint, Response, jsonify, make_response, request, send_file
-from werkzeug.datastructures import FileStorage
 
 from rag_assistant.errors import InvalidRequest, UnsupportedContentType
 from rag_assistant.records import LARGEST_NUMBER, Document
@@ -23,6 +22,7 @@ from rag_assistant.web.bodies import (
     read_optional_json,
     whole_number,
 )
+from rag_assistant.web.security import MOST_FORM_PARTS
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("documents_api", __name__, url_prefix="/api/documents")
@@ -33,7 +33,7 @@ FORM_OVERHEAD_BYTES = 100_000
 @blueprint.post("")
 def add() -> Response:
     """Take a file and answer at once; its state says how far it has come."""
-    file, name, said = uploaded_file()
+    ((file, name),), said = uploaded_files(1)
     with file:
         document, new = services().library.accept(file, name, replaces=said.replaces, tags=said.tags)
     return make_response(jsonify(document_data(document) | {"new": new}), 202)
@@ -118,28 +118,35 @@ def file(document_id: int) -> Response:
     return response
 
 
-def uploaded_file() -> tuple[IO[bytes], str, UploadFields]:
-    """Return the one file of a multipart form, its name, and what is said beside it.
+def uploaded_files(most: int) -> tuple[list[tuple[IO[bytes], str]], UploadFields]:
+    """Return up to ``most`` files of a multipart form, each with its name, and what is said beside them.
 
     Raises UnsupportedContentType, InvalidRequest.
     """
     if request.mimetype != "multipart/form-data":
         kind = request.mimetype or "not given"
         raise UnsupportedContentType(f'The content type is "{kind}"; it must be multipart/form-data, field "file".')
-    request.max_content_length = services().settings.current.max_upload_mb * 1_000_000 + FORM_OVERHEAD_BYTES
+    request.max_content_length = most * services().settings.current.max_upload_mb * 1_000_000 + FORM_OVERHEAD_BYTES
+    request.max_form_parts = most + MOST_FORM_PARTS
     files = request.files.getlist("file")
     fields = ("file", *UploadFields.model_fields)
     unknown = [name for name in (*request.form, *request.files) if name not in fields]
     if unknown:
         raise InvalidRequest(f'"{unknown[0]}" is not known. Known are: {", ".join(fields)}.')
-    if len(files) != 1 or not files[0].filename:
-        raise InvalidRequest(f'There are {len(files)} files in the field "file"; there must be one, with a name.')
-    one: FileStorage = files[0]
-    return one.stream, one.filename or "", _said_beside(request.form)
+    named = [(file.stream, file.filename) for file in files if file.filename]
+    if not 1 <= len(files) <= most or len(named) < len(files):
+        wanted = "one, with a name" if most == 1 else f"1 to {most}, each with a name"
+        raise InvalidRequest(f'There are {len(files)} files in the field "file"; there must be {wanted}.')
+    return named, _said_beside(request.form)
+
+
+def tags_in(text: str) -> list[str]:
+    """Return tags that are written with commas between them."""
+    return [tag for tag in text.split(",") if tag.strip()]
 
 
 def _said_beside(form: Mapping[str, str]) -> UploadFields:
-    said: dict[str, Any] = {"tags": [tag for tag in form.get("tags", "").split(",") if tag.strip()]}
+    said: dict[str, Any] = {"tags": tags_in(form.get("tags", ""))}
     replaces = form.get("replaces", "").strip()
     if replaces:
         said["replaces"] = int(replaces) if spells_number(replaces) else replaces

@@ -31,6 +31,11 @@ STRATEGY_WORDS = {
     "window": "The newest",
     "smart": "One to three, those with tools first",
 }
+SEARCH_WORDS = {
+    "question": "the question as it was asked",
+    "words": "the question, together with what was said before",
+    "model": "the question as the model put it, so that it stands alone",
+}
 
 
 @blueprint.post("/conversations/<int:conversation_id>/summary")
@@ -121,6 +126,7 @@ def words() -> dict[str, Any]:
         "commands": COMMANDS.values(),
         "overflow_options": OPTIONS,
         "overflow_words": OVERFLOW_WORDS,
+        "search_words": SEARCH_WORDS,
         "strategy_words": STRATEGY_WORDS,
     }
 

@@ -1,6 +1,7 @@
 """The pages. The server draws everything that can be read; scripts only make it quicker to use.
 
-Each action of a page is a plain form here, so that asking, reading, uploading and deleting work without scripts.
+Each action of a page is a plain form, so that everything works without scripts. The pages of the library are in
+document_pages.py, what a person decides about the model's view is in history_pages.py.
 """
 
 from __future__ import annotations
@@ -12,27 +13,24 @@ from werkzeug.wrappers import Response
 
 from rag_assistant.commands import CommandResult, is_command, run_command
 from rag_assistant.errors import InvalidRequest, OverflowDecisionNeeded
-from rag_assistant.records import LARGEST_NUMBER, Conversation, Document, Turn
-from rag_assistant.retrieval.words import query_words
+from rag_assistant.records import EVERYTHING, LARGEST_NUMBER, Conversation, Scope, Turn
+from rag_assistant.turn_view import support_of
 from rag_assistant.validation import spells_number
 from rag_assistant.web.bodies import ChangeConversationBody, QueryBody, checked, whole_number
-from rag_assistant.web.documents_api import uploaded_file
+from rag_assistant.web.frame import drawer, frame
 from rag_assistant.web.markdown import render_markdown
+from rag_assistant.web.scopes import in_address, in_words, scope_in_address, scope_in_form
 from rag_assistant.web.services import services
-from rag_assistant.web.system import readiness
 
 blueprint = Blueprint("pages", __name__)
 
 TURNS_SHOWN = 50
-CONVERSATIONS_SHOWN = 100
-CONVERSATIONS_FOUND = 50
-DOCUMENTS_SHOWN = 200
 
 
 @blueprint.get("/")
 def start() -> str:
-    """Show an empty conversation."""
-    return conversation_page(None, [])
+    """Show an empty conversation, about all documents or about those that the address names."""
+    return conversation_page(None, [], scope=scope_in_address())
 
 
 @blueprint.get("/conversations/<int:conversation_id>")
@@ -40,13 +38,14 @@ def conversation(conversation_id: int) -> str:
     """Show a conversation's latest turns, or those before the turn number ``before``."""
     before = whole_number("before", None, 1, LARGEST_NUMBER)
     found = services().conversations.get(conversation_id)
-    return conversation_page(found, services().turns.page(conversation_id, TURNS_SHOWN, before))
+    turns = services().turns.page(conversation_id, TURNS_SHOWN, before)
+    return conversation_page(found, turns, scope=scope_in_address())
 
 
 @blueprint.post("/ask")
 def ask() -> Response:
     """Take what was typed: a question, whose turn is shown, or a command, whose result is."""
-    content: dict[str, Any] = {"question": request.form.get("question", "")}
+    content: dict[str, Any] = {"question": request.form.get("question", "")} | scope_in_form()
     for name in ("conversation_id", "confirms_turn"):
         if request.form.get(name):
             content[name] = _number(name, request.form[name])
@@ -63,7 +62,8 @@ def ask() -> Response:
             "question": body.question,
             "options": error.details["options"],
         }
-        return make_response(_latest_page(body.conversation_id, decision=decision), 409)
+        scope = body.as_question(None).scope
+        return make_response(_latest_page(body.conversation_id, scope=scope, decision=decision), 409)
     if request.form.get("remember") and body.on_overflow:
         services().conversations.change(turn.conversation_id, own={"on_overflow": body.on_overflow})
     return _to_turn(turn)
@@ -103,7 +103,7 @@ def receipt(turn_id: int) -> str:
     """Show what the model saw for a turn, and what was left out."""
     found = services().turns.get(turn_id)
     body = services().turns.receipt(turn_id)
-    return render_template(_drawer("receipt.html"), turn=found, receipt=body, back=_conversation_url(found))
+    return render_template(drawer("receipt.html"), turn=found, receipt=body, back=_conversation_url(found))
 
 
 @blueprint.post("/conversations/<int:conversation_id>/rename")
@@ -146,40 +146,6 @@ def restore_conversation(conversation_id: int) -> Response:
     return _to_conversation(conversation_id)
 
 
-@blueprint.get("/documents")
-def documents() -> str:
-    """Show the library."""
-    found = services().documents.page(DOCUMENTS_SHOWN, whole_number("before", None, 1, LARGEST_NUMBER))
-    return render_template(_drawer("documents.html"), documents=found, **_frame(None))
-
-
-@blueprint.post("/documents")
-def add_document() -> Response:
-    """Take a file from the form."""
-    file, name, said = uploaded_file()
-    services().library.accept(file, name, replaces=said.replaces, tags=said.tags)
-    return redirect(url_for("pages.documents"), 303)
-
-
-@blueprint.post("/documents/<int:document_id>/delete")
-def delete_document(document_id: int) -> Response:
-    """Delete a document for good."""
-    services().library.remove(document_id)
-    return redirect(url_for("pages.documents"), 303)
-
-
-@blueprint.get("/documents/<int:document_id>")
-def document(document_id: int) -> str:
-    """Show a document's text with the passage from ``start`` to ``end`` marked."""
-    found = services().documents.get(document_id)
-    extracted = services().documents.text(document_id)
-    length = len(extracted.text)
-    start = min(whole_number("start", 0, 0, LARGEST_NUMBER) or 0, length)
-    end = min(max(start, whole_number("end", start, 0, LARGEST_NUMBER) or 0), length)
-    parts = (extracted.text[:start], extracted.text[start:end], extracted.text[end:])
-    return render_template(_drawer("document.html"), document=found, parts=parts, **_frame(None))
-
-
 def _latest_page(conversation_id: int | None, **more: Any) -> str:
     """Draw a conversation's latest turns with something more below them."""
     if conversation_id is None:
@@ -192,12 +158,14 @@ def conversation_page(
     shown: Conversation | None,
     turns: list[Turn],
     *,
+    scope: Scope = EVERYTHING,
     result: CommandResult | None = None,
     decision: dict[str, Any] | None = None,
 ) -> str:
     """Draw the page of a conversation, or of none yet.
 
-    ``result`` is what a command did, ``decision`` a question that was refused until a person decides.
+    ``scope`` are the documents that its next questions are about, ``result`` is what a command did, ``decision`` a
+    question that was refused until a person decides.
     """
     view = services().history_actions.view(shown.id) if shown else None
     return render_template(
@@ -209,32 +177,12 @@ def conversation_page(
         has_documents=bool(services().documents.page(1)),
         deleted=whole_number("deleted", None, 1, LARGEST_NUMBER),
         erased=request.args.get("erased") == "1",
+        scope=scope,
+        address=_address(shown, scope),
+        address_without_scope=_address(shown, EVERYTHING),
         refresh=any(turn.status == "running" for turn in turns),
-        **_frame(shown),
+        **frame(shown),
     )
-
-
-def _frame(shown: Conversation | None) -> dict[str, Any]:
-    """Return what every page shows around its content."""
-    parts = readiness(services())
-    sought = request.args.get("q", "").strip()
-    manager = services().conversations
-    return {
-        "conversation": shown,
-        "sought": sought,
-        "conversations": manager.find(query_words(sought), CONVERSATIONS_FOUND)
-        if sought
-        else manager.page(CONVERSATIONS_SHOWN),
-        "built_in": services().models.uses_built_in(),
-        "starting": [part for part, state in parts.items() if state == "starting"],
-        "settings_problem": services().settings.problem,
-        "settings": services().settings.current,
-    }
-
-
-def _drawer(template: str) -> str:
-    """Return the template for the drawer if a script asks for it, else for a page of its own."""
-    return f"_{template}" if request.args.get("drawer") == "1" else template
 
 
 def _to_conversation(conversation_id: int) -> Response:
@@ -246,7 +194,16 @@ def _to_turn(turn: Turn) -> Response:
 
 
 def _conversation_url(turn: Turn) -> str:
-    return url_for("pages.conversation", conversation_id=turn.conversation_id, _anchor=f"turn-{turn.number}")
+    """Return where a turn is shown. The page goes on asking about the documents that the turn was about."""
+    anchor = f"turn-{turn.number}"
+    scope = in_address(turn.scope)
+    return url_for("pages.conversation", conversation_id=turn.conversation_id, _anchor=anchor, **scope)
+
+
+def _address(shown: Conversation | None, scope: Scope) -> str:
+    if shown is None:
+        return url_for("pages.start", **in_address(scope))
+    return url_for("pages.conversation", conversation_id=shown.id, **in_address(scope))
 
 
 def _number(name: str, text: str) -> int:
@@ -267,15 +224,5 @@ def on_one_line(text: str) -> str:
     return " ".join(word for word in text.split() if word.strip("#"))
 
 
-@blueprint.app_template_filter()
-def state_of(document: Document) -> str:
-    """Return a document's state in words."""
-    if document.state == "embedding":
-        return f"searchable by words; embedding {document.embedded} of {document.chunks}"
-    return {
-        "queued": "waiting",
-        "reading": "being read",
-        "ready": "ready",
-        "failed": f"failed: {document.reason}",
-        "cancelled": "cancelled",
-    }[document.state]
+blueprint.add_app_template_filter(support_of, "support")
+blueprint.add_app_template_filter(in_words, "scope_in_words")

@@ -16,11 +16,12 @@ export async function send(method, url, body, headers = {}) {
     headers: { "Content-Type": "application/json", ...headers },
     body: JSON.stringify(body),
   });
-  if (!response.ok) throw new Refusal(await errorOf(response));
+  if (!response.ok) throw await refusalOf(response);
   return response;
 }
 
-async function errorOf(response) {
+/** Return what the server says against a request. */
+export async function refusalOf(response) {
   const said = await response.json().catch(() => null);
-  return said?.error ?? { type: "Unknown", message: `The server answered with status ${response.status}.` };
+  return new Refusal(said?.error ?? { type: "Unknown", message: `The server answered with status ${response.status}.` });
 }

@@ -4,6 +4,7 @@ import { isCommand, runCommand } from "./commands.js";
 import { complain, composer, conversationId, giveBack } from "./composer.js";
 import { refreshPage } from "./frame.js";
 import { decide } from "./overflow.js";
+import { scopeInAddress, scopeOf } from "./scope.js";
 import { sentenceOf } from "./toast.js";
 import { TurnView } from "./turn.js";
 
@@ -87,7 +88,8 @@ async function accepted(question, more) {
 
 async function post(question, more) {
   const conversation = conversationId();
-  const body = { question, ...(conversation === null ? {} : { conversation_id: conversation }), ...more };
+  const scope = more.confirms_turn ? {} : scopeOf();
+  const body = { question, ...(conversation === null ? {} : { conversation_id: conversation }), ...scope, ...more };
   const key = keyFor(body);
   try {
     const response = await send("POST", composer().dataset.stream, body, { "Idempotency-Key": key });
@@ -134,7 +136,7 @@ function enter(element, data) {
   element.id = `turn-${data.turn}`;
   if (conversationId() !== null) return;
   composer().elements.conversation_id.value = data.conversation_id;
-  history.replaceState(null, "", `/conversations/${data.conversation_id}`);
+  history.replaceState(null, "", `/conversations/${data.conversation_id}${scopeInAddress()}`);
   refreshPage();
 }
 

@@ -1,86 +1,92 @@
-// Add documents by dropping them anywhere, and watch them become ready.
-import { elementOf } from "./html.js";
-import { fade, sentenceOf, toast } from "./toast.js";
+// The list of documents: its actions in place, and the list as it is now while documents are worked on.
+import { refusalOf } from "./api.js";
+import { documentOf, elementOf } from "./html.js";
+import { complainAbout } from "./toast.js";
 
 const SECONDS_BETWEEN_LOOKS = 1;
 
-/** Take dropped files, upload in place, and keep the list of documents up to date. */
+/** Let the forms of the list work without leaving the page, and keep the list up to date. */
 export function enableDocuments() {
-  const hint = document.getElementById("drop-hint");
-  let inside = 0;
-  addEventListener("dragenter", (event) => {
-    if (![...event.dataTransfer.types].includes("Files")) return;
-    inside += 1;
-    hint.hidden = false;
-  });
-  addEventListener("dragleave", () => {
-    inside = Math.max(0, inside - 1);
-    hint.hidden = inside === 0;
-  });
-  addEventListener("dragover", (event) => event.preventDefault());
-  addEventListener("drop", (event) => {
-    event.preventDefault();
-    inside = 0;
-    hint.hidden = true;
-    uploadAll([...event.dataTransfer.files]);
-  });
   document.addEventListener("submit", (event) => {
-    const form = event.target;
-    if (!form.dataset.upload) return;
+    if (!("inPlace" in event.target.dataset)) return;
     event.preventDefault();
-    uploadAll([...form.elements.file.files]).then(() => form.reset());
+    act(event.target).catch(complainAbout);
   });
-  watchList();
-}
-
-async function uploadAll(files) {
-  for (const file of files) await upload(file);
-}
-
-async function upload(file) {
-  const news = toast(`${file.name}: uploading`);
-  try {
-    const form = new FormData();
-    form.append("file", file);
-    const response = await fetch("/api/documents", { method: "POST", body: form });
-    const data = await response.json();
-    if (!response.ok) throw new Error(data.error.message);
-    await redrawList();
-    await watch(data.document_id, file.name, news);
-  } catch (reason) {
-    news.classList.add("bad");
-    news.textContent = `${file.name}: ${sentenceOf(reason)}`;
-  }
-  fade(news);
-}
-
-/** Say how far a document has come until it is ready or has failed. */
-async function watch(id, name, news) {
-  for (;;) {
-    const response = await fetch(`/api/documents/${id}`);
-    if (!response.ok) return;
-    const data = await response.json();
-    if (data.state === "embedding") news.textContent = `${name}: searchable by words, embedding ${data.embedded} of ${data.chunks}`;
-    else news.textContent = `${name}: ${data.state === "failed" ? data.reason : data.state}`;
-    if (data.state === "failed") news.classList.add("bad");
-    if (data.state === "ready" || data.state === "failed") return;
-    await new Promise((resolve) => setTimeout(resolve, SECONDS_BETWEEN_LOOKS * 1000));
-  }
-}
-
-/** Redraw the list of documents every second while one of them is being worked on. */
-function watchList() {
+  document.addEventListener("click", (event) => {
+    for (const open of document.querySelectorAll("details.more[open]")) {
+      if (!open.contains(event.target)) open.open = false;
+    }
+  });
+  document.addEventListener("keydown", (event) => {
+    const open = event.key === "Escape" && document.querySelector("details.more[open]");
+    if (!open) return;
+    open.open = false;
+    open.querySelector("summary").focus();
+  });
   setInterval(() => {
-    if (document.getElementById("documents")?.dataset.busy === "yes") redrawList();
+    if (list()?.dataset.busy === "yes") redrawList();
   }, SECONDS_BETWEEN_LOOKS * 1000);
 }
 
-async function redrawList() {
-  const list = document.getElementById("documents");
-  if (!list) return;
-  const response = await fetch(`${list.dataset.page}?drawer=1`);
-  if (!response.ok) return;
-  const drawn = elementOf(await response.text());
-  list.querySelector("table, p")?.replaceWith(drawn.querySelector("table, p"));
-  list.dataset.busy = drawn.dataset.busy;
+/** Draw the list as the server has it now, if this page shows it. */
+export async function redrawList() {
+  if (!list()) return;
+  const response = await fetch(list().dataset.page).catch(() => null);
+  if (response?.ok) takeList(elementOf(await response.text()));
+}
+
+function list() {
+  return document.getElementById("documents");
+}
+
+/** Send a form of the list, and take over the list that comes back. */
+async function act(form) {
+  const response = await fetch(form.action, {
+    method: "POST",
+    body: new URLSearchParams(new FormData(form)),
+    headers: { Accept: "application/json" },
+  });
+  if (!response.ok) throw await refusalOf(response);
+  const row = form.closest("tr");
+  for (const open of row.querySelectorAll("details[open]")) open.open = false;
+  document.activeElement?.blur();
+  takeList(documentOf(await response.text()).getElementById("documents"));
+  (row.isConnected ? row.querySelector("a") : list().querySelector("h1")).focus();
+}
+
+function takeList(drawn) {
+  const now = list();
+  now.dataset.busy = drawn.dataset.busy;
+  for (const id of ["tags", "paging"]) takeCell(now.querySelector(`#${id}`), drawn.querySelector(`#${id}`));
+  const [body, drawnBody] = [now, drawn].map((one) => one.querySelector(".library tbody"));
+  if (!body || !drawnBody) now.querySelector("#library").replaceWith(drawn.querySelector("#library"));
+  // What is open was kept as it was; it is looked at again until it is closed.
+  else if (!takeRows(body, drawnBody)) now.dataset.busy = "yes";
+}
+
+/** Bring the rows up to date, and return whether nothing had to be left as it was. */
+function takeRows(body, drawn) {
+  const rowOf = (place, row) => place.querySelector(`[data-document="${row.dataset.document}"]`);
+  for (const row of [...body.rows]) if (!rowOf(drawn, row)) row.remove();
+  let complete = true;
+  [...drawn.rows].forEach((row, place) => {
+    const known = rowOf(body, row);
+    if (!known) {
+      body.insertBefore(row, body.rows[place] ?? null);
+      return;
+    }
+    known.className = row.className;
+    [...row.cells].forEach((cell, column) => {
+      complete = takeCell(known.cells[column], cell) && complete;
+    });
+  });
+  return complete;
+}
+
+/** Replace a part by how it is drawn now, unless somebody is at work in it; return whether it is as drawn. */
+function takeCell(known, drawn) {
+  if (known.isEqualNode(drawn)) return true;
+  if (known.querySelector("details[open]") || known.contains(document.activeElement)) return false;
+  known.replaceWith(drawn);
+  return true;
 }

@@ -16,7 +16,8 @@ export function enableDrawer() {
       return;
     }
     setHtml(content, await response.text());
-    opener = link;
+    // Who reads on in the drawer comes back to where it was opened from.
+    if (!drawer.contains(link)) opener = link;
     drawer.hidden = false;
     const passage = content.querySelector("#passage");
     if (passage) passage.scrollIntoView({ block: "center" });

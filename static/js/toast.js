@@ -14,6 +14,16 @@ export function fade(element) {
   setTimeout(() => element.remove(), element.classList.contains("bad") ? 15000 : 5000);
 }
 
+/** Let a toast stay until it is closed: it says more than can be read in passing. */
+export function closable(element) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "quiet";
+  button.textContent = "Close";
+  button.addEventListener("click", () => element.remove());
+  element.append(button);
+}
+
 /** Show what went wrong: the server's sentence, or that there was no server. */
 export function complainAbout(reason) {
   fade(toast(sentenceOf(reason), true));

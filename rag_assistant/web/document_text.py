@@ -1,0 +1,74 @@
+"""The part of a document's text that a page shows: around a passage, with the places where pages begin. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+
+from rag_assistant.records import ExtractedText
+
+# A text of more characters than that is shown in parts: a browser lays out 20,000,000 only in minutes.
+LARGEST_WHOLE = 200_000
+AROUND = 20_000
+
+# Running text, and the number of each page where it begins.
+Pieces = list[str | int]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownText:
+    """What is shown of a text, before, in and behind the passage that is marked.
+
+    ``earlier`` and ``later`` are where what is not shown could be read on, ``None`` where there is nothing more.
+    ``page`` is the one on which the passage begins.
+    """
+
+    before: Pieces
+    passage: Pieces
+    after: Pieces
+    page: int | None
+    earlier: int | None
+    later: int | None
+
+
+def shown_text(extracted: ExtractedText, start: int, end: int, at: int | None = None) -> ShownText:
+    """Return what is shown of a text whose passage from ``start`` to ``end`` is marked.
+
+    A large text is cut to what stands around the passage; with ``at``, to what begins there.
+    """
+    length = len(extracted.text)
+    start = min(start, length)
+    end = min(max(start, end), length)
+    first, last = _window(length, start, end, at)
+    marked_from, marked_to = min(max(start, first), last), min(max(end, first), last)
+    starts = extracted.page_starts
+    # A page that begins where the passage begins or ends is named outside of it: what is marked is the passage alone.
+    first_page, page_in = bisect_left(starts, first), bisect_right(starts, marked_from)
+    page_behind = max(page_in, bisect_left(starts, marked_to))
+    return ShownText(
+        before=_pieces(extracted, first, marked_from, range(first_page, page_in)),
+        passage=_pieces(extracted, marked_from, marked_to, range(page_in, page_behind)),
+        after=_pieces(extracted, marked_to, last, range(page_behind, bisect_right(starts, last))),
+        page=bisect_right(starts, start) or None if end > start else None,
+        earlier=max(0, first - 2 * AROUND) if first else None,
+        later=last if last < length else None,
+    )
+
+
+def _window(length: int, start: int, end: int, at: int | None) -> tuple[int, int]:
+    if length <= LARGEST_WHOLE:
+        return 0, length
+    if at is None:
+        return max(0, start - AROUND), min(length, min(end, start + LARGEST_WHOLE) + AROUND)
+    first = min(at, length)
+    return first, min(length, first + 2 * AROUND)
+
+
+def _pieces(extracted: ExtractedText, first: int, last: int, pages: range) -> Pieces:
+    """Return the text from ``first`` to ``last``, with the number of each of the ``pages`` where it begins."""
+    pieces: Pieces = []
+    for index in pages:
+        begins = extracted.page_starts[index]
+        pieces += [extracted.text[first:begins], index + 1]
+        first = begins
+    return [piece for piece in (*pieces, extracted.text[first:last]) if piece]
