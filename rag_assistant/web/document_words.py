@@ -38,5 +38,7 @@ def size_of(document: Document) -> str:
 def state_of(document: Document) -> str:
     """Return in words how far a document has come."""
     if document.state == "embedding":
-        return f"found by its words; embedding {document.embedded} of {document.chunks}"
+        # A newer version is not found at all before it is ready.
+        found = "" if document.replaces else "found by its words; "
+        return f"{found}embedding {document.embedded} of {document.chunks}"
     return STATES.get(document.state, document.state)
