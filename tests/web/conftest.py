@@ -1,5 +1,6 @@
 """An application with a fresh database and a scripted model."""
 
+import html
 import io
 import json
 import time
@@ -19,6 +20,7 @@ from tests.fakes import WordHashEmbedder
 from tests.stub_model import StubModel
 
 JSON = "application/json"
+PAGE = {"Accept": "text/html"}
 
 
 @pytest.fixture
@@ -85,10 +87,18 @@ def events_of(body: bytes) -> list[tuple[str, int | None, dict[str, Any]]]:
     return found
 
 
-def upload(client: FlaskClient, content: bytes | str, name: str = "note.txt", wait: bool = True) -> dict[str, Any]:
+def post(client: FlaskClient, path: str, **fields: Any) -> tuple[int, str]:
+    """Send a form as a browser does; return the status, and where it leads or the page that came."""
+    response = client.post(path, data=fields, headers=PAGE)
+    return response.status_code, response.headers.get("Location") or html.unescape(response.text)
+
+
+def upload(
+    client: FlaskClient, content: bytes | str, name: str = "note.txt", wait: bool = True, **fields: str
+) -> dict[str, Any]:
     """Add a document, wait until it is worked through, and return it."""
     content = content.encode() if isinstance(content, str) else content
-    response = client.post("/api/documents", data={"file": (io.BytesIO(content), name)})
+    response = client.post("/api/documents", data={"file": (io.BytesIO(content), name)} | fields)
     assert response.status_code == 202, response.text
     document: dict[str, Any] = response.json
     end = time.monotonic() + 20

@@ -1,0 +1,287 @@
+"""The library as a person uses it: adding, watching, tagging, asking about a part, and opening what is cited."""
+
+import re
+from pathlib import Path
+
+import pytest
+from fpdf import FPDF
+from playwright.sync_api import Browser, FilePayload, Locator, Page, expect
+
+from tests.browser.talk import ask
+from tests.server_process import ServerProcess
+from tests.stub_model import Reply, StubModel
+
+FACT = "The lighthouse keeper feeds seventeen geese."
+PRICES = f"# Prices\n\n{'All prices hold for a year. ' * 120}\n\n## Europe\n\nA berth costs forty crowns.\n"
+
+
+def a_file(name: str, content: str | bytes) -> FilePayload:
+    content = content.encode() if isinstance(content, str) else content
+    return {"name": name, "mimeType": "application/octet-stream", "buffer": content}
+
+
+def a_pdf_with_a_picture() -> bytes:
+    pdf = FPDF()
+    pdf.set_font("helvetica", size=12)
+    pdf.add_page()
+    pdf.multi_cell(0, text="Boats. " * 150)
+    pdf.add_page()
+    pdf.rect(20, 20, 80, 80, style="F")
+    pdf.add_page()
+    pdf.multi_cell(0, text=FACT)
+    return bytes(pdf.output())
+
+
+def add(page: Page, *files: FilePayload, tags: str = "") -> None:
+    """Add files by the form."""
+    page.get_by_label("Add a document").set_input_files(list(files))
+    page.get_by_label("Tags for them").fill(tags)
+    page.get_by_role("button", name="Add", exact=True).click()
+
+
+def row(page: Page, name: str) -> Locator:
+    return page.locator("#library tr", has=page.get_by_role("link", name=name, exact=True))
+
+
+def ready(page: Page, *names: str) -> None:
+    for name in names:
+        expect(row(page, name).locator(".document-state")).to_have_text("ready", timeout=15_000)
+
+
+def test_several_files_are_added_with_tags_and_one_toast_counts_them(page: Page) -> None:
+    page.goto("/documents")
+    files = [a_file(f"{n}.txt", f"Geese number {n}.") for n in range(1, 4)]
+    add(page, *files, a_file("program", b"\x7fELF\0\0\0"), tags="birds, 2024")
+    toast = page.locator(".toast")
+    expect(toast).to_contain_text("3 of 4 uploaded. Refused:")
+    expect(toast.get_by_role("listitem")).to_contain_text('program: "program" is a program')
+    toast.get_by_role("button", name="Close").click()
+    expect(toast).to_have_count(0)
+    ready(page, "1.txt", "2.txt", "3.txt")
+    expect(row(page, "2.txt").locator(".tag")).to_have_text(["2024", "birds"])
+    expect(page.get_by_label("Tags for them")).to_have_value("")
+
+
+def test_a_dropped_folder_gives_its_files_without_the_hidden_ones(page: Page, tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    (folder / "deep" / "er").mkdir(parents=True)
+    for name in ("a.txt", "deep/b.txt", "deep/er/c.txt", ".hidden.txt"):
+        (folder / name).write_text(f"What stands in {name}.")
+    (folder / ".git").mkdir()
+    (folder / ".git" / "d.txt").write_text("Hidden, too.")
+    page.goto("/documents")
+    session = page.context.new_cdp_session(page)
+    dragged = {"items": [], "files": [str(folder)], "dragOperationsMask": 1}
+    for kind in ("dragEnter", "dragOver", "drop"):
+        session.send("Input.dispatchDragEvent", {"type": kind, "x": 600, "y": 400, "data": dragged})
+    expect(page.locator(".toast")).to_have_text("3 of 3 uploaded")
+    ready(page, "a.txt", "b.txt", "c.txt")
+    expect(page.locator("#library")).not_to_contain_text("hidden")
+    expect(page.locator("#library")).not_to_contain_text("d.txt")
+
+
+@pytest.mark.settings(EMBEDDER="endpoint:e")
+def test_work_is_shown_cancelled_and_taken_up_again_in_place(page: Page, stub: StubModel) -> None:
+    stub.embedding_replies.extend(Reply(status=503) for _ in range(100))
+    page.goto("/documents")
+    add(page, a_file("geese.txt", FACT))
+    geese = row(page, "geese.txt")
+    expect(geese.get_by_role("progressbar")).to_be_visible()
+    expect(geese).to_contain_text("found by its words; embedding 0 of 1")
+    expect(geese.locator(".reason")).to_contain_text("tried again in", timeout=15_000)
+    geese.get_by_text("More").click()
+    tags = geese.get_by_label("Tags, with commas between them")
+    tags.fill("half typ")
+    page.wait_for_timeout(2500)
+    expect(tags).to_have_value("half typ")
+    expect(tags).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(tags).to_be_hidden()
+    geese.get_by_role("button", name="Cancel").click()
+    expect(geese.locator(".document-state")).to_have_text("cancelled")
+    expect(geese.get_by_role("link", name="geese.txt")).to_be_focused()
+    expect(geese.get_by_role("button", name="Cancel")).to_have_count(0)
+    stub.embedding_replies.clear()
+    geese.get_by_role("button", name="Retry").click()
+    ready(page, "geese.txt")
+    expect(geese.get_by_role("button", name="Retry")).to_have_count(0)
+    geese.get_by_text("More").click()
+    geese.get_by_role("button", name="Read again").click()
+    expect(geese.get_by_role("button", name="Read again")).to_be_hidden()
+    ready(page, "geese.txt")
+    geese.get_by_text("Delete", exact=True).click()
+    geese.get_by_role("button", name="Delete for good").click()
+    expect(geese).to_have_count(0)
+    assert page.url.endswith("/documents")
+
+
+def test_what_could_not_be_read_is_said_in_words(page: Page) -> None:
+    page.goto("/documents")
+    add(page, a_file("geese.pdf", a_pdf_with_a_picture()), a_file("blank.txt", " \n "))
+    ready(page, "geese.pdf")
+    geese, blank = row(page, "geese.pdf"), row(page, "blank.txt")
+    expect(geese.locator(".kind")).to_have_text("PDF, 3 pages")
+    expect(geese.locator(".reason.warned")).to_contain_text("Warning: Page 2 of 3 holds no text")
+    expect(blank.locator(".document-state")).to_have_text("failed")
+    expect(blank.locator(".reason")).to_have_text("There is no text in this file.")
+    expect(blank.get_by_role("button", name="Retry")).to_be_visible()
+    geese.get_by_role("link", name="geese.pdf").click()
+    expect(page.locator(".document header")).to_contain_text("Warning: Page 2 of 3 holds no text")
+
+
+def test_tags_filter_the_list_and_are_edited_in_place(page: Page) -> None:
+    page.goto("/documents")
+    add(page, a_file("geese.txt", FACT), a_file("gulls.txt", "Gulls steal bread."), tags="birds")
+    ready(page, "geese.txt", "gulls.txt")
+    row(page, "geese.txt").get_by_role("link", name="birds").click()
+    expect(page).to_have_url(re.compile(r"/documents\?tag=birds$"))
+    expect(page.locator("#library .name > a")).to_have_text(["gulls.txt", "geese.txt"])
+    gulls = row(page, "gulls.txt")
+    gulls.get_by_text("More").click()
+    gulls.get_by_label("Tags, with commas between them").fill("thieves")
+    gulls.get_by_role("button", name="Save").click()
+    expect(page.locator("#library .name > a")).to_have_text(["geese.txt"])
+    expect(page.get_by_role("navigation", name="Tags").get_by_role("link")).to_have_text(
+        ["All documents", "birds 1", "thieves 1"]
+    )
+    geese = row(page, "geese.txt")
+    geese.get_by_text("More").click()
+    geese.get_by_label("Tags, with commas between them").fill("x" * 65)
+    geese.get_by_role("button", name="Save").click()
+    expect(page.locator(".toast.bad")).to_contain_text("each a text of 1 to 64 characters")
+    expect(geese.get_by_label("Tags, with commas between them")).to_have_value("x" * 65)
+
+
+def test_a_newer_version_takes_the_place_of_the_older_one(page: Page) -> None:
+    page.goto("/documents")
+    add(page, a_file("geese.txt", FACT))
+    ready(page, "geese.txt")
+    geese = row(page, "geese.txt")
+    geese.get_by_text("More").click()
+    geese.get_by_label("Newer version").set_input_files(a_file("new.txt", "The keeper feeds eighteen geese."))
+    geese.get_by_role("button", name="Replace").click()
+    expect(geese.locator(".size")).to_have_text("32 bytes", timeout=15_000)
+    expect(page.locator("#library tr", has_text="new.txt")).to_have_count(0)
+    ready(page, "geese.txt")
+
+
+def test_a_tag_is_asked_about_until_its_label_is_taken_away(page: Page, stub: StubModel) -> None:
+    stub.default = Reply("Seventeen [1].")
+    page.goto("/documents")
+    add(page, a_file("geese.txt", FACT), tags="birds")
+    ready(page, "geese.txt")
+    page.get_by_role("link", name="birds 1").click()
+    page.get_by_role("link", name="Ask about these").click()
+    expect(page.get_by_role("heading", name="Ask about documents tagged birds")).to_be_visible()
+    first = ask(page, "How many earlier turns does the model see, and how many geese are there?", 1)
+    expect(page).to_have_url(re.compile(r"/conversations/1\?tag=birds$"))
+    expect(first.locator(".mark")).to_have_text("Asked about documents tagged birds only.")
+    expect(first.locator(".sources li")).to_have_count(1)
+    page.reload()
+    second = ask(page, "And how many geese now?", 2)
+    expect(second.locator(".mark")).to_have_text("Asked about documents tagged birds only.")
+    page.get_by_label("Your question").fill("How many earlier turns")
+    page.get_by_role("link", name="Ask about all documents again").click()
+    expect(page.get_by_text("only documents tagged birds")).to_have_count(0)
+    expect(page.get_by_label("Your question")).to_have_value("How many earlier turns")
+    expect(page).to_have_url(re.compile(r"/conversations/1$"))
+    third = ask(page, "How many earlier turns does the model see?", 3)
+    expect(third.locator(".mark")).to_have_count(0)
+    expect(third.locator(".sources").get_by_text("history-window.md").first).to_be_attached()
+
+
+def test_a_document_is_asked_about_from_its_page(page: Page, stub: StubModel) -> None:
+    page.goto("/documents")
+    add(page, a_file("geese.txt", FACT))
+    ready(page, "geese.txt")
+    page.get_by_role("link", name="geese.txt").click()
+    page.get_by_role("link", name="Ask about this").click()
+    expect(page.locator("#scope")).to_contain_text("only geese.txt")
+    page.get_by_role("link", name="Ask about all documents again").click()
+    expect(page.get_by_role("heading", name="Ask your documents")).to_be_visible()
+    page.go_back()
+    page.get_by_role("link", name="Ask about this").click()
+    turn = ask(page, "How many geese?", 1)
+    expect(turn.locator(".mark")).to_have_text("Asked about geese.txt only.")
+    expect(turn.locator(".support")).to_have_text("No source is cited in this answer.")
+
+
+def test_a_source_opens_at_its_passage_with_its_place(page: Page, stub: StubModel) -> None:
+    stub.default = Reply("Forty [1].")
+    page.goto("/documents")
+    add(page, a_file("prices.md", PRICES), a_file("geese.pdf", a_pdf_with_a_picture()))
+    ready(page, "prices.md", "geese.pdf")
+    page.goto("/")
+    turn = ask(page, "How many crowns does a berth cost?", 1)
+    source = turn.locator(".sources li.cited")
+    expect(source).to_contain_text("prices.md · Prices > Europe")
+    source.get_by_role("link").click()
+    drawer = page.get_by_role("complementary", name="Details")
+    expect(drawer.locator("mark#passage")).to_have_text("## Europe A berth costs forty crowns.")
+    expect(drawer.locator("mark#passage")).to_be_in_viewport()
+    expect(drawer.locator(".place")).to_have_text("The marked passage · Prices > Europe")
+    page.keyboard.press("Escape")
+    turn = ask(page, "How many geese does the lighthouse keeper feed?", 2)
+    source = turn.locator(".sources li.cited").get_by_role("link")
+    expect(source).to_have_text("geese.pdf, page 3")
+    source.click()
+    expect(drawer.locator(".place")).to_have_text("The marked passage · page 3")
+    expect(drawer.locator("[role=doc-pagebreak]")).to_have_count(3)
+    assert drawer.locator("mark#passage").evaluate("mark => mark.textContent") == FACT
+
+
+def test_a_large_text_is_shown_around_its_passage_and_read_on(page: Page, server: ServerProcess) -> None:
+    page.goto("/documents")
+    text = "".join(f"Line {n} of the endless tale.\n" for n in range(20_000))
+    add(page, a_file("tale.txt", text))
+    tale = row(page, "tale.txt").get_by_role("link", name="tale.txt")
+    expect(row(page, "tale.txt")).to_contain_text("found by its words", timeout=20_000)
+    start = text.index("Line 10000 ")
+    page.goto(f"{tale.get_attribute('href')}?start={start}&end={start + 30}#passage")
+    assert page.locator("mark#passage").evaluate("mark => mark.textContent") == text[start : start + 30]
+    expect(page.locator("mark#passage")).to_be_in_viewport()
+    assert len(page.locator("pre.text").evaluate("text => text.textContent")) == 40_030
+    page.get_by_role("link", name="Later").click()
+    expect(page.locator("#drawer pre.text, main pre.text").last).to_contain_text("Line 11000 ")
+
+
+def test_nothing_found_is_said(page: Page) -> None:
+    page.goto("/")
+    turn = ask(page, "Xylophone quokka zymurgy?", 1)
+    expect(turn.locator(".support")).to_have_text("Nothing in your documents was found for this question.")
+
+
+def test_the_library_works_without_scripts(
+    chromium_without_scripts: Browser, server: ServerProcess, stub: StubModel
+) -> None:
+    stub.default = Reply("Seventeen.")
+    page = chromium_without_scripts.new_context(base_url=server.url).new_page()
+    page.set_default_timeout(10_000)
+    page.goto("/documents")
+    add(page, a_file("geese.txt", FACT), a_file("blank.txt", " "), a_file("program", b"\x7fELF\0"), tags="birds")
+    expect(page.get_by_role("alert")).to_contain_text("2 of 3 files were added.")
+    while page.locator("#documents").get_attribute("data-busy") == "yes":
+        page.goto("/documents")
+    expect(row(page, "blank.txt").locator(".document-state")).to_have_text("failed")
+    row(page, "blank.txt").get_by_role("button", name="Retry").click()
+    expect(page).to_have_url(re.compile(r"/documents$"))
+    geese = row(page, "geese.txt")
+    geese.get_by_text("More").click()
+    geese.get_by_label("Tags, with commas between them").fill("geese")
+    geese.get_by_role("button", name="Save").click()
+    expect(geese.locator(".tag")).to_have_text(["geese"])
+    page.get_by_role("link", name="geese 1").click()
+    page.get_by_role("link", name="Ask about these").click()
+    page.get_by_label("Your question").fill("How many geese?")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(page).to_have_url(re.compile(r"/conversations/1\?tag=geese#turn-1"))
+    turn = page.locator("#turn-1.completed")
+    expect(turn.locator(".mark")).to_have_text("Asked about documents tagged geese only.")
+    expect(turn.locator(".support")).to_have_text("No source is cited in this answer.")
+    expect(page.locator("#scope")).to_contain_text("only documents tagged geese")
+    turn.locator(".sources a").first.click()
+    expect(page.locator("mark#passage")).to_have_text(FACT)
+    page.go_back()
+    page.get_by_role("link", name="Ask about all documents again").click()
+    expect(page.locator("#scope")).to_have_count(0)
+    page.context.close()
