@@ -20,7 +20,7 @@ export function enableDrawer() {
     if (!drawer.contains(link)) opener = link;
     drawer.hidden = false;
     const passage = content.querySelector("#passage");
-    if (passage) passage.scrollIntoView({ block: "center" });
+    if (passage) passage.scrollIntoView({ block: "start" });
     else drawer.scrollTop = 0;
     drawer.focus({ preventScroll: true });
   }

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import func, select
 
 from rag_assistant.errors import DocumentNotFound, SameContent
-from rag_assistant.records import NewDocument
+from rag_assistant.records import Chunk, ExtractedText, NewDocument
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.tables import chunks, document_tags, document_texts, documents, embeddings
 from tests.shelf import KEY, Shelf
@@ -235,3 +235,14 @@ def test_ids_of_deleted_chunks_are_not_given_again(shelf: Shelf) -> None:
     second = shelf.add("two")
     shelf.read(second, "aa", "bb")
     assert not old & {one.chunk_id for one in shelf.embeddings.without_embedding(second.id, KEY)}
+
+
+def test_a_place_in_a_text_is_in_the_section_of_the_chunk_above_it(shelf: Shelf) -> None:
+    document = shelf.add()
+    shelf.documents.take(document.id)
+    pieces = [Chunk(0, 0, 4, "aaaa"), Chunk(1, 5, 9, "bbbb", section="Prices > Europe")]
+    assert shelf.chunks.keep_text(document.id, ExtractedText("aaaa bbbb", "text/plain"), pieces, ["aaaa", "bbbb"])
+    assert [shelf.chunks.section_at(document.id, place) for place in (0, 4, 5, 100)] == [
+        None, None, "Prices > Europe", "Prices > Europe",
+    ]  # fmt: skip
+    assert shelf.chunks.section_at(99, 0) is None

@@ -1,11 +1,16 @@
 """Questions about a part of the library, and what an answer rests on, as the pages show them."""
 
 import html
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
 
+from rag_assistant import searching
 from rag_assistant.factory import Services
+from rag_assistant.prompt import number_sources
+from rag_assistant.records import Source
 from tests.stub_model import Reply, StubModel
 from tests.web.conftest import ask, post, until, upload
 
@@ -90,6 +95,18 @@ def test_what_an_answer_rests_on_is_said(client: FlaskClient, stub: StubModel) -
     cited = client.get(f"/turns/{ask(client, 'How many geese does the keeper feed?')['turn_id']}").text
     assert "No source is cited" not in cited
     assert "Searched" not in cited
+
+
+def test_a_source_says_its_page_and_its_section(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    def placed(*arguments: Any) -> tuple[Source, ...]:
+        found = number_sources(*arguments)
+        return tuple(replace(source, page=3, section="Prices > <b>Europe</b>") for source in found)
+
+    monkeypatch.setattr(searching, "number_sources", placed)
+    upload(client, FACT, "geese.txt")
+    shown = client.get(f"/turns/{ask(client, 'How many geese?')['turn_id']}").text
+    assert ">geese.txt, page 3</a>" in shown
+    assert "· Prices &gt; &lt;b&gt;Europe&lt;/b&gt;" in shown
 
 
 def test_how_a_follow_up_was_searched_is_said(client: FlaskClient) -> None:
