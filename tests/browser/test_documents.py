@@ -12,7 +12,7 @@ from tests.server_process import ServerProcess
 from tests.stub_model import Reply, StubModel
 
 FACT = "The lighthouse keeper feeds seventeen geese."
-PRICES = f"# Prices\n\n{'All prices hold. ' * 30}\n\n## Europe\n\nA berth costs forty crowns. {'Boats pass. ' * 50}\n"
+PRICES = "# Prices in Europe\n\nA berth costs forty crowns.\n"
 
 
 def a_file(name: str, content: str | bytes) -> FilePayload:
@@ -219,7 +219,7 @@ def test_a_source_opens_at_its_passage_with_its_place(page: Page, stub: StubMode
     drawer = page.get_by_role("complementary", name="Details")
     expect(drawer.locator("mark#passage")).to_contain_text("A berth costs forty crowns.")
     expect(drawer.locator("mark#passage")).to_be_in_viewport()
-    expect(drawer.locator(".place")).to_have_text("The marked passage · Prices > Europe")
+    expect(drawer.locator(".place")).to_have_text("The marked passage · Prices in Europe")
     page.keyboard.press("Escape")
     turn = ask(page, "How many geese does the lighthouse keeper feed?", 2)
     source = turn.locator(".sources li.cited").get_by_role("link")
