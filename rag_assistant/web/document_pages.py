@@ -22,7 +22,8 @@ from rag_assistant.web.services import services
 blueprint = Blueprint("document_pages", __name__)
 
 DOCUMENTS_SHOWN = 100
-MOST_FILES = 100
+# In one form: all of them are on the disk at once, each as large as may be.
+MOST_FILES = 20
 
 # The name of a file that was not taken, and why.
 Refused = tuple[str, str]
