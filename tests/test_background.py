@@ -66,7 +66,7 @@ def test_what_waits_is_done_by_priority_and_then_in_its_order(worked: Worked) ->
 
 def test_what_is_put_off_comes_later(worked: Worked) -> None:
     worked.lane.start()
-    worked.lane.add("slow", 1, delay_seconds=1.0)
+    worked.lane.add("slow", 1, delay_seconds=3.0)
     worked.lane.add("slow", 2)
     assert worked.wait(2) == [("slow", 2), ("slow", 1)]
 

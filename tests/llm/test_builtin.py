@@ -56,13 +56,19 @@ def test_the_same_question_has_the_same_answer_in_both_apis(client: FlaskClient)
 
 
 def test_a_conversation_that_grows_too_long_is_trimmed_to_what_it_takes(client: FlaskClient) -> None:
-    answer = ask(client, "How many geese are there? " + "The sea is calm. " * 200)
+    answer = ask(client, "How many geese are there? " + "The lighthouse keeper feeds geese. " * 120)
     for question in ("What does the lamp burn? ", "Which colour has the boat? ", "Who feeds the geese? "):
-        text = question + "The sea is calm. " * 100
+        text = question + "The lighthouse keeper feeds geese. " * 60
         answer = ask(client, text, conversation_id=answer["conversation_id"], max_history_turns=None)
     assert answer["history_trimmed"]
     assert answer["history"]["reason"] == "token_limit"
     assert answer["status"] == "completed"
+
+
+def test_what_is_beyond_the_documents_is_said_without_the_model(client: FlaskClient) -> None:
+    answer = ask(client, "Which parliament votes on taxes?")
+    assert answer["answer"].startswith("Nothing in your documents was found for this question.")
+    assert (answer["support"], answer["history_trimmed"], answer["usage"]) == ("nothing_found", False, None)
 
 
 def test_it_comes_back_when_its_process_is_killed(app: Flask, client: FlaskClient) -> None:
