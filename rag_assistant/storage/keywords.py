@@ -17,10 +17,8 @@ from sqlalchemy import (
     Subquery,
     TableClause,
     Text,
-    cast,
     column,
     func,
-    literal,
     literal_column,
     select,
     table,
@@ -28,7 +26,6 @@ from sqlalchemy import (
     true,
     values,
 )
-from sqlalchemy.dialects.postgresql import TSQUERY
 
 from rag_assistant.records import EVERYTHING, Scope
 from rag_assistant.storage.database import Database
@@ -49,6 +46,7 @@ K1, B = 1.2, 0.75
 Hit = tuple[int, float]
 
 ENGLISH: ColumnElement[Any] = literal_column("'english'::regconfig")
+AS_IT_IS: ColumnElement[Any] = literal_column("'simple'::regconfig")
 
 
 class WordIndex:
@@ -180,7 +178,8 @@ def _rarest(rows_with: Mapping[str, int], most_rows: int) -> list[str]:
 def _holds(held: ColumnElement[Any], stems: Sequence[str]) -> ColumnElement[bool]:
     """Return the condition that PostgreSQL's full text holds any of some stems."""
     any_stem = " | ".join("'" + stem.replace("\\", "\\\\").replace("'", "''") + "'" for stem in stems)
-    return held.op("@@", is_comparison=True)(cast(literal(any_stem), TSQUERY))
+    # They are stems already: nothing more is done to them.
+    return held.op("@@", is_comparison=True)(func.to_tsquery(AS_IT_IS, any_stem))
 
 
 def _bm25(candidates: Subquery, usual_length: float, total: int, rows_with: Mapping[str, int]) -> Select[Any]:
