@@ -313,6 +313,7 @@ class Answering:
 
     def _say(self, turn: Turn, text: str) -> Turn:
         """Answer with a text of ours: no model is asked."""
+        turn = replace(turn, model=None)
         self._live.begin(start_event(turn))
         self._with.keeper.commit(turn, self._live, text)
         self._live.add(text)

@@ -103,5 +103,7 @@ def _question(progress: Progress, collaborators: Collaborators) -> Message:
         in_vain = turn.search is not None and turn.search["found"] == 0
         return question_message(turn.question, turn.sources, progress.recalled, searched_in_vain=in_vain)
     texts = [source.text for source in turn.sources]
-    sentences = collaborators.retriever.sentences(turn.question, texts, BUILT_IN_SENTENCES)
+    # What the question leans on tells which sentences it is about.
+    about = f"{(turn.search or {}).get('leans_on') or ''} {turn.question}".strip()
+    sentences = collaborators.retriever.sentences(about, texts, BUILT_IN_SENTENCES)
     return plain_question_message(turn.question, sentences, bool(progress.past and progress.past.messages))

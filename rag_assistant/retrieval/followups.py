@@ -27,6 +27,9 @@ SHARE_LOST = 1.5
 LEAST_NEARNESS = 0.1
 # A question of one telling word leans unless the library is that much nearer.
 ONE_WORD_DISTANCE = 0.5
+# One of two telling words leans if it is near to nothing in the library either ("And which setting changes that?").
+FEW_TELLING_WORDS = 2
+NEAR_TO_NOTHING = 0.3
 
 # Without vectors: a question of so few words, or with such a share of its words in the context, leans a little less.
 FEW_WORDS = 3
@@ -87,7 +90,8 @@ def compared_with(exchanges: Sequence[Exchange]) -> list[str]:
 def _share(question: str, nearness: Nearness) -> float:
     telling = len(telling_words(question))
     distance = nearness.library - nearness.conversation
-    if telling == 0 or (telling == 1 and distance < ONE_WORD_DISTANCE):
+    lost = telling <= FEW_TELLING_WORDS and nearness.library < NEAR_TO_NOTHING
+    if telling == 0 or lost or (telling == 1 and distance < ONE_WORD_DISTANCE):
         return MOST_SHARE
     share = min(MOST_SHARE, 1 - SHARE_LOST * distance)
     return share if share >= LEAST_SHARE and nearness.conversation >= LEAST_NEARNESS else 0.0
