@@ -55,6 +55,11 @@ class ActiveVectors:
         self._embedder = embedder
         self._space = space
 
+    @property
+    def empty(self) -> bool:
+        """Whether there are none."""
+        return self._known.version[0] == self._known.version[1]
+
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return one vector of length 1 for each text. Raises EmbedderFailed."""
         return self._embedder.embed(texts)
