@@ -6,22 +6,30 @@ Their text and chunks are in chunks.py, the vectors of the chunks in embeddings.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, delete, exists, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from rag_assistant.errors import DocumentNotFound, SameContent
+from rag_assistant.errors import SameContent
 from rag_assistant.records import Document, DocumentState, ExtractedText, NewDocument, Scope
-from rag_assistant.storage.chunks import drop_chunks, move_chunks
+from rag_assistant.storage.chunks import drop_chunks
 from rag_assistant.storage.database import Database
+from rag_assistant.storage.document_rows import (
+    add_tags,
+    as_documents,
+    document_to_replace,
+    drop_versions_on_their_way,
+    is_whole,
+    load_document,
+    row_of,
+    set_values,
+    take_its_place,
+)
 from rag_assistant.storage.scope import in_scope
-from rag_assistant.storage.tables import chunks, document_tags, document_texts, documents, embeddings, now
+from rag_assistant.storage.tables import document_tags, document_texts, documents, now
 
-IDS_AT_ONCE = 10_000  # PostgreSQL takes 65,535 parameters.
 UNFINISHED: tuple[DocumentState, ...] = ("queued", "reading", "embedding")
 GIVEN_UP: tuple[DocumentState, ...] = ("failed", "cancelled")
-TAKEN_OVER = ("media_type", "size_bytes", "sha256", "owner", "file", "chunks", "page_starts")
 
 
 class DocumentStore:
@@ -48,14 +56,14 @@ class DocumentStore:
 
     def _add(self, new: NewDocument) -> tuple[Document, bool]:
         with self._database.write() as connection:
-            replaces = _replaced(connection, new.replaces)
+            replaces = document_to_replace(connection, new.replaces)
             same = connection.execute(select(documents).where(documents.c.sha256 == new.sha256)).mappings().first()
             if same is not None and replaces not in (None, same["id"], same["replaces"]):
                 raise SameContent(same["id"], replaces)
-            _drop_versions_on_their_way(connection, replaces, but=same["id"] if same is not None else None)
+            drop_versions_on_their_way(connection, replaces, but=same["id"] if same is not None else None)
             if same is not None:
                 self._take_up_same(connection, same, new, replaces)
-                return _load(connection, same["id"]), False
+                return load_document(connection, same["id"]), False
             document_id = connection.execute(
                 insert(documents)
                 .values(
@@ -74,35 +82,35 @@ class DocumentStore:
                 )
                 .returning(documents.c.id)
             ).scalar_one()
-            _add_tags(connection, document_id, new.tags)
-            return _load(connection, document_id), True
+            add_tags(connection, document_id, new.tags)
+            return load_document(connection, document_id), True
 
     def _take_up_same(self, connection: Connection, same: RowMapping, new: NewDocument, replaces: int | None) -> None:
         if same["state"] in GIVEN_UP and same["owner"] == self._owner:
             replaces = None if replaces == same["id"] else replaces
-            _set(connection, same["id"], state="queued", reason=None, replaces=replaces)
+            set_values(connection, same["id"], state="queued", reason=None, replaces=replaces)
         if new.origin and not same["origin"]:
-            _set(connection, same["id"], origin=new.origin)
-        _add_tags(connection, same["id"], new.tags)
+            set_values(connection, same["id"], origin=new.origin)
+        add_tags(connection, same["id"], new.tags)
 
     def change(
         self, document_id: int, *, name: str | None = None, tags: Sequence[str] | None = None, origin: str | None = None
     ) -> Document:
         """Give a document another name, other tags or another origin; ``None`` leaves it. Raises DocumentNotFound."""
         with self._database.write() as connection:
-            _row(connection, document_id)
+            row_of(connection, document_id)
             changed = {key: value for key, value in (("name", name), ("origin", origin)) if value is not None}
             if changed:
-                _set(connection, document_id, **changed)
+                set_values(connection, document_id, **changed)
             if tags is not None:
                 connection.execute(delete(document_tags).where(document_tags.c.document_id == document_id))
-                _add_tags(connection, document_id, tags)
-            return _load(connection, document_id)
+                add_tags(connection, document_id, tags)
+            return load_document(connection, document_id)
 
     def get(self, document_id: int) -> Document:
         """Return one document. Raises DocumentNotFound."""
         with self._database.read() as connection:
-            return _load(connection, document_id)
+            return load_document(connection, document_id)
 
     def page(self, limit: int, before_id: int | None = None, tag: str | None = None) -> list[Document]:
         """Return up to ``limit`` documents with an id below ``before_id``, the newest first; with ``tag``, only its."""
@@ -112,7 +120,7 @@ class DocumentStore:
         if tag is not None:
             query = query.where(in_scope(documents.c.id, Scope(tags=(tag,))))
         with self._database.read() as connection:
-            return _as_documents(connection, query)
+            return as_documents(connection, query)
 
     def find(self, name_contains: str, scope: Scope, limit: int) -> tuple[list[Document], int]:
         """Return up to ``limit`` documents whose name contains a text, the newest first, and how many there are.
@@ -127,7 +135,7 @@ class DocumentStore:
         query = select(documents).where(*conditions).order_by(documents.c.id.desc()).limit(limit)
         with self._database.read() as connection:
             total = connection.execute(select(func.count()).select_from(documents).where(*conditions)).scalar_one()
-            return _as_documents(connection, query), total
+            return as_documents(connection, query), total
 
     def tags(self) -> dict[str, int]:
         """Return every tag with how many documents have it, in the order of the alphabet."""
@@ -149,7 +157,7 @@ class DocumentStore:
     def file_of(self, document_id: int) -> str:
         """Return the name of the uploaded file. Raises DocumentNotFound."""
         with self._database.read() as connection:
-            return str(_row(connection, document_id)["file"])
+            return str(row_of(connection, document_id)["file"])
 
     def known_files(self) -> set[str]:
         """Return the names of all uploaded files that belong to a document."""
@@ -160,12 +168,12 @@ class DocumentStore:
         """Return the documents that were read from files of this machine, by the file's path."""
         query = select(documents).where(documents.c.origin.is_not(None), documents.c.replaces.is_(None))
         with self._database.read() as connection:
-            return {document.origin or "": document for document in _as_documents(connection, query)}
+            return {document.origin or "": document for document in as_documents(connection, query)}
 
     def text(self, document_id: int) -> ExtractedText:
         """Return a document's text, empty while it is not read. Raises DocumentNotFound."""
         with self._database.read() as connection:
-            row = _row(connection, document_id)
+            row = row_of(connection, document_id)
             found = connection.execute(
                 select(document_texts.c.text, document_texts.c.markdown).where(
                     document_texts.c.document_id == document_id
@@ -185,7 +193,7 @@ class DocumentStore:
                 .where(documents.c.id == document_id, to_read, documents.c.owner == self._owner)
                 .values(state="reading", reason=None, attempts=0)
             )
-            return _load(connection, document_id) if taken.rowcount else None
+            return load_document(connection, document_id) if taken.rowcount else None
 
     def take_up_unfinished(self) -> tuple[list[int], list[int]]:
         """Return which documents are to be read and which to be embedded, after a crash or a start."""
@@ -234,10 +242,10 @@ class DocumentStore:
     def queue_again(self, document_id: int) -> Document:
         """Queue a document of ours that is not being worked on once more. Raises DocumentNotFound."""
         with self._database.write() as connection:
-            row = _row(connection, document_id)
+            row = row_of(connection, document_id)
             if row["state"] not in UNFINISHED and row["owner"] == self._owner:
-                _set(connection, document_id, state="queued", reason=None)
-            return _load(connection, document_id)
+                set_values(connection, document_id, state="queued", reason=None)
+            return load_document(connection, document_id)
 
     def cancel(self, document_id: int) -> Document:
         """Give up a document that is worked on, and forget what was read of it. Raises DocumentNotFound.
@@ -245,14 +253,14 @@ class DocumentStore:
         One that is not worked on is left as it is; one that was ready and is to be read again is ready again.
         """
         with self._database.write() as connection:
-            row = _row(connection, document_id)
+            row = row_of(connection, document_id)
             was_ready = row["state"] in ("queued", "reading") and 0 < row["chunks"] == row["embedded"]
             if was_ready:
-                _set(connection, document_id, state="ready", reason=None)
+                set_values(connection, document_id, state="ready", reason=None)
             elif row["state"] in UNFINISHED:
                 drop_chunks(connection, document_id)
-                _set(connection, document_id, state="cancelled", reason=None, chunks=0, embedded=0)
-            return _load(connection, document_id)
+                set_values(connection, document_id, state="cancelled", reason=None, chunks=0, embedded=0)
+            return load_document(connection, document_id)
 
     def finish(self, document_id: int, embedder: str) -> list[str] | None:
         """Mark a document as ready, if every chunk of it is embedded by ``embedder``; else leave it and return None.
@@ -264,7 +272,7 @@ class DocumentStore:
             own = select(documents).where(documents.c.id == document_id).with_for_update()
             row = connection.execute(own).mappings().first()
             # Failed is one that could not be embedded for too long, and now is after all.
-            if row is None or row["state"] not in ("embedding", "failed") or not _is_whole(connection, row, embedder):
+            if row is None or row["state"] not in ("embedding", "failed") or not is_whole(connection, row, embedder):
                 return None
             warning = select(document_texts.c.warning).where(document_texts.c.document_id == document_id)
             finished = {
@@ -273,7 +281,7 @@ class DocumentStore:
                 "reason": connection.execute(warning).scalar(),
                 "replaces": None,
             }
-            return _take_its_place(connection, row, finished)
+            return take_its_place(connection, row, finished)
 
     def fail(self, document_id: int, reason: str) -> None:
         """Mark a document as failed, with the reason that a person reads; one that was cancelled stays cancelled."""
@@ -290,112 +298,10 @@ class DocumentStore:
         Return the names of the files that are not needed any more. Raises DocumentNotFound.
         """
         with self._database.write() as connection:
-            _row(connection, document_id)
+            row_of(connection, document_id)
             both = documents.c.id == document_id, documents.c.replaces == document_id
             rows = connection.execute(select(documents.c.id, documents.c.file).where(both[0] | both[1])).all()
             for row in rows:
                 drop_chunks(connection, row.id)
                 connection.execute(delete(documents).where(documents.c.id == row.id))
             return [row.file for row in rows]
-
-
-def _row(connection: Connection, document_id: int) -> RowMapping:
-    """Return a document's row, and keep others from changing it until this transaction ends."""
-    query = select(documents).where(documents.c.id == document_id).with_for_update()
-    row = connection.execute(query).mappings().first()
-    if row is None:
-        raise DocumentNotFound(document_id)
-    return row
-
-
-def _replaced(connection: Connection, document_id: int | None) -> int | None:
-    """Return the document that a newer version is to replace: a version on its way stands for what it replaces."""
-    if document_id is None:
-        return None
-    replaced: int | None = _row(connection, document_id)["replaces"]
-    return document_id if replaced is None else replaced
-
-
-def _drop_versions_on_their_way(connection: Connection, replaces: int | None, but: int | None) -> None:
-    """Give up the newer versions of a document that are not ready yet; their files are dropped with the strays."""
-    if replaces is not None:
-        for version in (
-            connection.execute(select(documents.c.id).where(documents.c.replaces == replaces)).scalars().all()
-        ):
-            if version != but:
-                drop_chunks(connection, version)
-                connection.execute(delete(documents).where(documents.c.id == version))
-
-
-def _load(connection: Connection, document_id: int) -> Document:
-    found = _as_documents(connection, select(documents).where(documents.c.id == document_id))
-    if not found:
-        raise DocumentNotFound(document_id)
-    return found[0]
-
-
-def _set(connection: Connection, document_id: int, **values: Any) -> None:
-    connection.execute(update(documents).where(documents.c.id == document_id).values(values))
-
-
-def _add_tags(connection: Connection, document_id: int, tags: Sequence[str]) -> None:
-    here = set(
-        connection.execute(select(document_tags.c.tag).where(document_tags.c.document_id == document_id)).scalars()
-    )
-    rows = [{"document_id": document_id, "tag": tag} for tag in dict.fromkeys(tags) if tag not in here]
-    if rows:
-        connection.execute(insert(document_tags), rows)
-
-
-def _is_whole(connection: Connection, document: RowMapping, embedder: str) -> bool:
-    """Tell whether every chunk of a document that was read is there, and has its vector."""
-    own = chunks.c.document_id == document["id"]
-    held = connection.execute(select(func.count()).select_from(chunks).where(own)).scalar_one()
-    has_one = exists().where(embeddings.c.chunk_id == chunks.c.id, embeddings.c.embedder == embedder)
-    lacking = connection.execute(select(chunks.c.id).where(own, ~has_one).limit(1)).first()
-    return 0 < held == document["chunks"] and lacking is None
-
-
-def _take_its_place(connection: Connection, newer: RowMapping, finished: dict[str, Any]) -> list[str]:
-    """Finish a document; if it is a newer version of another one, let it become that one and return the old file."""
-    older = connection.execute(select(documents).where(documents.c.id == newer["replaces"])).mappings().first()
-    if older is None:
-        _set(connection, newer["id"], **finished)
-        return []
-    newer_tags = select(document_tags.c.tag).where(document_tags.c.document_id == newer["id"])
-    _add_tags(connection, older["id"], connection.execute(newer_tags).scalars().all())
-    drop_chunks(connection, older["id"])
-    move_chunks(connection, newer["id"], older["id"])
-    connection.execute(delete(documents).where(documents.c.id == newer["id"]))
-    _set(connection, older["id"], **{name: newer[name] for name in TAKEN_OVER}, **finished)
-    return [str(older["file"])]
-
-
-def _as_documents(connection: Connection, query: Select[Any]) -> list[Document]:
-    rows = connection.execute(query).mappings().all()
-    tags: dict[int, list[str]] = {}
-    for start in range(0, len(rows), IDS_AT_ONCE):
-        ids = [row["id"] for row in rows[start : start + IDS_AT_ONCE]]
-        named = select(document_tags).where(document_tags.c.document_id.in_(ids)).order_by(document_tags.c.tag)
-        for row in connection.execute(named):
-            tags.setdefault(row.document_id, []).append(row.tag)
-    return [_as_document(row, tuple(tags.get(row["id"], ()))) for row in rows]
-
-
-def _as_document(row: RowMapping, tags: tuple[str, ...]) -> Document:
-    return Document(
-        id=row["id"],
-        name=row["name"],
-        media_type=row["media_type"],
-        size_bytes=row["size_bytes"],
-        sha256=row["sha256"],
-        state=row["state"],
-        reason=row["reason"],
-        chunks=row["chunks"],
-        embedded=row["embedded"],
-        pages=len(row["page_starts"]) if row["page_starts"] else None,
-        created_at=row["created_at"],
-        tags=tags,
-        origin=row["origin"],
-        replaces=row["replaces"],
-    )
