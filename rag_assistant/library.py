@@ -198,10 +198,12 @@ class Library:
             self._switch_if_due(model)
         except EmbedderFailed as error:
             attempt = self._documents.count_attempt(document_id)
+            if attempt is None:
+                return  # It was deleted.
             if attempt > len(SECONDS_BEFORE_RETRY):
                 self._give_up_embedding(document_id, error)
                 return
-            delay = SECONDS_BEFORE_RETRY[max(0, attempt - 1)]
+            delay = SECONDS_BEFORE_RETRY[attempt - 1]
             self._documents.say(document_id, f"{error} It is tried again in {delay:g} seconds.")
             self._embedding.add("embed", document_id, delay)
 
@@ -225,7 +227,7 @@ class Library:
         log.info("Document %s is ready.", document_id)
 
     def _give_up_embedding(self, document_id: int, error: EmbedderFailed) -> None:
-        self._documents.fail(document_id, f"{error} Words find it; its embeddings are missing.")
+        self._documents.fail(document_id, f"{error} Words find it; its embeddings are missing.", also_ready=True)
         log.warning("Document %s failed: %s", document_id, error)
 
     # --- another embedding model, or vectors that are missing
@@ -256,7 +258,7 @@ class Library:
             log.warning("Embedding anew waits: %s", error)
             self._embedding.add("reindex", document_id - 1, SECONDS_BEFORE_RETRY[2])
             return
-        if self._documents.count_attempt(document_id) > len(SECONDS_BEFORE_RETRY):
+        if (self._documents.count_attempt(document_id) or 0) > len(SECONDS_BEFORE_RETRY):
             self._give_up_embedding(document_id, error)
         self._embedding.add("reindex", document_id)
 

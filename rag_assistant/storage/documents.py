@@ -222,8 +222,11 @@ class DocumentStore:
             row = select(documents.c.id).where(documents.c.id == document_id, documents.c.state == state)
             return connection.execute(row).first() is not None
 
-    def count_attempt(self, document_id: int) -> int:
-        """Return how often a document could not be embedded since it was read, this time included."""
+    def count_attempt(self, document_id: int) -> int | None:
+        """Return how often a document could not be embedded since it was read, this time included.
+
+        ``None`` if it is not there any more.
+        """
         with self._database.write() as connection:
             counted = (
                 update(documents)
@@ -231,7 +234,7 @@ class DocumentStore:
                 .values(attempts=documents.c.attempts + 1)
                 .returning(documents.c.attempts)
             )
-            return connection.execute(counted).scalar() or 0
+            return connection.execute(counted).scalar()
 
     def say(self, document_id: int, reason: str) -> None:
         """Keep a sentence about a document that is being embedded, such as what is tried again."""
@@ -283,12 +286,16 @@ class DocumentStore:
             }
             return take_its_place(connection, row, finished)
 
-    def fail(self, document_id: int, reason: str) -> None:
-        """Mark a document as failed, with the reason that a person reads; one that was cancelled stays cancelled."""
+    def fail(self, document_id: int, reason: str, *, also_ready: bool = False) -> None:
+        """Mark a document that is worked on as failed, with the reason that a person reads.
+
+        With ``also_ready`` one that was ready, too: a new embedding model cannot take it.
+        """
+        states = (*UNFINISHED, "ready") if also_ready else UNFINISHED
         with self._database.write() as connection:
             connection.execute(
                 update(documents)
-                .where(documents.c.id == document_id, documents.c.state != "cancelled")
+                .where(documents.c.id == document_id, documents.c.state.in_(states))
                 .values(state="failed", reason=reason)
             )
 

@@ -152,7 +152,9 @@ def test_a_document_that_failed_does_not_keep_the_others_from_the_new_model(data
     rows = [(one.chunk_id, b"\0" * 1536) for one in shelf.embeddings.without_embedding(other.id, key)]
     shelf.embeddings.keep_embeddings(other.id, key, rows)
     assert not shelf.embeddings.activate(key)
-    shelf.documents.fail(poison.id, "It cannot be embedded.")
+    shelf.documents.fail(poison.id, "A mistake elsewhere.")
+    assert shelf.documents.get(poison.id).state == "ready"
+    shelf.documents.fail(poison.id, "It cannot be embedded.", also_ready=True)
     assert shelf.embeddings.activate(key)
     assert not shelf.embeddings.activate("never kept")
 

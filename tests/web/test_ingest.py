@@ -146,6 +146,17 @@ def test_an_embedder_that_stays_away_fails_the_document_but_words_find_it(
     until(lambda: client.get(path(document)).json["state"] == "ready")
 
 
+def test_a_document_that_is_deleted_while_it_waits_for_the_embedder_is_given_up(
+    client: FlaskClient, services: Services, gate: Gate, quick_retries: None
+) -> None:
+    gate.failures = [EmbedderFailed("Gone.")] * 2
+    document = upload(client, LONG, wait=False)
+    until(lambda: gate.batches)
+    client.delete(path(document))
+    gate.open.set()
+    until(lambda: not services.library.busy)
+
+
 def test_a_newer_version_takes_the_place_without_a_gap(client: FlaskClient, services: Services, gate: Gate) -> None:
     gate.open.set()
     old = upload(client, FACT)
