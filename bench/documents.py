@@ -23,9 +23,6 @@ from typing import Any
 import psutil
 
 from bench.stage import percentile, server
-from rag_assistant.errors import AssistantError
-from rag_assistant.retrieval.extraction import extract
-from rag_assistant.retrieval.loaders import media_type_of
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "documents"
 SAME_KIND = {"htm": "html", "docm": "docx", "dotx": "docx", "pptm": "pptx", "xlsm": "xlsx"}
@@ -136,7 +133,9 @@ def judge(connection: http.client.HTTPConnection, file: dict[str, Any], referenc
     outcome = "failed" if document["state"] == "failed" else "ready"
     if outcome == "failed":
         print(f"<!-- {file['path']}: {document['reason']} -->", flush=True)
-    return Judged(kind, outcome, seconds, recall(file, reference, text), outcome == "ready" and is_warned(path))
+    return Judged(
+        kind, outcome, seconds, recall(file, reference, text), outcome == "ready" and document["reason"] is not None
+    )
 
 
 def wait_until_read(connection: http.client.HTTPConnection, document_id: int) -> tuple[dict[str, Any], float]:
@@ -152,15 +151,6 @@ def wait_until_read(connection: http.client.HTTPConnection, document_id: int) ->
         if now - began > LONGEST_WAIT_SECONDS:
             return document | {"state": "failed", "reason": "The benchmark did not wait any longer."}, now - started
         time.sleep(SECONDS_BETWEEN_LOOKS)
-
-
-def is_warned(path: Path) -> bool:
-    """Say whether reading a file comes with a warning; the reader is asked directly."""
-    media_type = media_type_of(path.read_bytes()[:4096], path.name)
-    try:
-        return extract(path, media_type, memory_mb=2048, timeout_seconds=120).warning is not None
-    except AssistantError:
-        return False
 
 
 def recall(file: dict[str, Any], reference: dict[str, Any] | None, text: str) -> float | None:
