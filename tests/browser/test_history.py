@@ -14,6 +14,8 @@ SUMMARY = "The person asked five plain things and got short answers."
 
 def test_the_slider_moves_the_horizon_before_anything_is_saved(page: Page, server: ServerProcess) -> None:
     ask_many(page, 7)
+    # The line moves when the page has asked what the next question would see.
+    expect(page.locator(".horizon .sentence")).to_have_text("it sees 5 of 7 earlier turns (2 over the turn limit)")
     assert dimmed(page) == ["turn-1", "turn-2"]
     tokens = page.locator("#gauge .total").inner_text()
     panel = options(page)
