@@ -67,8 +67,8 @@ def test_the_gauge_tells_the_tokens_of_the_limit(page: Page, server: ServerProce
     tokens = server.call("GET", "/api/conversations/1")[1]["view"]["tokens"]
     gauge = page.get_by_label("Tokens used of the limit")
     expect(gauge).to_have_attribute("max", "4096")
-    assert gauge.evaluate("meter => meter.value") == tokens["total"]
     expect(page.locator("#gauge")).to_contain_text(f"About {tokens['total']} of 4,096 tokens")
+    assert gauge.evaluate("meter => meter.value") == tokens["total"]
 
 
 @pytest.mark.settings(MAX_HISTORY_TURNS="3", ON_OVERFLOW="ask")
