@@ -6,7 +6,6 @@ Needs the shared data beside the checkout. Each passage of a data set is one chu
 from __future__ import annotations
 
 import json
-import math
 import tempfile
 import time
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from bench.retrieval.measures import hit_at_1, ndcg_at_10, recall_at_5
 from bench.stage import open_database
 from rag_assistant.records import Chunk, ExtractedText, NewDocument
 from rag_assistant.retrieval import fusion
@@ -185,20 +185,3 @@ def score(data: DataSet, hits: Hits) -> float:
     measure = measures[data.measure]
     values = [measure([names[place] for place, _ in hits[q]], data.relevant[q]) for q in data.questions]
     return sum(values) / len(values)
-
-
-def ndcg_at_10(found: list[str], relevant: dict[str, int]) -> float:
-    """Return the discounted gain of the first ten beside the best possible."""
-    gains = [max(0, relevant.get(name, 0)) / math.log2(rank + 2) for rank, name in enumerate(found[:10])]
-    best = [grade / math.log2(rank + 2) for rank, grade in enumerate(sorted(relevant.values(), reverse=True)[:10])]
-    return sum(gains) / sum(best) if sum(best) > 0 else 0.0
-
-
-def recall_at_5(found: list[str], relevant: dict[str, int]) -> float:
-    """Return the share of the relevant that is among the first five."""
-    return sum(name in relevant for name in found[:5]) / len(relevant)
-
-
-def hit_at_1(found: list[str], relevant: dict[str, int]) -> float:
-    """Return 1 if the first is relevant."""
-    return float(bool(found) and found[0] in relevant)

@@ -83,7 +83,8 @@ class Library:
         """Keep a file and queue it; return its document, and False if its content was there before.
 
         With ``replaces`` it is the newer version of that document, and takes its place when it is ready. Raises
-        UnsupportedDocument, BodyTooLarge, InvalidRequest, DocumentNotFound. When it returns, the file is on the disk.
+        UnsupportedDocument, BodyTooLarge, InvalidRequest, DocumentNotFound, SameContent. When it returns, the file is
+        on the disk.
         """
         received = self._uploads.receive(file, name, self._settings().max_upload_mb)
         new = False

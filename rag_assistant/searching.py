@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from rag_assistant.progress import Collaborators, Progress
 from rag_assistant.prompt import clearly_relevant, number_sources
@@ -24,22 +23,20 @@ def search_documents(progress: Progress, collaborators: Collaborators, may_ask_m
     progress.say("searching", "Searching your documents.")
     turn, retriever = progress.turn, collaborators.retriever
     exchanges = _exchanges(progress, collaborators)
-    asked: Any = retriever.follow_up(turn.question, exchanges, turn.scope) if exchanges else turn.question
-    leans_on = getattr(asked, "context", "")
-    query, by = turn.question, "words" if leans_on else "question"
+    asked = retriever.follow_up(turn.question, exchanges, turn.scope)
+    how = {"query": turn.question, "by": "words" if asked.leans else "question", "leans_on": asked.context or None}
     most, budget = progress.choices.passages, progress.settings.passages_token_budget
     found: list[Passage] = []
-    if leans_on and may_ask_model and progress.settings.follow_ups == "model" and not progress.endpoint.built_in:
+    if asked.leans and may_ask_model and progress.settings.follow_ups == "model" and not progress.endpoint.built_in:
         put = rewritten(progress, collaborators, exchanges)
         found = retriever.search(put, most, turn.scope, budget) if put is not None else []
-        query, by = (put, "model") if put is not None and found else (query, by)
+        how = {"query": put, "by": "model", "leans_on": None} if found else how
     # What a model made of it may find nothing where the words do.
     found = found or retriever.search(asked, most, turn.scope, budget)
     if not found and collaborators.documents.find("", turn.scope, 1)[1] == 0:
         return  # There is nothing that could have been found.
     passages = clearly_relevant(found) if progress.endpoint.built_in else found
-    search = {"query": query, "by": by, "leans_on": leans_on if by == "words" else None, "found": len(passages)}
-    progress.turn = replace(turn, sources=number_sources(passages), search=search)
+    progress.turn = replace(turn, sources=number_sources(passages), search=how | {"found": len(passages)})
 
 
 def _exchanges(progress: Progress, collaborators: Collaborators) -> Sequence[Exchange]:

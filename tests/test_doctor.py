@@ -9,6 +9,7 @@ from sqlalchemy import text
 
 from rag_assistant.storage.database import Database, sqlite_url
 from tests.shell import Shell
+from tests.stub_model import StubModel
 
 DAMAGES: dict[str, tuple[str, str]] = {
     "chunk text": ("UPDATE chunks SET text = 'other' WHERE id = 1", "the chunks do not make up the text"),
@@ -57,6 +58,25 @@ def test_damage_is_found_and_mended(shell: Shell, damage: Callable[[str], None],
     assert shell("documents", "list").stdout.count("ready") == 2
 
 
+def test_a_document_with_two_kinds_of_damage_is_mended_at_once(shell: Shell, damage: Callable[[str], None]) -> None:
+    damage("UPDATE document_texts SET text = 'other' WHERE document_id = 1")
+    damage("DELETE FROM chunk_words WHERE rowid = 1")
+    assert shell("doctor", "--fix").exit_code == 0
+    assert shell("doctor").stdout.strip() == "Everything agrees."
+
+
+def test_reindex_ends_where_something_cannot_be_embedded(
+    shell: Shell, damage: Callable[[str], None], stub: StubModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rag_assistant.library.SECONDS_BEFORE_RETRY", (0.01, 0.01, 0.01))
+    usual = stub.embed
+    stub.embed = lambda texts: [] if any("Number 1" in text for text in texts) else usual(texts)
+    result = shell.under(EMBEDDER="endpoint:embed-1")("reindex")
+    assert result.exit_code == 1
+    assert "1 of 2 chunks are embedded by endpoint-embed-1#" in result.output
+    assert "search uses it" in result.output
+
+
 def test_a_lost_file_is_said_and_a_stray_one_dropped(
     shell: Shell,
     damage: object,
@@ -75,7 +95,7 @@ def test_a_lost_file_is_said_and_a_stray_one_dropped(
 
 
 def test_everything_is_read_and_embedded_anew_on_request(shell: Shell, damage: object) -> None:
-    assert "Everything is embedded by word-hash#" in shell("reindex").stdout
+    assert "2 of 2 chunks are embedded by word-hash#" in shell("reindex").stdout
     again = shell("reindex", "--read-again")
     assert again.exit_code == 0, again.output
     assert shell("documents", "list").stdout.count("ready") == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from rag_assistant.factory import Services
 
 SECONDS_BETWEEN_LOOKS = 0.2
+LOOKS_UNTIL_QUIET = 10
 
 
 def reindex_command(services: Services) -> click.Command:
@@ -34,8 +36,13 @@ def reindex_command(services: Services) -> click.Command:
             wanted = services.embedders.wanted().key
             with somebody_works(services):
                 services.library.reindex()
-                _show_embedding(services, wanted)
-            click.echo(f"Everything is embedded by {wanted}, and search uses it.")
+                done, total = _show_embedding(services, wanted)
+            active = services.embeddings.active()
+            used = "search uses it" if active is not None and active.key == wanted else "search does not use it yet"
+            click.echo(f"{done} of {total} chunks are embedded by {wanted}; {used}.")
+            if done < total:
+                click.echo("flask documents list says which documents failed, and why.")
+                raise click.exceptions.Exit(1)
 
     return reindex
 
@@ -72,10 +79,8 @@ def _mend(services: Services, findings: list[Finding]) -> int:
             else:
                 finding.mend()
                 click.echo(f"mended: {finding.sentence}")
-        quiet = 0
-        while quiet < 2:  # Between two pieces of work there is a moment in which none is to be seen.
-            time.sleep(SECONDS_BETWEEN_LOOKS)
-            quiet = 0 if services.library.busy else quiet + 1
+        for _ in _until_quiet(services):
+            pass
     return left
 
 
@@ -88,13 +93,24 @@ def _nobody_serves(services: Services) -> bool:
     return True
 
 
-def _show_embedding(services: Services, wanted: str) -> None:
-    """Draw a bar until search uses the vectors of the wanted model, and nothing lacks one."""
+def _show_embedding(services: Services, wanted: str) -> tuple[int, int]:
+    """Draw a bar until nothing is worked on any more; return how many chunks are embedded, and of how many."""
+    done, total = services.embeddings.progress(wanted)
     with click.progressbar(length=100, label="embedding") as bar:
-        while True:
-            done, total = services.embeddings.progress(wanted)
+        for done, total in _until_quiet(services, wanted):
             bar.update(100 * done // max(1, total) - bar.pos)
-            active = services.embeddings.active()
-            if done == total and active is not None and active.key == wanted:
-                return
-            time.sleep(SECONDS_BETWEEN_LOOKS)
+    return done, total
+
+
+def _until_quiet(services: Services, embedder: str = "") -> Iterator[tuple[int, int]]:
+    """Yield how far a model has come, again and again, until nothing waits and nothing moves.
+
+    Between two pieces of work there is a moment in which none is to be seen; of a server's work only the traces are.
+    """
+    quiet, before = 0, (-1, -1)
+    while quiet < LOOKS_UNTIL_QUIET:
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+        now = services.embeddings.progress(embedder)
+        quiet = quiet + 1 if now == before and not services.library.busy else 0
+        before = now
+        yield now

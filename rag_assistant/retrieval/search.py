@@ -129,8 +129,9 @@ class Retriever:
 
     def _nearness(self, question: str, exchanges: Sequence[Exchange], scope: Scope) -> Nearness | None:
         """Return how near a question is to the conversation and to the library; ``None`` if the model cannot tell."""
-        others, vectors = compared_with(exchanges), self._vectors.now()
-        if not others or vectors is None or vectors.empty or not question.strip():
+        others = compared_with(exchanges)
+        vectors = self._vectors.now() if others and question.strip() else None
+        if vectors is None or vectors.empty:
             return None
         if vectors.familiarity(" ".join([question, *others])).words < LEAST_KNOWN_WORDS:
             return None

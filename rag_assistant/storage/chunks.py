@@ -14,6 +14,9 @@ from rag_assistant.storage.keywords import CHUNK_WORDS
 from rag_assistant.storage.scope import in_scope
 from rag_assistant.storage.tables import chunks, document_texts, documents
 
+# The position of chunks that the next reading is to replace: no reading gives it.
+NOWHERE = -1
+
 
 class ChunkStore:
     """Keeps what was read of documents, and gives what a search found."""
@@ -53,8 +56,7 @@ class ChunkStore:
         Until then they stay, for what is damaged is better than nothing.
         """
         with self._database.write() as connection:
-            wrong = update(chunks).where(chunks.c.document_id == document_id).values(position=-1 - chunks.c.position)
-            connection.execute(wrong)
+            connection.execute(update(chunks).where(chunks.c.document_id == document_id).values(position=NOWHERE))
 
     def passages(self, chunk_ids: Sequence[int]) -> dict[int, Passage]:
         """Return the chunks that may be found, by id, without a score.

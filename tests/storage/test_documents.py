@@ -196,6 +196,17 @@ def test_what_failed_for_want_of_embeddings_is_ready_once_it_has_them(shelf: She
     assert (ready.state, ready.reason, ready.embedded) == ("ready", None, 1)
 
 
+def test_chunks_that_are_distrusted_twice_are_replaced_all_the_same(shelf: Shelf) -> None:
+    document = shelf.shelve("old text")
+    before = {number for number, _ in shelf.embeddings.vectors_after(KEY, 0, 10)}
+    for _ in range(2):
+        shelf.chunks.distrust(document.id)
+    shelf.documents.queue_again(document.id)
+    shelf.read(document, "old text")
+    shelf.embed(document)
+    assert not before & {number for number, _ in shelf.embeddings.vectors_after(KEY, 0, 10)}
+
+
 def test_what_could_not_be_read_is_never_ready(shelf: Shelf) -> None:
     document = shelf.add()
     shelf.documents.take(document.id)
