@@ -73,6 +73,14 @@ conversations = Table(
     # How many turns are pinned or wait for a person, and what else stands left out until the next change.
     Column("held_turns", Integer, nullable=False, server_default="0"),
     Column("standing_runs", JSON, nullable=False, server_default="[]"),
+    # Pinned ones stand first in the list.
+    Column("pinned", Boolean, nullable=False, server_default=false()),
+    # Which documents its questions are about, such as {"document_ids": [3], "tags": []}; none for all.
+    Column("scope", JSON(none_as_null=True)),
+    # The conversation and the turn from which it branched off, such as {"conversation_id": 7, "turn": 3}.
+    Column("branched_from", JSON(none_as_null=True)),
+    # What is being done with it that takes its time, such as {"what": "compact", "part": 1, "parts": 3}.
+    Column("doing", JSON(none_as_null=True)),
     Index("ix_conversations_latest", "deleted_at", "updated_at", "id"),
     sqlite_autoincrement=True,
 )

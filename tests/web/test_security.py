@@ -73,7 +73,7 @@ def test_our_own_pages_and_programs_may_ask(client: FlaskClient, headers: dict[s
 def test_every_answer_has_the_headers_and_no_cors(app: Flask, client: FlaskClient) -> None:
     ask(client)
     upload(client, "Some text.")
-    paths = [*routes(app), ("GET", "/nothing"), ("GET", "/static/style.css"), ("GET", "/api/nothing")]
+    paths = [*routes(app), ("GET", "/nothing"), ("GET", "/static/base.css"), ("GET", "/api/nothing")]
     for method, path in paths:
         with client.open(path, method=method, headers={"Accept": "text/html"}, buffered=True) as response:
             for name, value in HEADERS.items():
