@@ -13,33 +13,63 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 PROJECT = Path(__file__).resolve().parents[1]
+
+
+class Launched(Protocol):
+    """A process that was started, as far as a test looks at it."""
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+
+    def poll(self) -> int | None:
+        """Return ``None`` as long as it runs."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end."""
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+
+    def send_signal(self, number: int, /) -> None:
+        """Send it a signal."""
+
+
+Launch = Callable[[dict[str, str], Path], Launched]
+
+
+def run_command(environment: dict[str, str], log: Path) -> Launched:
+    """Start the server as a person does: ``python app.py``."""
+    with log.open("ab") as written:
+        return subprocess.Popen(
+            [sys.executable, "app.py"], cwd=PROJECT, env=environment, stdout=written, stderr=written,
+            start_new_session=True,
+        )  # fmt: skip
 
 
 class ServerProcess:
     """Starts, kills and asks a server. It keeps its port and its data from one start to the next."""
 
-    def __init__(self, folder: Path, **environment: str) -> None:
+    def __init__(self, folder: Path, launch: Launch = run_command, **environment: str) -> None:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
         own = {"PORT": str(self.port), "DATA_DIR": str(folder / "data"), "SETTINGS_FILE": str(folder / "settings.json")}
-        self.environment = os.environ | own | environment
+        self.environment = dict(os.environ) | own | environment
         self.log = folder / "server.log"
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Launched | None = None
+        self._launch = launch
         self.url = f"http://127.0.0.1:{self.port}"
 
     def start(self, path: str = "/healthz") -> float:
         """Start the server and return after how many seconds ``path`` answered 200."""
         began = time.monotonic()
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "app.py"], cwd=PROJECT, env=self.environment, stdout=log, stderr=log,
-                start_new_session=True,
-            )  # fmt: skip
+        self.process = self._launch(self.environment, self.log)
         while True:
             with contextlib.suppress(OSError), urllib.request.urlopen(self.url + path, timeout=5):
                 return time.monotonic() - began
@@ -60,6 +90,15 @@ class ServerProcess:
         self.process.terminate()
         self.process.wait(40)
         return time.monotonic() - began
+
+    def wait_for_documents(self) -> None:
+        """Return when every document has been worked through."""
+        end = time.monotonic() + 60
+        while any(
+            one["state"] not in ("ready", "failed") for one in self.call("GET", "/api/documents")[1]["documents"]
+        ):
+            assert time.monotonic() < end, self.log.read_text()
+            time.sleep(0.02)
 
     def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         """Return status and JSON of a request."""

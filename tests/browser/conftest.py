@@ -1,16 +1,34 @@
 """A real Chromium on a real server with a scripted model."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Dialog, Page, Playwright, Request, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Dialog,
+    Page,
+    Playwright,
+    Request,
+    expect,
+    sync_playwright,
+)
 
+from tests.browser.evidence import Evidence
+from tests.server_fork import ServerFork
 from tests.server_process import ServerProcess
 from tests.stub_model import StubModel
 
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+
+
+# A slow, busy machine must not fail a test; one that passes never waits for long.
+MILLISECONDS_TO_WAIT = 15_000
+expect.set_options(timeout=MILLISECONDS_TO_WAIT)
+
+EVIDENCE = pytest.StashKey[Evidence]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -21,6 +39,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker("browser")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add to the report of a failure where the pictures of its pages are."""
+    report = yield
+    evidence = item.stash.get(EVIDENCE, None)
+    if report.when == "call" and report.failed and evidence is not None:
+        report.sections.append(("The pages when the test failed", f"{evidence.keep()}/"))
+    return report
 
 
 @pytest.fixture(scope="session")
@@ -48,22 +76,36 @@ def chromium_without_scripts(playwright: Playwright) -> Iterator[Browser]:
     browser.close()
 
 
+@pytest.fixture(scope="session")
+def server_fork(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerFork]:
+    """The process from which the servers of the tests are forked."""
+    running = ServerFork(tmp_path_factory.mktemp("server_fork"))
+    yield running
+    running.close()
+
+
 @pytest.fixture
-def server(request: pytest.FixtureRequest, tmp_path: Path, stub: StubModel) -> Iterator[ServerProcess]:
+def server(
+    request: pytest.FixtureRequest, tmp_path: Path, stub: StubModel, server_fork: ServerFork
+) -> Iterator[ServerProcess]:
     """A server; the marker ``settings`` gives it further variables of the environment."""
     marker = request.node.get_closest_marker("settings")
     more = marker.kwargs if marker else {}
-    made = ServerProcess(tmp_path, OPENAI_BASE_URL=stub.url, OPENAI_MODEL="stub-model", FOLLOW_UPS="words", **more)
+    own = {"OPENAI_BASE_URL": stub.url, "OPENAI_MODEL": "stub-model", "FOLLOW_UPS": "words"}
+    made = ServerProcess(tmp_path, server_fork.launch, **own | more)
     made.start("/readyz")
     yield made
     made.kill()
 
 
 @pytest.fixture
-def context(chromium: Browser, server: ServerProcess) -> Iterator[BrowserContext]:
-    """A fresh browser that notes every request to another place and every script that runs where it must not."""
+def context(
+    request: pytest.FixtureRequest, chromium: Browser, server: ServerProcess, tmp_path: Path
+) -> Iterator[BrowserContext]:
+    """A fresh browser at the server. If the test fails, the report names the folder with pictures of its pages."""
     made = chromium.new_context(base_url=server.url)
-    made.set_default_timeout(10_000)
+    made.set_default_timeout(MILLISECONDS_TO_WAIT)
+    request.node.stash[EVIDENCE] = Evidence(made, tmp_path / "evidence")
     yield made
     made.close()
 
