@@ -20,7 +20,7 @@ from rag_assistant.settings import Settings
 from rag_assistant.turn_view import seen, turns_by_reason
 
 LONGEST_SUMMARY_CHARS = 20_000
-PARTS = {"system": "system", "tools": "reserved", "history": "history"}
+PARTS = {"system": "system", "tools": "reserved", "summary": "summary", "history": "history"}
 
 
 class ChangeableHistory(History, Protocol):

@@ -57,6 +57,7 @@ def history_figures(
     parts = {
         "system": tokens["system"],
         "tools": tokens["reserved"],
+        "summary": tokens["summary"],
         "history": tokens["history"],
         "passages": passage_tokens,
         "question": tokens["question"] - passage_tokens,

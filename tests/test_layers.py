@@ -16,6 +16,8 @@ LAYERS = [
         "settings_file",
         "validation",
         "turn_view",
+        "token_parts",
+        "settings_view",
         "export",
         "model_files",
         "children",
@@ -51,8 +53,8 @@ LAYERS = [
 ]
 STRANGERS = ("storage", "retrieval", "llm")
 PURE = frozenset(
-    "records errors history prompt settings settings_loading collaborators choices turn_view export past "
-    "validation".split()
+    "records errors history prompt settings settings_loading collaborators choices turn_view token_parts "
+    "settings_view export past validation".split()
 )
 # What a pure module may import besides our own pure ones.
 HARMLESS = frozenset(
@@ -74,6 +76,7 @@ HOMES = {
     "flask": ("web", "cli", "factory"),
     "markdown_it": ("web", "retrieval"),
     "nh3": ("web",),
+    "flask_compress": ("web",),
     "gunicorn": ("serve",),
     "huey": ("background",),
 }

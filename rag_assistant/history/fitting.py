@@ -118,6 +118,7 @@ def fit_history(messages: Sequence[Message], policy: HistoryPolicy) -> FittedHis
     count = policy.count_tokens
     body = _beginning_with_the_user([*history, *budgeted.current])
     history_length = max(0, len(body) - len(budgeted.current))
+    summary_tokens = count_messages(budgeted.summary, count)
     return FittedHistory(
         messages=[_as_sent(message) for message in (*system_block, *body)],
         history_trimmed=bool(trimming),
@@ -142,7 +143,8 @@ def fit_history(messages: Sequence[Message], policy: HistoryPolicy) -> FittedHis
             results_cut=budgeted.results_cut,
             tokens={
                 "system": count_messages(system_block, count),
-                "history": count_messages(body[:history_length], count),
+                "summary": summary_tokens,
+                "history": count_messages(body[:history_length], count) - summary_tokens,
                 "question": count_messages(body[history_length:], count),
                 "reserved": policy.reserved_tokens,
             },

@@ -12,6 +12,7 @@ from rag_assistant.commands import COMMANDS
 from rag_assistant.history import OPTIONS
 from rag_assistant.history_actions import HistoryView
 from rag_assistant.records import Turn, Unset
+from rag_assistant.token_parts import token_parts, tokens_sentence
 from rag_assistant.turn_view import REASONS, messages_sent, notice_of, place_of, seen_by_model, steps_of
 from rag_assistant.web.bodies import ChangeTurnBody, SummaryBody, checked
 from rag_assistant.web.services import services
@@ -135,3 +136,5 @@ blueprint.add_app_template_filter(notice_of, "notice")
 blueprint.add_app_template_filter(seen_by_model)
 blueprint.add_app_template_filter(messages_sent)
 blueprint.add_app_template_filter(steps_of)
+blueprint.add_app_template_filter(token_parts)
+blueprint.add_app_template_filter(tokens_sentence)
