@@ -34,20 +34,21 @@ class TokenPart:
     width: float
 
 
-def token_parts(tokens: Mapping[str, Any]) -> list[TokenPart]:
+def token_parts(tokens: Mapping[str, Any], with_empty: bool = False) -> list[TokenPart]:
     """Return the parts that have tokens, from ``{"system": 120, ..., "limit": 4096}`` as the API has it.
 
-    Without a limit there is nothing free, and the parts fill the bar.
+    Without a limit there is nothing free, and the parts fill the bar. ``with_empty``: every part, for a bar that moves.
     """
     sizes = {name: int(tokens.get(name) or 0) for name in PARTS if name != "free"}
     sizes["free"] = max(0, (tokens.get("limit") or 0) - sum(sizes.values()))
-    there = {name: size for name, size in sizes.items() if size}
-    widths = _widths(there)
+    widths = _widths({name: size for name, size in sizes.items() if size})
     parts: list[TokenPart] = []
     start = 0.0
-    for name, size in there.items():
-        parts.append(TokenPart(name, PARTS[name], size, round(start, 2), round(widths[name], 2)))
-        start += widths[name]
+    for name, size in sizes.items():
+        width = widths.get(name, 0.0)
+        if size or with_empty:
+            parts.append(TokenPart(name, PARTS[name], size, round(start, 2), round(width, 2)))
+        start += width
     return parts
 
 

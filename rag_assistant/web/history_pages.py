@@ -11,6 +11,7 @@ from werkzeug.wrappers import Response
 from rag_assistant.commands import COMMANDS
 from rag_assistant.history import OPTIONS
 from rag_assistant.history_actions import HistoryView
+from rag_assistant.past import Rules
 from rag_assistant.records import Turn, Unset
 from rag_assistant.token_parts import token_parts, tokens_sentence
 from rag_assistant.turn_view import REASONS, messages_sent, notice_of, place_of, seen_by_model, steps_of
@@ -80,6 +81,35 @@ def with_horizon(view: HistoryView | None) -> bool:
 def unset(value: object) -> bool:
     """Tell whether the settings decide."""
     return isinstance(value, Unset)
+
+
+@blueprint.app_template_filter()
+def window_words(rules: Rules) -> str:
+    """Return in a few words which earlier turns the model sees by the rules of a conversation."""
+    limit = rules.max_history_turns
+    if limit == 0:
+        return "Sees no earlier turns"
+    if rules.strategy == "smart":
+        return "Sees one to three turns"
+    if limit is None:
+        return "Sees all turns"
+    return "Sees the last turn" if limit == 1 else f"Sees the last {limit:,} turns"
+
+
+@blueprint.app_template_filter()
+def gauge_tokens(view: HistoryView) -> dict[str, Any]:
+    """Return what the next question would send, in tokens; as many for passages as the last answer took."""
+    tokens: dict[str, Any] = view.as_dict()["tokens"]
+    last = [turn.history for turn in services().turns.page(view.conversation.id, 2) if turn.history]
+    passages = last[-1]["tokens"]["passages"] if last else 0
+    return tokens | {"passages": passages, "question": 0, "total": tokens["total"] + passages}
+
+
+@blueprint.app_template_global()
+def tokens_ratio() -> float:
+    """Return how the model counts tokens, against our estimate."""
+    models = services().models
+    return models.ratio(models.known_endpoint())
 
 
 @blueprint.app_template_filter()

@@ -116,18 +116,15 @@ def rename(conversation_id: int) -> Response:
 
 @blueprint.post("/conversations/<int:conversation_id>/choices")
 def choices(conversation_id: int) -> Response:
-    """Set what a conversation decides for itself; an empty field leaves it to the settings."""
-    said = request.form.get("max_history_turns", "").strip().lower()
-    if said not in ("", "all") and not spells_number(said):
-        raise InvalidRequest(
-            f'max_history_turns is "{said}"; it must be a whole number, 0 or more, "all" for no limit, '
-            "or nothing for what the settings say."
-        )
-    content = {
-        "max_history_turns": "default" if not said else None if said == "all" else int(said),
-        "history_strategy": request.form.get("history_strategy") or "default",
-        "on_overflow": request.form.get("on_overflow") or "default",
+    """Set what a conversation decides for itself.
+
+    A field that is not there changes nothing; an empty one leaves the decision to the settings.
+    """
+    content: dict[str, Any] = {
+        name: request.form[name] or "default" for name in ("history_strategy", "on_overflow") if name in request.form
     }
+    if "max_history_turns" in request.form:
+        content["max_history_turns"] = _limit_said(request.form["max_history_turns"].strip().lower())
     services().conversations.change(conversation_id, own=checked(ChangeConversationBody, content).own())
     return _to_conversation(conversation_id)
 
@@ -204,6 +201,16 @@ def _address(shown: Conversation | None, scope: Scope) -> str:
     if shown is None:
         return url_for("pages.start", **in_address(scope))
     return url_for("pages.conversation", conversation_id=shown.id, **in_address(scope))
+
+
+def _limit_said(said: str) -> int | str | None:
+    """Return a window as the API takes it. Raises InvalidRequest."""
+    if said not in ("", "all") and not spells_number(said):
+        raise InvalidRequest(
+            f'max_history_turns is "{said}"; it must be a whole number, 0 or more, "all" for no limit, '
+            "or nothing for what the settings say."
+        )
+    return "default" if not said else None if said == "all" else int(said)
 
 
 def _number(name: str, text: str) -> int:

@@ -86,6 +86,15 @@ function unfold() {
   for (const one of transcript.children) one.hidden = false;
 }
 
+/** Let what a command said be put away. */
+export function enableResults() {
+  document.addEventListener("click", (event) => {
+    if (!event.target.closest("[data-dismiss]")) return;
+    event.target.closest(".result").remove();
+    composer()?.elements.question.focus();
+  });
+}
+
 // --- the list that opens behind a slash
 
 function options() {

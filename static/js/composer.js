@@ -5,6 +5,16 @@ export function composer() {
   return document.getElementById("composer");
 }
 
+/** Let the box grow with its text where the style sheet cannot. */
+export function enableComposer() {
+  if (CSS.supports("field-sizing", "content")) return;
+  document.addEventListener("input", (event) => {
+    if (event.target.id !== "question") return;
+    event.target.style.setProperty("height", "auto");
+    event.target.style.setProperty("height", `${event.target.scrollHeight}px`);
+  });
+}
+
 /** Return the conversation's id, null for a conversation that is none yet. */
 export function conversationId() {
   const { value } = composer().elements.conversation_id;

@@ -3,7 +3,7 @@ import { drawView, savedView } from "./horizon.js";
 import { documentOf } from "./html.js";
 import { keepAtEnd } from "./scroll.js";
 
-const PARTS = ["banners", "search", "conversations", "conversation-header", "gauge"];
+const PARTS = ["banners", "search", "conversations", "conversation-header", "window-place", "gauge"];
 
 /** Fetch the page once more when it comes back into view: settings and titles may have changed meanwhile. */
 export function keepFrameFresh() {

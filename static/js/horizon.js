@@ -1,4 +1,5 @@
 // What the model sees, drawn into the transcript: the line where its view begins, what is dimmed, the gauge.
+import { drawGauge } from "./gauge.js";
 
 // Turns that are left out one by one; all other reasons hide everything up to a border.
 const SINGLE_TURN_REASONS = ["excluded", "purged", "failed"];
@@ -49,12 +50,4 @@ function firstBelow(transcript, view) {
   let next = turns.at(-1).nextElementSibling;
   while (next?.matches(".horizon, .summary")) next = next.nextElementSibling;
   return next;
-}
-
-function drawGauge(tokens) {
-  const gauge = document.querySelector("#gauge .gauge");
-  if (!gauge) return;
-  gauge.querySelector(".total").textContent = tokens.total.toLocaleString("en");
-  const meter = gauge.querySelector("meter");
-  if (meter) meter.value = tokens.total;
 }

@@ -1,9 +1,11 @@
 // Everything that scripts add to the pages. Each module is one behaviour; without any of them the forms still work.
 import { enableAsking } from "./ask.js";
-import { enableCommandList } from "./commands.js";
+import { enableCommandList, enableResults } from "./commands.js";
+import { enableComposer } from "./composer.js";
 import { enableCopying } from "./copy.js";
 import { enableDrawer } from "./drawer.js";
 import { enableDocuments } from "./documents.js";
+import { enableGauge } from "./gauge.js";
 import { keepFrameFresh, refreshPage } from "./frame.js";
 import { enableMarks } from "./marks.js";
 import { enableOptions } from "./options.js";
@@ -19,10 +21,13 @@ enableDrawer();
 enableDocuments();
 enableUploads();
 enableCommandList();
+enableResults();
+enableComposer();
 enableAsking();
 enableScope();
 enableOptions();
 enableWindow();
+enableGauge();
 enableSummary();
 enableMarks();
 enableCopying();

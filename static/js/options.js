@@ -1,16 +1,20 @@
-// The options of a conversation close as a menu does: by Escape, or by a click elsewhere.
+// A menu that is opened closes as menus do: by Escape, or by a click elsewhere.
 
-/** Close the options when the person turns away from them. */
+/** Close each menu marked with data-closes when the person turns away from it. */
 export function enableOptions() {
-  const opened = () => document.querySelector("#options[open]");
   document.addEventListener("click", (event) => {
-    const options = opened();
-    if (options && !options.contains(event.target)) options.open = false;
+    for (const menu of opened()) if (!menu.contains(event.target)) menu.open = false;
   });
   document.addEventListener("keydown", (event) => {
-    const options = opened();
-    if (event.key !== "Escape" || !options) return;
-    options.open = false;
-    options.querySelector("summary").focus();
+    if (event.key !== "Escape") return;
+    for (const menu of opened()) {
+      menu.open = false;
+      menu.querySelector("summary").focus();
+      event.stopImmediatePropagation();
+    }
   });
+}
+
+function opened() {
+  return document.querySelectorAll("details[data-closes][open]");
 }

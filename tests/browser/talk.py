@@ -34,6 +34,14 @@ def options(page: Page) -> Locator:
     return opened
 
 
+def window(page: Page) -> Locator:
+    """Open the control of the window below the composer and return it."""
+    opened = page.locator("#window")
+    if opened.get_attribute("open") is None:
+        opened.locator("summary").click()
+    return opened
+
+
 def dimmed(page: Page) -> list[str]:
     """Return the turns that the model does not see, as the page shows them."""
     return list(page.locator(".turn.beyond").evaluate_all("all => all.map(one => one.id)"))

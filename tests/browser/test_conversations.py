@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.talk import ask, ask_many, call, dimmed, options
+from tests.browser.talk import ask, ask_many, call, dimmed, options, window
 from tests.server_process import ServerProcess
 from tests.stub_model import Reply, StubModel
 
@@ -59,8 +59,7 @@ def test_a_long_conversation_and_its_options_fit_on_a_phone(page: Page, server: 
     page.set_viewport_size({"width": 390, "height": 800})
     ask_many(page, 8)
     assert page.locator("#main").evaluate("main => main.scrollWidth <= main.clientWidth")
-    panel = options(page)
-    panel.get_by_label("Window, in turns").fill("2")
+    window(page).get_by_label("Window, in turns").fill("2")
     expect(page.locator(".horizon .sentence")).to_contain_text("it sees 2 of 8")
     covered = page.locator(".horizon").evaluate(
         """line => {
@@ -70,6 +69,7 @@ def test_a_long_conversation_and_its_options_fit_on_a_phone(page: Page, server: 
         }"""
     )
     assert not covered
+    panel = options(page)
     panel.get_by_text("Erase for good").click()
     button = panel.get_by_role("button", name="Yes, erase it")
     button.scroll_into_view_if_needed()

@@ -1,0 +1,81 @@
+// The gauge below the composer: what the next question sends, part by part; its last part grows as one types.
+import { composer } from "./composer.js";
+
+const PARTS = ["system", "tools", "summary", "history", "passages", "question", "free"];
+const NARROWEST_PERCENT = 1;
+// The server's own estimate: rag_assistant/history/budget.py.
+const TOKENS_PER_MESSAGE = 4;
+const ASCII_CHARACTERS_PER_TOKEN = 3.6;
+const OTHER_BYTES_PER_TOKEN = 1.6;
+
+/** Let the gauge follow what is typed; Escape puts its figures away. */
+export function enableGauge() {
+  document.addEventListener("input", (event) => {
+    if (event.target.id === "question") drawGauge();
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && document.activeElement?.closest(".gauge")) document.activeElement.blur();
+  });
+  drawGauge();
+}
+
+/** Draw the figures of a view, or once more those that are drawn already; passages stay as the last answer had them. */
+export function drawGauge(view = null) {
+  const gauge = document.querySelector("#gauge .gauge");
+  if (!gauge) return;
+  const known = JSON.parse(gauge.dataset.tokens);
+  const tokens = { ...known, ...view, passages: known.passages, question: questionTokens(Number(gauge.dataset.ratio)) };
+  gauge.dataset.tokens = JSON.stringify(tokens);
+  const sizes = Object.fromEntries(PARTS.map((name) => [name, tokens[name] ?? 0]));
+  const total = Object.values(sizes).reduce((sum, size) => sum + size, 0) - sizes.free;
+  sizes.free = Math.max(0, (tokens.limit ?? 0) - total);
+  drawBar(gauge, sizes);
+  for (const name of PARTS) drawRow(gauge.querySelector(`tr[data-part="${name}"]`), sizes[name]);
+  for (const place of gauge.querySelectorAll(".total b, b.total, .total .sum")) place.textContent = figure(total);
+}
+
+function drawBar(gauge, sizes) {
+  const widths = widthsOf(sizes);
+  let start = 0;
+  for (const name of PARTS) {
+    const piece = gauge.querySelector(`.tokens-bar .part.${name}`);
+    piece.setAttribute("x", `${start}%`);
+    piece.setAttribute("width", `${widths[name] ?? 0}%`);
+    start += widths[name] ?? 0;
+  }
+  const rows = PARTS.filter((name) => sizes[name]);
+  const said = rows.map((name) => `${wordsOf(gauge, name)} ${figure(sizes[name])}`);
+  gauge.querySelector(".tokens-bar").setAttribute("aria-label", `Tokens, estimated: ${said.join(", ")}.`);
+}
+
+/** Return the share of each part in percent; what the smallest are given more, the largest gives. */
+function widthsOf(sizes) {
+  const there = Object.entries(sizes).filter(([, size]) => size);
+  const whole = there.reduce((sum, [, size]) => sum + size, 0);
+  const widths = Object.fromEntries(there.map(([name, size]) => [name, Math.max(NARROWEST_PERCENT, (100 * size) / whole)]));
+  const [largest] = Object.entries(widths).sort(([, one], [, other]) => other - one)[0] ?? [];
+  const sum = Object.values(widths).reduce((all, width) => all + width, 0);
+  if (largest) widths[largest] -= sum - 100;
+  return widths;
+}
+
+function wordsOf(gauge, name) {
+  return gauge.querySelector(`tr[data-part="${name}"] .part-words`).textContent;
+}
+
+function drawRow(row, size) {
+  row.hidden = !size;
+  row.querySelector("td").textContent = figure(size);
+}
+
+function questionTokens(ratio) {
+  const text = composer()?.elements.question.value.trim() ?? "";
+  if (!text) return 0;
+  const ascii = [...text].filter((one) => one.codePointAt(0) < 128).length;
+  const others = new TextEncoder().encode(text).length - ascii;
+  return Math.ceil((TOKENS_PER_MESSAGE + ascii / ASCII_CHARACTERS_PER_TOKEN + others / OTHER_BYTES_PER_TOKEN) * ratio);
+}
+
+function figure(number) {
+  return number.toLocaleString("en");
+}

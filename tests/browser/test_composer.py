@@ -1,0 +1,138 @@
+"""The composer: a box that grows, commands with completion, the gauge below it."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.talk import above, ask, ask_many, dimmed, say
+from tests.server_process import ServerProcess
+from tests.stub_model import StubModel
+
+
+def test_the_box_grows_with_its_text_and_shrinks_again(page: Page) -> None:
+    page.goto("/")
+    box = page.get_by_label("Your question")
+    low = box.evaluate("box => box.clientHeight")
+    box.fill("one\ntwo\nthree\nfour\nfive")
+    expect.soft(box).to_be_focused()
+    page.wait_for_function("low => document.getElementById('question').clientHeight > 2 * low", arg=low)
+    box.fill("\n" * 200)
+    assert box.evaluate("box => box.clientHeight < innerHeight / 2")
+    box.fill("")
+    page.wait_for_function("low => document.getElementById('question').clientHeight === low", arg=low)
+
+
+def test_on_a_phone_the_empty_composer_leaves_most_of_the_screen(page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    ask_many(page, 1)
+    expect(page.locator("#window summary")).to_be_visible()
+    place = page.locator(".composer-place").bounding_box()
+    assert place is not None
+    assert place["height"] <= 0.15 * 844
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.locator("#main").evaluate("main => main.scrollWidth <= main.clientWidth")
+
+
+@pytest.mark.settings(MODEL_CONTEXT_TOKENS="4096")
+def test_the_gauge_tells_each_part_of_the_next_question(page: Page, server: ServerProcess) -> None:
+    ask_many(page, 1)
+    view = server.call("GET", "/api/conversations/1")[1]["view"]["tokens"]
+    sent = server.call("GET", "/api/conversations/1/turns")[1]["turns"][0]["history"]["tokens"]
+    total = view["total"] + sent["passages"]
+    gauge = page.locator(".gauge")
+    expect(gauge.locator("button")).to_have_text(re.compile(f"About {total:,} of 4,096 tokens"))
+    expect(gauge.locator(".figures")).to_be_hidden()
+    gauge.locator("button").click()
+    rows = gauge.get_by_role("row")
+    expect(rows).to_have_text(
+        [
+            re.compile(rf"instructions\s*{view['system']}"),
+            re.compile(rf"earlier turns\s*{view['history']}"),
+            re.compile(rf"passages as for the last answer\s*{sent['passages']}"),
+            re.compile(rf"free\s*{4096 - total:,}"),
+            re.compile(rf"in all\s*{total:,} of 4,096"),
+        ]
+    )
+    page.keyboard.press("Escape")
+    page.mouse.move(0, 0)
+    expect(gauge.locator(".figures")).to_be_hidden()
+    label = f"Tokens, estimated: instructions {view['system']}, earlier turns {view['history']}"
+    expect(gauge.get_by_role("img")).to_have_attribute("aria-label", re.compile(label))
+
+
+@pytest.mark.settings(MODEL_CONTEXT_TOKENS="4096")
+def test_the_gauge_grows_with_the_question_as_it_is_typed(page: Page, server: ServerProcess) -> None:
+    ask_many(page, 1)
+    part = page.locator(".gauge .tokens-bar .part.question")
+    row = page.locator(".gauge tr[data-part=question] td")
+    expect(part).to_have_attribute("width", "0%")
+    box = page.get_by_label("Your question")
+    question = "What, then, is the answer to all of the questions that were asked before? " * 4
+    box.fill(question)
+    expect(part).not_to_have_attribute("width", "0%")
+    typed = int(row.text_content() or "0")
+    # The script's estimate is the server's: what is sent later shows the same figure.
+    box.press("Enter")
+    expect(page.locator("#turn-2.completed")).to_be_visible()
+    counted = server.call("GET", "/api/conversations/1/turns")[1]["turns"][1]["history"]["tokens"]["question"]
+    assert abs(typed - counted) <= 2
+    expect(part).to_have_attribute("width", "0%")
+
+
+def test_commands_never_reach_the_model(page: Page, stub: StubModel) -> None:
+    ask_many(page, 1)
+    asked = len(stub.requests)
+    for number, command in enumerate(("/help", "/history", "/clear", "/undo", "/reset", "/nothing"), 1):
+        say(page, command)
+        if command == "/nothing":
+            expect(page.locator("#composer-error")).to_contain_text("There is no command")
+        else:
+            expect(page.locator(".result:not(.waiting)")).to_have_count(number)
+    assert len(stub.requests) == asked
+    page.locator(".result .dismiss").first.click()
+    expect(page.locator(".result")).to_have_count(4)
+    expect(page.get_by_label("Your question")).to_be_focused()
+
+
+def test_commands_are_carried_out_in_place_and_are_no_turns(page: Page, server: ServerProcess) -> None:
+    page.goto("/")
+    say(page, "/help")
+    expect(page.locator(".result li").first).to_contain_text("/history: show what is kept")
+    say(page, "/clear")
+    expect(page.locator("#composer-error")).to_have_text("There is no conversation yet. Ask something first.")
+    expect(page.get_by_label("Your question")).to_have_value("/clear")
+    ask(page, "Question 1", 1)
+    ask(page, "Question 2", 2)
+    box = page.get_by_label("Your question")
+    box.press_sequentially("/c")
+    choices = page.get_by_role("listbox", name="Commands").get_by_role("option")
+    expect(choices).to_have_count(3)
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(box).to_have_value("/clear")
+    expect(choices.first).to_be_hidden()
+    page.keyboard.press("Enter")
+    result = page.locator(".result").last
+    expect(result.get_by_role("status")).to_contain_text("Every turn is still kept; /undo brings the view back.")
+    expect(page.locator("#turn-1")).to_be_hidden()
+    expect(page.locator(".horizon .sentence")).to_have_text("it sees 0 of 2 earlier turns (2 cleared)")
+    assert above(page, ".horizon", ".result")
+    page.get_by_role("button", name="Show 2 earlier turns").click()
+    expect(page.locator("#turn-1")).to_be_visible()
+    assert dimmed(page) == ["turn-1", "turn-2"]
+    say(page, "/undo")
+    expect(page.locator(".result").last).to_contain_text("The model sees again what it saw before it was cleared.")
+    expect(page.locator(".horizon")).to_have_count(0)
+    say(page, "/undo")
+    expect(page.locator("#composer-error")).to_have_text("There is nothing to undo in conversation 1.")
+    expect(box).to_have_value("/undo")
+    box.fill("/hist")
+    page.keyboard.press("Tab")
+    expect(box).to_have_value("/history")
+    page.keyboard.press("Enter")
+    expect(page.locator(".result").last).to_contain_text("2 turns, 4 messages (2 assistant, 2 user).")
+    say(page, "/nothing")
+    expect(page.locator("#composer-error")).to_contain_text('There is no command "/nothing".')
+    assert server.call("GET", "/api/conversations/1")[1]["turns"] == 2

@@ -1,0 +1,160 @@
+"""The window of a conversation: the chip, its panel, the line that moves before anything is kept."""
+
+from playwright.sync_api import Browser, Page, Route, expect
+
+from tests.browser.talk import above, ask, ask_many, dimmed, options, window
+from tests.server_process import ServerProcess
+
+SEES_FIVE = "it sees 5 of 7 earlier turns (2 over the turn limit)"
+SEES_TWO = "it sees 2 of 7 earlier turns (5 over the turn limit)"
+
+
+def test_the_slider_moves_the_line_before_anything_is_kept(page: Page, server: ServerProcess) -> None:
+    ask_many(page, 7)
+    sentence = page.locator(".horizon .sentence")
+    expect(sentence).to_have_text(SEES_FIVE)
+    expect(page.locator(".turn.beyond")).to_have_count(2)
+    tokens = page.locator(".gauge b.total").inner_text()
+    panel = window(page)
+    slider = panel.get_by_label("Window, in turns")
+    expect(slider).to_be_focused()
+    expect(slider).to_have_attribute("max", "11")
+    slider.fill("2")
+    expect(sentence).to_have_text(SEES_TWO)
+    expect(panel.locator(".outlook")).to_have_text(f"Not set yet. If you set this, {SEES_TWO}.")
+    expect(panel.get_by_label("Earlier turns that the model sees")).to_have_value("2")
+    expect(page.locator(".turn.beyond")).to_have_count(5)
+    assert above(page, ".horizon", "#turn-6")
+    expect(page.locator(".gauge b.total")).not_to_have_text(tokens)
+    panel.get_by_role("button", name="All turns").click()
+    expect(page.locator(".horizon")).to_have_count(0)
+    assert dimmed(page) == []
+    panel.get_by_label("Which of them").select_option("smart")
+    expect(sentence).to_have_text("it sees 1 of 7 earlier turns (6 left out by the smart strategy)")
+    assert "max_history_turns" not in server.call("GET", "/api/conversations/1")[1]
+    page.keyboard.press("Escape")
+    expect(panel.locator("summary")).to_be_focused()
+    expect(panel.locator("form")).to_be_hidden()
+    expect(sentence).to_have_text(SEES_FIVE)
+    expect(page.locator(".gauge b.total")).to_have_text(tokens)
+
+
+def test_the_keyboard_alone_tries_sets_and_cancels(page: Page, server: ServerProcess) -> None:
+    ask_many(page, 7)
+    sentence = page.locator(".horizon .sentence")
+    expect(sentence).to_have_text(SEES_FIVE)
+    chip = page.locator("#window summary")
+    expect(chip).to_have_text("Sees the last 5 turns")
+    chip.press("Enter")
+    slider = page.get_by_label("Window, in turns")
+    expect(slider).to_be_focused()
+    for _ in range(3):
+        slider.press("ArrowLeft")
+    expect(sentence).to_have_text(SEES_TWO)
+    page.get_by_role("button", name="Cancel").press("Enter")
+    expect(sentence).to_have_text(SEES_FIVE)
+    chip.press("Enter")
+    slider.press("End")
+    expect(slider).to_have_attribute("aria-valuetext", "all")
+    expect(page.locator(".horizon")).to_have_count(0)
+    slider.press("Home")
+    expect(sentence).to_have_text("it sees 0 of 7 earlier turns (7 over the turn limit)")
+    page.get_by_role("button", name="Set", exact=True).press("Enter")
+    expect(chip).to_have_text("Sees no earlier turns")
+    expect(page.locator(".trying")).to_have_count(0)
+    assert server.call("GET", "/api/conversations/1")[1]["max_history_turns"] == 0
+
+
+def test_set_keeps_the_window_and_the_strategy_and_leaves_the_rest(page: Page, server: ServerProcess) -> None:
+    ask_many(page, 3)
+    panel = options(page)
+    panel.get_by_label("When a question would leave turns out").select_option("ask")
+    panel.get_by_role("button", name="Set", exact=True).click()
+    expect(page.locator("#window summary")).to_have_text("Sees the last 5 turns")
+    control = window(page)
+    control.get_by_label("Earlier turns that the model sees").fill("1")
+    control.get_by_role("button", name="Set", exact=True).click()
+    expect(page.locator("#window summary")).to_have_text("Sees the last turn")
+    expect(page.locator(".horizon .sentence")).to_have_text("it sees 1 of 3 earlier turns (2 over the turn limit)")
+    kept = server.call("GET", "/api/conversations/1")[1]
+    assert (kept["max_history_turns"], kept["on_overflow"], "history_strategy" in kept) == (1, "ask", False)
+    control = window(page)
+    control.get_by_role("button", name="As set for all (5)").click()
+    control.get_by_role("button", name="Set", exact=True).click()
+    expect(page.locator(".horizon")).to_have_count(0)
+    kept = server.call("GET", "/api/conversations/1")[1]
+    assert ("max_history_turns" in kept, kept["on_overflow"]) == (False, "ask")
+
+
+def test_what_cannot_be_kept_is_said_in_the_panel(page: Page) -> None:
+    ask_many(page, 1)
+    control = window(page)
+    page.route("**/api/conversations/1", lambda route: route.abort())
+    control.get_by_role("button", name="Set", exact=True).click()
+    expect(control.get_by_role("alert")).to_have_text("The server cannot be reached.")
+
+
+def test_the_latest_wish_wins_however_slow_the_answers_are(page: Page) -> None:
+    ask_many(page, 7)
+    held: list[Route] = []
+    page.route("**/preview?*", held.append)
+    slider = window(page).get_by_label("Window, in turns")
+    with page.expect_request("**/preview?*"):
+        slider.fill("1")
+    for turns in ("2", "3", "4"):
+        slider.fill(turns)
+    page.unroute("**/preview?*")
+    held[0].continue_()
+    expect(page.locator(".horizon .sentence")).to_have_text("it sees 4 of 7 earlier turns (3 over the turn limit)")
+    assert len(held) == 1
+
+
+def test_a_pinned_turn_above_the_line_is_not_dimmed(page: Page) -> None:
+    ask_many(page, 3)
+    page.locator("#turn-1").get_by_role("button", name="Pin").click()
+    expect(page.locator("#turn-1 .mark")).to_have_text("Pinned: the model always sees this exchange.")
+    window(page).get_by_label("Window, in turns").fill("1")
+    expect(page.locator(".turn.beyond")).to_have_count(1)
+    assert dimmed(page) == ["turn-2"]
+    assert above(page, ".horizon", "#turn-3")
+
+
+def test_a_line_above_the_turns_that_are_shown_dims_none_of_them(page: Page, server: ServerProcess) -> None:
+    for number in range(1, 54):
+        known = {} if number == 1 else {"conversation_id": 1}
+        assert server.call("POST", "/api/query", {"question": f"Question {number}"} | known)[0] == 200
+    server.call("PATCH", "/api/conversations/1", {"max_history_turns": 51})
+    page.goto("/conversations/1")
+    expect(page.locator("#turn-53")).to_be_visible()
+    expect(page.locator("#window summary")).to_have_text("Sees the last 51 turns")
+    expect(page.locator(".turn.beyond")).to_have_count(0)
+    slider = window(page).get_by_label("Window, in turns")
+    slider.fill("10")
+    expect(page.locator(".horizon .sentence")).to_contain_text("it sees 10 of 53")
+    slider.fill("52")
+    expect(page.locator(".horizon")).to_have_count(0)
+    expect(page.locator(".turn.beyond")).to_have_count(0)
+
+
+def test_the_window_is_set_without_scripts(chromium_without_scripts: Browser, server: ServerProcess) -> None:
+    page = chromium_without_scripts.new_page(base_url=server.url)
+    for number in range(1, 4):
+        known = {} if number == 1 else {"conversation_id": 1}
+        server.call("POST", "/api/query", {"question": f"Question {number}"} | known)
+    page.goto("/conversations/1")
+    control = window(page)
+    expect(control.get_by_role("slider")).to_be_hidden()
+    control.get_by_label("Earlier turns that the model sees").fill("1")
+    control.get_by_role("button", name="Set", exact=True).click()
+    expect(page.locator("#window summary")).to_have_text("Sees the last turn")
+    expect(page.locator(".horizon .sentence")).to_have_text("it sees 1 of 3 earlier turns (2 over the turn limit)")
+    page.close()
+
+
+def test_an_answer_moves_the_line_and_the_chip_stays(page: Page) -> None:
+    ask_many(page, 5)
+    expect(page.locator(".horizon")).to_have_count(0)
+    ask(page, "Question 6", 6)
+    expect(page.locator(".horizon .sentence")).to_have_text("it sees 5 of 6 earlier turns (1 over the turn limit)")
+    assert above(page, ".horizon", "#turn-2")
+    expect(page.locator("#window summary")).to_have_text("Sees the last 5 turns")
