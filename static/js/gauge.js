@@ -38,7 +38,7 @@ function drawBar(gauge, sizes) {
   const widths = widthsOf(sizes);
   let start = 0;
   for (const name of PARTS) {
-    const piece = gauge.querySelector(`.tokens-bar .part.${name}`);
+    const piece = gauge.querySelector(`.tokens-bar .part-${name}`);
     piece.setAttribute("x", `${start}%`);
     piece.setAttribute("width", `${widths[name] ?? 0}%`);
     start += widths[name] ?? 0;

@@ -49,7 +49,7 @@ def test_the_gauge_tells_each_part_of_the_next_question(page: Page, server: Serv
         [
             re.compile(rf"instructions\s*{view['system']}"),
             re.compile(rf"earlier turns\s*{view['history']}"),
-            re.compile(rf"passages as for the last answer\s*{sent['passages']}"),
+            re.compile(rf"passages as for the last answer\s*{sent['passages']:,}"),
             re.compile(rf"free\s*{4096 - total:,}"),
             re.compile(rf"in all\s*{total:,} of 4,096"),
         ]
@@ -64,7 +64,7 @@ def test_the_gauge_tells_each_part_of_the_next_question(page: Page, server: Serv
 @pytest.mark.settings(MODEL_CONTEXT_TOKENS="4096")
 def test_the_gauge_grows_with_the_question_as_it_is_typed(page: Page, server: ServerProcess) -> None:
     ask_many(page, 1)
-    part = page.locator(".gauge .tokens-bar .part.question")
+    part = page.locator(".gauge .tokens-bar .part-question")
     row = page.locator(".gauge tr[data-part=question] td")
     expect(part).to_have_attribute("width", "0%")
     box = page.get_by_label("Your question")

@@ -70,6 +70,8 @@ def test_set_keeps_the_window_and_the_strategy_and_leaves_the_rest(page: Page, s
     panel = options(page)
     panel.get_by_label("When a question would leave turns out").select_option("ask")
     panel.get_by_role("button", name="Set", exact=True).click()
+    # The page comes anew, with its options closed.
+    expect(page.locator("#options:not([open])")).to_be_visible()
     expect(page.locator("#window summary")).to_have_text("Sees the last 5 turns")
     control = window(page)
     control.get_by_label("Earlier turns that the model sees").fill("1")
@@ -96,17 +98,22 @@ def test_what_cannot_be_kept_is_said_in_the_panel(page: Page) -> None:
 
 def test_the_latest_wish_wins_however_slow_the_answers_are(page: Page) -> None:
     ask_many(page, 7)
-    held: list[Route] = []
-    page.route("**/preview?*", held.append)
+    asked: list[Route] = []
+
+    def hold_the_first(route: Route) -> None:
+        asked.append(route)
+        if len(asked) > 1:
+            route.continue_()
+
+    page.route("**/preview?*", hold_the_first)
     slider = window(page).get_by_label("Window, in turns")
     with page.expect_request("**/preview?*"):
         slider.fill("1")
     for turns in ("2", "3", "4"):
         slider.fill(turns)
-    page.unroute("**/preview?*")
-    held[0].continue_()
+    asked[0].continue_()
     expect(page.locator(".horizon .sentence")).to_have_text("it sees 4 of 7 earlier turns (3 over the turn limit)")
-    assert len(held) == 1
+    assert len(asked) == 2
 
 
 def test_a_pinned_turn_above_the_line_is_not_dimmed(page: Page) -> None:
