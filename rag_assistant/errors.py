@@ -191,6 +191,17 @@ class ExtractionFailed(AssistantError):
     """The file's text could not be read; the message says what was found."""
 
 
+class SourceNotFound(AssistantError):
+    """An answer has no source of this number."""
+
+    def __init__(self, turn: int, n: int) -> None:
+        super().__init__(f"Turn {turn} has no source {n}.")
+
+
+class PageNotDrawn(AssistantError):
+    """There is no picture of this page; the message says why, and the text is there."""
+
+
 class ExtractionCancelled(AssistantError):
     """Reading the file was given up because its text is no longer wanted."""
 

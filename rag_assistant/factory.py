@@ -64,6 +64,7 @@ class Services:
     models: LanguageModels
     assistant: Assistant
     history_actions: HistoryActions
+    pictures: Any
     data_dir: Path
     _lock_file: IO[str] | None = None
     _start_lock: threading.Lock = field(default_factory=threading.Lock)
@@ -142,6 +143,7 @@ def build_services(settings: LiveSettings) -> Services:
     # Loading numpy and with it the search takes a while; the command line does not always need it.
     from rag_assistant.background import Lane
     from rag_assistant.library import Library
+    from rag_assistant.page_pictures import PagePictures
     from rag_assistant.retrieval.chroma import ChromaIndex
     from rag_assistant.retrieval.embedders import Embedders
     from rag_assistant.retrieval.search import Retriever
@@ -208,6 +210,7 @@ def build_services(settings: LiveSettings) -> Services:
             most_running=values.max_running_answers,
         ),
         history_actions=HistoryActions(conversations, history, models, tools.schemas, lambda: settings.current),
+        pictures=PagePictures(documents, library, lambda: settings.current),
         data_dir=data_dir,
     )
 

@@ -44,6 +44,7 @@ LAYERS = [
         "background",
         "uploads",
         "library",
+        "page_pictures",
         "folders",
         "doctor",
     ),

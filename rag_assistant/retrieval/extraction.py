@@ -8,32 +8,23 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import selectors
-import signal
-import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from rag_assistant.children import end_with_parent, plain_environment
-from rag_assistant.errors import ExtractionCancelled, ExtractionFailed
+from rag_assistant.children import end_with_parent
+from rag_assistant.errors import ExtractionFailed
 from rag_assistant.records import ExtractedText
+from rag_assistant.retrieval.confined_process import FAILED_CLEANLY, Limits, raise_for_end, run_confined
 from rag_assistant.retrieval.confinement import confine, limit
 from rag_assistant.retrieval.loaders import MARKDOWN, PLAIN, read_document, read_utf8
 
 log = logging.getLogger(__name__)
 
-FAILED_CLEANLY = 3
 MOST_CHARACTERS = 20_000_000
 # The longest text with four bytes a character, and the line before it.
 MOST_OUTPUT_BYTES = 4 * MOST_CHARACTERS + 10_000_000
-BYTES_AT_ONCE = 1 << 16
-SECONDS_BETWEEN_LOOKS = 0.1
-SECONDS_TO_END = 5.0
-TOO_MUCH_MEMORY = "Reading this file takes more memory than is allowed."
 
 
 def extract(
@@ -52,65 +43,14 @@ def extract(
         text = read_utf8(path)
         if text is not None:
             return _checked(ExtractedText(text, media_type, markdown=media_type == MARKDOWN))
-    process = subprocess.Popen(
-        [sys.executable, "-m", __spec__.name, str(path), media_type, str(memory_mb), str(int(timeout_seconds) + 1)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-        env=plain_environment() | {"PYTHONDONTWRITEBYTECODE": "1"},
-    )
-    try:
-        output = _output(process, time.monotonic() + timeout_seconds, timeout_seconds, cancelled)
-    except BaseException:
-        _end(process, 0.0)
-        raise
-    _end(process, SECONDS_TO_END)
-    return _checked(_understood(output, process.returncode, timeout_seconds))
-
-
-def _output(
-    process: subprocess.Popen[bytes], deadline: float, timeout_seconds: float, cancelled: Callable[[], bool]
-) -> bytes:
-    """Return all that the process prints. Raises ExtractionFailed if it takes too long or prints too much."""
-    assert process.stdout is not None  # noqa: S101 - it was opened above, which the type checker cannot know
-    pieces: list[bytes] = []
-    size = 0
-    with selectors.DefaultSelector() as selector:
-        selector.register(process.stdout, selectors.EVENT_READ)
-        while True:
-            if cancelled():
-                raise ExtractionCancelled
-            if time.monotonic() > deadline:
-                raise ExtractionFailed(f"Reading this file took longer than {timeout_seconds:g} seconds.")
-            if not selector.select(SECONDS_BETWEEN_LOOKS):
-                continue
-            piece = os.read(process.stdout.fileno(), BYTES_AT_ONCE)
-            if not piece:
-                return b"".join(pieces)
-            pieces.append(piece)
-            size += len(piece)
-            if size > MOST_OUTPUT_BYTES:
-                raise ExtractionFailed("This file turned into more text than can be kept. Cut it up.")
-
-
-def _end(process: subprocess.Popen[bytes], patience_seconds: float) -> None:
-    """End the process with all that it started, and reap it; for so long it may end by itself."""
-    until = time.monotonic() + patience_seconds
-    # It is left unreaped until its group is killed, so that its number cannot be another's by then.
-    options = os.WEXITED | os.WNOWAIT | os.WNOHANG
-    while time.monotonic() < until and os.waitid(os.P_PID, process.pid, options) is None:
-        time.sleep(0.002)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    if process.stdout is not None:
-        process.stdout.close()
+    limits = Limits(memory_mb, timeout_seconds, MOST_OUTPUT_BYTES)
+    output, status = run_confined(__spec__.name, [str(path), media_type], limits, cancelled=cancelled)
+    return _checked(_understood(output, status, timeout_seconds))
 
 
 def _understood(output: bytes, status: int, timeout_seconds: float) -> ExtractedText:
     """Return what a process printed before it ended so. Raises ExtractionFailed if it could not read the file."""
-    if status not in (0, FAILED_CLEANLY):
-        raise ExtractionFailed(_sentence(status, timeout_seconds))
+    raise_for_end(status, timeout_seconds)
     first, _, text = output.partition(b"\n")
     try:
         found = json.loads(first)
@@ -120,19 +60,6 @@ def _understood(output: bytes, status: int, timeout_seconds: float) -> Extracted
         return ExtractedText(text.decode(), found["media_type"], starts, found["markdown"], found["warning"])
     except (ValueError, KeyError, TypeError) as error:
         raise ExtractionFailed("Reading this file failed: what came out of it made no sense.") from error
-
-
-def _sentence(status: int, timeout_seconds: float) -> str:
-    """Return what the end of a process says about the file."""
-    if -status == signal.SIGXCPU:
-        return f"Reading this file took longer than {timeout_seconds:g} seconds."
-    if -status == signal.SIGABRT:
-        return f"{TOO_MUCH_MEMORY} It may be damaged."
-    if -status == signal.SIGKILL:
-        return "Reading this file was ended from outside, as happens when the machine runs out of memory or time."
-    if status < 0:
-        return "Reading this file made its reader crash: it is damaged, or made to do harm."
-    return "Reading this file failed: it is damaged, or it needs more memory or time than allowed."
 
 
 def _checked(extracted: ExtractedText) -> ExtractedText:

@@ -17,6 +17,7 @@ from rag_assistant.web import (
     history_pages,
     pages,
     security,
+    source_pages,
     system,
 )
 
@@ -37,7 +38,7 @@ def init_app(app: Flask, services: Services) -> None:
     security.init_app(app, services.settings.current)
     errors.init_app(app)
     system.init_app(app, services)
-    for part in (api, conversations_api, documents_api, pages, document_pages, history_pages):
+    for part in (api, conversations_api, documents_api, pages, document_pages, source_pages, history_pages):
         app.register_blueprint(part.blueprint)
 
     @app.before_request

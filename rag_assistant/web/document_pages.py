@@ -9,7 +9,8 @@ from flask import Blueprint, make_response, redirect, render_template, request, 
 from werkzeug.wrappers import Response
 
 from rag_assistant.errors import BodyTooLarge, InvalidRequest, UnsupportedDocument
-from rag_assistant.records import LARGEST_NUMBER
+from rag_assistant.records import LARGEST_NUMBER, Document
+from rag_assistant.retrieval.formats import kinds
 from rag_assistant.uploads import clean_name
 from rag_assistant.web.bodies import ChangeDocumentBody, checked, whole_number
 from rag_assistant.web.document_text import shown_text
@@ -85,25 +86,39 @@ def delete_document(document_id: int) -> Response:
 
 @blueprint.get("/documents/<int:document_id>")
 def document(document_id: int) -> str:
-    """Show a document's text with the passage from ``start`` to ``end`` marked; of a large one, what is around it.
+    """Show a document with the passage from ``start`` to ``end`` marked; of a large one, what is around it.
 
-    ``at`` is where to read on in a large one.
+    ``at`` is where to read on in a large one, ``page`` the page whose picture is shown.
     """
-    found = services().documents.get(document_id)
     start = whole_number("start", 0, 0, LARGEST_NUMBER) or 0
     end = whole_number("end", start, 0, LARGEST_NUMBER) or 0
+    return document_page(services().documents.get(document_id), start, end)
+
+
+def document_page(found: Document, start: int, end: int, **more: Any) -> str:
+    """Draw the page of a document with a passage marked, and what else is known of the passage."""
     at = whole_number("at", None, 0, LARGEST_NUMBER)
-    shown = shown_text(services().documents.text(document_id), start, end, at)
+    shown = shown_text(services().documents.text(found.id), start, end, at)
+    page = whole_number("page", shown.page or 1, 1, LARGEST_NUMBER) or 1
     return render_template(
         drawer("document.html"),
         document=found,
         shown=shown,
         start=start,
         end=end,
-        section=services().chunks.section_at(document_id, start) if end > start else None,
+        page=min(page, found.pages or 1) if found.media_type == kinds.PDF and found.pages else None,
+        here=lambda **changes: url_for(str(request.endpoint), **_arguments() | changes),
+        section=services().chunks.section_at(found.id, start) if end > start else None,
         older_names=names_of([found.replaces] if found.replaces else []),
+        **more,
         **frame(None),
     )
+
+
+def _arguments() -> dict[str, Any]:
+    """Return what the address of this page says, without where it is shown."""
+    said = {name: value for name, value in request.args.items() if name in ("start", "end", "at", "page")}
+    return said | (request.view_args or {})
 
 
 def _library_page(refused: Sequence[Refused] = (), sent: int = 0) -> str:

@@ -55,6 +55,14 @@ def shown_text(extracted: ExtractedText, start: int, end: int, at: int | None = 
     )
 
 
+def place_in(text: str, passage: str, start: int, end: int) -> tuple[int, int] | None:
+    """Return where a passage stands in a text that may have changed since, ``None`` if it is there no more."""
+    if text[start:end] == passage:
+        return start, end
+    found = text.find(passage) if passage else -1
+    return (found, found + len(passage)) if found >= 0 else None
+
+
 def _window(length: int, start: int, end: int, at: int | None) -> tuple[int, int]:
     if length <= LARGEST_WHOLE:
         return 0, length

@@ -54,7 +54,7 @@ def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str) -> Path
     def start(command: list[str], **options: object) -> subprocess.Popen[bytes]:
         return started([sys.executable, "-c", program], **options)  # type: ignore[call-overload, no-any-return]
 
-    monkeypatch.setattr("rag_assistant.retrieval.extraction.subprocess.Popen", start)
+    monkeypatch.setattr("rag_assistant.retrieval.confined_process.subprocess.Popen", start)
     path = tmp_path / "kept"
     path.write_bytes(b"x")
     return path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from rag_assistant.errors import ExtractionFailed
 from rag_assistant.records import ExtractedText
@@ -55,16 +56,26 @@ def _share(pages: list[int], count: int) -> str:
     return f"{len(pages)} of {count} pages hold"
 
 
-def _page(pdf: object, number: int) -> str | None:
+def flattened_page(pdf: Any, number: int) -> Any:
+    """Return a page, counted from 0, in which what is written in forms and notes has become part of the page.
+
+    Where that cannot be done, the page is as it was. Raises PdfiumError.
+    """
+    import pypdfium2.raw as pdfium
+
+    page = pdf[number]
+    if pdfium.FPDFPage_Flatten(page.raw, pdfium.FLAT_NORMALDISPLAY) == pdfium.FLATTEN_SUCCESS:
+        page = pdf[number]
+    return page
+
+
+def _page(pdf: Any, number: int) -> str | None:
     """Return the text of a page, ``None`` if it is damaged: that does not take the others with it."""
     import pypdfium2
     import pypdfium2.raw as pdfium
 
     try:
-        page = pdf[number]  # type: ignore[index]
-        # What is written in forms and notes becomes part of the page. Where that cannot be done, the page is as it was.
-        if pdfium.FPDFPage_Flatten(page.raw, pdfium.FLAT_NORMALDISPLAY) == pdfium.FLATTEN_SUCCESS:
-            page = pdf[number]  # type: ignore[index]
+        page = flattened_page(pdf, number)
         text = clean(page.get_textpage().get_text_range())
         if not text.strip() and pdfium.FPDFPage_CountObjects(page.raw) == 0:
             return BLANK
