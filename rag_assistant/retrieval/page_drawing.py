@@ -21,14 +21,14 @@ from rag_assistant.retrieval.confinement import confine, limit
 
 PNG = b"\x89PNG\r\n\x1a\n"
 FAILED = b"failed\n"
-WIDTH_PIXELS = 1200
+WIDTH_PIXELS, MOST_PIXELS_DOWN = 1200, 4000
 MOST_PIXELS = 4_000_000
 MOST_PICTURE_BYTES = 13_000_000
 # An argument of a program has room for 131,072 bytes.
 MOST_MARKED_CHARACTERS = 20_000
 # Of a passage that does not stand on its page as it was read, this much is looked for.
 CHARACTERS_TO_RECOGNISE = 40
-TINT, LINE = (255, 236, 170, 255), (15, 107, 102, 255)
+TINT, LINE = (214, 238, 232, 255), (15, 107, 102, 255)
 LINE_POINTS, GAP_POINTS = 2.5, 5.0
 
 
@@ -96,8 +96,12 @@ def _drawn(path: Path, number: int, mark: dict[str, Any]) -> bytes:
         if mark["passage"].strip():
             _mark(page, mark["passage"], mark["before"])
         width, height = page.get_size()
-        scale = min(WIDTH_PIXELS / max(width, 1), (MOST_PIXELS / max(width * height, 1)) ** 0.5)
-        bitmap = page.render(scale=scale, rev_byteorder=True, may_draw_forms=False)
+        most = (
+            WIDTH_PIXELS / max(width, 1),
+            MOST_PIXELS_DOWN / max(height, 1),
+            (MOST_PIXELS / max(width * height, 1)) ** 0.5,
+        )
+        bitmap = page.render(scale=min(most), rev_byteorder=True, may_draw_forms=False)
     except pypdfium2.PdfiumError as error:
         raise ExtractionFailed(f"Page {number} is damaged and cannot be drawn.") from error
     return png_of(bytes(bitmap.buffer), bitmap.width, bitmap.height, bitmap.stride, bitmap.n_channels)

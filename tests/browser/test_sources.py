@@ -1,0 +1,149 @@
+"""What an answer rests on: numbers and chips that open the passage, its page as a picture, and what was not used."""
+
+import re
+
+import pytest
+from fpdf import FPDF
+from playwright.sync_api import FilePayload, Page, Route, expect
+
+from tests.browser.talk import ask
+from tests.server_process import ServerProcess
+from tests.stub_model import Reply, StubModel
+
+FACT = "The lighthouse keeper feeds seventeen geese."
+QUESTION = "How many geese does the lighthouse keeper feed?"
+PRICES = "# Prices in Europe\n\nA berth costs forty crowns.\n"
+
+
+def a_pdf() -> bytes:
+    pdf = FPDF()
+    pdf.set_font("helvetica", size=12)
+    for text in ("Boats pass. " * 100, f"Gulls steal bread.\n\n{FACT}"):
+        pdf.add_page()
+        pdf.multi_cell(0, text=text)
+    return bytes(pdf.output())
+
+
+def upload(page: Page, server: ServerProcess, name: str, content: str | bytes) -> None:
+    """Add a document past the page, and wait until it is ready."""
+    content = content.encode() if isinstance(content, str) else content
+    file: FilePayload = {"name": name, "mimeType": "application/octet-stream", "buffer": content}
+    added = page.request.post(f"{server.url}/api/documents", multipart={"file": file}).json()
+    page.goto("/documents")
+    row = page.locator(f'tr[data-document="{added["document_id"]}"]')
+    expect(row.locator(".document-state")).to_have_text("ready", timeout=30_000)
+    page.goto("/")
+
+
+def test_a_number_opens_its_passage_and_arrow_keys_lead_to_the_next(
+    page: Page, server: ServerProcess, stub: StubModel
+) -> None:
+    stub.default = Reply("Forty [1].")
+    upload(page, server, "prices.md", PRICES)
+    turn = ask(page, "How many crowns does a berth in Europe cost, and what does the window do?", 1)
+    turn.locator(".answer a").click()
+    drawer = page.get_by_role("complementary", name="Details")
+    expect(drawer.locator("mark#passage")).to_contain_text("A berth costs forty crowns.")
+    expect(drawer.locator("mark#passage")).to_be_in_viewport()
+    expect(drawer.locator(".place")).to_have_text(re.compile(r"^Passage 1 of \d · Prices in Europe$"))
+    expect(drawer.locator(".source-nav b")).to_have_text("Source 1")
+    page.keyboard.press("ArrowRight")
+    expect(drawer.locator(".source-nav b")).to_have_text("Source 2")
+    page.keyboard.press("ArrowLeft")
+    expect(drawer.locator(".source-nav b")).to_have_text("Source 1")
+    page.keyboard.press("Escape")
+    expect(drawer).to_be_hidden()
+
+
+def test_pointing_at_a_number_shows_what_it_stands_for(page: Page, server: ServerProcess, stub: StubModel) -> None:
+    stub.default = Reply("Forty [1].")
+    upload(page, server, "prices.md", PRICES)
+    number = ask(page, "How many crowns does a berth cost?", 1).locator(".answer a")
+    number.hover()
+    preview = page.get_by_role("tooltip")
+    expect(preview).to_contain_text("prices.md")
+    expect(preview).to_contain_text("Prices in Europe")
+    expect(preview).to_contain_text("A berth costs forty crowns.")
+    page.mouse.move(5, 5)
+    expect(preview).to_have_count(0)
+    number.focus()
+    expect(preview).to_be_visible()
+    expect(number).to_have_attribute("aria-describedby", "preview")
+    page.keyboard.press("Escape")
+    expect(preview).to_have_count(0)
+
+
+def test_a_pdf_shows_the_picture_of_its_page_which_can_be_turned_and_enlarged(
+    page: Page, server: ServerProcess, stub: StubModel
+) -> None:
+    stub.default = Reply("Seventeen [1].")
+    upload(page, server, "geese.pdf", a_pdf())
+    turn = ask(page, QUESTION, 1)
+    chip = turn.locator(".cited .chip")
+    expect(chip).to_have_text("1 geese.pdf, page 2")
+    chip.click()
+    figure = page.locator("#drawer figure.drawn")
+    picture = figure.get_by_role("img", name="Page 2 of geese.pdf, with the passage marked")
+    expect(picture).to_be_visible()
+    assert picture.evaluate("image => image.naturalWidth") == 1200
+    expect(page.locator("#drawer")).to_contain_text("Page 2 of 2")
+    width = picture.bounding_box()["width"]  # type: ignore[index]
+    figure.get_by_role("button", name="Larger").click()
+    expect(figure.get_by_role("button", name="Smaller")).to_have_attribute("aria-pressed", "true")
+    assert picture.bounding_box()["width"] > 1.8 * width  # type: ignore[index]
+    page.get_by_role("link", name="Previous page").click()
+    expect(page.locator("#drawer").get_by_role("img", name="Page 1 of geese.pdf", exact=True)).to_be_visible()
+    page.get_by_role("link", name="Next page").click()
+    expect(page.locator("#drawer").get_by_role("img", name="Page 2 of geese.pdf")).to_be_visible()
+    page.get_by_text("The text as it was read").click()
+    assert page.locator("#drawer mark").evaluate("mark => mark.textContent").strip().endswith(FACT)
+
+
+def test_it_is_said_that_a_page_is_drawn_and_why_it_cannot_be(
+    page: Page, server: ServerProcess, stub: StubModel
+) -> None:
+    stub.default = Reply("Seventeen [1].")
+    upload(page, server, "geese.pdf", a_pdf())
+    turn = ask(page, QUESTION, 1)
+    held: list[Route] = []
+    page.route("**/pages/*.png*", lambda route: held.append(route))  # noqa: PLW0108 - Playwright takes no builtin
+    turn.locator(".cited .chip").click()
+    expect(page.locator("#drawer figure.waiting")).to_contain_text("Drawing page 2")
+    page.unroute("**/pages/*.png*")
+    refusal = '{"error": {"type": "PageNotDrawn", "message": "Page 2 is damaged and cannot be drawn."}}'
+    page.route(
+        "**/pages/*.png*", lambda route: route.fulfill(status=422, content_type="application/json", body=refusal)
+    )
+    held[0].fulfill(status=422, content_type="application/json", body=refusal)
+    expect(page.locator("#drawer figure.broken").get_by_role("alert")).to_have_text(
+        "Page 2 is damaged and cannot be drawn."
+    )
+    expect(page.locator("#drawer mark")).to_be_visible()
+
+
+def test_what_was_found_and_not_used_is_said_without_contradiction(
+    page: Page, server: ServerProcess, stub: StubModel
+) -> None:
+    stub.default = Reply("I do not know.")
+    upload(page, server, "geese.txt", FACT)
+    turn = ask(page, QUESTION, 1)
+    expect(turn.locator(".support")).to_have_text("No source used. Found but not cited:")
+    expect(turn.locator(".chip").first).to_contain_text("geese.txt")
+    stub.default = Reply("Seventeen [1].")
+    second = ask(page, "How many geese does the keeper feed, and how many turns does the model see?", 2)
+    expect(second.locator(".support")).to_have_count(0)
+    expect(second.locator(".cited .chip")).to_have_count(1)
+    expect(second.locator(".sources summary")).to_have_text(re.compile(r"^\d+ more, not cited$"))
+
+
+@pytest.mark.parametrize("size", [(390, 844), (1280, 800)])
+def test_chips_with_long_names_stay_inside_the_page(
+    page: Page, server: ServerProcess, stub: StubModel, size: tuple[int, int]
+) -> None:
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    stub.default = Reply("Seventeen [1].")
+    upload(page, server, f"{'geese' * 40}.txt", FACT)
+    turn = ask(page, QUESTION, 1)
+    expect(turn.locator(".cited .chip")).to_be_visible()
+    assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
+    assert turn.evaluate("turn => turn.scrollWidth <= turn.clientWidth")
