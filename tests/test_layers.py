@@ -18,6 +18,7 @@ LAYERS = [
         "turn_view",
         "token_parts",
         "settings_view",
+        "receipt_parts",
         "export",
         "model_files",
         "children",
@@ -55,7 +56,7 @@ LAYERS = [
 STRANGERS = ("storage", "retrieval", "llm")
 PURE = frozenset(
     "records errors history prompt settings settings_loading collaborators choices turn_view token_parts "
-    "settings_view export past validation".split()
+    "settings_view receipt_parts export past validation".split()
 )
 # What a pure module may import besides our own pure ones.
 HARMLESS = frozenset(

@@ -16,6 +16,7 @@ from rag_assistant.web import (
     errors,
     history_pages,
     pages,
+    receipt_pages,
     security,
     source_pages,
     system,
@@ -23,6 +24,18 @@ from rag_assistant.web import (
 
 if TYPE_CHECKING:
     from rag_assistant.factory import Services
+
+
+PARTS = (
+    api,
+    conversations_api,
+    documents_api,
+    pages,
+    document_pages,
+    source_pages,
+    receipt_pages,
+    history_pages,
+)
 
 
 class NumberConverter(IntegerConverter):
@@ -38,7 +51,7 @@ def init_app(app: Flask, services: Services) -> None:
     security.init_app(app, services.settings.current)
     errors.init_app(app)
     system.init_app(app, services)
-    for part in (api, conversations_api, documents_api, pages, document_pages, source_pages, history_pages):
+    for part in PARTS:
         app.register_blueprint(part.blueprint)
 
     @app.before_request

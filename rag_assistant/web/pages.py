@@ -17,7 +17,7 @@ from rag_assistant.records import EVERYTHING, LARGEST_NUMBER, Conversation, Scop
 from rag_assistant.turn_view import support_of
 from rag_assistant.validation import spells_number
 from rag_assistant.web.bodies import ChangeConversationBody, QueryBody, checked, whole_number
-from rag_assistant.web.frame import drawer, frame
+from rag_assistant.web.frame import frame
 from rag_assistant.web.markdown import render_markdown
 from rag_assistant.web.scopes import in_address, in_words, scope_in_address, scope_in_form
 from rag_assistant.web.services import services
@@ -96,14 +96,6 @@ def turn(turn_id: int) -> str:
     """Return the transcript's entry of one turn, for the script that puts it in its place."""
     found = services().turns.get(turn_id)
     return render_template("_turn.html", turn=found, view=services().history_actions.view(found.conversation_id))
-
-
-@blueprint.get("/turns/<int:turn_id>/receipt")
-def receipt(turn_id: int) -> str:
-    """Show what the model saw for a turn, and what was left out."""
-    found = services().turns.get(turn_id)
-    body = services().turns.receipt(turn_id)
-    return render_template(drawer("receipt.html"), turn=found, receipt=body, back=_conversation_url(found))
 
 
 @blueprint.post("/conversations/<int:conversation_id>/rename")

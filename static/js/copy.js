@@ -18,7 +18,7 @@ export function enableCopying() {
 }
 
 /** Put a text on the clipboard, in the old way where the browser refuses the new one. */
-async function copy(text) {
+export async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);
   } catch {

@@ -105,16 +105,19 @@ def test_it_is_said_that_a_page_is_drawn_and_why_it_cannot_be(
     stub.default = Reply("Seventeen [1].")
     upload(page, server, "geese.pdf", a_pdf())
     turn = ask(page, QUESTION, 1)
+    refusal = '{"error": {"type": "PageNotDrawn", "message": "Page 2 is damaged and cannot be drawn."}}'
     held: list[Route] = []
-    page.route("**/pages/*.png*", lambda route: held.append(route))  # noqa: PLW0108 - Playwright takes no builtin
+
+    def refuse_in_the_end(route: Route) -> None:
+        if route.request.resource_type == "image":
+            held.append(route)
+        else:
+            route.fulfill(status=422, content_type="application/json", body=refusal)
+
+    page.route("**/pages/*.png*", refuse_in_the_end)
     turn.locator(".cited .chip").click()
     expect(page.locator("#drawer figure.waiting")).to_contain_text("Drawing page 2")
-    page.unroute("**/pages/*.png*")
-    refusal = '{"error": {"type": "PageNotDrawn", "message": "Page 2 is damaged and cannot be drawn."}}'
-    page.route(
-        "**/pages/*.png*", lambda route: route.fulfill(status=422, content_type="application/json", body=refusal)
-    )
-    held[0].fulfill(status=422, content_type="application/json", body=refusal)
+    held[0].abort()
     expect(page.locator("#drawer figure.broken").get_by_role("alert")).to_have_text(
         "Page 2 is damaged and cannot be drawn."
     )

@@ -79,19 +79,20 @@ def test_a_receipt_shows_every_request_of_a_turn_and_copies_the_last(page: Page,
     receipt = page.locator("#drawer .receipt")
     expect(receipt.locator(".facts")).to_contain_text("the last 2 were sent; 2 were left out.")
     expect(receipt).to_contain_text("The provider counted 7,500 for 5 requests together, 5,000 of them from its cache.")
+    receipt.get_by_text("The messages, raw").click()
     expect(receipt.locator(".earlier-request summary")).to_have_count(4)
     expect(receipt.locator(".earlier-request .message").first).to_be_hidden()
-    last = receipt.locator("> .messages .message")
+    last = receipt.locator(".raw > .messages .message")
     expect(last.locator(".role")).to_have_text(
         ["system", "user", "assistant", "tool", "assistant", "tool"], ignore_case=True
     )
     expect(last.nth(2)).to_contain_text('calls search_documents{"query": "word 2"}', use_inner_text=False)
     expect(last.nth(3)).to_contain_text("<passages>")
     expect(receipt.locator(".sum")).to_have_text(re.compile(r"^[0-9a-f]{64}$"))
-    expect(receipt).to_contain_text("What stands before the question: 1 message.")
-    expect(receipt.get_by_role("row", name="tools")).to_have_text(re.compile(r"\d"))
+    expect(receipt).to_contain_text("What stands before the question (1 message) has this sum.")
+    expect(receipt.locator(".legend .of-tools")).to_have_text(re.compile(r"Tools [\d,]+"))
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    receipt.get_by_role("button", name="Copy request").click()
+    receipt.get_by_role("button", name="Copy as JSON").click()
     expect(page.locator(".toast")).to_have_text("The request was copied.")
     copied = json.loads(page.evaluate("navigator.clipboard.readText()"))
     assert copied["messages"] == stub.requests[-1].messages
@@ -108,5 +109,38 @@ def test_a_receipt_of_an_older_version_is_still_shown(page: Page, server: Server
     page.get_by_role("link", name="What the model saw").click()
     receipt = page.locator("#drawer .receipt")
     expect(receipt.locator(".message")).to_have_count(2)
-    expect(receipt).to_contain_text("No turn.")
-    expect(receipt.get_by_role("button", name="Copy request")).to_have_count(0)
+    expect(receipt).to_contain_text("No turn was left out.")
+    expect(receipt.get_by_role("button", name="Copy as JSON")).to_have_count(0)
+
+
+def test_a_receipt_tells_part_by_part_what_was_sent_and_leads_to_what_was_left_out(
+    page: Page, stub: StubModel, server: ServerProcess
+) -> None:
+    page.request.post(f"{server.url}/api/conversations", data={})
+    page.request.patch(f"{server.url}/api/conversations/1", data={"max_history_turns": 1})
+    page.goto("/conversations/1")
+    stub.default = Reply("Copy the folder [1].")
+    for number in range(1, 4):
+        ask(page, f"How is a backup made, question {number}?", number)
+    page.locator("#turn-3").get_by_role("link", name="What the model saw").click()
+    receipt = page.locator("#drawer .receipt")
+    expect(receipt.locator(".lead")).to_contain_text("This is exactly what was sent to stub-model for answer 3.")
+    expect(receipt.locator(".part > summary > span:first-child")).to_have_text(
+        ["Instructions", "Notice that turns were left out", "Turn 2", "Passages from your documents", "Question"]
+    )
+    expect(receipt.locator(".part.of-question pre")).to_have_text("How is a backup made, question 3?")
+    expect(receipt.locator(".shares rect")).to_have_count(4)
+    expect(receipt.locator(".legend")).to_contain_text("Passages")
+    expect(receipt.locator(".search-facts")).to_contain_text("all documents")
+    expect(receipt.locator(".sum")).to_be_hidden()
+    receipt.get_by_text("Passages from your documents").click()
+    expect(receipt.locator(".part.of-passages .part-links a").first).to_contain_text("1. ")
+    expect(receipt.locator(".left-out li")).to_have_text(["Turn 1: over the turn limit (1 turn, 2 messages)"])
+    receipt.locator(".left-out").get_by_role("link", name="Turn 1").click()
+    expect(page).to_have_url(re.compile("#turn-1$"))
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    receipt.get_by_role("link", name="Copy as curl").click()
+    expect(page.locator(".toast").last).to_contain_text("The command was copied.")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith(f"curl '{stub.url}/chat/completions'")
+    assert json.loads(copied.split("<<'JSON'\n")[1].removesuffix("\nJSON\n"))["messages"] == stub.requests[-1].messages

@@ -1,0 +1,18 @@
+// The receipt: copy what a link leads to, such as a command, in the place of opening it.
+import { copy } from "./copy.js";
+import { complainAbout, fade, toast } from "./toast.js";
+
+/** Let links that stand for a text copy it. */
+export function enableReceipt() {
+  document.addEventListener("click", async (event) => {
+    const link = event.target.closest("a[data-copy-text]");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    try {
+      await copy(await (await fetch(link.href)).text());
+      fade(toast(link.dataset.copyText));
+    } catch (reason) {
+      complainAbout(reason);
+    }
+  });
+}
