@@ -79,6 +79,13 @@ class Assistant:
         """Answer a failed turn once more, and return it. Raises TurnNotFound, TurnNotRetryable, Overloaded."""
         return self._begin(lambda: (self._turns.run_again(turn_id), True))
 
+    def regenerate(self, turn_id: int) -> Turn:
+        """Answer the last question of a conversation anew, and return its turn; the answer it has is kept.
+
+        Raises TurnNotFound, TurnNotRegenerable, ConversationBusy, Overloaded.
+        """
+        return self._begin(lambda: (self._turns.answer_anew(turn_id), True))
+
     def follow(self, turn_id: int, after: int = 0) -> Iterator[Event | None]:
         """Return the events of a turn from character ``after`` of its answer on; ``None`` is a heartbeat.
 
@@ -152,9 +159,11 @@ class Assistant:
 
         Raises NothingWaits if the named turn asks nothing, and InvalidRequest for an answer that is neither yes nor no.
         """
-        if question.conversation_id is None:
+        if question.conversation_id is None or question.edits_turn is not None:
             if question.confirms_turn is not None:
-                raise InvalidRequest("confirms_turn needs the conversation_id of that turn.")
+                raise InvalidRequest(
+                    "confirms_turn needs the conversation_id of that turn, and no edits_turn."
+                )
             return question
         said = said_yes(question.text)
         if question.confirms_turn is not None:
@@ -174,7 +183,8 @@ class Assistant:
 
         Raises OverflowDecisionNeeded, ConversationNotFound, a ModelError.
         """
-        if question.conversation_id is None or question.confirms_turn is not None:
+        # What the branch of an edited question leaves out was decided when the question was asked at first.
+        if question.conversation_id is None or question.confirms_turn is not None or question.edits_turn is not None:
             return
         conversation = self._conversations.get(question.conversation_id)
         turn = _as_if_accepted(question, conversation.id, conversation.turns + 1)

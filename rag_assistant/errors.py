@@ -74,6 +74,21 @@ class TurnNotRetryable(AssistantError):
     """The turn cannot be asked again as it is."""
 
 
+class TurnNotRegenerable(AssistantError):
+    """The turn's question cannot be answered anew as it is."""
+
+
+class VersionNotFound(AssistantError):
+    """The turn has no such answer."""
+
+    def __init__(self, turn_id: int, version: int, versions: int) -> None:
+        super().__init__(f"Turn {turn_id} has no answer {version}; it has {versions}.")
+
+
+class VersionFixed(AssistantError):
+    """Another of the turn's answers cannot take the present one's place."""
+
+
 class NothingWaits(AssistantError):
     """The turn has no question that waits for a yes or no."""
 

@@ -22,6 +22,7 @@ from rag_assistant.llm.models import LanguageModels
 from rag_assistant.settings import Settings
 from rag_assistant.settings_file import LiveSettings, open_settings
 from rag_assistant.storage.answers import AnswerLog
+from rag_assistant.storage.branching import BranchStore
 from rag_assistant.storage.checks import LibraryChecks
 from rag_assistant.storage.chunks import ChunkStore
 from rag_assistant.storage.conversations import ConversationManager
@@ -32,6 +33,7 @@ from rag_assistant.storage.history import HistoryStore
 from rag_assistant.storage.keywords import KeywordIndex
 from rag_assistant.storage.migrate import migrate
 from rag_assistant.storage.turns import TurnStore
+from rag_assistant.storage.versions import VersionStore
 from rag_assistant.tools import Tools
 from rag_assistant.uploads import Uploads
 
@@ -52,6 +54,8 @@ class Services:
     database: Database
     conversations: ConversationManager
     turns: TurnStore
+    versions: VersionStore
+    branches: BranchStore
     history: HistoryStore
     documents: DocumentStore
     library: Any
@@ -156,7 +160,11 @@ def build_services(settings: LiveSettings) -> Services:
     database = Database(values.database_url or sqlite_url(data_dir))
     conversations = ConversationManager(database)
     owner = installation_id(data_dir)
-    turns = TurnStore(database, owner, lambda text: " ".join(search_words(text)))
+
+    def words_of(text: str) -> str:
+        return " ".join(search_words(text))
+
+    turns = TurnStore(database, owner, words_of)
     history = HistoryStore(database)
     documents = DocumentStore(database, owner)
     chunks = ChunkStore(database)
@@ -187,6 +195,8 @@ def build_services(settings: LiveSettings) -> Services:
         database=database,
         conversations=conversations,
         turns=turns,
+        versions=VersionStore(database, words_of),
+        branches=BranchStore(database),
         history=history,
         documents=documents,
         library=library,

@@ -66,6 +66,8 @@ class Question:
     on_overflow: str | None = None
     # The turn whose question "shall I?" this one answers with yes or no.
     confirms_turn: int | None = None
+    # The turn whose question this one is in other words: it is asked in a branch that goes off before that turn.
+    edits_turn: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,7 @@ class Conversation:
     held_turns: int = 0
     standing_runs: tuple[dict[str, Any], ...] = ()
     summary: Summary | None = None
+    branched_from: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,7 @@ class Turn:
     ``search`` says how the documents were searched for it: ``query``, ``by`` (question, words or model),
     ``leans_on``, ``found``. ``iterations`` are the messages between the two: calls of tools and their results.
     ``waiting`` is an action that a person has to confirm first: ``call_id``, ``tool``, ``arguments``. ``notes`` are
-    sentences about how the answer came about.
+    sentences about how the answer came about. ``version`` says which of its ``versions`` the answer is, from 1 on.
     """
 
     id: int
@@ -143,6 +146,31 @@ class Turn:
     excluded: bool = False
     purged: bool = False
     search: dict[str, Any] | None = None
+    version: int = 1
+    versions: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerVersion:
+    """One of the answers that a turn's question got; ``chosen`` is the one that stands in the turn."""
+
+    version: int
+    status: TurnStatus
+    answer: str
+    model: str | None
+    sources: tuple[Source, ...]
+    notes: tuple[str, ...]
+    finished_at: datetime | None
+    chosen: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A conversation that goes off another one before its turn ``turn``."""
+
+    conversation_id: int
+    title: str
+    turn: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from rag_assistant.errors import AssistantError
 from rag_assistant.history import FittedHistory, LeftOut, notice_for
-from rag_assistant.records import Event, Message, Turn
+from rag_assistant.records import AnswerVersion, Event, Message, Turn
 
 # A question and its answer.
 Exchange = tuple[str, str]
@@ -128,12 +128,28 @@ def turn_data(turn: Turn) -> dict[str, Any]:
         "excluded": turn.excluded,
         "purged": turn.purged,
         "waiting": turn.waiting is not None,
+        "version": turn.version,
+        "versions": turn.versions,
         "created_at": turn.created_at.isoformat(),
         "finished_at": turn.finished_at.isoformat() if turn.finished_at else None,
     }
     if turn.error_type is not None:
         data["error"] = {"type": turn.error_type, "message": turn.error_message}
     return data
+
+
+def version_data(version: AnswerVersion) -> dict[str, Any]:
+    """Return one of a turn's answers as it is listed."""
+    return {
+        "version": version.version,
+        "chosen": version.chosen,
+        "status": version.status,
+        "answer": version.answer,
+        "model": version.model,
+        "sources": [source.as_dict() for source in version.sources],
+        "notes": list(version.notes),
+        "finished_at": version.finished_at.isoformat() if version.finished_at else None,
+    }
 
 
 def seen_by_model(turn: Turn) -> str | None:

@@ -168,6 +168,7 @@ def conversation_of(connection: Connection, row: RowMapping) -> Conversation:
         held_turns=row["held_turns"],
         standing_runs=tuple(row["standing_runs"]),
         summary=None if row["summary_id"] is None else _load_summary(connection, row["summary_id"]),
+        branched_from=row["branched_from"],
     )
 
 

@@ -68,6 +68,12 @@ class WordIndex:
             )
         connection.execute(statement, [{"id": row_id, "words": words} for row_id, words in rows])
 
+    def copy(self, connection: Connection, pairs: Subquery) -> None:
+        """Index rows by the words of others: ``pairs`` has an ``old_id`` for each ``new_id``."""
+        words, key = self.columns(connection)
+        rows = select(pairs.c.new_id, words.c.words).join(words, key == pairs.c.old_id)
+        connection.execute(words.insert().from_select([key.name, "words"], rows))
+
     def drop(self, connection: Connection, ids: Select[Any]) -> None:
         """Forget the words of the rows that the query names."""
         words, key = self.columns(connection)

@@ -82,6 +82,12 @@ conversations = Table(
     # What is being done with it that takes its time, such as {"what": "compact", "part": 1, "parts": 3}.
     Column("doing", JSON(none_as_null=True)),
     Index("ix_conversations_latest", "deleted_at", "updated_at", "id"),
+    Index(
+        "ix_conversations_branches",
+        "id",
+        sqlite_where=text("branched_from IS NOT NULL"),
+        postgresql_where=text("branched_from IS NOT NULL"),
+    ),
     sqlite_autoincrement=True,
 )
 
@@ -121,6 +127,9 @@ turns = Table(
     Column("search", JSON(none_as_null=True)),
     # Sentences about how the answer came about, for people.
     Column("notes", JSON, nullable=False, server_default="[]"),
+    # Which of its answers stands here, and how many there are; the others are in answer_versions.
+    Column("version", Integer, nullable=False, server_default="1"),
+    Column("versions", Integer, nullable=False, server_default="1"),
     UniqueConstraint("conversation_id", "number", name="uq_turns_number"),
     # The window: the newest visible turns of a conversation, without touching the others.
     Index(
@@ -169,6 +178,20 @@ receipts = Table(
     metadata,
     Column("turn_id", Integer, ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
     Column("body", JSON, nullable=False),
+)
+
+# The answers of a turn that do not stand in it at present, each whole, so that it can be put back.
+answer_versions = Table(
+    "answer_versions",
+    metadata,
+    Column("turn_id", Integer, ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
+    Column("version", Integer, primary_key=True),
+    # All that was said behind the question, and those columns of the turn that are about the answer.
+    Column("messages", JSON, nullable=False),
+    Column("figures", JSON, nullable=False),
+    Column("receipt", JSON(none_as_null=True)),
+    Column("finished_at", UtcTime),
+    sqlite_with_rowid=False,
 )
 
 # A text that stands for some turns. Each edit is a new row, so that an edit can be undone, too.

@@ -91,8 +91,7 @@ def end_turn(
     if answer:
         insert_messages(connection, turn.id, [{"role": "assistant", "content": answer}])
     if answer.strip():
-        words = words_of(f"{turn.question}\n{answer}"[:LONGEST_INDEXED])
-        TURN_WORDS.insert(connection, [(turn.id, words)])
+        TURN_WORDS.insert(connection, [(turn.id, words_found_by(turn.question, answer, words_of))])
     said = connection.execute(_MESSAGE_COUNT, {"turn": turn.id}).scalar_one()
     more = {"more_turns": int(visible), "more_messages": said * int(visible)}
     connection.execute(_COUNT, {"conversation": turn.conversation_id, "moment": moment} | more)
@@ -110,6 +109,11 @@ def end_turn(
         finished_at=moment,
         purged=purged,
     )
+
+
+def words_found_by(question: str, answer: str, words_of: Callable[[str], str]) -> str:
+    """Return the words by which a turn is found."""
+    return words_of(f"{question}\n{answer}"[:LONGEST_INDEXED])
 
 
 def insert_messages(connection: Connection, turn_id: int, said: Sequence[Message]) -> None:

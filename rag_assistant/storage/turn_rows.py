@@ -72,6 +72,8 @@ def _as_turn(connection: Connection, row: RowMapping, said: Sequence[Message]) -
         excluded=row["excluded"],
         purged=row["purged"],
         search=row["search"],
+        version=row["version"],
+        versions=row["versions"],
     )
 
 
@@ -101,4 +103,6 @@ def hash_of(question: Question) -> str:
     # Which question a plain "yes" answers is found out by us, and changes when it was answered.
     asked_for = {name: value for name, value in request_of(question).items() if name != "confirms_turn"}
     whole = [question.text, question.conversation_id, asked_for]
+    if question.edits_turn is not None:
+        whole.append(question.edits_turn)
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()

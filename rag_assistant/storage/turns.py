@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from rag_assistant.errors import (
@@ -19,11 +19,11 @@ from rag_assistant.errors import (
     TurnNotRetryable,
 )
 from rag_assistant.records import UNTITLED, Message, Question, Turn, TurnStatus
+from rag_assistant.storage.branching import branch_for
 from rag_assistant.storage.conversations import insert_conversation, load_conversation
 from rag_assistant.storage.database import Database
-from rag_assistant.storage.keywords import TURN_WORDS
 from rag_assistant.storage.recount import recount
-from rag_assistant.storage.tables import conversations, messages, now, receipts, turns
+from rag_assistant.storage.tables import conversations, now, receipts, turns
 from rag_assistant.storage.turn_endings import INSERT_MESSAGE, end_turn, insert_messages, message_row
 from rag_assistant.storage.turn_rows import (
     as_turns,
@@ -32,6 +32,7 @@ from rag_assistant.storage.turn_rows import (
     load_turn,
     request_of,
 )
+from rag_assistant.storage.versions import keep_version, refuse_to_answer_anew, take_answer_off
 
 log = logging.getLogger(__name__)
 
@@ -75,13 +76,19 @@ class TurnStore:
     def accept(self, question: Question, title: str) -> tuple[Turn, bool]:
         """Commit a question as a running turn, and return it and whether it is new.
 
-        Without a conversation, one is made with ``title``. A known Idempotency-Key gives the turn it gave before.
-        Raises ConversationNotFound, ConversationBusy, IdempotencyKeyReused.
+        Without a conversation, one is made with ``title``; for an edited question a branch is made. A known
+        Idempotency-Key gives the turn it gave before. Raises ConversationNotFound, TurnNotFound, InvalidRequest,
+        ConversationBusy, IdempotencyKeyReused.
         """
         try:
             with self._database.write() as connection:
                 known = _known(connection, question)
-                return (known, False) if known is not None else (self._insert(connection, question, title), True)
+                if known is not None:
+                    return known, False
+                place = question.conversation_id
+                if question.edits_turn is not None:
+                    place = branch_for(connection, question, title)
+                return self._insert(connection, question, place, title), True
         except IntegrityError:
             # Another turn of the conversation runs, or the same request was accepted a moment ago.
             with self._database.read() as connection:
@@ -99,15 +106,15 @@ class TurnStore:
         with self._database.read() as connection:
             return _known(connection, question)
 
-    def _insert(self, connection: Connection, question: Question, title: str) -> Turn:
+    def _insert(self, connection: Connection, question: Question, conversation_id: int | None, title: str) -> Turn:
         moment = now()
-        conversation_id = question.conversation_id
+        named = conversation_id is not None
         if conversation_id is None:
             conversation_id = insert_conversation(connection, title)
         number = connection.execute(_NEXT_NUMBER, {"conversation": conversation_id, "moment": moment}).scalar()
         if number is None:
             raise ConversationNotFound(conversation_id)
-        if number == 1 and question.conversation_id is not None:
+        if number == 1 and named:
             connection.execute(_NAME_BY_QUESTION, {"conversation": conversation_id, "new_title": title})
         turn_id = connection.execute(
             _INSERT_TURN,
@@ -153,13 +160,25 @@ class TurnStore:
                 raise TurnNotRetryable(
                     f"Turn {turn_id} is not the last of its conversation any more. Ask the question again."
                 )
-            undone = ("error_type", "error_message", "finished_at", "history", "sources", "search")
-            fresh: dict[str, Any] = dict.fromkeys(undone)
-            fresh |= {"status": "running", "owner": self._owner, "message_count": 1, "notes": []}
-            connection.execute(update(turns).where(turns.c.id == turn_id).values(fresh))
-            connection.execute(delete(receipts).where(receipts.c.turn_id == turn_id))
-            connection.execute(delete(messages).where(messages.c.turn_id == turn_id, messages.c.position > 0))
-            TURN_WORDS.drop(connection, select(turns.c.id).where(turns.c.id == turn_id))
+            take_answer_off(connection, turn_id, {"status": "running", "owner": self._owner})
+            recount(connection, turn.conversation_id)
+            return load_turn(connection, turn_id)
+
+    def answer_anew(self, turn_id: int) -> Turn:
+        """Make the last turn of a conversation a running one again; the answer that it has is kept as a version.
+
+        Raises TurnNotRegenerable, ConversationBusy.
+        """
+        with self._database.write() as connection:
+            turn = load_turn(connection, turn_id)
+            conversation = load_conversation(connection, turn.conversation_id, lock=True)
+            refuse_to_answer_anew(turn, conversation)
+            # What has no text is not worth going back to.
+            values: dict[str, Any] = {"status": "running", "owner": self._owner}
+            if turn.answer.strip():
+                keep_version(connection, turn)
+                values |= {"version": turn.versions + 1, "versions": turn.versions + 1}
+            take_answer_off(connection, turn_id, values)
             recount(connection, turn.conversation_id)
             return load_turn(connection, turn_id)
 

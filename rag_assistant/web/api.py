@@ -10,7 +10,7 @@ from flask import Blueprint, Response, current_app, jsonify, make_response, requ
 from rag_assistant.errors import InvalidRequest, ReceiptNotFound
 from rag_assistant.records import LARGEST_NUMBER, Turn
 from rag_assistant.searching import EXCHANGES
-from rag_assistant.turn_view import Exchange, exchanges_of, receipt_data, turn_data
+from rag_assistant.turn_view import Exchange, exchanges_of, receipt_data, turn_data, version_data
 from rag_assistant.web.bodies import (
     ChangeTurnBody,
     NoFields,
@@ -85,6 +85,27 @@ def retry(turn_id: int) -> Response:
     """Answer a failed question once more; follow it by its stream."""
     read_optional_json(NoFields)
     return make_response(jsonify(turn_data(services().assistant.retry(turn_id))), 202)
+
+
+@blueprint.post("/turns/<int:turn_id>/regenerate")
+def regenerate(turn_id: int) -> Response:
+    """Answer the last question of a conversation anew; the answer that it has is kept as a version."""
+    read_optional_json(NoFields)
+    return make_response(jsonify(turn_data(services().assistant.regenerate(turn_id))), 202)
+
+
+@blueprint.get("/turns/<int:turn_id>/versions")
+def versions(turn_id: int) -> Response:
+    """Return the answers that a turn's question got, the first one first."""
+    return jsonify(versions=[version_data(version) for version in services().versions.all(turn_id)])
+
+
+@blueprint.post("/turns/<int:turn_id>/versions/<int:version>/choose")
+def choose_version(turn_id: int, version: int) -> Response:
+    """Let one of its answers be the turn's answer."""
+    read_optional_json(NoFields)
+    services().turns.get(turn_id)
+    return jsonify(turn_data(services().versions.choose(turn_id, version)))
 
 
 @blueprint.patch("/turns/<int:turn_id>")

@@ -61,6 +61,10 @@ class QueryBody(Strict):
     )
     tags: list[Tag] | None = field(None, f"{TAGS}, or null for all documents", min_length=1, max_length=MOST_TAGS)
 
+    edits_turn: int | None = field(
+        None, f"{ID}: the id of the turn whose question this is in other words, or null", ge=1, le=LARGEST_NUMBER
+    )
+
     def as_question(self, key: str | None) -> Question:
         """Return the question that the body asks."""
         said = "max_history_turns" in self.model_fields_set
@@ -72,6 +76,7 @@ class QueryBody(Strict):
             idempotency_key=key,
             on_overflow=self.on_overflow,
             confirms_turn=self.confirms_turn,
+            edits_turn=self.edits_turn,
         )
 
 

@@ -187,7 +187,7 @@ def conversation_data(conversation: Conversation) -> dict[str, Any]:
     }
     if not isinstance(conversation.max_history_turns, Unset):
         data["max_history_turns"] = conversation.max_history_turns
-    for name in ("history_strategy", "on_overflow"):
+    for name in ("history_strategy", "on_overflow", "branched_from"):
         if getattr(conversation, name) is not None:
             data[name] = getattr(conversation, name)
     return data

@@ -46,7 +46,7 @@ def conversation(conversation_id: int) -> str:
 def ask() -> Response:
     """Take what was typed: a question, whose turn is shown, or a command, whose result is."""
     content: dict[str, Any] = {"question": request.form.get("question", "")} | scope_in_form()
-    for name in ("conversation_id", "confirms_turn"):
+    for name in ("conversation_id", "confirms_turn", "edits_turn"):
         if request.form.get(name):
             content[name] = _number(name, request.form[name])
     if request.form.get("on_overflow"):
@@ -89,6 +89,19 @@ def stop(turn_id: int) -> Response:
 def retry(turn_id: int) -> Response:
     """Answer a failed question once more and show its turn."""
     return _to_turn(services().assistant.retry(turn_id))
+
+
+@blueprint.post("/turns/<int:turn_id>/regenerate")
+def regenerate(turn_id: int) -> Response:
+    """Answer the last question anew and show its turn."""
+    return _to_turn(services().assistant.regenerate(turn_id))
+
+
+@blueprint.post("/turns/<int:turn_id>/versions")
+def choose_version(turn_id: int) -> Response:
+    """Let another of its answers be the turn's answer, and show the turn."""
+    services().turns.get(turn_id)
+    return _to_turn(services().versions.choose(turn_id, _number("version", request.form.get("version", ""))))
 
 
 @blueprint.get("/turns/<int:turn_id>")
