@@ -70,6 +70,13 @@ class ConversationBusy(AssistantError):
         )
 
 
+class TooManyPinned(AssistantError):
+    """As many conversations are pinned as can stand at the top of the list."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"{most} conversations are pinned, and no more can be. Unpin one first.")
+
+
 class TurnNotRetryable(AssistantError):
     """The turn cannot be asked again as it is."""
 

@@ -89,7 +89,8 @@ class Conversation:
     The model's view of it begins at turn ``view_start``; the counters of visible turns and messages count from there.
     Nothing before ``context_start`` comes back, pinned or not. ``held_turns`` are pinned or wait for a person;
     ``standing_runs`` are the turns that stay left out until the next change, as LeftOut has them. What the
-    conversation does not decide for itself is ``UNSET`` or ``None``.
+    conversation does not decide for itself is ``UNSET`` or ``None``. ``pinned`` ones stand first in the list;
+    ``branched_from`` says where it branched off: ``conversation_id``, ``turn``.
     """
 
     id: int
@@ -108,7 +109,18 @@ class Conversation:
     held_turns: int = 0
     standing_runs: tuple[dict[str, Any], ...] = ()
     summary: Summary | None = None
+    pinned: bool = False
     branched_from: dict[str, Any] | None = None
+    deleted_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationHit:
+    """A conversation that a search found: ``text`` was said in its turn ``turn``; None where its title was the hit."""
+
+    conversation: Conversation
+    turn: int | None = None
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,8 @@ from rag_assistant.records import LARGEST_NUMBER, ModelRequest
 from rag_assistant.turn_view import receipt_data
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from rag_assistant.factory import Services
 
 TURNS_SHOWN = 20
@@ -31,9 +33,9 @@ def history_commands(services: Services) -> AppGroup:
         """List the conversations, the latest used first."""
         with named_errors():
             services.prepare()
-            before: int | None = None
+            before: tuple[datetime, int] | None = None
             while found := services.conversations.page(100, before):
-                before = found[-1].id
+                before = (found[-1].updated_at, found[-1].id)
                 for one in found:
                     click.echo(f"{one.id:6}  {one.turns:4} turns  {one.title}")
 

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, bindparam, delete, insert, select, update
+from sqlalchemy import Column, Connection, RowMapping, Select, bindparam, delete, func, insert, select, tuple_, update
 
-from rag_assistant.errors import ConversationBusy, ConversationNotFound
-from rag_assistant.records import UNSET, Conversation, Summary, Unset
+from rag_assistant.errors import ConversationBusy, ConversationNotFound, TooManyPinned
+from rag_assistant.records import UNSET, Conversation, ConversationHit, Summary, Unset
+from rag_assistant.storage.conversation_search import find_conversations
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.keywords import TURN_WORDS
 from rag_assistant.storage.tables import conversations, now, summaries, turns
 
 LONGEST_TITLE = 200
-MOST_HITS = 1000
+# All of them are shown, above everything else.
+MOST_PINNED = 100
+
+# Where a list goes on: the moment by which it is ordered, and the id among those of one moment.
+Place = tuple[datetime, int]
 
 _INSERT = insert(conversations).returning(conversations.c.id)
 _CONVERSATION = select(conversations).where(
@@ -38,49 +44,67 @@ class ConversationManager:
         with self._database.read() as connection:
             return conversation_of(connection, load_conversation(connection, conversation_id))
 
-    def page(self, limit: int, before_id: int | None = None) -> list[Conversation]:
-        """Return up to ``limit`` conversations, the latest used first, behind the one named ``before_id``."""
+    def page(
+        self, limit: int, before: Place | None = None, until: Place | None = None, *, pinned: bool | None = None
+    ) -> list[Conversation]:
+        """Return up to ``limit`` conversations, the latest used first, behind ``before`` and not behind ``until``.
+
+        With ``pinned`` only those that are pinned, or only those that are not. A place is a moment with an id, so that
+        a list goes on where it was also when the conversation that stood there is used again.
+        """
         query = select(conversations).where(conversations.c.deleted_at.is_(None))
+        if pinned is not None:
+            query = query.where(conversations.c.pinned.is_(pinned))
+        return self._listed(query, conversations.c.updated_at, limit, before, until)
+
+    def deleted(self, limit: int, before: Place | None = None) -> list[Conversation]:
+        """Return up to ``limit`` conversations that were put away, the last first, behind ``before``."""
+        query = select(conversations).where(conversations.c.deleted_at.is_not(None))
+        return self._listed(query, conversations.c.deleted_at, limit, before, None)
+
+    def _listed(
+        self, query: Select[Any], moment: Column[Any], limit: int, before: Place | None, until: Place | None
+    ) -> list[Conversation]:
+        place = tuple_(moment, conversations.c.id)
+        if before is not None:
+            query = query.where(place < tuple_(*before))
+        if until is not None:
+            query = query.where(place >= tuple_(*until))
         with self._database.read() as connection:
-            if before_id is not None:
-                last = load_conversation(connection, before_id)
-                query = query.where(
-                    (conversations.c.updated_at < last["updated_at"])
-                    | ((conversations.c.updated_at == last["updated_at"]) & (conversations.c.id < last["id"]))
-                )
-            rows = connection.execute(
-                query.order_by(conversations.c.updated_at.desc(), conversations.c.id.desc()).limit(limit)
-            )
+            rows = connection.execute(query.order_by(moment.desc(), conversations.c.id.desc()).limit(limit))
             return [conversation_of(connection, row) for row in rows.mappings().all()]
 
-    def find(self, words: Sequence[str], limit: int) -> list[Conversation]:
-        """Return up to ``limit`` conversations with a turn that holds any of ``words``, the best hit first."""
+    def find(self, words: Sequence[str], limit: int, *, typing: bool = False) -> list[ConversationHit]:
+        """Return up to ``limit`` conversations with a title or a turn that holds any of ``words``, the best hit first.
+
+        While somebody is ``typing``, the last word may be the beginning of one.
+        """
         if not words:
             return []
         with self._database.read() as connection:
-            hits = [turn_id for turn_id, _ in TURN_WORDS.best(connection, words, MOST_HITS)]
-            rows = connection.execute(
-                select(turns.c.id.label("turn_id"), conversations)
-                .join_from(turns, conversations, conversations.c.id == turns.c.conversation_id)
-                .where(turns.c.id.in_(hits), conversations.c.deleted_at.is_(None))
-            ).mappings()
-            by_turn = {row["turn_id"]: row for row in rows}
-            best: dict[int, RowMapping] = {}
-            for hit in hits:
-                if hit in by_turn:
-                    best.setdefault(by_turn[hit]["id"], by_turn[hit])
-            return [conversation_of(connection, row) for row in list(best.values())[:limit]]
+            rows = find_conversations(connection, words, limit, typing)
+            return [ConversationHit(conversation_of(connection, row), turn, text) for row, turn, text in rows]
 
     def change(
-        self, conversation_id: int, *, title: str | None = None, own: Mapping[str, Any] | None = None
+        self,
+        conversation_id: int,
+        *,
+        title: str | None = None,
+        own: Mapping[str, Any] | None = None,
+        pinned: bool | None = None,
     ) -> Conversation:
-        """Rename a conversation, set what it decides for itself (``own``), and return it.
+        """Rename a conversation, pin it, set what it decides for itself (``own``), and return it.
 
-        In ``own``, a name with ``UNSET`` is forgotten, so that the settings decide again. Raises ConversationNotFound.
+        In ``own``, a name with ``UNSET`` is forgotten, so that the settings decide again. Raises ConversationNotFound,
+        TooManyPinned.
         """
         with self._database.write() as connection:
             row = load_conversation(connection, conversation_id)
             values: dict[str, Any] = {} if title is None else {"title": title}
+            if pinned is not None:
+                if pinned and not row["pinned"] and _count_pinned(connection) >= MOST_PINNED:
+                    raise TooManyPinned(MOST_PINNED)
+                values["pinned"] = pinned
             if own:
                 kept = row["overrides"] | dict(own)
                 values["overrides"] = {name: value for name, value in kept.items() if not isinstance(value, Unset)}
@@ -168,8 +192,15 @@ def conversation_of(connection: Connection, row: RowMapping) -> Conversation:
         held_turns=row["held_turns"],
         standing_runs=tuple(row["standing_runs"]),
         summary=None if row["summary_id"] is None else _load_summary(connection, row["summary_id"]),
+        pinned=row["pinned"],
         branched_from=row["branched_from"],
+        deleted_at=row["deleted_at"],
     )
+
+
+def _count_pinned(connection: Connection) -> int:
+    pinned = conversations.c.pinned.is_(True), conversations.c.deleted_at.is_(None)
+    return connection.execute(select(func.count()).select_from(conversations).where(*pinned)).scalar_one()
 
 
 def _load_summary(connection: Connection, summary_id: int) -> Summary:

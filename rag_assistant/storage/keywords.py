@@ -135,7 +135,7 @@ class WordIndex:
         return connection.execute(select(func.count()).select_from(rows)).scalar_one()
 
     def _holds_any(self, words: Sequence[str]) -> ColumnElement[bool]:
-        any_word = " OR ".join('"' + word.replace('"', '""') + '"' for word in words)
+        any_word = " OR ".join(_quoted(word) for word in words)
         return literal_column(self._name).op("MATCH", is_comparison=True)(any_word)
 
     # --- PostgreSQL: its full text finds, and BM25 ranks; its own ranks know nothing of how rare a word is
@@ -167,6 +167,16 @@ class WordIndex:
         """Return how many stems a row has on average, by some of the rows."""
         some = select(func.length(self._full_text.c.words).label("stems")).limit(ROWS_FOR_USUAL_LENGTH).subquery()
         return float(connection.execute(select(func.avg(some.c.stems))).scalar() or 1.0)
+
+
+def beginning(word: str) -> str:
+    """Return a word that is not typed to its end. FTS5 then finds what begins so; PostgreSQL the whole word only."""
+    return f"{word}*"
+
+
+def _quoted(word: str) -> str:
+    bare = word.removesuffix("*").replace('"', '""')
+    return f'"{bare}"*' if word.endswith("*") else f'"{bare}"'
 
 
 def _rarest(rows_with: Mapping[str, int], most_rows: int) -> list[str]:

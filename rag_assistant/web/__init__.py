@@ -18,6 +18,7 @@ from rag_assistant.web import (
     pages,
     receipt_pages,
     security,
+    sidebar,
     source_pages,
     system,
 )
@@ -35,6 +36,7 @@ PARTS = (
     source_pages,
     receipt_pages,
     history_pages,
+    sidebar,
 )
 
 

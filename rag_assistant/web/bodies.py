@@ -90,6 +90,7 @@ class ChangeConversationBody(Strict):
     """The body of PATCH /api/conversations/ID."""
 
     title: Title | None = field(None, TITLE)
+    pinned: bool | None = field(None, "true or false")
     max_history_turns: Annotated[int, Field(ge=0)] | Literal["default"] | None = field(
         None, f'{HISTORY_LIMIT}, or "default" for what the settings say'
     )
@@ -189,6 +190,12 @@ def whole_number(name: str, default: int | None, lowest: int, highest: int) -> i
     if not (spells_number(text) and lowest <= int(text) <= highest):
         raise InvalidRequest(f'{name} is "{text}"; it must be a whole number from {lowest} to {highest}.')
     return int(text)
+
+
+def flag_asked(name: str) -> bool | None:
+    """Return a parameter that is 1 or 0, None if it is not there. Raises InvalidRequest."""
+    number = whole_number(name, None, 0, 1)
+    return None if number is None else number == 1
 
 
 def scope_asked() -> Scope:

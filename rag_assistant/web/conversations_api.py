@@ -18,6 +18,7 @@ from rag_assistant.web.bodies import (
     NewConversationBody,
     NoFields,
     SummaryBody,
+    flag_asked,
     history_limit_asked,
     page_limit,
     read_json,
@@ -25,6 +26,7 @@ from rag_assistant.web.bodies import (
     strategy_asked,
     whole_number,
 )
+from rag_assistant.web.conversation_list import place_in, place_of
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("conversations_api", __name__, url_prefix="/api/conversations")
@@ -32,15 +34,25 @@ blueprint = Blueprint("conversations_api", __name__, url_prefix="/api/conversati
 
 @blueprint.get("")
 def conversations() -> Response:
-    """Return the conversations, the latest used first; with ``q``, those in which these words were said."""
+    """Return the conversations, the latest used first; with ``q``, those that hold these words, and in which turn.
+
+    ``pinned=1`` gives those that are pinned alone, ``pinned=0`` the others, ``deleted=1`` those that were put away.
+    """
     limit = page_limit()
+    manager = services().conversations
     if "q" in request.args:
-        found = services().conversations.find(query_words(request.args["q"]), limit)
-        return jsonify(conversations=[conversation_data(conversation) for conversation in found], next_before=None)
-    found = services().conversations.page(limit, whole_number("before", None, 1, LARGEST_NUMBER))
+        hits = manager.find(query_words(request.args["q"]), limit)
+        found = [conversation_data(hit.conversation) | {"turn": hit.turn} for hit in hits]
+        return jsonify(conversations=found, next_before=None)
+    before = place_in("before", request.args.get("before"))
+    if flag_asked("deleted"):
+        page = manager.deleted(limit, before)
+    else:
+        page = manager.page(limit, before, pinned=flag_asked("pinned"))
+    last = page[-1] if len(page) == limit else None
     return jsonify(
-        conversations=[conversation_data(conversation) for conversation in found],
-        next_before=found[-1].id if len(found) == limit else None,
+        conversations=[conversation_data(conversation) for conversation in page],
+        next_before=place_of(last.deleted_at or last.updated_at, last.id) if last else None,
     )
 
 
@@ -59,9 +71,9 @@ def conversation(conversation_id: int) -> Response:
 
 @blueprint.patch("/<int:conversation_id>")
 def change_conversation(conversation_id: int) -> Response:
-    """Rename a conversation, or set what it decides for itself."""
+    """Rename or pin a conversation, or set what it decides for itself."""
     body = read_json(ChangeConversationBody)
-    services().conversations.change(conversation_id, title=body.title, own=body.own())
+    services().conversations.change(conversation_id, title=body.title, own=body.own(), pinned=body.pinned)
     return shown(conversation_id)
 
 
@@ -184,9 +196,12 @@ def conversation_data(conversation: Conversation) -> dict[str, Any]:
         "created_at": conversation.created_at.isoformat(),
         "updated_at": conversation.updated_at.isoformat(),
         "turns": conversation.turns,
+        "pinned": conversation.pinned,
     }
     if not isinstance(conversation.max_history_turns, Unset):
         data["max_history_turns"] = conversation.max_history_turns
+    if conversation.deleted_at is not None:
+        data["deleted_at"] = conversation.deleted_at.isoformat()
     for name in ("history_strategy", "on_overflow", "branched_from"):
         if getattr(conversation, name) is not None:
             data[name] = getattr(conversation, name)

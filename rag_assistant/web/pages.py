@@ -35,8 +35,10 @@ def start() -> str:
 
 @blueprint.get("/conversations/<int:conversation_id>")
 def conversation(conversation_id: int) -> str:
-    """Show a conversation's latest turns, or those before the turn number ``before``."""
+    """Show a conversation's latest turns, those before the turn number ``before``, or those around the turn ``at``."""
     before = whole_number("before", None, 1, LARGEST_NUMBER)
+    if at := whole_number("at", None, 1, LARGEST_NUMBER):
+        before = at + TURNS_SHOWN // 2
     found = services().conversations.get(conversation_id)
     turns = services().turns.page(conversation_id, TURNS_SHOWN, before)
     return conversation_page(found, turns, scope=scope_in_address())
@@ -182,9 +184,19 @@ def conversation_page(
         scope=scope,
         address=_address(shown, scope),
         address_without_scope=_address(shown, EVERYTHING),
+        later=_later(shown, turns),
         refresh=any(turn.status == "running" for turn in turns),
         **frame(shown),
     )
+
+
+def _later(shown: Conversation | None, turns: list[Turn]) -> str | None:
+    """Return where the turns behind those on the page are shown, if there are any."""
+    if shown is None or not turns or turns[-1].number >= shown.turns:
+        return None
+    first = turns[-1].number + 1
+    at = first + TURNS_SHOWN // 2
+    return url_for("pages.conversation", conversation_id=shown.id, at=at, _anchor=f"turn-{first}")
 
 
 def _to_conversation(conversation_id: int) -> Response:

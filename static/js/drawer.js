@@ -1,57 +1,79 @@
-// The drawer on the right: sources and receipts open in it instead of on a page of their own.
+// The drawer at the inner edge: sources, receipts, documents and settings open in it instead of on pages of their own.
 import { setHtml } from "./html.js";
+
+const drawer = () => document.getElementById("drawer");
+const content = () => document.getElementById("drawer-content");
+const narrow = matchMedia("(max-width: 60rem)");
+let opener = null;
+let asking = null;
+let pushed = false;
 
 /** Open every link that is marked for it in the drawer. */
 export function enableDrawer() {
-  const drawer = document.getElementById("drawer");
-  const content = document.getElementById("drawer-content");
-  let opener = null;
-
-  async function open(link) {
-    const url = new URL(link.href);
-    url.searchParams.set("drawer", "1");
-    const response = await fetch(url);
-    if (!response.ok) {
-      location.assign(link.href);
-      return;
-    }
-    setHtml(content, await response.text());
-    // Who reads on in the drawer comes back to where it was opened from.
-    if (!drawer.contains(link)) opener = link;
-    drawer.hidden = false;
-    const passage = content.querySelector("#passage");
-    if (passage) passage.scrollIntoView({ block: "start" });
-    else drawer.scrollTop = 0;
-    drawer.focus({ preventScroll: true });
-  }
-
-  function close() {
-    drawer.hidden = true;
-    content.replaceChildren();
-    opener?.focus();
-  }
-
   document.addEventListener("click", (event) => {
-    const link = event.target.closest("a[data-drawer]");
+    const link = event.target.closest("a[data-drawer]") ?? sourceOf(event.target);
     const modified = event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0;
     if (link && !modified) {
       event.preventDefault();
-      open(link);
-    } else if (event.target.closest("[data-close=drawer]")) {
-      close();
-    }
-    const citation = event.target.closest('.answer a[href^="#source-"]');
-    if (citation) {
-      const source = document.getElementById(citation.hash.slice(1));
-      source?.closest("details")?.setAttribute("open", "");
-      const target = source?.querySelector("a[data-drawer]");
-      if (target && !modified) {
-        event.preventDefault();
-        open(target);
-      }
-    }
+      openInDrawer(link.href, link);
+    } else if (event.target.closest("[data-close=drawer]")) closeDrawer();
   });
-  document.addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && !drawer.hidden) close();
+  // On a phone the drawer is a page of its own to whoever uses it, and "back" leads out of it.
+  addEventListener("popstate", () => {
+    if (pushed && !history.state?.drawer) shut();
   });
+}
+
+/** Return the link to the source that a number in an answer stands for. */
+function sourceOf(target) {
+  const citation = target.closest('.answer a[href^="#source-"]');
+  const source = citation && document.getElementById(citation.hash.slice(1));
+  source?.closest("details")?.setAttribute("open", "");
+  return source?.querySelector("a[data-drawer]");
+}
+
+/** Show in the drawer what the server draws for it at an address; `from` has the focus again when it is closed. */
+export async function openInDrawer(address, from) {
+  const url = new URL(address, location.href);
+  url.searchParams.set("drawer", "1");
+  asking?.abort();
+  asking = new AbortController();
+  const { signal } = asking;
+  const response = await fetch(url, { signal }).catch(() => null);
+  if (signal.aborted) return;
+  if (!response?.ok) {
+    location.assign(address);
+    return;
+  }
+  setHtml(content(), await response.text());
+  // Who reads on in the drawer comes back to where it was opened from.
+  if (from && !drawer().contains(from)) opener = from;
+  if (drawer().hidden && narrow.matches) {
+    history.pushState({ drawer: true }, "");
+    pushed = true;
+  }
+  drawer().hidden = false;
+  const body = drawer().querySelector(".drawer-body");
+  const passage = content().querySelector("#passage");
+  if (passage) passage.scrollIntoView({ block: "start" });
+  else body.scrollTop = 0;
+  drawer().focus({ preventScroll: true });
+  document.dispatchEvent(new CustomEvent("drawer-shown", { detail: content() }));
+}
+
+/** Close the drawer, and tell whether it was open. */
+export function closeDrawer() {
+  if (drawer().hidden) return false;
+  if (pushed && history.state?.drawer) history.back();
+  shut();
+  return true;
+}
+
+function shut() {
+  asking?.abort();
+  pushed = false;
+  drawer().hidden = true;
+  content().replaceChildren();
+  if (opener?.isConnected) opener.focus();
+  opener = null;
 }

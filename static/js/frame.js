@@ -3,7 +3,7 @@ import { drawView, savedView } from "./horizon.js";
 import { documentOf } from "./html.js";
 import { keepAtEnd } from "./scroll.js";
 
-const PARTS = ["banners", "search", "conversations", "conversation-header", "window-place", "gauge"];
+const PARTS = ["banners", "conversation-header", "window-place", "gauge"];
 
 /** Fetch the page once more when it comes back into view: settings and titles may have changed meanwhile. */
 export function keepFrameFresh() {
@@ -14,13 +14,13 @@ export function keepFrameFresh() {
 
 /** Take over what the server draws of the page now. The transcript stays; what changed in it is replaced. */
 export async function refreshPage() {
-  const sought = new URLSearchParams(location.search).get("q");
-  const url = sought ? `${location.pathname}?q=${encodeURIComponent(sought)}` : location.pathname;
-  const response = await fetch(url).catch(() => null);
+  const response = await fetch(location.pathname).catch(() => null);
   if (!response?.ok) return;
   const drawn = documentOf(await response.text());
   document.title = drawn.title;
   for (const id of PARTS) takePart(id, drawn);
+  // The list of conversations knows by itself what it takes.
+  document.dispatchEvent(new CustomEvent("page-drawn", { detail: drawn }));
   const [now, then] = [document.getElementById("transcript"), drawn.getElementById("transcript")];
   if (now && then?.dataset.view) keepAtEnd(() => takeTranscript(now, then));
 }

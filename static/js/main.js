@@ -3,7 +3,9 @@ import { enableAsking } from "./ask.js";
 import { enableCommandList, enableResults } from "./commands.js";
 import { enableComposer } from "./composer.js";
 import { enableCopying } from "./copy.js";
+import { enableConversations } from "./conversations.js";
 import { enableDrawer } from "./drawer.js";
+import { enableDrawerWidth } from "./drawer-width.js";
 import { enableDocuments } from "./documents.js";
 import { enableGauge } from "./gauge.js";
 import { keepFrameFresh, refreshPage } from "./frame.js";
@@ -14,13 +16,25 @@ import { enableReceipt } from "./receipt.js";
 import { showTheEnd } from "./scroll.js";
 import { enableScope } from "./scope.js";
 import { enableSources } from "./sources.js";
+import { enableRowMenu } from "./row-menu.js";
+import { enableSearch } from "./search.js";
+import { enableShortcuts } from "./shortcuts.js";
+import { enableSidebar } from "./sidebar.js";
 import { enableSummary } from "./summary.js";
+import { enableThemes } from "./theme.js";
 import { followRunningTurns } from "./turn.js";
 import { enableUploads } from "./uploads.js";
 import { enableWindow } from "./window.js";
 
 document.documentElement.classList.add("scripted");
+enableThemes();
+enableSidebar();
+enableConversations();
+enableSearch();
+enableRowMenu();
+enableShortcuts();
 enableDrawer();
+enableDrawerWidth();
 enableDocuments();
 enableSources();
 enablePictures();
@@ -40,12 +54,6 @@ enableCopying();
 keepFrameFresh();
 followRunningTurns();
 showTheEnd();
-
-const menu = document.querySelector("[data-toggle=sidebar]");
-menu.addEventListener("click", () => {
-  const open = document.getElementById("sidebar").classList.toggle("open");
-  menu.setAttribute("aria-expanded", String(open));
-});
 
 // The banner says that the model is being loaded; it takes that back when it is.
 const starting = document.getElementById("starting");

@@ -1,27 +1,54 @@
-// Short news at the edge of the page.
+// Short news at the edge of the page. They wait while somebody reads them or reaches for their button.
+const SECONDS_SHOWN = { plain: 5, bad: 15, undoable: 12 };
 
 /** Show a sentence and return its element; the caller removes it, or `fade` does. */
 export function toast(sentence, bad = false) {
   const element = document.createElement("div");
   element.className = bad ? "toast bad" : "toast";
+  if (bad) element.setAttribute("role", "alert");
   element.textContent = sentence;
   document.getElementById("toasts").append(element);
   return element;
 }
 
-/** Remove a toast when it has been read. */
-export function fade(element) {
-  setTimeout(() => element.remove(), element.classList.contains("bad") ? 15000 : 5000);
+/** Remove a toast when it has been read; its time stands still while the pointer or the focus is on it. */
+export function fade(element, seconds = SECONDS_SHOWN[element.classList.contains("bad") ? "bad" : "plain"]) {
+  let timer = null;
+  const wait = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => element.remove(), seconds * 1000);
+  };
+  const stay = () => clearTimeout(timer);
+  for (const name of ["pointerenter", "focusin"]) element.addEventListener(name, stay);
+  for (const name of ["pointerleave", "focusout"]) element.addEventListener(name, wait);
+  if (!element.querySelector(".dismiss")) closable(element);
+  wait();
 }
 
 /** Let a toast stay until it is closed: it says more than can be read in passing. */
 export function closable(element) {
-  const button = document.createElement("button");
-  button.type = "button";
-  button.className = "quiet";
-  button.textContent = "Close";
-  button.addEventListener("click", () => element.remove());
-  element.append(button);
+  element.append(button("Close", "quiet dismiss", () => element.remove()));
+}
+
+/** Tell what was done, with a button that takes it back. */
+export function undoable(sentence, undo) {
+  const element = toast(sentence);
+  const take = button("Undo", "undo", async () => {
+    element.remove();
+    await Promise.resolve(undo()).catch(complainAbout);
+  });
+  element.append(take);
+  fade(element, SECONDS_SHOWN.undoable);
+  return element;
+}
+
+function button(words, kind, act) {
+  const made = document.createElement("button");
+  made.type = "button";
+  made.className = kind;
+  made.textContent = words;
+  made.addEventListener("click", act);
+  return made;
 }
 
 /** Show what went wrong: the server's sentence, or that there was no server. */

@@ -185,10 +185,10 @@ def test_recall_finds_what_is_not_seen_and_nothing_else(talk: Talk) -> None:
 def test_a_purged_conversation_is_gone_with_its_words(talk: Talk, database: Database) -> None:
     other = Talk(database)
     other.say("three again")
-    assert {one.id for one in talk.conversations.find(["three"], 9)} == {talk.id, other.id}
+    assert {hit.conversation.id for hit in talk.conversations.find(["three"], 9)} == {talk.id, other.id}
     assert talk.id is not None
     talk.conversations.purge(talk.id)
-    assert [one.id for one in talk.conversations.find(["three"], 9)] == [other.id]
+    assert [hit.conversation.id for hit in talk.conversations.find(["three"], 9)] == [other.id]
     with database.read() as connection:
         left = connection.execute(select(turns_table.c.id)).scalars().all()
     assert left == other.ids
@@ -218,8 +218,8 @@ def test_an_older_database_is_brought_along(tmp_path: Any) -> None:
         )
     migrate(database)
     old = ConversationManager(database).find(["kingfisher"], 5)
-    assert [one.title for one in old] == ["Old"]
-    (past,) = HistoryStore(database).past(old[0], 2, 5)
+    assert [(hit.conversation.title, hit.turn, hit.text) for hit in old] == [("Old", 1, "Kingfisher?\nBlue.")]
+    (past,) = HistoryStore(database).past(old[0].conversation, 2, 5)
     assert [message["content"] for message in past.messages] == ["Kingfisher?", "Blue."]
     HistoryStore(database).begin_afresh(1, "clear")
     after, _ = HistoryStore(database).undo(1)

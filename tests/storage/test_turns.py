@@ -173,8 +173,9 @@ def test_the_latest_used_conversation_comes_first(turns: TurnStore, database: Da
     assert [c.id for c in manager.page(9)] == [second, first]
     talk_on = ask(turns, "more", first)
     turns.finish(talk_on, "completed", "x")
+    latest = manager.page(9)[0]
     assert [c.id for c in manager.page(9)] == [first, second]
-    assert [c.id for c in manager.page(9, before_id=first)] == [second]
+    assert [c.id for c in manager.page(9, (latest.updated_at, latest.id))] == [second]
 
 
 def test_many_answers_written_at_once_are_whole_and_in_order(tmp_path: Path) -> None:
