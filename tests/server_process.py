@@ -61,6 +61,7 @@ class ServerProcess:
             self.port = probe.getsockname()[1]
         own = {"PORT": str(self.port), "DATA_DIR": str(folder / "data"), "SETTINGS_FILE": str(folder / "settings.json")}
         self.environment = dict(os.environ) | own | environment
+        self.data = folder / "data"
         self.log = folder / "server.log"
         self.process: Launched | None = None
         self._launch = launch

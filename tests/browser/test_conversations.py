@@ -19,17 +19,17 @@ def test_a_search_finds_the_conversation_in_which_the_words_were_said(page: Page
         ask(page, question, 1)
     page.get_by_label("Search conversations").fill("seventeen")
     page.keyboard.press("Enter")
-    expect(page.locator("#conversations a")).to_have_text(["How many geese are there?"])
+    expect(page.locator("#conversations .title")).to_have_text(["How many geese are there?"])
     expect(page.get_by_role("searchbox")).to_have_value("seventeen")
-    page.locator("#conversations a").click()
+    page.locator("#conversations .conversation a").click()
     expect(page.locator("#turn-1 .answer")).to_have_text("Seventeen.")
-    expect(page.locator("#conversations a")).to_have_count(1)
+    expect(page.locator("#conversations .title")).to_have_count(1)
     page.get_by_label("Search conversations").fill("zebra")
     page.get_by_role("button", name="Find").click()
-    expect(page.locator("#search")).to_contain_text("No conversation holds these words.")
-    expect(page.locator("#conversations a")).to_have_count(0)
+    expect(page.locator("#conversations")).to_contain_text("No conversation holds these words.")
+    expect(page.locator("#conversations .title")).to_have_count(0)
     page.get_by_role("link", name="Show all").click()
-    expect(page.locator("#conversations a")).to_have_count(2)
+    expect(page.locator("#conversations .title")).to_have_count(2)
 
 
 def test_a_conversation_is_exported_as_markdown_and_as_json(page: Page, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ def test_a_question_is_answered_in_place_with_markdown_and_sources(page: Page, s
     turn = page.locator("#turn-1")
     expect(turn.locator(".answer strong")).to_have_text("five")
     expect(turn.locator(".answer td").first).to_have_text("1")
-    expect(page.locator("#conversations a")).to_have_text(["How many earlier turns does the model see?"])
+    expect(page.locator("#conversations .title")).to_have_text(["How many earlier turns does the model see?"])
     turn.locator(".answer a", has_text="[1]").click()
     drawer = page.get_by_role("complementary", name="Details")
     expect(drawer.locator("mark#passage")).to_contain_text("turns")

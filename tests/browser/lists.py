@@ -1,0 +1,37 @@
+"""Fill the list of conversations of a running server, and find its parts on the page."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from playwright.sync_api import Locator, Page
+from sqlalchemy import insert
+
+from rag_assistant.storage.database import Database, sqlite_url
+from rag_assistant.storage.tables import conversations
+from tests.server_process import ServerProcess
+
+
+def fill(server: ServerProcess, count: int, **more: Any) -> None:
+    """Put empty conversations into the list: 1 was used three hours ago, each further one three hours before."""
+    now = datetime.now(UTC)
+    empty = {"overrides": {}, "turns": 0, "visible_turns": 0, "visible_messages": 0} | more
+    used = [now - timedelta(hours=3 * n) for n in range(1, count + 1)]
+    rows = [
+        {"title": f"Talk {n}", "created_at": moment, "updated_at": moment} | empty for n, moment in enumerate(used, 1)
+    ]
+    database = Database(sqlite_url(server.data))
+    with database.write() as connection:
+        connection.execute(insert(conversations), rows)
+    database.close()
+
+
+def row(page: Page, title: str) -> Locator:
+    """Return the row of the conversation with this title."""
+    return page.locator("#conversations .conversation").filter(has=page.get_by_text(title, exact=True))
+
+
+def choose(page: Page, title: str, action: str) -> None:
+    """Open the menu of a row and choose from it."""
+    row(page, title).hover()
+    page.get_by_role("button", name=f"Actions for {title}", exact=True).click()
+    page.get_by_role("menuitem", name=action, exact=True).click()

@@ -1,0 +1,205 @@
+"""The list of conversations beside the page: grouped, scrolled, searched, and what its menu does."""
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.lists import choose, fill, row
+from tests.browser.talk import ask, ask_many, options
+from tests.server_process import ServerProcess
+from tests.stub_model import Reply, StubModel
+
+ROWS = "#conversations .conversation"
+
+
+def test_conversations_stand_in_groups_by_date(page: Page, server: ServerProcess) -> None:
+    fill(server, 40)
+    page.goto("/")
+    titles = page.locator("#conversations h2")
+    expect(titles.first).to_have_text(re.compile("Today|Yesterday"))
+    expect(titles.filter(has_text="Previous 7 days")).to_have_count(1)
+
+
+def test_the_list_grows_with_scrolling_and_lets_go_of_what_is_far_away(page: Page, server: ServerProcess) -> None:
+    fill(server, 10_000)
+    page.goto("/")
+    expect(page.locator(ROWS)).to_have_count(50)
+    box = page.locator("#conversations")
+    for number in range(100, 1001, 50):
+        box.evaluate("box => { box.scrollTop = box.scrollHeight; }")
+        expect(row(page, f"Talk {number}")).to_be_attached()
+    # What is far above has left its height and nothing else; the first part stays.
+    expect(row(page, "Talk 120")).to_have_count(0)
+    assert box.evaluate("box => box.querySelectorAll('.conversation').length") < 600
+    assert box.evaluate("box => box.scrollHeight") > 20_000
+    box.evaluate("box => { box.scrollTop = 0; }")
+    expect(row(page, "Talk 1")).to_be_visible()
+    expect(row(page, "Talk 60")).to_be_attached()
+    headings = page.locator("#conversations h2:not(.visually-hidden)").all_inner_texts()
+    assert len(headings) == len(set(headings))
+
+
+def test_a_new_conversation_comes_into_a_list_that_was_scrolled(page: Page, server: ServerProcess) -> None:
+    fill(server, 130)
+    page.goto("/")
+    for number in (100, 130):
+        page.locator("#conversations").evaluate("box => { box.scrollTop = box.scrollHeight; }")
+        expect(row(page, f"Talk {number}")).to_be_attached()
+    ask(page, "A new one", 1)
+    expect(row(page, "A new one")).to_be_attached()
+    expect(row(page, "A new one").locator("a")).to_have_attribute("aria-current", "page")
+    expect(page.locator(ROWS)).to_have_count(131)
+
+
+def test_a_title_is_written_in_its_place(page: Page) -> None:
+    ask_many(page, 1)
+    choose(page, "Question 1", "Rename")
+    box = page.get_by_label("Title of the conversation")
+    expect(box).to_be_focused()
+    box.fill("Not this")
+    page.keyboard.press("Escape")
+    expect(row(page, "Question 1")).to_be_visible()
+    choose(page, "Question 1", "Rename")
+    box.fill("A better title")
+    page.keyboard.press("Enter")
+    expect(row(page, "A better title")).to_be_visible()
+    expect(page.get_by_role("heading", name="A better title")).to_be_visible()
+    expect(row(page, "A better title").locator("a")).to_be_focused()
+    page.reload()
+    expect(row(page, "A better title")).to_be_visible()
+
+
+def test_a_conversation_is_pinned_and_unpinned(page: Page, server: ServerProcess) -> None:
+    fill(server, 5)
+    page.goto("/")
+    choose(page, "Talk 4", "Pin")
+    expect(page.locator("#conversations h2").first).to_have_text("Pinned")
+    expect(page.locator("#conversations .title")).to_have_text(["Talk 4", "Talk 1", "Talk 2", "Talk 3", "Talk 5"])
+    choose(page, "Talk 4", "Unpin")
+    expect(page.locator("#conversations .title")).to_have_text([f"Talk {n}" for n in range(1, 6)])
+
+
+def test_a_conversation_is_deleted_at_once_and_brought_back(page: Page, server: ServerProcess) -> None:
+    fill(server, 3)
+    page.goto("/")
+    choose(page, "Talk 2", "Delete")
+    expect(row(page, "Talk 2")).to_have_count(0)
+    expect(page.locator(".toast")).to_contain_text("“Talk 2” was deleted.")
+    assert server.call("GET", "/api/conversations/2")[0] == 404
+    page.get_by_role("button", name="Undo").click()
+    expect(row(page, "Talk 2")).to_be_visible()
+    expect(page.locator(".toast")).to_have_count(0)
+    assert server.call("GET", "/api/conversations/2")[0] == 200
+
+
+def test_undo_waits_ten_seconds_and_longer_while_somebody_reaches_for_it(page: Page, server: ServerProcess) -> None:
+    fill(server, 3)
+    page.clock.install()
+    page.goto("/")
+    choose(page, "Talk 2", "Delete")
+    toast = page.locator(".toast")
+    page.clock.fast_forward(10_000)
+    expect(toast).to_be_visible()
+    page.get_by_role("button", name="Undo").hover()
+    page.clock.fast_forward(60_000)
+    expect(toast).to_be_visible()
+    page.mouse.move(640, 300)
+    page.clock.fast_forward(13_000)
+    expect(toast).to_have_count(0)
+
+
+def test_the_conversation_on_the_page_is_deleted_and_brought_back(page: Page) -> None:
+    ask_many(page, 1)
+    choose(page, "Question 1", "Delete")
+    expect(page).to_have_url(re.compile(r"/\?deleted=1$"))
+    expect(page.locator("form.banner")).to_contain_text("The conversation was deleted.")
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator("#turn-1 .question")).to_have_text("Question 1")
+
+
+def test_a_conversation_is_exported_from_its_row(page: Page) -> None:
+    ask_many(page, 1)
+    with page.expect_download() as started:
+        choose(page, "Question 1", "Export as JSON")
+    assert started.value.suggested_filename == "conversation-1.json"
+    with page.expect_download() as started:
+        choose(page, "Question 1", "Export as Markdown")
+    assert "Question 1" in Path(started.value.path()).read_text()
+
+
+def test_deleted_conversations_are_restored_or_erased_for_good(page: Page, server: ServerProcess) -> None:
+    fill(server, 3)
+    for number in (1, 2):
+        server.call("DELETE", f"/api/conversations/{number}")
+    page.goto("/")
+    page.get_by_role("link", name="Deleted conversations").click()
+    expect(page.locator(".put-away .title")).to_have_text(["Talk 2", "Talk 1"])
+    expect(page.get_by_role("button", name="Yes, erase it")).to_have_count(0)
+    page.locator(".put-away li").filter(has_text="Talk 2").get_by_text("Erase for good").click()
+    page.get_by_role("button", name="Yes, erase it").click()
+    expect(page.get_by_text("The conversation was erased for good.")).to_be_visible()
+    page.get_by_role("button", name="Restore Talk 1").click()
+    expect(page).to_have_url(re.compile("/conversations/1$"))
+    assert server.call("POST", "/api/conversations/2/restore")[0] == 404
+
+
+def test_what_is_typed_is_found_as_it_is_typed_and_opens_at_its_turn(page: Page, stub: StubModel) -> None:
+    ask_many(page, 3)
+    stub.default = Reply("Seventeen <i>geese</i>.")
+    ask(page, "How many on the pond?", 4)
+    stub.default = Reply("Soup.")
+    ask(page, "Lunch?", 5)
+    page.goto("/")
+    page.get_by_label("Search conversations").press_sequentially("sevent")
+    expect(page.locator(".snippet mark")).to_have_text("Seventeen")
+    expect(page.locator(".snippet")).to_contain_text("Seventeen <i>geese</i>.")
+    expect(page.locator(".found")).to_contain_text("1 conversation holds one of these words.")
+    expect(page.get_by_label("Search conversations")).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"/conversations/1\?q=sevent&at=4#turn-4"))
+    expect(page.locator("#turn-4")).to_be_in_viewport()
+    page.get_by_label("Search conversations").fill("zebra")
+    expect(page.locator(".found")).to_contain_text("No conversation holds these words.")
+    page.get_by_label("Search conversations").press("Escape")
+    expect(page.get_by_label("Search conversations")).to_have_value("")
+    expect(row(page, "Question 1")).to_be_visible()
+
+
+def test_a_branch_is_marked_as_one(page: Page, server: ServerProcess) -> None:
+    fill(server, 1, branched_from={"conversation_id": 9, "turn": 3})
+    page.goto("/")
+    expect(row(page, "Talk 1").get_by_title("Branched from turn 3")).to_be_visible()
+    expect(page.get_by_role("link", name="Branched from turn 3: Talk 1")).to_be_visible()
+
+
+def test_the_list_works_without_scripts(chromium_without_scripts: Browser, server: ServerProcess) -> None:
+    fill(server, 60)
+    page = chromium_without_scripts.new_page(base_url=server.url)
+    page.goto("/")
+    expect(page.locator(".row-actions").first).to_be_hidden()
+    page.locator("#conversations").get_by_role("link", name="Older").click()
+    page.locator("#main").get_by_role("link", name="Talk 60").click()
+    expect(page.get_by_role("heading", name="Talk 60")).to_be_visible()
+    options(page).get_by_role("button", name="Pin this conversation").click()
+    expect(page.locator("#conversations h2").first).to_have_text("Pinned")
+    page.get_by_label("Search conversations").fill("Talk 33")
+    page.get_by_role("button", name="Find").click()
+    expect(page.locator(ROWS).first).to_contain_text("Talk 33")
+    page.get_by_role("button", name="Dark").click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+
+
+@pytest.mark.parametrize("width", [390, 820, 1280])
+def test_nothing_is_wider_than_the_screen(page: Page, server: ServerProcess, width: int) -> None:
+    fill(server, 60, title="Averylongtitlewithoutanyblank" * 6)
+    server.call("DELETE", "/api/conversations/60")
+    page.set_viewport_size({"width": width, "height": 844})
+    for address in ("/", "/conversations/1", "/conversations", "/deleted", "/?q=averylongtitlewithoutanyblank"):
+        page.goto(address)
+        expect(page.locator("html.scripted")).to_be_attached()
+        for part in ("html", "#main", "#conversations"):
+            wide = page.locator(part).evaluate("one => one.scrollWidth - one.clientWidth")
+            assert wide <= 0, (address, part)
