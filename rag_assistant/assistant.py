@@ -161,9 +161,7 @@ class Assistant:
         """
         if question.conversation_id is None or question.edits_turn is not None:
             if question.confirms_turn is not None:
-                raise InvalidRequest(
-                    "confirms_turn needs the conversation_id of that turn, and no edits_turn."
-                )
+                raise InvalidRequest("confirms_turn needs the conversation_id of that turn, and no edits_turn.")
             return question
         said = said_yes(question.text)
         if question.confirms_turn is not None:

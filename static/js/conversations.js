@@ -109,7 +109,7 @@ async function redraw(part) {
 }
 
 function put(part, made) {
-  if (part.innerHTML === made.innerHTML) return;
+  if (part.isEqualNode(made)) return;
   const focused = part.contains(document.activeElement) ? document.activeElement : null;
   const row = focused?.closest(".conversation")?.dataset.conversation;
   Object.assign(made.dataset, part.dataset);

@@ -48,7 +48,7 @@ def test_a_chosen_answer_is_whole_and_is_what_the_model_sees_next(client: FlaskC
     stub.default = Reply("No idea.")
     regenerated(client, turn["turn_id"])
     chosen = client.post(f"/api/turns/{turn['turn_id']}/versions/1/choose").json
-    assert {**chosen, "versions": 1} == turn
+    assert (chosen or {}) | {"versions": 1} == turn
     assert client.get(f"/api/turns/{turn['turn_id']}/receipt").json == receipt
     assert [chosen for _, _, chosen in answers(client, turn["turn_id"])] == [True, False]
     ask(client, "And ducks?", conversation_id=turn["conversation_id"])
@@ -145,5 +145,3 @@ def test_plain_forms_do_the_same(client: FlaskClient, stub: StubModel) -> None:
     assert "2 of 2" in client.get("/conversations/1").text
     assert post(client, f"/turns/{turn['turn_id']}/versions", version="1") == (303, "/conversations/1#turn-1")
     assert client.get("/api/turns/1").json["answer"] == "An answer."
-
-
