@@ -1,0 +1,45 @@
+"""A browser for which every other host is one place of ours that counts its visitors."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Playwright
+
+from tests.browser.conftest import CHROMIUM, FLAGS, MILLISECONDS_TO_WAIT
+from tests.browser.hostile.watch import Elsewhere, Watch
+from tests.server_process import PROJECT
+
+
+@pytest.fixture(scope="session")
+def elsewhere() -> Iterator[Elsewhere]:
+    running = Elsewhere()
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="session")
+def lured_chromium(playwright: Playwright, elsewhere: Elsewhere) -> Iterator[Browser]:
+    rules = f"--host-resolver-rules=MAP elsewhere.example 127.0.0.1:{elsewhere.port}"
+    browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS, rules])
+    yield browser
+    browser.close()
+
+
+@pytest.fixture
+def watch(lured_chromium: Browser, elsewhere: Elsewhere) -> Iterator[Watch]:
+    context = lured_chromium.new_context()
+    context.set_default_timeout(MILLISECONDS_TO_WAIT)
+    yield Watch(context, elsewhere)
+    context.close()
+
+
+@pytest.fixture(scope="session")
+def own_elements() -> list[str]:
+    """The elements that our templates, our scripts and the Markdown of an answer may make."""
+    from rag_assistant.web.markdown import TAGS
+
+    templates = "".join(path.read_text() for path in sorted((PROJECT / "templates").glob("*.html")))
+    scripts = "".join(path.read_text() for path in sorted((PROJECT / "static" / "js").glob("*.js")))
+    made = re.findall(r'createElement\("([a-z]+)"\)', scripts)
+    return sorted({"html", "head", *re.findall(r"<([a-z][a-z0-9]*)", templates), *made, *TAGS})

@@ -1,0 +1,73 @@
+"""What the Content-Security-Policy stops by itself, where a text has become HTML in spite of everything."""
+
+import pytest
+from playwright.sync_api import Page
+
+from tests.browser.hostile.payloads import PAYLOADS, Payload
+from tests.browser.hostile.raw_pages import RawPages
+from tests.browser.hostile.watch import Watch
+
+# Does what a person might: every handler gets its event, and every link that is no way to another page is followed.
+TEMPT = """
+async () => {
+    for (const frame of document.querySelectorAll("iframe")) {
+        let inside = null;
+        try { inside = frame.contentDocument; } catch { continue; }
+        for (const element of inside ? inside.querySelectorAll("*") : []) {
+            for (const name of element.getAttributeNames()) {
+                if (/^on/i.test(name)) element.dispatchEvent(new Event(name.slice(2).toLowerCase()));
+            }
+            const way = `${element.getAttribute("href") ?? element.getAttribute("xlink:href") ?? ""}`;
+            if (/^[^a-z/#.]*(j|d|v)/i.test(way)) element.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true }));
+            if (/script/i.test(element.getAttribute("action") ?? "")) try { element.requestSubmit(); } catch {}
+        }
+    }
+    await new Promise((resolve) => setTimeout(resolve, 100));
+}
+"""
+
+
+# A text that would take what stands behind it into a script, a style or a comment gets a frame of its own.
+GROUPED = """
+(texts) => {
+    const groups = [];
+    let open = [];
+    for (const text of texts) {
+        const parsed = new DOMParser().parseFromString(`<div>${text}</div><i id="behind"></i>`, "text/html");
+        const behind = parsed.getElementById("behind");
+        if (behind === null || behind.namespaceURI !== document.documentElement.namespaceURI) groups.push([text]);
+        else if (open.push(text) === 20) { groups.push(open); open = []; }
+    }
+    return [...groups, open].map((group) => group.map((text) => `<div>${text}</div>`).join(""));
+}
+"""
+
+
+def show(page: Page, guarded: bool, payloads: list[Payload]) -> None:
+    """Show payloads as HTML, and tempt each."""
+    pages = RawPages(guarded, page.evaluate(GROUPED, [payload.text for payload in payloads]))
+    for number in range(len(pages.batches)):
+        page.goto(f"{pages.url}/?{number}", wait_until="load")
+        page.evaluate(TEMPT)
+    pages.close()
+
+
+@pytest.fixture
+def page(watch: Watch) -> Page:
+    return watch.context.new_page()
+
+
+def test_there_are_enough_texts_and_no_two_are_the_same() -> None:
+    assert len({payload.text for payload in PAYLOADS}) == len(PAYLOADS) >= 1_000
+
+
+def test_the_policy_alone_lets_nothing_run_and_calls_nobody(page: Page, watch: Watch) -> None:
+    show(page, True, [payload for payload in PAYLOADS if not payload.only_sanitised])
+    assert len(watch.reports) > 500, "the policy had nothing to stop"
+    assert watch.trouble == {}
+
+
+def test_without_policy_and_sanitiser_the_same_texts_run_and_call(page: Page, watch: Watch) -> None:
+    show(page, False, PAYLOADS[::5])
+    assert len(watch.hits) > 100
+    assert watch.visits > 5
