@@ -74,6 +74,8 @@ function shut() {
   pushed = false;
   drawer().hidden = true;
   content().replaceChildren();
-  if (opener?.isConnected) opener.focus();
+  // On a phone it was opened from the list, which is hidden by now.
+  if (opener?.checkVisibility()) opener.focus();
+  else document.querySelector("[data-sidebar=open]")?.focus();
   opener = null;
 }

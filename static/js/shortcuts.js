@@ -3,7 +3,8 @@ import { closeDrawer, openInDrawer } from "./drawer.js";
 import { closeOverlay, showSidebar, toggleSidebar } from "./sidebar.js";
 
 const list = () => document.getElementById("shortcuts");
-const actions = {
+/** What each action of the list does. */
+export const actions = {
   shortcuts: () => (list().open ? list().close() : list().showModal()),
   search: () => {
     showSidebar();

@@ -73,7 +73,7 @@ function hideOverlay() {
 }
 
 function behind() {
-  return [document.getElementById("column"), document.getElementById("drawer")];
+  return [...document.body.children].filter((one) => !one.matches("#sidebar, #backdrop, #row-menu, .toasts, dialog"));
 }
 
 function tell() {

@@ -1,0 +1,85 @@
+"""The look: light and dark by the system and by hand, from right to left, with little motion."""
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.lists import fill
+from tests.browser.talk import ask_many
+from tests.server_process import ServerProcess
+
+LIGHT, DARK = "rgb(251, 250, 247)", "rgb(20, 24, 23)"
+
+
+@pytest.mark.parametrize(("system", "paper"), [("light", LIGHT), ("dark", DARK)])
+def test_the_page_follows_the_system_until_a_theme_is_chosen(page: Page, system: str, paper: str) -> None:
+    other, chosen = (DARK, "Dark") if paper == LIGHT else (LIGHT, "Light")
+    page.emulate_media(color_scheme=system)  # type: ignore[arg-type]
+    page.goto("/")
+    expect(page.locator("body")).to_have_css("background-color", paper)
+    expect(page.get_by_role("button", name="System", exact=True)).to_have_attribute("aria-pressed", "true")
+    page.get_by_role("button", name=chosen, exact=True).click()
+    expect(page.locator("body")).to_have_css("background-color", other)
+    expect(page.get_by_role("button", name=chosen, exact=True)).to_have_attribute("aria-pressed", "true")
+    page.goto("/documents")
+    expect(page.locator("body")).to_have_css("background-color", other)
+    page.get_by_role("button", name="System", exact=True).click()
+    expect(page.locator("body")).to_have_css("background-color", paper)
+
+
+def test_a_theme_is_chosen_without_scripts(chromium_without_scripts: Browser, server: ServerProcess) -> None:
+    page = chromium_without_scripts.new_page(base_url=server.url)
+    page.goto("/documents")
+    page.get_by_role("button", name="Dark", exact=True).click()
+    expect(page).to_have_url(f"{server.url}/documents")
+    expect(page.locator("body")).to_have_css("background-color", DARK)
+
+
+def test_an_error_has_the_theme_too(page: Page) -> None:
+    page.goto("/")
+    page.get_by_role("button", name="Dark", exact=True).click()
+    page.goto("/conversations/77")
+    expect(page.get_by_role("heading", name="This did not work")).to_be_visible()
+    expect(page.locator("body")).to_have_css("background-color", DARK)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_from_right_to_left_everything_stands_on_the_other_side(page: Page, server: ServerProcess, width: int) -> None:
+    fill(server, 60)
+    page.set_viewport_size({"width": width, "height": 844})
+    ask_many(page, 1)
+    page.evaluate("document.dir = 'rtl'")
+    if width < 960:
+        page.get_by_role("button", name="Menu").click()
+    sidebar = page.locator("#sidebar")
+    box = sidebar.bounding_box()
+    assert box is not None
+    assert box["x"] + box["width"] == width
+    page.get_by_role("link", name="Documents", exact=True).first.click()
+    drawer = page.locator("#drawer")
+    expect(drawer.get_by_role("heading", name="Documents")).to_be_visible()
+    place = drawer.bounding_box()
+    assert place is not None
+    assert place["x"] == 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    if width >= 960:
+        edge = page.get_by_role("separator", name="Width of the drawer")
+        edge.press("ArrowRight")
+        expect(edge).to_have_attribute("aria-valuenow", "512")
+
+
+def test_a_title_reads_in_its_own_direction(page: Page, server: ServerProcess) -> None:
+    fill(server, 1, title="שלום עולם")
+    page.goto("/")
+    expect(page.locator("#conversations .title")).to_have_css("direction", "rtl")
+
+
+def test_whoever_wants_little_motion_gets_none(page: Page) -> None:
+    page.emulate_media(reduced_motion="reduce")
+    page.goto("/")
+    moving = page.evaluate(
+        """() => [...document.querySelectorAll("*")].filter((one) => {
+            const style = getComputedStyle(one);
+            return style.animationName !== "none" || parseFloat(style.transitionDuration) > 0;
+        }).map((one) => one.outerHTML.slice(0, 80))"""
+    )
+    assert moving == []
