@@ -109,7 +109,7 @@ async function redraw(part) {
 }
 
 function put(part, made) {
-  if (part.isEqualNode(made)) return;
+  if (readsAs(part) === readsAs(made)) return;
   const focused = part.contains(document.activeElement) ? document.activeElement : null;
   const row = focused?.closest(".conversation")?.dataset.conversation;
   Object.assign(made.dataset, part.dataset);
@@ -119,6 +119,12 @@ function put(part, made) {
   if (!row) return;
   const again = made.querySelector(`[data-conversation="${row}"] ${focused.matches("a") ? "a" : "button"}`);
   (again ?? made.querySelector(".conversation a"))?.focus({ preventScroll: true });
+}
+
+/** Return what a person sees of a part, by which a part that changed is known. */
+function readsAs(part) {
+  const ids = [...part.querySelectorAll(".conversation")].map((row) => row.dataset.conversation);
+  return `${ids} ${part.textContent}`;
 }
 
 function settle(part) {

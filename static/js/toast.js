@@ -21,13 +21,20 @@ export function fade(element, seconds = SECONDS_SHOWN[element.classList.contains
   const stay = () => clearTimeout(timer);
   for (const name of ["pointerenter", "focusin"]) element.addEventListener(name, stay);
   for (const name of ["pointerleave", "focusout"]) element.addEventListener(name, wait);
-  if (!element.querySelector(".dismiss")) closable(element);
+  if (!element.querySelector(".dismiss")) element.prepend(cross(element));
   wait();
 }
 
 /** Let a toast stay until it is closed: it says more than can be read in passing. */
 export function closable(element) {
   element.append(button("Close", "quiet dismiss", () => element.remove()));
+}
+
+/** Return a small button that takes a toast away; its cross is drawn by the style sheet. */
+function cross(element) {
+  const made = button("", "icon-button dismiss", () => element.remove());
+  made.setAttribute("aria-label", "Dismiss");
+  return made;
 }
 
 /** Tell what was done, with a button that takes it back. */
