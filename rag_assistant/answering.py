@@ -98,6 +98,7 @@ class Answering:
             f"{sentence} Say with on_overflow what to do: {', '.join(options)}.",
             {
                 "sentence": sentence,
+                "figures": figures_in_words(fitted, progress.endpoint.context_tokens),
                 "options": options,
                 "history": figures_of(progress, fitted, self._with.models.ratio(progress.endpoint)),
             },
@@ -164,7 +165,7 @@ class Answering:
         ratio = self._with.models.ratio(progress.endpoint)
         by = Summariser(progress.endpoint, progress.choices, ratio, self._live.call)
         try:
-            progress.conversation = Compaction(self._with.history, self._with.models).compact(
+            progress.conversation = Compaction(self._with.conversations, self._with.history, self._with.models).compact(
                 before,
                 first_kept_after_compaction(fitted, progress.turn.number),
                 by,
@@ -328,6 +329,17 @@ class Answering:
 
     def _fail(self, progress: Progress | None, error: AssistantError) -> Turn:
         return self._with.keeper.fail(progress.turn if progress else self._asked, self._live, error)
+
+
+def figures_in_words(fitted: FittedHistory, limit: int | None) -> str:
+    """Return what would be sent if the turns were left out, in words."""
+    receipt = fitted.receipt
+    tokens = sum(receipt.tokens.values())
+    takes = f" of the {limit:,} that it takes" if limit else ""
+    return (
+        f"The model would see {receipt.turns_kept} of {receipt.turns_total} earlier turns, about {tokens:,} tokens"
+        f"{takes} with this question and its passages."
+    )
 
 
 def sentence_about(undecided: Sequence[LeftOut]) -> str:

@@ -124,7 +124,8 @@ class Assistant:
         return self.wait(turn_id)
 
     def recover(self) -> None:
-        """End the turns that a crash left running, with what was committed of them."""
+        """End the turns that a crash left running, with what was committed of them; what else went on is over."""
+        self._conversations.forget_doings()
         for turn in self._turns.interrupt_unfinished():
             log.warning(
                 "Turn %s was interrupted by the end of the server; %s characters are kept.", turn.id, len(turn.answer)

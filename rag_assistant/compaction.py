@@ -6,12 +6,12 @@ The turns stay where they are; undoing a compaction brings the model's view of t
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rag_assistant.choices import Choices
-from rag_assistant.collaborators import Endpoint, History, Models
+from rag_assistant.collaborators import Conversations, Endpoint, History, Models
 from rag_assistant.errors import ModelFailed, NothingToSummarise, SummaryRejected
 from rag_assistant.history import FittedHistory, checked_summary, estimate_tokens, turns_kept_by_compaction
 from rag_assistant.prompt import summary_request, turn_text
@@ -44,7 +44,8 @@ class Summariser:
 class Compaction:
     """Summarises."""
 
-    def __init__(self, history: History, models: Models) -> None:
+    def __init__(self, conversations: Conversations, history: History, models: Models) -> None:
+        self._conversations = conversations
         self._history = history
         self._models = models
 
@@ -75,17 +76,37 @@ class Compaction:
         texts = [turn_text(turn.number, turn.messages) for turn in turns]
         known = conversation.summary
         parts = _parts(texts, _room(by, known.text if known else ""), by.ratio)
-        record = known.text if known else ""
-        for number, part in enumerate(parts, 1):
-            of = f", part {number} of {len(parts)}" if len(parts) > 1 else ""
-            on_progress(f"Summarising turns {turns[0].number} to {turns[-1].number}{of}.")
-            record = "\n\n".join(piece for piece in (record, self._summary_of(part, record or None, by)) if piece)
-        if estimate_tokens(record) * by.ratio > _longest_record(by):
-            on_progress("Shortening the summary.")
-            record = self._summary_of([record], None, by)
         covered = [turn.number for turn in turns]
+        try:
+            record = self._record_of(conversation, parts, covered, by, on_progress)
+        finally:
+            self._conversations.show_doing(conversation.id, None)
         log.info("Conversation %s: turns %s to %s were summarised.", conversation.id, covered[0], covered[-1])
         return self._history.keep_summary(conversation, record, covered, by.endpoint.model or "a model", running)
+
+    def _record_of(
+        self,
+        conversation: Conversation,
+        parts: Sequence[Sequence[str]],
+        covered: Sequence[int],
+        by: Summariser,
+        on_progress: Callable[[str], None],
+    ) -> str:
+        """Return the summary so far with that of each part behind it, shortened where it gets too long."""
+        record = conversation.summary.text if conversation.summary else ""
+        about = {"what": "compact", "first_turn": covered[0], "last_turn": covered[-1], "parts": len(parts)}
+
+        def tell(doing: dict[str, Any]) -> None:
+            self._conversations.show_doing(conversation.id, doing)
+            on_progress(doing_in_words(doing))
+
+        for number, part in enumerate(parts, 1):
+            tell(about | {"part": number})
+            record = "\n\n".join(piece for piece in (record, self._summary_of(part, record or None, by)) if piece)
+        if estimate_tokens(record) * by.ratio > _longest_record(by):
+            tell(about | {"what": "shorten", "part": len(parts)})
+            record = self._summary_of([record], None, by)
+        return record
 
     def _summary_of(self, part: Sequence[str], known: str | None, by: Summariser) -> str:
         """Return what the model writes about one part. Raises SummaryRejected if that cannot stand for it."""
@@ -98,6 +119,14 @@ class Compaction:
             if reply.tool_calls:
                 raise ModelFailed("The model called a tool instead of writing a summary.")
         return checked_summary("".join(pieces), source_tokens, estimate_tokens)
+
+
+def doing_in_words(doing: Mapping[str, Any]) -> str:
+    """Return what is being done with a conversation, as a sentence."""
+    if doing["what"] == "shorten":
+        return "Shortening the summary."
+    of = f", part {doing['part']} of {doing['parts']}" if doing["parts"] > 1 else ""
+    return f"Summarising turns {doing['first_turn']} to {doing['last_turn']}{of}."
 
 
 def first_kept_after_compaction(fitted: FittedHistory, next_turn: int) -> int:

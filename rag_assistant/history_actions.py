@@ -165,7 +165,9 @@ class HistoryActions:
                 "and there are none before them."
             )
         by = Summariser(endpoint, choices_for(endpoint, settings), self._models.ratio(endpoint), call)
-        return Compaction(self._history, self._models).compact(conversation, keep_from, by, lambda _sentence: None)
+        return Compaction(self._conversations, self._history, self._models).compact(
+            conversation, keep_from, by, lambda _sentence: None
+        )
 
     def edit_summary(self, conversation_id: int, text: str) -> Conversation:
         """Put a person's text in the place of the summary's. Raises NoSummary, InvalidRequest, ConversationBusy."""

@@ -112,6 +112,8 @@ class Conversation:
     pinned: bool = False
     branched_from: dict[str, Any] | None = None
     deleted_at: datetime | None = None
+    # What is being done with it that takes its time, such as {"what": "compact", "part": 1, "parts": 3}.
+    doing: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

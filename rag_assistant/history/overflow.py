@@ -16,9 +16,9 @@ from rag_assistant.records import Message
 OverflowChoice = Literal["trim", "ask", "compact", "reset", "continue"]
 OVERFLOW_CHOICES: tuple[OverflowChoice, ...] = get_args(OverflowChoice)
 OPTIONS = {
-    "trim": "Send the newest turns; the older ones stay in the transcript and are left out.",
-    "compact": "Let the model summarise the older turns, and send the summary in their place.",
-    "reset": "Begin afresh: the model sees none of the earlier turns.",
+    "trim": "Send the newest turns only. The older ones stay in the transcript; a larger window brings them back.",
+    "compact": "Let the model summarise the older turns and send that in their place. You can edit and undo it.",
+    "reset": "Begin afresh: the model sees none of the earlier turns. You can undo that.",
     "continue": "Send everything this once, as far as the model takes it. It may be slow or dear.",
 }
 

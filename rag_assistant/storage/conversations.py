@@ -112,6 +112,20 @@ class ConversationManager:
                 connection.execute(update(conversations).where(conversations.c.id == conversation_id).values(values))
             return conversation_of(connection, load_conversation(connection, conversation_id))
 
+    def show_doing(self, conversation_id: int, doing: Mapping[str, Any] | None) -> None:
+        """Keep what is being done with a conversation, so that every page of it can show how far that is."""
+        with self._database.write() as connection:
+            connection.execute(
+                update(conversations)
+                .where(conversations.c.id == conversation_id)
+                .values(doing=None if doing is None else dict(doing))
+            )
+
+    def forget_doings(self) -> None:
+        """Take away what a process that crashed was doing."""
+        with self._database.write() as connection:
+            connection.execute(update(conversations).where(conversations.c.doing.is_not(None)).values(doing=None))
+
     def delete(self, conversation_id: int) -> None:
         """Put a conversation away: it is not found any more until ``restore``. Raises ConversationNotFound."""
         with self._database.write() as connection:
@@ -191,6 +205,7 @@ def conversation_of(connection: Connection, row: RowMapping) -> Conversation:
         decided_until=row["decided_until"],
         held_turns=row["held_turns"],
         standing_runs=tuple(row["standing_runs"]),
+        doing=row["doing"],
         summary=None if row["summary_id"] is None else _load_summary(connection, row["summary_id"]),
         pinned=row["pinned"],
         branched_from=row["branched_from"],

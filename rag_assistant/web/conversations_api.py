@@ -7,6 +7,7 @@ from typing import Any
 from flask import Blueprint, Response, jsonify, make_response, request
 
 from rag_assistant.commands import run_command
+from rag_assistant.compaction import doing_in_words
 from rag_assistant.errors import InvalidRequest
 from rag_assistant.export import FORMATS, as_json, as_markdown
 from rag_assistant.records import LARGEST_NUMBER, Conversation, Unset
@@ -132,6 +133,13 @@ def preview(conversation_id: int) -> Response:
     """Return what the next question's model would see with another window or strategy; nothing changes."""
     view = services().history_actions.view(conversation_id, history_limit_asked(), strategy_asked())
     return jsonify(view.as_dict())
+
+
+@blueprint.get("/<int:conversation_id>/doing")
+def doing(conversation_id: int) -> Response:
+    """Return what is being done with the conversation that takes its time; null while nothing is."""
+    found = services().conversations.get(conversation_id).doing
+    return jsonify(doing=None if found is None else found | {"sentence": doing_in_words(found)})
 
 
 @blueprint.post("/<int:conversation_id>/clear")

@@ -9,6 +9,7 @@ from flask import Blueprint, redirect, request, url_for
 from werkzeug.wrappers import Response
 
 from rag_assistant.commands import COMMANDS
+from rag_assistant.compaction import doing_in_words
 from rag_assistant.history import OPTIONS
 from rag_assistant.history_actions import HistoryView
 from rag_assistant.past import Rules
@@ -166,5 +167,6 @@ blueprint.add_app_template_filter(notice_of, "notice")
 blueprint.add_app_template_filter(seen_by_model)
 blueprint.add_app_template_filter(messages_sent)
 blueprint.add_app_template_filter(steps_of)
+blueprint.add_app_template_filter(doing_in_words)
 blueprint.add_app_template_filter(token_parts)
 blueprint.add_app_template_filter(tokens_sentence)

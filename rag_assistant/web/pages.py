@@ -61,6 +61,7 @@ def ask() -> Response:
     except OverflowDecisionNeeded as error:
         decision = {
             "message": error.details["sentence"],
+            "figures": error.details["figures"],
             "question": body.question,
             "options": error.details["options"],
         }
@@ -185,7 +186,7 @@ def conversation_page(
         address=_address(shown, scope),
         address_without_scope=_address(shown, EVERYTHING),
         later=_later(shown, turns),
-        refresh=any(turn.status == "running" for turn in turns),
+        refresh=any(turn.status == "running" for turn in turns) or bool(shown and shown.doing),
         **frame(shown),
     )
 

@@ -1,6 +1,7 @@
 // Commands that are typed where questions are typed: the list that helps with them, and what they did.
 import { send } from "./api.js";
 import { complain, composer, conversationId, giveBack } from "./composer.js";
+import { watchDoing } from "./doing.js";
 import { refreshPage } from "./frame.js";
 import { sentenceOf } from "./toast.js";
 
@@ -16,6 +17,7 @@ export async function runCommand(command, typed) {
   document.getElementById("options")?.removeAttribute("open");
   composer().elements.question.focus();
   const block = placeResult(command.trim());
+  if (command.trim().toLowerCase() === "/compact") watchDoing();
   try {
     const { text, fold } = await outcomeOf(command);
     fillResult(block, text);

@@ -1,10 +1,13 @@
 // Ask what shall happen when a question would leave turns out.
+import { watchDoing } from "./doing.js";
 
 /** Ask, and return {choice, remember}; null if the person wants to think about it. */
-export function decide({ sentence, options }) {
+export function decide({ sentence, figures, options }) {
   const dialog = document.getElementById("overflow");
   const form = dialog.querySelector("form");
   form.querySelector(".message").textContent = sentence;
+  form.querySelector(".figures").textContent = figures;
+  form.querySelector(".not-compact").hidden = "compact" in options;
   for (const button of form.querySelectorAll("[name=on_overflow]")) button.closest("li").hidden = !(button.value in options);
   form.reset();
   dialog.returnValue = "";
@@ -25,6 +28,7 @@ export function decide({ sentence, options }) {
       () => {
         asking.abort();
         const choice = dialog.returnValue;
+        if (choice === "compact") watchDoing();
         resolve(choice ? { choice, remember: form.elements.remember.checked } : null);
       },
       whileAsking,

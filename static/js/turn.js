@@ -1,4 +1,5 @@
 // One turn in the transcript: follow its events, come back after a lost connection, stop it, retry it.
+import { watchDoing } from "./doing.js";
 import { refreshPage } from "./frame.js";
 import { elementOf, setHtml } from "./html.js";
 import { keepAtEnd } from "./scroll.js";
@@ -89,6 +90,7 @@ export class TurnView {
   show(name, id, data) {
     if (data.turn_id) this.turnId = data.turn_id;
     if (id !== null) this.position = Math.max(Number(id), this.position ?? 0);
+    if (data.state === "compacting") watchDoing();
     if (name === "state") this.say(data.message);
     else if (name === "start") this.say("The answer is being written.");
     else if (name === "step") this.step(data);

@@ -136,7 +136,7 @@ def test_the_overflow_choice_and_a_confirmation_work_without_scripts(
     expect(decision).to_be_in_viewport()
     expect(page.get_by_label("Your question")).to_have_value("A question that overflows")
     stub.replies.append(Reply(tool_calls=[call("delete_documents", document_ids=[1])]))
-    decision.get_by_label("Do the same from now on in this conversation").check()
+    decision.get_by_label("Remember my choice for this conversation").check()
     decision.get_by_role("button", name="Leave the older turns out").click()
     expect(page.locator("#turn-3.completed .step .tool")).to_have_text("delete_documents")
     assert server.call("GET", "/api/conversations/1")[1]["on_overflow"] == "trim"

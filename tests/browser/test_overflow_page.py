@@ -20,7 +20,9 @@ def test_a_compaction_is_chosen_read_edited_and_undone_and_every_turn_outlives_a
     say(page, "A question that overflows")
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("This question would leave out 1 earlier turn")
+    expect(dialog).to_contain_text("The model would see 3 of 4 earlier turns, about")
     expect(dialog).not_to_contain_text("on_overflow")
+    expect(dialog.locator(".not-compact")).to_be_hidden()
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
     expect(page.get_by_label("Your question")).to_have_value("A question that overflows")
@@ -69,7 +71,7 @@ def test_a_compaction_is_chosen_read_edited_and_undone_and_every_turn_outlives_a
 def test_a_choice_can_be_remembered_for_the_conversation(page: Page, server: ServerProcess) -> None:
     ask_many(page, 2)
     say(page, "Question 3")
-    page.get_by_label("Do the same from now on in this conversation").check()
+    page.get_by_label("Remember my choice for this conversation").check()
     page.get_by_role("dialog").get_by_role("button", name="Leave the older turns out").click()
     expect(page.locator("#turn-3.completed")).to_be_visible()
     assert server.call("GET", "/api/conversations/1")[1]["on_overflow"] == "trim"
@@ -81,3 +83,54 @@ def test_everything_is_sent_with_a_note_where_that_was_chosen(page: Page) -> Non
     ask_many(page, 3)
     expect(page.locator("#turn-3 .note")).to_contain_text("All earlier turns were sent this once")
     expect(page.locator("#turn-3 .trimmed")).to_have_count(0)
+
+
+LONG = "A long question about one thing and another, asked with many words. " * 30
+
+
+@pytest.mark.settings(MODEL_CONTEXT_TOKENS="2000", MAX_HISTORY_TURNS="20")
+def test_a_long_compaction_shows_how_far_it_has_come_and_a_crash_leaves_nothing_of_it(
+    page: Page, server: ServerProcess, stub: StubModel
+) -> None:
+    for number in range(1, 6):
+        known = {} if number == 1 else {"conversation_id": 1}
+        assert server.call("POST", "/api/query", {"question": f"{number}. {LONG}"} | known)[0] == 200
+    page.goto("/conversations/1")
+    bar = page.locator("#doing")
+    expect(bar).to_be_hidden()
+    stub.replies.append(Reply("They asked about one thing."))
+    stub.default = Reply(hang_before_headers=True)
+    say(page, "/compact")
+    expect(bar).to_contain_text(re.compile(r"Summarising turns 1 to \d, part 2 of \d\."))
+    expect(bar.get_by_role("progressbar")).to_have_js_property("value", 1)
+    other = page.context.new_page()
+    other.goto("/conversations/1")
+    expect(other.locator("#doing")).to_contain_text("part 2 of")
+    other.close()
+    server.kill()
+    server.start("/readyz")
+    page.reload()
+    expect(page.locator("#turn-5")).to_be_visible()
+    expect(bar).to_be_hidden()
+    assert server.call("GET", "/api/conversations/1/doing") == (200, {"doing": None})
+    assert server.call("GET", "/api/conversations/1")[1]["view"]["summary"] is None
+
+
+@pytest.mark.settings(MAX_HISTORY_TURNS="1", ON_OVERFLOW="ask")
+def test_the_dialog_is_answered_by_keyboard_and_cancel_gives_the_question_back(page: Page) -> None:
+    ask_many(page, 2)
+    say(page, "Question 3")
+    dialog = page.get_by_role("dialog")
+    first = dialog.get_by_role("button", name="Leave the older turns out")
+    expect(first).to_be_focused()
+    dialog.get_by_role("button", name="Cancel").press("Enter")
+    expect(dialog).to_be_hidden()
+    expect(page.get_by_label("Your question")).to_have_value("Question 3")
+    page.keyboard.press("Enter")
+    expect(first).to_be_focused()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    expect(dialog.get_by_role("button", name="Start over")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#turn-3.completed")).to_be_visible()
+    expect(page.locator(".horizon .sentence")).to_contain_text("2 cleared")
