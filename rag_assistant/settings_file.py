@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -32,7 +33,11 @@ class LiveSettings:
         self._loaded = load_settings(_decoded(self._read_last, path.name), self._environment, path.name)
         self._closing = threading.Event()
         self._unsettled: str | None = None
+        self._era = secrets.token_hex(4)
+        self._changes = 0
         self.problem: str | None = None
+        # Whether the problem is in the file; else it is a change that waits for a restart.
+        self.broken = False
 
     @property
     def current(self) -> Settings:
@@ -43,6 +48,16 @@ class LiveSettings:
     def origins(self) -> dict[str, Origin]:
         """Where each value in force came from."""
         return self._loaded.origins
+
+    @property
+    def path(self) -> Path:
+        """The file that is followed."""
+        return self._path
+
+    @property
+    def version(self) -> str:
+        """A text that is another one whenever a value or the problem has changed, or the server was started again."""
+        return f"{self._era}-{self._changes}"
 
     def look(self) -> None:
         """Read the file again if its content changed, and apply it if it is right.
@@ -61,14 +76,14 @@ class LiveSettings:
         except SettingsError as error:
             problem = f"{error} The last good values stay in force."
             if problem == self._unsettled:
-                self._report(problem)
+                self._report(problem, broken=True)
             self._unsettled = problem
         else:
             self._apply(loaded)
 
     def _settle(self) -> None:
         if self._unsettled is not None:
-            self._report(self._unsettled)
+            self._report(self._unsettled, broken=True)
             self._unsettled = None
 
     def watch(self) -> None:
@@ -91,15 +106,18 @@ class LiveSettings:
         kept = {name: before[name] for name in waiting}
         origins = loaded.origins | {name: self._loaded.origins[name] for name in waiting}
         self._loaded = LoadedSettings(loaded.values.model_copy(update=kept), origins)
-        self.problem = None
+        if changed or self.problem:
+            self._changes += 1
+        self.problem, self.broken = None, False
         if changed:
             log.info("%s changed: %s", self._path.name, ", ".join(changed))
         if waiting:
             self._report(f"{self._path.name}: a change of {', '.join(waiting)} takes effect at the next start.")
 
-    def _report(self, problem: str) -> None:
+    def _report(self, problem: str, broken: bool = False) -> None:
         if problem != self.problem:
-            self.problem = problem
+            self.problem, self.broken = problem, broken
+            self._changes += 1
             log.warning("%s", problem)
 
 

@@ -18,6 +18,7 @@ from rag_assistant.web import (
     pages,
     receipt_pages,
     security,
+    settings_pages,
     sidebar,
     source_pages,
     system,
@@ -37,6 +38,7 @@ PARTS = (
     receipt_pages,
     history_pages,
     sidebar,
+    settings_pages,
 )
 
 

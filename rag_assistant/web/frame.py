@@ -69,6 +69,9 @@ def frame(shown: Conversation | None) -> dict[str, Any]:
         "built_in": services().models.uses_built_in(),
         "starting": [part for part, state in parts.items() if state == "starting"],
         "settings_problem": services().settings.problem,
+        "settings_broken": services().settings.broken,
+        "settings_path": services().settings.path,
+        "settings_version": services().settings.version,
         "settings": services().settings.current,
     } | listed()
 

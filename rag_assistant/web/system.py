@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def init_app(app: Flask, services: Services) -> None:
-    """Add /healthz, /readyz and /api/settings."""
+    """Add /healthz, /readyz, /api/settings, and its version, which pages look at to see a change."""
 
     @app.get("/healthz")
     def healthz() -> Response:
@@ -31,6 +31,10 @@ def init_app(app: Flask, services: Services) -> None:
     @app.get("/api/settings")
     def settings() -> Response:
         return jsonify(settings=settings_data(services), problem=services.settings.problem)
+
+    @app.get("/api/settings/version")
+    def settings_version() -> Response:
+        return jsonify(version=services.settings.version)
 
 
 def readiness(services: Services) -> dict[str, str]:

@@ -1,0 +1,82 @@
+"""The view of the settings: found, seen to change, set for a conversation, and the banner of a broken file."""
+
+import json
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.talk import ask_many, options
+from tests.server_process import ServerProcess
+
+
+@pytest.fixture
+def file(server: ServerProcess) -> Path:
+    return Path(server.environment["SETTINGS_FILE"])
+
+
+def test_a_setting_is_found_as_one_types_and_tells_how_it_is_changed(page: Page, file: Path) -> None:
+    page.goto("/settings")
+    expect(page.locator(".settings")).to_contain_text(str(file))
+    shown = page.locator(".setting:visible")
+    page.get_by_label("Find a setting").fill("history turns limit")
+    expect(shown).to_have_count(0)
+    expect(page.get_by_text("No setting holds these words.")).to_be_visible()
+    page.get_by_label("Find a setting").fill("longest question")
+    expect(shown).to_have_count(1)
+    one = page.locator("#setting-max_question_chars")
+    expect(one.locator("dl")).to_be_hidden()
+    one.locator("summary").press("Enter")
+    expect(one).to_contain_text("a whole number, 1 or more")
+    expect(one).to_contain_text("applies from the next question on")
+    expect(one.locator(".line")).to_have_text('"max_question_chars": 8000')
+    one.get_by_role("button", name="Copy").click()
+    expect(one.locator("[data-copy-line]")).to_have_text("Copied")
+    page.get_by_label("Find a setting").fill("")
+    page.wait_for_function("document.querySelectorAll('.setting:not([hidden])').length > 40")
+
+
+def test_a_change_of_the_file_is_seen_without_reloading(page: Page, file: Path) -> None:
+    page.goto("/settings")
+    one = page.locator("#setting-max_history_turns")
+    expect(one.locator(".value")).to_have_text("5")
+    expect(one.locator(".origin")).to_have_text("the default")
+    file.write_text(json.dumps({"max_history_turns": 9}))
+    expect(one.locator(".value")).to_have_text("9")
+    expect(one.locator(".origin")).to_have_text("settings.json")
+    expect(one.locator(".changed")).to_have_text("changed just now")
+    expect(page.locator(".setting.new")).to_have_count(1)
+
+
+def test_a_broken_file_is_a_banner_everywhere_until_it_is_mended(page: Page, file: Path) -> None:
+    ask_many(page, 1)
+    file.write_text('{\n  "max_history_turns": "ten"\n}')
+    banner = page.locator("#banners .warning")
+    expect(banner).to_contain_text('settings.json line 2: max_history_turns is "ten"; it must be a whole number')
+    expect(banner).to_contain_text("The last good values stay in force.")
+    expect(banner).to_contain_text(f"Mend it in {file}; it is read again at once.")
+    banner.get_by_role("link", name="Settings").click()
+    drawer = page.locator("#drawer")
+    expect(drawer.get_by_role("heading", name="Settings")).to_be_visible()
+    expect(drawer.locator(".banner")).to_contain_text("line 2")
+    file.write_text('{"max_history_turns": 4}')
+    expect(banner).to_have_count(0)
+    expect(drawer.locator(".banner")).to_have_count(0)
+    expect(drawer.locator("#setting-max_history_turns .value")).to_have_text("4")
+    expect(page.locator("#window summary")).to_have_text("Sees the last 4 turns")
+
+
+def test_a_conversation_is_given_its_own_choices_in_the_drawer(page: Page, server: ServerProcess) -> None:
+    ask_many(page, 3)
+    options(page).get_by_role("link", name="All settings").click()
+    own = page.locator("#drawer .own")
+    own.get_by_label("Earlier turns that the model sees").fill("2")
+    own.get_by_label("When a question would leave turns out").select_option("ask")
+    own.get_by_role("button", name="Set for this conversation").click()
+    expect(own.get_by_text("Set.")).to_be_visible()
+    expect(page.locator("#window summary")).to_have_text("Sees the last 2 turns")
+    kept = server.call("GET", "/api/conversations/1")[1]
+    assert (kept["max_history_turns"], kept["on_overflow"]) == (2, "ask")
+    page.route("**/api/conversations/1", lambda route: route.abort())
+    own.get_by_role("button", name="Set for this conversation").click()
+    expect(own.get_by_role("alert")).to_have_text("The server cannot be reached.")
