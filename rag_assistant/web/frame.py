@@ -67,6 +67,8 @@ def frame(shown: Conversation | None) -> dict[str, Any]:
     return {
         "conversation": shown,
         "built_in": services().models.uses_built_in(),
+        # A note that was read is put away in this browser; see js/notes.js.
+        "built_in_note": services().models.uses_built_in() and "built-in" not in request.cookies.get("put_away", ""),
         "starting": [part for part, state in parts.items() if state == "starting"],
         "settings_problem": services().settings.problem,
         "settings_broken": services().settings.broken,

@@ -30,6 +30,12 @@ OVERFLOW_WORDS = {
     "reset": "Start over",
     "continue": "Send everything",
 }
+# The small built-in model answers these from the guide, and rightly; a test asks them.
+EXAMPLES = (
+    "How many earlier turns does the model see?",
+    "Which kinds of documents can I add?",
+    "How large may a document be?",
+)
 STRATEGY_WORDS = {
     "window": "The newest",
     "smart": "One to three, those with tools first",
@@ -156,6 +162,7 @@ def words() -> dict[str, Any]:
     """Give the templates the commands and the choices."""
     return {
         "commands": COMMANDS.values(),
+        "examples": EXAMPLES,
         "overflow_options": OPTIONS,
         "overflow_words": OVERFLOW_WORDS,
         "search_words": SEARCH_WORDS,

@@ -25,6 +25,8 @@ from rag_assistant.web.services import services
 blueprint = Blueprint("pages", __name__)
 
 TURNS_SHOWN = 50
+# The part of the guide that the examples of the first page are about.
+GUIDE_NAME = "2-history-window.md"
 
 
 @blueprint.get("/")
@@ -179,7 +181,7 @@ def conversation_page(
         view=view,
         result=result,
         decision=decision,
-        has_documents=bool(services().documents.page(1)),
+        **library_holds(),
         deleted=whole_number("deleted", None, 1, LARGEST_NUMBER),
         erased=request.args.get("erased") == "1",
         scope=scope,
@@ -198,6 +200,12 @@ def _later(shown: Conversation | None, turns: list[Turn]) -> str | None:
     first = turns[-1].number + 1
     at = first + TURNS_SHOWN // 2
     return url_for("pages.conversation", conversation_id=shown.id, at=at, _anchor=f"turn-{first}")
+
+
+def library_holds() -> dict[str, bool]:
+    """Return whether there are documents to ask about, and whether our guide is among them."""
+    found = services().documents
+    return {"has_documents": bool(found.page(1)), "has_guide": bool(found.find(GUIDE_NAME, EVERYTHING, 1)[0])}
 
 
 def _to_conversation(conversation_id: int) -> Response:

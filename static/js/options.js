@@ -3,7 +3,9 @@
 /** Close each menu marked with data-closes when the person turns away from it. */
 export function enableOptions() {
   document.addEventListener("click", (event) => {
-    for (const menu of opened()) if (!menu.contains(event.target)) menu.open = false;
+    // What is opened from a menu in the drawer needs the menu no more.
+    const leads = event.target.closest("a[data-drawer]");
+    for (const menu of opened()) if (leads || !menu.contains(event.target)) menu.open = false;
   });
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
