@@ -21,6 +21,7 @@ from rag_assistant.web import (
     settings_pages,
     sidebar,
     source_pages,
+    static_files,
     system,
 )
 
@@ -55,6 +56,7 @@ def init_app(app: Flask, services: Services) -> None:
     security.init_app(app, services.settings.current)
     errors.init_app(app)
     system.init_app(app, services)
+    static_files.init_app(app)
     for part in PARTS:
         app.register_blueprint(part.blueprint)
 

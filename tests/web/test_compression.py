@@ -1,0 +1,76 @@
+"""Scripts and style sheets are compressed and kept; pages and the API are not compressed."""
+
+import gzip
+import re
+from pathlib import Path
+
+import pytest
+from flask.testing import FlaskClient
+
+from rag_assistant.web.static_files import version_of
+from tests.web.conftest import PAGE, ask
+
+PROJECT = Path(__file__).resolve().parents[2]
+BROWSER = {"Accept-Encoding": "gzip, deflate, br, zstd"}
+
+
+def addresses(client: FlaskClient) -> list[str]:
+    text = client.get("/", headers=PAGE).text
+    return re.findall(r'(?:src|href)="(/static/[^"]+)"', text)
+
+
+def test_every_script_and_sheet_of_a_page_is_compressed_and_kept_for_good(client: FlaskClient) -> None:
+    found = addresses(client)
+    assert len(found) > 20
+    for address in found:
+        response = client.get(address, headers=BROWSER)
+        assert response.status_code == 200, address
+        assert response.headers["Cache-Control"] == "public, max-age=31536000, immutable"
+        if not address.endswith(".svg") and len(client.get(address).data) > 500:
+            assert response.headers["Content-Encoding"] == "br"
+            assert "Accept-Encoding" in response.headers["Vary"]
+
+
+def test_the_page_asks_for_every_module_at_once(client: FlaskClient) -> None:
+    named = {Path(address).name for address in addresses(client) if address.endswith(".js")}
+    assert named == {path.name for path in (PROJECT / "static" / "js").glob("*.js")}
+
+
+def test_what_is_unpacked_is_the_file(client: FlaskClient) -> None:
+    address = next(one for one in addresses(client) if one.endswith("transcript.css"))
+    response = client.get(address, headers={"Accept-Encoding": "gzip"})
+    assert response.headers["Content-Encoding"] == "gzip"
+    assert gzip.decompress(response.data) == (PROJECT / "static" / "transcript.css").read_bytes()
+    assert client.get(address).data == (PROJECT / "static" / "transcript.css").read_bytes()
+
+
+def test_an_address_of_another_version_gives_the_file_but_is_not_kept(client: FlaskClient) -> None:
+    response = client.get("/static/v-000000000000/base.css", headers=BROWSER)
+    assert (response.status_code, response.headers["Cache-Control"]) == (200, "no-cache")
+    known = response.headers["ETag"]
+    again = client.get("/static/v-000000000000/base.css", headers=BROWSER | {"If-None-Match": known})
+    assert again.status_code == 304
+
+
+@pytest.mark.parametrize("path", ["../settings.json", "js/../../app.py", "nothing.js", "%2e%2e/app.py"])
+def test_nothing_else_is_served(client: FlaskClient, path: str) -> None:
+    assert client.get(f"/static/v-0/{path}").status_code == 404
+
+
+def test_pages_and_the_api_are_never_compressed(client: FlaskClient) -> None:
+    conversation = ask(client)["conversation_id"]
+    for path in ("/", f"/conversations/{conversation}", "/settings", "/documents", "/api/settings", "/readyz"):
+        response = client.get(path, headers=BROWSER | PAGE)
+        assert len(response.data) > 20
+        assert "Content-Encoding" not in response.headers, path
+
+
+def test_the_version_is_another_one_when_any_file_changes(tmp_path: Path) -> None:
+    (tmp_path / "js").mkdir()
+    (tmp_path / "js" / "a.js").write_text("one")
+    before = version_of(tmp_path)
+    assert version_of(tmp_path) == before
+    (tmp_path / "js" / "a.js").write_text("two")
+    changed = version_of(tmp_path)
+    (tmp_path / "js" / "a.js").rename(tmp_path / "js" / "b.js")
+    assert len({before, changed, version_of(tmp_path)}) == 3
