@@ -32,6 +32,7 @@ from rag_assistant.storage.embeddings import EmbeddingStore
 from rag_assistant.storage.history import HistoryStore
 from rag_assistant.storage.keywords import KeywordIndex
 from rag_assistant.storage.migrate import migrate
+from rag_assistant.storage.state_tags import StateTags
 from rag_assistant.storage.turns import TurnStore
 from rag_assistant.storage.versions import VersionStore
 from rag_assistant.tools import Tools
@@ -56,6 +57,7 @@ class Services:
     turns: TurnStore
     versions: VersionStore
     branches: BranchStore
+    state_tags: StateTags
     history: HistoryStore
     documents: DocumentStore
     library: Any
@@ -197,6 +199,7 @@ def build_services(settings: LiveSettings) -> Services:
         turns=turns,
         versions=VersionStore(database, words_of),
         branches=BranchStore(database),
+        state_tags=StateTags(database),
         history=history,
         documents=documents,
         library=library,

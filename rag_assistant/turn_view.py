@@ -163,6 +163,32 @@ def seen_by_model(turn: Turn) -> str | None:
     return seen(history["turns_kept"], left_out) if left_out else None
 
 
+def shifts(turns: Iterable[Turn], before: Turn | None = None) -> frozenset[int]:
+    """Return the numbers of the turns that say what was left out: those where it differs in kind from the turn before.
+
+    ``before`` is the turn in front of them. A full window says it once, not with every answer.
+    """
+    known = _kind_left_out(before) if before is not None else None
+    told = []
+    for turn in turns:
+        if turn.history is None:
+            continue
+        kind = _kind_left_out(turn)
+        if kind and kind != known:
+            told.append(turn.number)
+        known = kind
+    return frozenset(told)
+
+
+def _kind_left_out(turn: Turn) -> frozenset[str]:
+    """Return why turns were left out for a turn, and whether a summary stood for them."""
+    history = turn.history
+    if history is None or seen_by_model(turn) is None:
+        return frozenset()
+    reasons = history.get("left_out") or {history["reason"]: history["turns_dropped"]}
+    return frozenset(reasons) | ({"with a summary"} if history.get("summary_sent") else frozenset())
+
+
 def receipt_data(turn: Turn, body: dict[str, Any]) -> dict[str, Any]:
     """Return a turn's receipt as it is shown: the exact requests, what was left out of them and why, the figures."""
     data = turn_data(turn)

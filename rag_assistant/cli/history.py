@@ -59,7 +59,7 @@ def history_commands(services: Services) -> AppGroup:
             services.prepare()
             found = services.conversations.get(conversation)
             write = as_markdown if wanted == "markdown" else as_json
-            for piece in write(found, services.turns.every(conversation)):
+            for piece in write(found, services.turns.every(conversation), services.versions.all):
                 click.echo(piece, nl=False)
 
     @group.command("receipt")

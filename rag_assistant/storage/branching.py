@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, Table, and_, func, insert, literal, select, update
+from sqlalchemy import Connection, RowMapping, Select, Table, and_, insert, literal, select, update
 
 from rag_assistant.errors import ConversationNotFound, InvalidRequest
 from rag_assistant.records import Branch, Question, Turn
@@ -32,9 +32,8 @@ class BranchStore:
 
     def branches_of(self, conversation_id: int) -> list[Branch]:
         """Return the branches that go off a conversation, the oldest first."""
-        query = select(conversations.c.id, conversations.c.title, conversations.c.branched_from)
         with self._database.read() as connection:
-            rows = connection.execute(_living(query, conversation_id).order_by(conversations.c.id))
+            rows = connection.execute(branches_of(conversation_id))
             return [Branch(row.id, row.title, row.branched_from["turn"]) for row in rows]
 
     def origin_of(self, branched_from: dict[str, Any] | None) -> Branch | None:
@@ -70,14 +69,15 @@ def branch_for(connection: Connection, question: Question, title: str) -> int:
     return made
 
 
-def _living(query: Select[Any], conversation_id: int) -> Select[Any]:
-    """Return a query for the branches of a conversation that were not deleted."""
+def branches_of(conversation_id: int) -> Select[Any]:
+    """Return the query for the branches of a conversation that were not deleted, the oldest first."""
     there = conversations.c.branched_from.is_not(None) & conversations.c.deleted_at.is_(None)
-    return query.where(there, conversation_id == _OF)
+    query = select(conversations.c.id, conversations.c.title, conversations.c.branched_from)
+    return query.where(there, conversation_id == _OF).order_by(conversations.c.id)
 
 
 def _title_of_branch(connection: Connection, origin: RowMapping) -> str:
-    known = connection.execute(_living(select(func.count()).select_from(conversations), origin["id"])).scalar_one()
+    known = len(connection.execute(branches_of(origin["id"])).all())
     mark = f" (branch {known + 1})" if known else " (branch)"
     title: str = origin["title"]
     return title[: LONGEST_TITLE - len(mark)] + mark

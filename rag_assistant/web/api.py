@@ -11,6 +11,7 @@ from rag_assistant.errors import InvalidRequest, ReceiptNotFound
 from rag_assistant.records import LARGEST_NUMBER, Turn
 from rag_assistant.searching import EXCHANGES
 from rag_assistant.turn_view import Exchange, exchanges_of, receipt_data, turn_data, version_data
+from rag_assistant.web.blocks import Blocks
 from rag_assistant.web.bodies import (
     ChangeTurnBody,
     NoFields,
@@ -24,7 +25,6 @@ from rag_assistant.web.bodies import (
 )
 from rag_assistant.web.errors import status_of_name
 from rag_assistant.web.events import Readers, collect, event_stream, last_event_id
-from rag_assistant.web.markdown import render_markdown
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("api", __name__, url_prefix="/api")
@@ -156,12 +156,15 @@ def readers() -> Readers:
 
 
 def stream(turn: Turn, after: int) -> Response:
-    """Return the stream of a turn; with ?html=1 its tokens also carry the answer as HTML, for the page."""
-    events = services().assistant.follow(turn.id, after)
-    if request.args.get("html") != "1":
-        return event_stream(events, readers())
-    before = services().turns.get(turn.id).answer[:after] if after else ""
-    return event_stream(events, readers(), before, lambda text: str(render_markdown(text)))
+    """Return the stream of a turn, whose id stands in X-Turn-Id.
+
+    With ?html=1, for the page, it begins with the whole answer so far, and its tokens are drawn by blocks.
+    """
+    drawn = request.args.get("html") == "1"
+    events = services().assistant.follow(turn.id, 0 if drawn else after)
+    response = event_stream(events, readers(), Blocks() if drawn else None)
+    response.headers["X-Turn-Id"] = str(turn.id)
+    return response
 
 
 def answer(data: dict[str, Any]) -> Response:

@@ -66,8 +66,11 @@ def new_conversation() -> Response:
 
 @blueprint.get("/<int:conversation_id>")
 def conversation(conversation_id: int) -> Response:
-    """Return a conversation, with what the model sees of it."""
-    return shown(conversation_id)
+    """Return a conversation, with what the model sees of it; HEAD tells by its ETag whether anything is new."""
+    tag = services().state_tags.of(conversation_id)
+    response = Response() if request.method == "HEAD" else shown(conversation_id)
+    response.headers["ETag"] = tag
+    return response
 
 
 @blueprint.patch("/<int:conversation_id>")
@@ -120,7 +123,8 @@ def export(conversation_id: int) -> Response:
     found = services().conversations.get(conversation_id)
     ending, media_type = FORMATS[wanted]
     write = as_markdown if wanted == "markdown" else as_json
-    response = Response(write(found, services().turns.every(conversation_id)), content_type=media_type)
+    pieces = write(found, services().turns.every(conversation_id), services().versions.all)
+    response = Response(pieces, content_type=media_type)
     response.headers["Content-Disposition"] = f'attachment; filename="conversation-{conversation_id}.{ending}"'
     return response
 

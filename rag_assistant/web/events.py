@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
@@ -13,6 +13,7 @@ from flask import Response
 from rag_assistant.errors import Overloaded
 from rag_assistant.records import Event
 from rag_assistant.validation import spells_number
+from rag_assistant.web.blocks import Blocks
 
 HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
@@ -21,7 +22,6 @@ HEADERS = {
 }
 HEARTBEAT = b": still here\n\n"
 SHORTEST_PAUSE_SECONDS = 0.04
-Render = Callable[[str], str]
 
 
 class Readers:
@@ -45,15 +45,13 @@ class Readers:
             self._waiting -= 1
 
 
-def event_stream(
-    events: Iterator[Event | None], readers: Readers, before: str = "", render: Render | None = None
-) -> Response:
+def event_stream(events: Iterator[Event | None], readers: Readers, blocks: Blocks | None = None) -> Response:
     """Return the response that streams ``events``; the reader's place is freed when it ends, however it ends.
 
-    With ``render``, each ``token`` also carries the whole answer so far as HTML; ``before`` is the part of the answer
-    that the reader has already.
+    With ``blocks``, which must see the answer from its beginning, each ``token`` says how it is drawn: ``keep`` blocks
+    of what was drawn stay, ``html`` comes behind them. The text itself is left out.
     """
-    frames = map(frame, events) if render is None else _rendered(events, before, render)
+    frames = map(frame, events) if blocks is None else _drawn(events, blocks)
     return Response(_Frames(frames, readers), headers=HEADERS, direct_passthrough=True)
 
 
@@ -80,15 +78,15 @@ def frame(event: Event | None) -> bytes:
     return f"event: {event.name}\n{position}data: ".encode() + orjson.dumps(event.data) + b"\n\n"
 
 
-def _rendered(events: Iterator[Event | None], text: str, render: Render) -> Iterator[bytes]:
-    """Yield frames whose tokens carry HTML. Rendering sets the pace, so that a long answer does not cost a core."""
+def _drawn(events: Iterator[Event | None], blocks: Blocks) -> Iterator[bytes]:
+    """Yield frames whose tokens carry HTML. Drawing sets the pace, so that a long answer does not cost a core."""
     for event in events:
         if event is None or event.name != "token":
             yield frame(event)
             continue
         began = time.monotonic()
-        text += event.data["text"]
-        yield frame(Event("token", event.data | {"html": render(text)}, event.position))
+        keep, html = blocks.add(event.data["text"])
+        yield frame(Event("token", {"keep": keep, "html": html}, event.position))
         time.sleep(max(SHORTEST_PAUSE_SECONDS, 5 * (time.monotonic() - began)))
 
 

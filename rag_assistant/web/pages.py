@@ -16,6 +16,7 @@ from rag_assistant.errors import InvalidRequest, OverflowDecisionNeeded
 from rag_assistant.records import EVERYTHING, LARGEST_NUMBER, Conversation, Scope, Turn
 from rag_assistant.turn_view import support_of
 from rag_assistant.validation import spells_number
+from rag_assistant.web.around import around, page_of_turns
 from rag_assistant.web.bodies import ChangeConversationBody, QueryBody, checked, whole_number
 from rag_assistant.web.frame import frame
 from rag_assistant.web.markdown import render_markdown
@@ -42,8 +43,9 @@ def conversation(conversation_id: int) -> str:
     if at := whole_number("at", None, 1, LARGEST_NUMBER):
         before = at + TURNS_SHOWN // 2
     found = services().conversations.get(conversation_id)
-    turns = services().turns.page(conversation_id, TURNS_SHOWN, before)
-    return conversation_page(found, turns, scope=scope_in_address())
+    turns, earlier = page_of_turns(conversation_id, TURNS_SHOWN, before)
+    editing = whole_number("edit", None, 1, LARGEST_NUMBER)
+    return conversation_page(found, turns, earlier, scope=scope_in_address(), editing=editing)
 
 
 @blueprint.post("/ask")
@@ -113,7 +115,15 @@ def choose_version(turn_id: int) -> Response:
 def turn(turn_id: int) -> str:
     """Return the transcript's entry of one turn, for the script that puts it in its place."""
     found = services().turns.get(turn_id)
-    return render_template("_turn.html", turn=found, view=services().history_actions.view(found.conversation_id))
+    earlier = services().turns.page(found.conversation_id, 1, found.number)
+    return render_template(
+        "_turn.html",
+        turn=found,
+        view=services().history_actions.view(found.conversation_id),
+        around=around(found.conversation_id, [found], earlier[0] if earlier else None),
+        editing=found.number if request.args.get("edit") == "1" else None,
+        longest_question=services().settings.current.max_question_chars,
+    )
 
 
 @blueprint.post("/conversations/<int:conversation_id>/rename")
@@ -158,27 +168,38 @@ def _latest_page(conversation_id: int | None, **more: Any) -> str:
     if conversation_id is None:
         return conversation_page(None, [], **more)
     found = services().conversations.get(conversation_id)
-    return conversation_page(found, services().turns.page(conversation_id, TURNS_SHOWN), **more)
+    turns, earlier = page_of_turns(conversation_id, TURNS_SHOWN)
+    return conversation_page(found, turns, earlier, **more)
 
 
 def conversation_page(
     shown: Conversation | None,
     turns: list[Turn],
+    earlier: Turn | None = None,
     *,
+    editing: int | None = None,
     scope: Scope = EVERYTHING,
     result: CommandResult | None = None,
     decision: dict[str, Any] | None = None,
 ) -> str:
     """Draw the page of a conversation, or of none yet.
 
+    ``earlier`` is the turn in front of ``turns``, ``editing`` the number of the one whose question is being edited.
     ``scope`` are the documents that its next questions are about, ``result`` is what a command did, ``decision`` a
     question that was refused until a person decides.
     """
+    # First the tag, then what it stands for: what changes in between is looked at once more, and not missed.
+    tag = services().state_tags.of(shown.id) if shown else None
     view = services().history_actions.view(shown.id) if shown else None
     return render_template(
         "conversation.html",
         turns=turns,
         view=view,
+        tag=tag,
+        around=around(shown.id if shown else None, turns, earlier),
+        origin=services().branches.origin_of(shown.branched_from) if shown else None,
+        editing=editing,
+        longest_question=services().settings.current.max_question_chars,
         result=result,
         decision=decision,
         **library_holds(),

@@ -2,9 +2,11 @@
 import { send } from "./api.js";
 import { isCommand, runCommand } from "./commands.js";
 import { complain, composer, conversationId, giveBack } from "./composer.js";
+import { keepDraft, remember, unacknowledged } from "./draft.js";
 import { refreshPage } from "./frame.js";
 import { decide } from "./overflow.js";
 import { scopeInAddress, scopeOf } from "./scope.js";
+import { newKey, sendQuestion } from "./sending.js";
 import { sentenceOf } from "./toast.js";
 import { TurnView } from "./turn.js";
 
@@ -20,7 +22,10 @@ export function enableAsking() {
     const typed = form === composer();
     if (!question.trim()) return;
     complain(null);
-    if (typed) box.value = "";
+    if (typed) {
+      box.value = "";
+      keepDraft();
+    }
     if (isCommand(question)) runCommand(question, typed);
     else ask(question, confirms ? { confirms_turn: Number(confirms) } : {});
   });
@@ -30,19 +35,6 @@ export function enableAsking() {
       composer().requestSubmit();
     }
   });
-}
-
-/** A key by which the server knows a question again that is sent once more, since its answer got lost on the way. */
-const lastSent = { body: null, key: null };
-
-function keyFor(body) {
-  const text = JSON.stringify(body);
-  if (lastSent.body !== text) {
-    const bytes = crypto.getRandomValues(new Uint8Array(16));
-    lastSent.body = text;
-    lastSent.key = [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
-  }
-  return lastSent.key;
 }
 
 /** Ask a question, or answer one that a turn asks. What is not accepted goes back to where it was typed. */
@@ -90,14 +82,16 @@ async function post(question, more) {
   const conversation = conversationId();
   const scope = more.confirms_turn ? {} : scopeOf();
   const body = { question, ...(conversation === null ? {} : { conversation_id: conversation }), ...scope, ...more };
-  const key = keyFor(body);
+  const unknown = unacknowledged();
+  // A question whose fate is unknown keeps its key, so that it is never answered twice.
+  const key = unknown && JSON.stringify(unknown.body) === JSON.stringify(body) ? unknown.key : newKey();
+  const forget = remember(body, key);
   try {
-    const response = await send("POST", composer().dataset.stream, body, { "Idempotency-Key": key });
-    lastSent.body = null;
+    const response = await sendQuestion(body, key);
+    forget();
     return response;
   } catch (reason) {
-    // A question whose fate is unknown keeps its key.
-    if (!(reason instanceof TypeError)) lastSent.body = null;
+    if (!(reason instanceof TypeError)) forget();
     throw reason;
   }
 }
@@ -106,9 +100,9 @@ async function post(question, more) {
 async function follow(element, response) {
   const view = new TurnView(element);
   const show = view.show.bind(view);
-  view.show = (name, id, data) => {
+  view.show = (name, data) => {
     if (data.conversation_id) enter(element, data);
-    show(name, id, data);
+    show(name, data);
   };
   element.querySelector(".stop").addEventListener("click", () => stop(view));
   await view.take(response);
@@ -117,6 +111,7 @@ async function follow(element, response) {
 function withdraw(element, typed) {
   element.remove();
   giveBack(typed);
+  keepDraft();
 }
 
 /** Put a new turn at the end of the transcript. */
@@ -132,6 +127,8 @@ function place(question) {
 
 /** Take note of the turn's number and, for a first question, of the conversation that was made for it. */
 function enter(element, data) {
+  // Another tab's news may have brought the turn already, and a key that was known brings one that stands here.
+  for (const same of document.querySelectorAll(`.turn[data-turn="${data.turn}"]`)) if (same !== element) same.remove();
   element.dataset.turn = data.turn;
   element.id = `turn-${data.turn}`;
   if (conversationId() !== null) return;

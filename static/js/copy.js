@@ -1,34 +1,39 @@
-// Copy the exact request of a receipt, to send it again elsewhere.
+// Copy what a page holds: an answer as Markdown, a piece of code, the exact request of a receipt.
+import { copyText } from "./clipboard.js";
 import { complainAbout, fade, toast } from "./toast.js";
 
-/** Let the button of a receipt copy the request's JSON. */
+const SECONDS_OF_PRAISE = 2;
+
+/** Let every button that copies do so. */
 export function enableCopying() {
   document.addEventListener("click", async (event) => {
-    const button = event.target.closest("[data-copy]");
+    const button = event.target.closest("[data-copy], [data-copy-answer], [data-copy-code]");
     if (!button) return;
     try {
-      const response = await fetch(button.dataset.copy);
-      const receipt = await response.json();
-      await copy(JSON.stringify(receipt.request, null, 2));
-      fade(toast("The request was copied."));
+      if ("copyCode" in button.dataset) {
+        await copyText(button.closest(".code").querySelector("pre").textContent);
+        praise(button);
+      } else if ("copyAnswer" in button.dataset) {
+        await copyText((await read(button.dataset.copyAnswer)).answer);
+        fade(toast("The answer was copied as Markdown."));
+      } else {
+        await copyText(JSON.stringify((await read(button.dataset.copy)).request, null, 2));
+        fade(toast("The request was copied."));
+      }
     } catch (reason) {
       complainAbout(reason);
     }
   });
 }
 
-/** Put a text on the clipboard, in the old way where the browser refuses the new one. */
-export async function copy(text) {
-  try {
-    await navigator.clipboard.writeText(text);
-  } catch {
-    const box = document.createElement("textarea");
-    box.value = text;
-    box.className = "visually-hidden";
-    document.body.append(box);
-    box.select();
-    const done = document.execCommand("copy");
-    box.remove();
-    if (!done) throw new Error("The browser does not let pages copy. Open the receipt as JSON instead.");
-  }
+async function read(url) {
+  return (await fetch(url)).json();
+}
+
+/** Say on the button itself, for a moment, that it is done. */
+function praise(button) {
+  button.textContent = "Copied";
+  setTimeout(() => {
+    button.textContent = "Copy";
+  }, SECONDS_OF_PRAISE * 1000);
 }

@@ -34,15 +34,30 @@ function takePart(id, drawn) {
 
 function takeTranscript(now, then) {
   now.dataset.view = then.dataset.view;
-  for (const drawn of then.querySelectorAll(".turn:not(.running)")) {
-    const turn = now.querySelector(`.turn[data-turn="${drawn.dataset.turn}"]:not(.running)`);
-    if (turn && turn.dataset.marks !== drawn.dataset.marks) {
-      turn.replaceWith(document.adoptNode(drawn.cloneNode(true)));
-    }
-  }
+  now.dataset.tag = then.dataset.tag;
+  for (const drawn of then.querySelectorAll(".turn")) takeTurn(now, drawn);
   takeSummary(now, then.querySelector(".summary"));
   // While a window is being tried, it stays on show.
   if (!now.classList.contains("trying")) drawView(savedView());
+  document.dispatchEvent(new CustomEvent("turns-taken"));
+}
+
+/** Take a turn as it is now: a new one comes behind the others, one that changed takes the old one's place. */
+function takeTurn(transcript, drawn) {
+  const known = transcript.querySelector(`.turn[data-turn="${drawn.dataset.turn}"]`);
+  // Who is answering here, edits, or has a menu open, is not disturbed.
+  if (known?.matches("[data-followed]") || known?.querySelector(".edit-question, .more[open]")) return;
+  if (known && known.dataset.marks === drawn.dataset.marks) return;
+  const made = document.adoptNode(drawn.cloneNode(true));
+  if (known) {
+    known.replaceWith(made);
+    return;
+  }
+  const last = [...transcript.querySelectorAll(".turn")].at(-1);
+  if (last && Number(last.dataset.turn) > Number(drawn.dataset.turn)) return;
+  transcript.querySelector(".welcome")?.remove();
+  if (last) last.after(made);
+  else transcript.append(made);
 }
 
 /** Put the summary as it is now; one that is being edited stays until it is saved. */

@@ -8,6 +8,15 @@ export function setHtml(element, html) {
   element.innerHTML = policy.createHTML(html);
 }
 
+/** Keep the first `keep` children of an element, and put HTML from our server in the place of all others. */
+export function setHtmlBehind(element, keep, html) {
+  const holder = document.createElement("template");
+  setHtml(holder, html);
+  const rest = [...element.children].slice(keep);
+  element.append(holder.content);
+  for (const one of rest) one.remove();
+}
+
 /** Return the first element of a piece of HTML from our server. */
 export function elementOf(html) {
   const holder = document.createElement("template");

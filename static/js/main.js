@@ -1,4 +1,5 @@
 // Everything that scripts add to the pages. Each module is one behaviour; without any of them the forms still work.
+import { enableAnswers } from "./answers.js";
 import { enableAsking } from "./ask.js";
 import { enableCommandList, enableResults } from "./commands.js";
 import { enableComposer } from "./composer.js";
@@ -6,8 +7,11 @@ import { enableConversations } from "./conversations.js";
 import { enableCopying } from "./copy.js";
 import { enableDocuments } from "./documents.js";
 import { enableDoing } from "./doing.js";
+import { enableDrafts } from "./draft.js";
 import { enableDrawerWidth } from "./drawer-width.js";
 import { enableDrawer } from "./drawer.js";
+import { enableEarlier } from "./earlier.js";
+import { enableEditing } from "./edit.js";
 import { keepFrameFresh, refreshPage } from "./frame.js";
 import { enableGauge } from "./gauge.js";
 import { enableMarks } from "./marks.js";
@@ -24,6 +28,7 @@ import { enableShortcuts } from "./shortcuts.js";
 import { enableSidebar } from "./sidebar.js";
 import { enableSources } from "./sources.js";
 import { enableSummary } from "./summary.js";
+import { keepInStep } from "./sync.js";
 import { enableThemes } from "./theme.js";
 import { followRunningTurns } from "./turn.js";
 import { enableUploads } from "./uploads.js";
@@ -56,10 +61,16 @@ enableSettings();
 enableDoing();
 enableSummary();
 enableMarks();
+enableAnswers();
+enableEditing();
+enableDrafts();
 enableCopying();
 keepFrameFresh();
 followRunningTurns();
+document.addEventListener("turns-taken", () => followRunningTurns());
 showTheEnd();
+enableEarlier();
+keepInStep();
 
 // The banner says that the model is being loaded; it takes that back when it is.
 const starting = document.getElementById("starting");

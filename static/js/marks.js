@@ -1,10 +1,10 @@
-// Pin and exclude turns in place.
+// Pin and exclude turns in place; the menu that says so closes behind it.
 import { send } from "./api.js";
 import { refreshPage } from "./frame.js";
 import { complainAbout } from "./toast.js";
 import { redrawTurn } from "./turn.js";
 
-/** Let the small buttons below each turn work without leaving the page. */
+/** Let the menu of each turn work without leaving the page. */
 export function enableMarks() {
   document.addEventListener("submit", async (event) => {
     const form = event.target;
@@ -18,7 +18,7 @@ export function enableMarks() {
       return;
     }
     const drawn = await redrawTurn(form.closest(".turn"));
-    drawn.querySelector(`button[name="${name}"]`)?.focus();
+    drawn.querySelector(".more > summary")?.focus();
     await refreshPage();
   });
 }

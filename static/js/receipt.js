@@ -1,5 +1,5 @@
 // The receipt: copy what a link leads to, such as a command, in the place of opening it.
-import { copy } from "./copy.js";
+import { copyText } from "./clipboard.js";
 import { complainAbout, fade, toast } from "./toast.js";
 
 /** Let links that stand for a text copy it. */
@@ -9,7 +9,7 @@ export function enableReceipt() {
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     try {
-      await copy(await (await fetch(link.href)).text());
+      await copyText(await (await fetch(link.href)).text());
       fade(toast(link.dataset.copyText));
     } catch (reason) {
       complainAbout(reason);

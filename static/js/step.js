@@ -11,6 +11,9 @@ export function showStep(list, { n, tool, arguments: given, result }) {
   step.querySelector(".arguments").textContent = given;
   step.querySelector(".result-text").textContent = result ?? "";
   list.append(step);
+  const count = list.querySelectorAll(".step").length;
+  list.querySelector(".count").textContent = count;
+  list.querySelector(".tools").textContent = count === 1 ? "tool" : "tools";
 }
 
 /** Return arguments as they read in one line, as the server draws them. */

@@ -1,101 +1,98 @@
-// One turn in the transcript: follow its events, come back after a lost connection, stop it, retry it.
+// One turn in the transcript: follow its events and come back after a lost connection, until it has ended.
+import { answerBegins, answerEnds, answerGrows } from "./announce.js";
 import { watchDoing } from "./doing.js";
 import { refreshPage } from "./frame.js";
-import { elementOf, setHtml } from "./html.js";
+import { elementOf, setHtmlBehind } from "./html.js";
 import { keepAtEnd } from "./scroll.js";
 import { readEvents } from "./sse.js";
 import { showStep } from "./step.js";
 
 const SECONDS_BEFORE_COMING_BACK = [0.5, 1, 2, 4, 8];
 
-/** Follow every turn of the page that is being answered. */
-export function followRunningTurns() {
-  for (const element of document.querySelectorAll(".turn[data-stream]")) {
-    new TurnView(element).follow(element.dataset.stream);
+/** Follow every turn within `place` that is being answered and that nobody follows yet. */
+export function followRunningTurns(place = document) {
+  for (const element of place.querySelectorAll(".turn[data-stream]")) {
+    if (!("followed" in element.dataset)) new TurnView(element).follow(element.dataset.stream);
   }
-  document.addEventListener("submit", (event) => {
-    const form = event.target;
-    if (form.dataset.stop) {
-      event.preventDefault();
-      fetch(form.dataset.stop, { method: "POST" });
-    } else if (form.dataset.retry) {
-      event.preventDefault();
-      retry(form);
-    }
-  });
-}
-
-async function retry(form) {
-  const response = await fetch(form.dataset.retry, { method: "POST" });
-  const data = await response.json();
-  if (!response.ok) {
-    form.closest(".turn").querySelector(".error").textContent = data.error.message;
-    return;
-  }
-  const view = new TurnView(form.closest(".turn"));
-  await view.redraw();
-  view.follow(`/api/turns/${data.turn_id}/stream?html=1`);
 }
 
 /** Draw a turn anew as the server has it, in the place of its element; returns the new element. */
 export async function redrawTurn(element, page = element.dataset.page) {
-  const response = await fetch(page);
-  if (!response.ok) return element;
+  const response = await fetch(page).catch(() => null);
+  if (!response?.ok) return element;
   const drawn = elementOf(await response.text());
   keepAtEnd(() => element.replaceWith(drawn));
   return drawn;
 }
 
+/** Wait, but not on while the network or the reader has just come back. */
+function pause(seconds) {
+  return new Promise((resolve) => {
+    const waking = new AbortController();
+    const go = () => {
+      waking.abort();
+      resolve();
+    };
+    setTimeout(go, seconds * 1000);
+    addEventListener("online", go, { signal: waking.signal });
+    document.addEventListener("visibilitychange", go, { signal: waking.signal });
+  });
+}
+
 export class TurnView {
   constructor(element) {
     this.element = element;
-    this.position = null;
     this.ended = false;
     this.turnId = null;
+    element.dataset.followed = "";
   }
 
   /** Take the events of a response, then keep following until the turn has ended. */
   async take(response) {
+    this.turnId = Number(response.headers.get("X-Turn-Id")) || null;
     try {
-      await readEvents(response, (name, id, data) => this.show(name, id, data));
+      await this.read(response);
     } catch {
       // The connection was lost; what was shown stays.
     }
     if (!this.ended && this.turnId !== null) await this.follow(`/api/turns/${this.turnId}/stream?html=1`);
   }
 
-  /** Follow the turn at `url`; come back where it left off after a lost connection. */
+  /** Follow the turn at `url`; come back after a lost connection: the stream begins with the whole answer so far. */
   async follow(url) {
     for (let attempt = 0; !this.ended; attempt += 1) {
-      const headers = this.position === null ? {} : { "Last-Event-ID": String(this.position) };
       try {
-        const response = await fetch(url, { headers });
+        const response = await fetch(url);
         if (response.status === 404) return this.say("This turn is not there any more.");
         if (response.ok) {
-          await readEvents(response, (name, id, data) => {
+          await this.read(response, () => {
             attempt = 0;
-            this.show(name, id, data);
           });
         }
       } catch {
         this.say("The connection was lost. Trying to come back.");
       }
       if (this.ended) return undefined;
-      const pause = SECONDS_BEFORE_COMING_BACK[Math.min(attempt, SECONDS_BEFORE_COMING_BACK.length - 1)];
-      await new Promise((resolve) => setTimeout(resolve, pause * 1000));
+      await pause(SECONDS_BEFORE_COMING_BACK[Math.min(attempt, SECONDS_BEFORE_COMING_BACK.length - 1)]);
     }
     return undefined;
   }
 
-  show(name, id, data) {
+  read(response, onEvent = () => null) {
+    return readEvents(response, (name, _id, data) => {
+      onEvent();
+      this.show(name, data);
+    });
+  }
+
+  show(name, data) {
     if (data.turn_id) this.turnId = data.turn_id;
-    if (id !== null) this.position = Math.max(Number(id), this.position ?? 0);
     if (data.state === "compacting") watchDoing();
     if (name === "state") this.say(data.message);
-    else if (name === "start") this.say("The answer is being written.");
+    else if (name === "start") this.begin();
     else if (name === "step") this.step(data);
-    else if (name === "token") this.write(data.html);
-    else if (name === "end" || name === "error") this.end();
+    else if (name === "token") this.write(data);
+    else if (name === "end" || name === "error") this.end(data);
   }
 
   say(sentence) {
@@ -103,19 +100,28 @@ export class TurnView {
     if (state && state.textContent !== sentence) state.textContent = sentence;
   }
 
+  begin() {
+    this.say("The answer is being written.");
+    answerBegins();
+  }
+
   step(data) {
     this.say("The model goes on.");
     keepAtEnd(() => showStep(this.element.querySelector(".steps"), data));
   }
 
-  write(html) {
+  /** Show what came: the first `keep` blocks stay as they are, so that nothing flickers and nothing is drawn twice. */
+  write({ keep, html }) {
     this.say("The answer is being written.");
-    keepAtEnd(() => setHtml(this.element.querySelector(".answer"), html));
+    const answer = this.element.querySelector(".answer");
+    keepAtEnd(() => setHtmlBehind(answer, keep, html));
+    answerGrows(answer);
   }
 
-  async end() {
+  async end(data) {
     this.ended = true;
     await this.redraw();
+    answerEnds(this.element, data);
     await refreshPage();
   }
 

@@ -42,6 +42,12 @@ def window(page: Page) -> Locator:
     return opened
 
 
+def mark(turn: Locator, name: str) -> None:
+    """Choose what stands in the menu of a turn, such as "Pin"."""
+    turn.locator(".more > summary").click()
+    turn.get_by_role("button", name=name, exact=True).click()
+
+
 def dimmed(page: Page) -> list[str]:
     """Return the turns that the model does not see, as the page shows them."""
     return list(page.locator(".turn.beyond").evaluate_all("all => all.map(one => one.id)"))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.talk import ask, ask_many, call, dimmed, options, window
+from tests.browser.talk import ask, ask_many, call, dimmed, mark, options, window
 from tests.server_process import ServerProcess
 from tests.stub_model import Reply, StubModel
 
@@ -107,7 +107,7 @@ def test_commands_marks_and_summaries_work_without_scripts(
     summary.get_by_role("button", name="Save the summary").click()
     expect(page).to_have_url(re.compile(r"/conversations/1#summary"))
     expect(summary).to_contain_text("written by a person")
-    page.locator("#turn-3").get_by_role("button", name="Exclude").click()
+    mark(page.locator("#turn-3"), "Exclude")
     expect(page.locator("#turn-3 .mark")).to_have_text("Excluded: the model does not see this exchange.")
     options(page).get_by_role("button", name="Undo: exclude").click()
     expect(page.locator("#turn-3 .mark")).to_have_count(0)

@@ -5,7 +5,8 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.talk import ask, ask_many, dimmed, options, say
+from tests.browser.talk import ask, ask_many, dimmed, mark, options, say
+from tests.server_process import ServerProcess
 from tests.stub_model import Reply, StubModel
 
 SUMMARY = "The person asked five plain things and got short answers."
@@ -29,10 +30,10 @@ def test_the_buttons_of_the_options_compact_clear_reset_and_undo(page: Page, stu
 def test_a_pinned_turn_is_seen_and_an_excluded_one_is_not(page: Page, stub: StubModel) -> None:
     ask_many(page, 3)
     first, third = page.locator("#turn-1"), page.locator("#turn-3")
-    first.get_by_role("button", name="Pin").click()
+    mark(first, "Pin")
     expect(first.locator(".mark")).to_have_text("Pinned: the model always sees this exchange.")
-    expect(first.get_by_role("button", name="Unpin")).to_be_focused()
-    third.get_by_role("button", name="Exclude").click()
+    expect(first.locator(".more > summary")).to_be_focused()
+    mark(third, "Exclude")
     expect(third.locator(".mark")).to_have_text("Excluded: the model does not see this exchange.")
     expect(page.locator("#turn-2")).not_to_have_class(re.compile("beyond"))
     assert dimmed(page) == ["turn-3"]
@@ -41,8 +42,8 @@ def test_a_pinned_turn_is_seen_and_an_excluded_one_is_not(page: Page, stub: Stub
     ask(page, "Question 4", 4)
     asked = [message["content"] for message in stub.requests[-1].messages if message["role"] == "user"]
     assert asked[:-1] == ["Question 1", "Question 2"]
-    third.get_by_role("button", name="Include").click()
-    first.get_by_role("button", name="Unpin").click()
+    mark(third, "Include")
+    mark(first, "Unpin")
     expect(page.locator(".mark")).to_have_count(0)
     say(page, "/undo")
     expect(first.locator(".mark")).to_have_text("Pinned: the model always sees this exchange.")

@@ -36,6 +36,7 @@ def test_tool_steps_are_shown_a_deletion_is_confirmed_and_the_next_request_is_wi
     expect(steps.locator(".tool")).to_have_text(["search_documents", "list_documents", "delete_documents"])
     expect(steps.first.locator("summary")).to_have_text('1. search_documents query: "old <b>guide</b>"')
     expect(steps.nth(1).locator(".result-text")).to_be_hidden()
+    turn.get_by_text("Used 3 tools").click()
     steps.nth(1).locator("summary").click()
     expect(steps.nth(1).locator(".result-text")).to_contain_text(doomed["name"])
     expect(turn.locator(".answer")).to_contain_text(f'Found 1 document: "{doomed["name"]}". Delete it for good?')

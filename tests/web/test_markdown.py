@@ -48,7 +48,7 @@ def test_known_citations_become_links_and_others_stay_text() -> None:
 )
 def test_nothing_runs_and_nothing_is_fetched(payload: str) -> None:
     for text in (payload, f"> {payload}", f"- {payload}", f"| {payload} |\n|---|\n| {payload} |"):
-        html = render_markdown(text)
+        html = render_markdown(text).replace('<div class="wide" tabindex="0">', "").replace("</div>", "")
         tags = re.findall(r"<\s*/?\s*([a-zA-Z0-9]+)", html)
         assert set(tags) <= {"p", "a", "blockquote", "ul", "li", "table", "thead", "tbody", "tr", "th", "td", "em"}
         attributes = re.findall(r"<[a-z][a-z0-9]*\s([^>]*)>", html)

@@ -1,0 +1,82 @@
+"""Formulas in answers: they stay readable as their source, and Markdown takes nothing out of them.
+
+Understood are $...$, $$...$$, \\(...\\) and \\[...\\], the ways in which models write LaTeX.
+"""
+
+from __future__ import annotations
+
+import re
+
+from markdown_it import MarkdownIt
+from markdown_it.common.utils import escapeHtml
+from markdown_it.renderer import RendererProtocol
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+from markdown_it.utils import EnvType, OptionsDict
+
+# Between two dollars as pandoc has it: no blank inside at either end, no digit behind. What begins with a sum of money,
+# such as "$5 and ", is none either.
+INLINE = re.compile(
+    r"\$\$(?!\s*\$)(?:[^$\\]|\\.)+\$\$"
+    r"|\$(?![\s$]|\d[\d.,]*[\s,;])(?:[^$\\\n]|\\.)*(?<![\s\\])\$(?!\d)"
+    r"|\\\((?:(?!\\\)).)+\\\)"
+    r"|\\\[(?:(?!\\\]).)+\\\]",
+    re.DOTALL,
+)
+OPENINGS = {"$$": "$$", "\\[": "\\]"}
+
+
+def enable_formulas(parser: MarkdownIt) -> None:
+    """Let a parser know formulas, before it looks for escapes and emphasis."""
+    parser.inline.ruler.before("escape", "formula", _inline)
+    parser.block.ruler.before("fence", "formula", _block, {"alt": ["paragraph", "blockquote", "list"]})
+    parser.add_render_rule("formula", _draw)
+    parser.add_render_rule("formula_block", _draw_block)
+
+
+def _inline(state: StateInline, silent: bool) -> bool:
+    if state.src[state.pos] not in "$\\":
+        return False
+    match = INLINE.match(state.src, state.pos, state.posMax)
+    if match is None:
+        return False
+    if not silent:
+        state.push("formula", "", 0).content = match.group(0)
+    state.pos = match.end()
+    return True
+
+
+def _block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Take the lines from one that begins a formula to the one that ends it; they may have empty lines in between."""
+    if state.is_code_block(start):
+        return False
+    first = _line(state, start)
+    closing = OPENINGS.get(first[:2])
+    # A formula with text behind it is part of a paragraph.
+    if closing is None or (closing in first[2:] and not first.endswith(closing)):
+        return False
+    if silent:
+        return True
+    last = start
+    if not (len(first) > 3 and first.endswith(closing)):
+        last += 1
+        while last < end and not _line(state, last).endswith(closing):
+            last += 1
+    state.line = min(last + 1, end)
+    token = state.push("formula_block", "", 0)
+    token.content = state.getLines(start, state.line, state.blkIndent, False).strip()
+    token.map = [start, state.line]
+    return True
+
+
+def _line(state: StateBlock, number: int) -> str:
+    return state.src[state.bMarks[number] + state.tShift[number] : state.eMarks[number]].rstrip()
+
+
+def _draw(_self: RendererProtocol, tokens: list[Token], number: int, _options: OptionsDict, _env: EnvType) -> str:
+    return f'<code class="math">{escapeHtml(tokens[number].content)}</code>'
+
+
+def _draw_block(self: RendererProtocol, tokens: list[Token], number: int, options: OptionsDict, env: EnvType) -> str:
+    return f"<p>{_draw(self, tokens, number, options, env)}</p>\n"

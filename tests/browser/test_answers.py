@@ -1,0 +1,169 @@
+"""What can be done with an answer: have it anew, go back to an earlier one, copy it, see how it came about."""
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from tests.browser.talk import ask, ask_many, call
+from tests.server_process import ServerProcess
+from tests.stub_model import Reply, StubModel
+
+COPIED: Any = "navigator.clipboard.readText()"
+
+
+def regenerate(page: Page, turn: int) -> None:
+    page.locator(f"#turn-{turn}").get_by_role("button", name="Regenerate").click()
+
+
+def test_an_answer_given_anew_keeps_the_earlier_one_and_both_can_be_read(page: Page, stub: StubModel) -> None:
+    page.goto("/")
+    stub.default = Reply("The first answer.")
+    turn = ask(page, "Why?", 1)
+    stub.default = Reply("The second answer.")
+    regenerate(page, 1)
+    expect(turn.locator(".answer")).to_have_text("The second answer.")
+    expect(turn.locator(".versions .place")).to_have_text("Answer 2 /of 2")
+    turn.get_by_role("button", name="The answer before").click()
+    expect(turn.locator(".answer")).to_have_text("The first answer.")
+    expect(turn.get_by_role("button", name="The answer before")).to_be_disabled()
+    page.reload()
+    expect(turn.locator(".answer")).to_have_text("The first answer.")
+    turn.get_by_role("button", name="The next answer").press("Enter")
+    expect(turn.locator(".answer")).to_have_text("The second answer.")
+
+
+def test_the_model_sees_the_answer_that_was_chosen(page: Page, stub: StubModel) -> None:
+    page.goto("/")
+    stub.default = Reply("The first answer.")
+    turn = ask(page, "Why?", 1)
+    stub.default = Reply("The second answer.")
+    regenerate(page, 1)
+    expect(turn.locator(".answer")).to_have_text("The second answer.")
+    turn.get_by_role("button", name="The answer before").click()
+    expect(turn.locator(".answer")).to_have_text("The first answer.")
+    ask(page, "And then?", 2)
+    assert "The first answer." in str(stub.requests[-1].messages)
+    assert "The second answer." not in str(stub.requests[-1].messages)
+
+
+def test_a_stopped_answer_can_be_had_anew_and_is_not_lost(page: Page, stub: StubModel) -> None:
+    page.goto("/")
+    stub.default = Reply("word " * 3000, seconds_between=0.02)
+    page.get_by_label("Your question").fill("Why?")
+    page.keyboard.press("Enter")
+    expect(page.locator(".answer")).to_contain_text("word word")
+    page.get_by_role("button", name="Stop").click()
+    expect(page.locator("#turn-1.stopped")).to_be_visible()
+    stub.default = Reply("All of it.")
+    regenerate(page, 1)
+    expect(page.locator("#turn-1.completed .answer")).to_have_text("All of it.")
+    page.get_by_role("button", name="The answer before").click()
+    expect(page.locator("#turn-1.stopped .answer")).to_contain_text("word word")
+
+
+def test_only_the_last_answer_offers_to_be_had_anew(page: Page) -> None:
+    ask_many(page, 2)
+    expect(page.locator("#turn-2").get_by_role("button", name="Regenerate")).to_be_visible()
+    expect(page.locator("#turn-1").get_by_role("button", name="Regenerate")).to_be_hidden()
+
+
+def test_an_answer_is_copied_as_markdown_and_code_as_it_is(
+    context: BrowserContext, page: Page, stub: StubModel
+) -> None:
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    stub.default = Reply("It is **five**:\n\n```python\nprint(5)\n```\n\nand | that |.")
+    page.goto("/")
+    turn = ask(page, "Why?", 1)
+    turn.get_by_role("button", name="Copy the answer as Markdown").click()
+    expect(page.get_by_text("The answer was copied as Markdown.")).to_be_visible()
+    assert page.evaluate(COPIED) == stub.default.text
+    expect(turn.locator(".code-bar span")).to_have_text("python")
+    turn.get_by_role("button", name="Copy", exact=True).click()
+    expect(turn.locator("[data-copy-code]")).to_have_text("Copied")
+    assert page.evaluate(COPIED) == "print(5)\n"
+
+
+def test_code_can_be_copied_while_the_answer_goes_on(context: BrowserContext, page: Page, stub: StubModel) -> None:
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    stub.default = Reply("```python\nprint(5)\n```\n\n" + "word " * 3000, seconds_between=0.02)
+    page.goto("/")
+    page.get_by_label("Your question").fill("Why?")
+    page.keyboard.press("Enter")
+    expect(page.locator(".answer")).to_contain_text("word word")
+    page.get_by_role("button", name="Copy", exact=True).click()
+    expect(page.locator(".running [data-copy-code]")).to_have_text("Copied")
+    assert page.evaluate(COPIED) == "print(5)\n"
+    page.get_by_role("button", name="Stop").click()
+
+
+@pytest.mark.settings(MAX_HISTORY_TURNS="1")
+def test_what_was_left_out_is_said_once_and_then_only_marked(page: Page) -> None:
+    ask_many(page, 4)
+    expect(page.locator(".trimmed")).to_have_count(1)
+    expect(page.locator("#turn-3 .trimmed")).to_contain_text("The model saw 1 of 2 earlier turns")
+    expect(page.locator("#turn-2 .cut")).to_have_count(0)
+    expect(page.locator("#turn-4 .cut")).to_have_attribute(
+        "title", "Trimmed: the model saw 1 of 3 earlier turns (2 over the turn limit)."
+    )
+    page.reload()
+    expect(page.locator(".trimmed")).to_have_count(1)
+    expect(page.locator("#turn-4 .cut")).to_be_visible()
+
+
+def test_the_menu_of_an_answer_opens_and_closes_as_menus_do(page: Page) -> None:
+    page.goto("/")
+    menu = ask(page, "Why?", 1).locator(".more")
+    menu.locator("summary").click()
+    expect(menu.get_by_text("Answered by stub-model")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(menu.get_by_role("button", name="Pin")).to_be_hidden()
+    expect(menu.locator("summary")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(menu.get_by_role("button", name="Pin")).to_be_visible()
+    page.locator("#main h1").click()
+    expect(menu.get_by_role("button", name="Pin")).to_be_hidden()
+
+
+@pytest.mark.settings(RETRIEVAL="agent")
+def test_the_steps_to_an_answer_are_one_line_that_opens(page: Page, stub: StubModel) -> None:
+    stub.replies += [Reply("", tool_calls=[call("list_documents")]), Reply("", tool_calls=[call("list_documents")])]
+    page.goto("/")
+    turn = ask(page, "What is there?", 1)
+    expect(turn.locator(".step").first).to_be_hidden()
+    turn.get_by_text("Used 2 tools").click()
+    expect(turn.locator(".step .tool").first).to_be_visible()
+
+
+def test_a_screen_reader_hears_sentences_and_the_end_but_not_every_piece(page: Page, stub: StubModel) -> None:
+    stub.default = Reply("The first sentence. " + "More words. " * 300, seconds_between=0.02)
+    page.goto("/")
+    page.get_by_label("Your question").fill("Why?")
+    page.keyboard.press("Enter")
+    said = page.get_by_role("log")
+    expect(said).to_contain_text("Answer begins.")
+    expect(said).to_contain_text("The first sentence.")
+    expect(page.locator(".answer[aria-live]")).to_have_count(0)
+    expect(said.locator("p").last).to_have_text("Answer complete, 0 sources.", timeout=40_000)
+    assert said.locator("p").count() < 12
+
+
+def test_a_screen_reader_hears_of_a_failure_at_once(page: Page, stub: StubModel) -> None:
+    stub.default = Reply(status=401)
+    page.goto("/")
+    page.get_by_label("Your question").fill("Why?")
+    page.keyboard.press("Enter")
+    expect(page.locator("#alarm")).to_contain_text("No answer.")
+
+
+def test_versions_work_without_scripts(
+    chromium_without_scripts: Browser, server: ServerProcess, stub: StubModel
+) -> None:
+    answer = server.call("POST", "/api/query", {"question": "Why?"})[1]
+    stub.default = Reply("Another one.")
+    page = chromium_without_scripts.new_context(base_url=server.url).new_page()
+    page.goto("/conversations/1")
+    regenerate(page, 1)
+    expect(page.locator("#turn-1.completed .answer")).to_have_text("Another one.")
+    page.get_by_role("button", name="The answer before").click()
+    expect(page.locator("#turn-1 .answer")).to_have_text(answer["answer"])

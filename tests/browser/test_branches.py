@@ -1,0 +1,75 @@
+"""A question is edited in its place and asked in a branch."""
+
+import re
+
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.talk import ask_many
+from tests.server_process import ServerProcess
+from tests.stub_model import Reply, StubModel
+
+
+def edit(page: Page, turn: int) -> None:
+    page.locator(f"#turn-{turn}").hover()
+    page.locator(f"#turn-{turn}").get_by_role("link", name="Edit the question").click()
+
+
+def test_an_edited_question_is_asked_in_a_branch_and_both_know_of_each_other(page: Page, stub: StubModel) -> None:
+    ask_many(page, 3)
+    edit(page, 2)
+    box = page.get_by_label("The question in other words")
+    expect(box).to_be_focused()
+    expect(box).to_have_value("Question 2")
+    expect(page.locator("#turn-2 .question")).to_be_hidden()
+    stub.default = Reply("The answer in the branch.")
+    box.fill("Question 2, but better")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"/conversations/2#turn-2$"))
+    expect(page.locator("#turn-2.completed .answer")).to_have_text("The answer in the branch.")
+    expect(page.locator(".question")).to_have_text(["Question 1", "Question 2, but better"])
+    expect(page.locator(".origin")).to_contain_text("Branched from Question 1, turn 2")
+    page.locator(".origin a").click()
+    expect(page).to_have_url(re.compile(r"/conversations/1#turn-2$"))
+    expect(page.locator(".question")).to_have_text(["Question 1", "Question 2", "Question 3"])
+    page.locator("#turn-2 .branch a").click()
+    expect(page.locator("#turn-2 .answer")).to_have_text("The answer in the branch.")
+
+
+def test_escape_and_cancel_leave_the_question_as_it_was(page: Page) -> None:
+    ask_many(page, 1)
+    for leave in (
+        lambda: page.keyboard.press("Escape"),
+        lambda: page.get_by_role("link", name="Cancel").click(),
+    ):
+        edit(page, 1)
+        page.get_by_label("The question in other words").fill("Something else")
+        leave()
+        expect(page.locator(".edit-question")).to_have_count(0)
+        expect(page.locator("#turn-1 .question")).to_have_text("Question 1")
+        expect(page.get_by_role("link", name="Edit the question")).to_be_focused()
+    expect(page).to_have_url(re.compile(r"/conversations/1$"))
+
+
+def test_an_edited_question_that_does_not_arrive_stays_in_its_form(page: Page, server: ServerProcess) -> None:
+    ask_many(page, 1)
+    edit(page, 1)
+    page.get_by_label("The question in other words").fill("Something else")
+    server.kill()
+    page.get_by_role("button", name="Save & ask").click()
+    expect(page.locator(".edit-question .error")).to_have_text("The server cannot be reached.")
+    server.start()
+    page.get_by_role("button", name="Save & ask").click()
+    expect(page).to_have_url(re.compile(r"/conversations/2#turn-1$"))
+    expect(page.locator("#turn-1.completed .question")).to_have_text("Something else")
+
+
+def test_a_question_can_be_edited_without_scripts(chromium_without_scripts: Browser, server: ServerProcess) -> None:
+    for _ in range(2):
+        server.call("POST", "/api/query", {"question": "Why?"} | ({"conversation_id": 1} if _ else {}))
+    page = chromium_without_scripts.new_context(base_url=server.url).new_page()
+    page.goto("/conversations/1")
+    page.locator("#turn-2").get_by_role("link", name="Edit the question").click()
+    page.get_by_label("The question in other words").fill("Why not?")
+    page.get_by_role("button", name="Save & ask").click()
+    expect(page).to_have_url(re.compile(r"/conversations/2#turn-2$"))
+    expect(page.locator("#turn-2.completed .question")).to_have_text("Why not?")

@@ -1,0 +1,64 @@
+"""A transcript of 2,000 turns: the newest are there at once, the others come as one scrolls up to them."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.talk import ask
+from tests.server_process import ServerProcess
+
+TURNS = 2_000
+
+
+@pytest.fixture
+def long(server: ServerProcess) -> None:
+    """Fill a conversation by copying its first turn in the database of a server that rests meanwhile."""
+    server.call("POST", "/api/query", {"question": "Question 1"})
+    server.kill()
+    path = next(Path(server.environment["DATA_DIR"]).glob("*.db"))
+    with sqlite3.connect(path) as database:
+        names = [row[1] for row in database.execute("PRAGMA table_info(turns)") if row[1] not in ("id", "number")]
+        listed = ", ".join(names)
+        for number in range(2, TURNS + 1):
+            made = database.execute(
+                f"INSERT INTO turns (number, {listed}) SELECT ?, {listed} FROM turns WHERE id = 1",
+                (number,),
+            ).lastrowid
+            database.execute(
+                "INSERT INTO messages (turn_id, position, role, content, extra) SELECT ?, position, role, "
+                "replace(content, 'Question 1', 'Question ' || ?), extra FROM messages WHERE turn_id = 1",
+                (made, number),
+            )
+        database.execute(
+            "UPDATE conversations SET turns = ?, visible_turns = ?, visible_messages = ?", (TURNS, TURNS, 2 * TURNS)
+        )
+    database.close()
+    server.start("/readyz")
+
+
+@pytest.mark.usefixtures("long")
+def test_earlier_turns_come_as_one_scrolls_and_what_is_read_stays_in_its_place(page: Page) -> None:
+    page.goto("/conversations/1")
+    expect(page.locator("#turn-2000")).to_be_in_viewport()
+    expect(page.locator(".turn")).to_have_count(50)
+    page.locator("#main").evaluate("main => { main.scrollTop = 300; }")
+    expect(page.locator("#turn-1901")).to_be_attached()
+    expect(page.locator("#turn-1951")).to_be_in_viewport()
+    for _ in range(3):
+        page.locator("#main").evaluate("main => { main.scrollTop = 200; }")
+        page.wait_for_function("count => document.querySelectorAll('.turn').length > count", arg=100)
+    numbers = page.locator(".turn").evaluate_all("all => all.map(one => Number(one.dataset.turn))")
+    assert numbers == list(range(numbers[0], TURNS + 1))
+    expect(page.locator("#turn-1901 .question")).to_have_text("Question 1901")
+    ask(page, "The next one", 2001)
+    expect(page.locator("#turn-2001")).to_be_in_viewport()
+
+
+@pytest.mark.usefixtures("long")
+def test_earlier_turns_are_pages_without_scripts(chromium_without_scripts: Browser, server: ServerProcess) -> None:
+    page = chromium_without_scripts.new_context(base_url=server.url).new_page()
+    page.goto("/conversations/1")
+    page.get_by_role("link", name="Earlier turns").click()
+    expect(page.locator(".turn").last.locator(".question")).to_have_text("Question 1950")

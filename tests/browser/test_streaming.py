@@ -1,0 +1,75 @@
+"""An answer as it streams: finished blocks are left alone, nothing flickers, nothing that was seen goes away."""
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.talk import say
+from tests.stub_model import Reply, StubModel
+from tests.web.test_streamed_markdown import WHOLE
+
+
+def watch(page: Page) -> None:
+    """Note every state of the answer in which fewer letters were to be seen than before, or the marks of a table."""
+    page.evaluate(
+        """() => {
+            window.trouble = [];
+            let longest = 0;
+            new MutationObserver(() => {
+                const answer = document.querySelector("#turn-1 .answer");
+                if (!answer) return;
+                const copy = answer.cloneNode(true);
+                for (const one of copy.querySelectorAll(".code-bar")) one.remove();
+                const letters = copy.textContent.replace(/[^\\p{L}\\p{N}]/gu, "").length;
+                if (letters < longest) window.trouble.push(`${longest} -> ${letters}`);
+                if (/\\|\\s*-/.test(copy.textContent)) window.trouble.push("a table as text");
+                longest = Math.max(longest, letters);
+            }).observe(document.getElementById("transcript"), { childList: true, subtree: true });
+        }"""
+    )
+
+
+def test_nothing_that_was_seen_goes_away_and_no_table_is_text_at_first(page: Page, stub: StubModel) -> None:
+    stub.default = Reply(WHOLE, pieces=[WHOLE[n : n + 4] for n in range(0, len(WHOLE), 4)], seconds_between=0.01)
+    page.goto("/")
+    watch(page)
+    say(page, "Why?")
+    answer = page.locator("#turn-1.completed .answer")
+    expect(answer.locator("table")).to_have_count(2)
+    assert page.evaluate("window.trouble") == []
+    expect(answer.locator("code.math").first).to_have_text("$a_1 * b_1$")
+    expect(answer.locator("h1")).to_have_text("What it says")
+
+
+def test_a_block_that_is_finished_is_never_drawn_again(page: Page, stub: StubModel) -> None:
+    stub.default = Reply("The first block.\n\n" + "word " * 3000, seconds_between=0.02)
+    page.goto("/")
+    say(page, "Why?")
+    expect(page.locator(".answer > p")).to_have_count(2)
+    page.evaluate("document.querySelector('.answer > p').mine = true")
+    expect(page.locator(".answer > p").last).to_contain_text("word " * 100)
+    assert page.evaluate("document.querySelector('.answer > p').mine") is True
+    page.get_by_role("button", name="Stop").click()
+    expect(page.locator("#turn-1.stopped")).to_be_visible()
+
+
+def test_what_is_selected_in_a_finished_block_stays_selected(page: Page, stub: StubModel) -> None:
+    stub.default = Reply("The first block.\n\n" + "word " * 3000, seconds_between=0.02)
+    page.goto("/")
+    say(page, "Why?")
+    expect(page.locator(".answer > p")).to_have_count(2)
+    page.evaluate("getSelection().selectAllChildren(document.querySelector('.answer > p'))")
+    expect(page.locator(".answer > p").last).to_contain_text("word " * 60)
+    assert page.evaluate("getSelection().toString()") == "The first block."
+    page.get_by_role("button", name="Stop").click()
+    expect(page.locator("#turn-1.stopped")).to_be_visible()
+
+
+def test_a_wide_table_and_long_code_scroll_by_themselves(page: Page, stub: StubModel) -> None:
+    row = "|" + " a_rather_long_cell |" * 12
+    stub.default = Reply(f"{row}\n|{'---|' * 12}\n{row}\n\n```\n{'long ' * 100}\n```")
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto("/")
+    say(page, "Why?")
+    expect(page.locator("#turn-1.completed .wide")).to_be_visible()
+    assert page.locator("#main").evaluate("main => main.scrollWidth <= main.clientWidth")
+    for scrolled in (".wide", ".code pre"):
+        assert page.locator(f"#turn-1 {scrolled}").evaluate("box => box.scrollWidth > box.clientWidth")

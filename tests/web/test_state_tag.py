@@ -1,0 +1,67 @@
+"""The tag of a conversation: another one as soon as anything of it is new, the same while nothing is."""
+
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from tests.web.conftest import ask, until
+
+
+def tag(client: FlaskClient, conversation: int = 1) -> str:
+    response = client.head(f"/api/conversations/{conversation}")
+    assert response.status_code == 200
+    assert response.data == b""
+    return response.headers["ETag"]
+
+
+def test_it_stays_while_nothing_happens_and_is_the_same_everywhere(client: FlaskClient) -> None:
+    ask(client)
+    assert tag(client) == tag(client) == client.get("/api/conversations/1").headers["ETag"]
+    assert f"data-tag='{tag(client)}'" in client.get("/conversations/1").text.replace("&#34;", '"')
+
+
+CHANGES: list[tuple[str, str, Any]] = [
+    ("POST", "/api/query", {"question": "More?", "conversation_id": 1}),
+    ("PATCH", "/api/turns/1", {"pinned": True}),
+    ("PATCH", "/api/turns/2", {"excluded": True}),
+    ("PATCH", "/api/conversations/1", {"title": "Another"}),
+    ("PATCH", "/api/conversations/1", {"max_history_turns": 1}),
+    ("POST", "/api/conversations/1/clear", None),
+    ("POST", "/api/turns/2/regenerate", None),
+    ("POST", "/api/query", {"question": "Otherwise?", "edits_turn": 2}),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body"), CHANGES)
+def test_it_moves_with_every_change(client: FlaskClient, method: str, path: str, body: Any) -> None:
+    for number in range(2):
+        ask(client, "Why?", **({"conversation_id": 1} if number else {}))
+    before = tag(client)
+    assert client.open(path, method=method, json=body).status_code in (200, 202)
+    until(lambda: tag(client) != before)
+
+
+def test_it_moves_where_one_mark_takes_the_place_of_another(client: FlaskClient) -> None:
+    for number in range(2):
+        ask(client, "Why?", **({"conversation_id": 1} if number else {}))
+    client.patch("/api/turns/1", json={"pinned": True})
+    before = tag(client)
+    client.patch("/api/turns/1", json={"pinned": False})
+    client.patch("/api/turns/2", json={"pinned": True})
+    assert tag(client) != before
+
+
+def test_it_moves_with_a_version_that_is_chosen(client: FlaskClient) -> None:
+    ask(client)
+    client.post("/api/turns/1/regenerate")
+    until(lambda: client.get("/api/turns/1").json["status"] == "completed")
+    before = tag(client)
+    client.post("/api/turns/1/versions/1/choose")
+    assert tag(client) != before
+
+
+def test_a_conversation_that_is_gone_has_none(client: FlaskClient) -> None:
+    ask(client)
+    client.delete("/api/conversations/1")
+    assert client.head("/api/conversations/1").status_code == 404
