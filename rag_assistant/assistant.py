@@ -15,13 +15,14 @@ from datetime import UTC, datetime
 
 from rag_assistant.answering import Answering
 from rag_assistant.collaborators import Answers, Conversations, Documents, History, Models, Retriever, ToolRunner, Turns
-from rag_assistant.errors import ConversationBusy, DocumentNotFound, InvalidRequest, NothingWaits, Overloaded
+from rag_assistant.errors import ConversationBusy, InvalidRequest, NothingWaits, Overloaded
 from rag_assistant.keeping import AnswerKeeper
 from rag_assistant.live import LiveTurn, LiveTurns
 from rag_assistant.past import rules_for
 from rag_assistant.progress import Collaborators
 from rag_assistant.prompt import title_for
-from rag_assistant.records import Event, Question, Turn
+from rag_assistant.records import Conversation, Event, Question, Turn, Unset
+from rag_assistant.scoping import check_scope
 from rag_assistant.settings import Settings
 from rag_assistant.tools import said_yes
 from rag_assistant.turn_view import last_event, replay
@@ -146,14 +147,8 @@ class Assistant:
             raise InvalidRequest("The question is empty; it must have at least one visible character.")
         if len(question.text) > longest:
             raise InvalidRequest(f"The question has {len(question.text)} characters; the limit is {longest}.")
-        for document_id in self._documents.missing(question.scope.document_ids):
-            raise DocumentNotFound(document_id)
-        if question.scope.tags:
-            known = self._documents.tags()
-            for tag in question.scope.tags:
-                if tag not in known:
-                    there = f"There are: {', '.join(known)}." if known else "No document has a tag."
-                    raise InvalidRequest(f'No document has the tag "{tag}". {there}')
+        if not isinstance(question.scope, Unset):
+            check_scope(self._documents, question.scope)
 
     def _with_what_it_confirms(self, question: Question) -> Question:
         """Return the question with the turn whose "shall I?" it answers: named by the caller, or the one just before.
@@ -186,7 +181,7 @@ class Assistant:
         if question.conversation_id is None or question.confirms_turn is not None or question.edits_turn is not None:
             return
         conversation = self._conversations.get(question.conversation_id)
-        turn = _as_if_accepted(question, conversation.id, conversation.turns + 1)
+        turn = _as_if_accepted(question, conversation)
         if rules_for(conversation, self._settings(), turn).on_overflow == "ask":
             if any(last.status == "running" for last in self._turns.page(conversation.id, 1)):
                 raise ConversationBusy(conversation.id)
@@ -225,17 +220,17 @@ class Assistant:
             self._live.leave(turn.id, live)
 
 
-def _as_if_accepted(question: Question, conversation_id: int, number: int) -> Turn:
+def _as_if_accepted(question: Question, conversation: Conversation) -> Turn:
     """Return the turn that a question would become, to try out what would be sent."""
     return Turn(
         id=0,
-        conversation_id=conversation_id,
-        number=number,
+        conversation_id=conversation.id,
+        number=conversation.turns + 1,
         status="running",
         question=question.text,
         answer="",
         created_at=datetime.now(UTC),
         max_history_turns=question.max_history_turns,
-        scope=question.scope,
+        scope=conversation.scope if isinstance(question.scope, Unset) else question.scope,
         on_overflow=question.on_overflow,
     )

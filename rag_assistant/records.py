@@ -44,6 +44,15 @@ class Scope:
     def __bool__(self) -> bool:
         return bool(self.document_ids or self.tags)
 
+    def as_dict(self) -> dict[str, list[Any]] | None:
+        """Return the scope as it is kept and shown, ``None`` where it leaves all documents."""
+        return {"document_ids": list(self.document_ids), "tags": list(self.tags)} if self else None
+
+    @classmethod
+    def from_dict(cls, kept: Mapping[str, Any] | None) -> Scope:
+        """Return the scope that ``as_dict`` kept."""
+        return cls(tuple(kept["document_ids"]), tuple(kept["tags"])) if kept else cls()
+
     def holds(self, document: Document) -> bool:
         """Tell whether a document is one of those that are searched."""
         named = not self.document_ids or document.id in self.document_ids
@@ -60,7 +69,8 @@ class Question:
     text: str
     conversation_id: int | None = None
     max_history_turns: int | Unset | None = UNSET
-    scope: Scope = EVERYTHING
+    # Nothing said: what the conversation is about.
+    scope: Scope | Unset = UNSET
     idempotency_key: str | None = None
     # What to do if turns would be left out; None: as the conversation or the settings say.
     on_overflow: str | None = None
@@ -90,7 +100,8 @@ class Conversation:
     Nothing before ``context_start`` comes back, pinned or not. ``held_turns`` are pinned or wait for a person;
     ``standing_runs`` are the turns that stay left out until the next change, as LeftOut has them. What the
     conversation does not decide for itself is ``UNSET`` or ``None``. ``pinned`` ones stand first in the list;
-    ``branched_from`` says where it branched off: ``conversation_id``, ``turn``.
+    ``branched_from`` says where it branched off: ``conversation_id``, ``turn``. ``scope`` are the
+    documents that its questions are about.
     """
 
     id: int
@@ -112,6 +123,7 @@ class Conversation:
     pinned: bool = False
     branched_from: dict[str, Any] | None = None
     deleted_at: datetime | None = None
+    scope: Scope = EVERYTHING
     # What is being done with it that takes its time, such as {"what": "compact", "part": 1, "parts": 3}.
     doing: dict[str, Any] | None = None
 

@@ -36,6 +36,7 @@ LAYERS = [
         "progress",
         "requesting",
         "rewriting",
+        "scoping",
         "searching",
         "receipts",
         "answering",

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Column, Connection, RowMapping, Select, bindparam, delete, func, insert, select, tuple_, update
 
 from rag_assistant.errors import ConversationBusy, ConversationNotFound, TooManyPinned
-from rag_assistant.records import UNSET, Conversation, ConversationHit, Summary, Unset
+from rag_assistant.records import EVERYTHING, UNSET, Conversation, ConversationHit, Scope, Summary, Unset
 from rag_assistant.storage.conversation_search import find_conversations
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.keywords import TURN_WORDS
@@ -92,8 +92,9 @@ class ConversationManager:
         title: str | None = None,
         own: Mapping[str, Any] | None = None,
         pinned: bool | None = None,
+        scope: Scope | None = None,
     ) -> Conversation:
-        """Rename a conversation, pin it, set what it decides for itself (``own``), and return it.
+        """Rename a conversation, pin it, set what it decides for itself (``own``) and what it is about, and return it.
 
         In ``own``, a name with ``UNSET`` is forgotten, so that the settings decide again. Raises ConversationNotFound,
         TooManyPinned.
@@ -105,6 +106,8 @@ class ConversationManager:
                 if pinned and not row["pinned"] and _count_pinned(connection) >= MOST_PINNED:
                     raise TooManyPinned(MOST_PINNED)
                 values["pinned"] = pinned
+            if scope is not None:
+                values["scope"] = scope.as_dict()
             if own:
                 kept = row["overrides"] | dict(own)
                 values["overrides"] = {name: value for name, value in kept.items() if not isinstance(value, Unset)}
@@ -159,8 +162,8 @@ class ConversationManager:
         self._database.forget_deleted()
 
 
-def insert_conversation(connection: Connection, title: str) -> int:
-    """Insert an empty conversation and return its id."""
+def insert_conversation(connection: Connection, title: str, scope: Scope = EVERYTHING) -> int:
+    """Insert an empty conversation about some documents and return its id."""
     moment = now()
     conversation_id: int = connection.execute(
         _INSERT,
@@ -169,6 +172,7 @@ def insert_conversation(connection: Connection, title: str) -> int:
             "created_at": moment,
             "updated_at": moment,
             "overrides": {},
+            "scope": scope.as_dict(),
             "turns": 0,
             "visible_turns": 0,
             "visible_messages": 0,
@@ -210,6 +214,7 @@ def conversation_of(connection: Connection, row: RowMapping) -> Conversation:
         pinned=row["pinned"],
         branched_from=row["branched_from"],
         deleted_at=row["deleted_at"],
+        scope=Scope.from_dict(row["scope"]),
     )
 
 

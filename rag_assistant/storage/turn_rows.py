@@ -87,10 +87,8 @@ def request_of(question: Question) -> dict[str, Any]:
     request: dict[str, Any] = {}
     if not isinstance(question.max_history_turns, Unset):
         request["max_history_turns"] = question.max_history_turns
-    if question.scope.document_ids:
-        request["document_ids"] = list(question.scope.document_ids)
-    if question.scope.tags:
-        request["tags"] = list(question.scope.tags)
+    if not isinstance(question.scope, Unset):
+        request |= {name: values for name, values in (question.scope.as_dict() or {}).items() if values}
     if question.on_overflow is not None:
         request["on_overflow"] = question.on_overflow
     if question.confirms_turn is not None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, select, update
@@ -18,7 +19,7 @@ from rag_assistant.errors import (
     IdempotencyKeyReused,
     TurnNotRetryable,
 )
-from rag_assistant.records import UNTITLED, Message, Question, Turn, TurnStatus
+from rag_assistant.records import EVERYTHING, UNTITLED, Message, Question, Scope, Turn, TurnStatus, Unset
 from rag_assistant.storage.branching import branch_for
 from rag_assistant.storage.conversations import insert_conversation, load_conversation
 from rag_assistant.storage.database import Database
@@ -110,10 +111,12 @@ class TurnStore:
         moment = now()
         named = conversation_id is not None
         if conversation_id is None:
-            conversation_id = insert_conversation(connection, title)
+            scope = EVERYTHING if isinstance(question.scope, Unset) else question.scope
+            conversation_id = insert_conversation(connection, title, scope)
         number = connection.execute(_NEXT_NUMBER, {"conversation": conversation_id, "moment": moment}).scalar()
         if number is None:
             raise ConversationNotFound(conversation_id)
+        scope = _scope_of(connection, question, conversation_id)
         if number == 1 and named:
             connection.execute(_NAME_BY_QUESTION, {"conversation": conversation_id, "new_title": title})
         turn_id = connection.execute(
@@ -124,7 +127,7 @@ class TurnStore:
                 "status": "running",
                 "visible": False,
                 "owner": self._owner,
-                "request": request_of(question),
+                "request": request_of(replace(question, scope=scope)),
                 "idempotency_key": question.idempotency_key,
                 "request_hash": hash_of(question) if question.idempotency_key else None,
                 "message_count": 1,
@@ -142,7 +145,7 @@ class TurnStore:
             answer="",
             created_at=moment,
             max_history_turns=question.max_history_turns,
-            scope=question.scope,
+            scope=scope,
             on_overflow=question.on_overflow,
             confirms_turn=question.confirms_turn,
         )
@@ -296,3 +299,10 @@ def _known(connection: Connection, question: Question) -> Turn | None:
     if row.request_hash != hash_of(question):
         raise IdempotencyKeyReused(question.idempotency_key)
     return load_turn(connection, row.id)
+
+
+def _scope_of(connection: Connection, question: Question, conversation_id: int) -> Scope:
+    """Return which documents a question is about: those that it names, else those of its conversation."""
+    if not isinstance(question.scope, Unset):
+        return question.scope
+    return Scope.from_dict(load_conversation(connection, conversation_id)["scope"])

@@ -21,6 +21,7 @@ HISTORY_LIMIT = "a whole number, 0 or more, or null for no limit"
 ID = f"a whole number from 1 to {LARGEST_NUMBER}"
 LONGEST_KEY = 200
 MOST_DOCUMENT_IDS = 1000
+DOCUMENT_IDS = f"a list of 1 to {MOST_DOCUMENT_IDS} document ids, or null for all documents"
 MOST_TAGS = 50
 LONGEST_TAG = 64
 TAGS = f"a list of up to {MOST_TAGS} tags, each a text of 1 to {LONGEST_TAG} characters without commas"
@@ -53,12 +54,7 @@ class QueryBody(Strict):
     max_history_turns: int | None = field(None, HISTORY_LIMIT, ge=0)
     on_overflow: OverflowChoice | None = field(None, f"{ONE_OF_OVERFLOW}, or null for what is set")
     confirms_turn: int | None = field(None, f"{ID}: the id of the turn that asks, or null", ge=1, le=LARGEST_NUMBER)
-    document_ids: list[Id] | None = field(
-        None,
-        f"a list of 1 to {MOST_DOCUMENT_IDS} document ids, or null for all documents",
-        min_length=1,
-        max_length=MOST_DOCUMENT_IDS,
-    )
+    document_ids: list[Id] | None = field(None, DOCUMENT_IDS, min_length=1, max_length=MOST_DOCUMENT_IDS)
     tags: list[Tag] | None = field(None, f"{TAGS}, or null for all documents", min_length=1, max_length=MOST_TAGS)
 
     edits_turn: int | None = field(
@@ -68,11 +64,12 @@ class QueryBody(Strict):
     def as_question(self, key: str | None) -> Question:
         """Return the question that the body asks."""
         said = "max_history_turns" in self.model_fields_set
+        about = self.model_fields_set & {"document_ids", "tags"}
         return Question(
             text=self.question,
             conversation_id=self.conversation_id,
             max_history_turns=self.max_history_turns if said else UNSET,
-            scope=Scope(tuple(self.document_ids or ()), tuple(self.tags or ())),
+            scope=Scope(tuple(self.document_ids or ()), tuple(self.tags or ())) if about else UNSET,
             idempotency_key=key,
             on_overflow=self.on_overflow,
             confirms_turn=self.confirms_turn,
@@ -100,6 +97,17 @@ class ChangeConversationBody(Strict):
     on_overflow: OverflowChoice | Literal["default"] = field(
         "default", f'{ONE_OF_OVERFLOW}, or "default" for what the settings say'
     )
+
+    document_ids: list[Id] | None = field(None, DOCUMENT_IDS, min_length=1, max_length=MOST_DOCUMENT_IDS)
+    tags: list[Tag] | None = field(None, f"{TAGS}, or null for all documents", min_length=1, max_length=MOST_TAGS)
+
+    def scope(self, now: Scope) -> Scope | None:
+        """Return what the conversation is to be about, ``None`` where that is not said; a part not said stays."""
+        if not self.model_fields_set & {"document_ids", "tags"}:
+            return None
+        document_ids = self.document_ids if "document_ids" in self.model_fields_set else now.document_ids
+        tags = self.tags if "tags" in self.model_fields_set else now.tags
+        return Scope(tuple(dict.fromkeys(document_ids or ())), tuple(dict.fromkeys(tags or ())))
 
     def own(self) -> dict[str, Any]:
         """Return what the conversation is to decide for itself; UNSET where the settings are to decide again."""

@@ -10,8 +10,9 @@ from rag_assistant.commands import run_command
 from rag_assistant.compaction import doing_in_words
 from rag_assistant.errors import InvalidRequest
 from rag_assistant.export import FORMATS, as_json, as_markdown
-from rag_assistant.records import LARGEST_NUMBER, Conversation, Unset
+from rag_assistant.records import EVERYTHING, LARGEST_NUMBER, Conversation, Unset
 from rag_assistant.retrieval.words import query_words
+from rag_assistant.scoping import check_scope
 from rag_assistant.turn_view import turn_data
 from rag_assistant.web.bodies import (
     ChangeConversationBody,
@@ -75,9 +76,11 @@ def conversation(conversation_id: int) -> Response:
 
 @blueprint.patch("/<int:conversation_id>")
 def change_conversation(conversation_id: int) -> Response:
-    """Rename or pin a conversation, or set what it decides for itself."""
+    """Rename or pin a conversation, or set what it decides for itself and which documents it is about."""
     body = read_json(ChangeConversationBody)
-    services().conversations.change(conversation_id, title=body.title, own=body.own(), pinned=body.pinned)
+    scope = body.scope(services().conversations.get(conversation_id).scope)
+    check_scope(services().documents, scope or EVERYTHING)
+    services().conversations.change(conversation_id, title=body.title, own=body.own(), pinned=body.pinned, scope=scope)
     return shown(conversation_id)
 
 
@@ -209,6 +212,7 @@ def conversation_data(conversation: Conversation) -> dict[str, Any]:
         "updated_at": conversation.updated_at.isoformat(),
         "turns": conversation.turns,
         "pinned": conversation.pinned,
+        "scope": conversation.scope.as_dict(),
     }
     if not isinstance(conversation.max_history_turns, Unset):
         data["max_history_turns"] = conversation.max_history_turns

@@ -20,7 +20,7 @@ from rag_assistant.web.around import around, page_of_turns
 from rag_assistant.web.bodies import ChangeConversationBody, QueryBody, checked, whole_number
 from rag_assistant.web.frame import frame
 from rag_assistant.web.markdown import render_markdown
-from rag_assistant.web.scopes import in_address, in_words, scope_in_address, scope_in_form
+from rag_assistant.web.scopes import in_words, scope_in_address, scope_in_form
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("pages", __name__)
@@ -33,7 +33,7 @@ GUIDE_NAME = "2-history-window.md"
 @blueprint.get("/")
 def start() -> str:
     """Show an empty conversation, about all documents or about those that the address names."""
-    return conversation_page(None, [], scope=scope_in_address())
+    return conversation_page(None, [])
 
 
 @blueprint.get("/conversations/<int:conversation_id>")
@@ -45,7 +45,7 @@ def conversation(conversation_id: int) -> str:
     found = services().conversations.get(conversation_id)
     turns, earlier = page_of_turns(conversation_id, TURNS_SHOWN, before)
     editing = whole_number("edit", None, 1, LARGEST_NUMBER)
-    return conversation_page(found, turns, earlier, scope=scope_in_address(), editing=editing)
+    return conversation_page(found, turns, earlier, editing=editing)
 
 
 @blueprint.post("/ask")
@@ -68,9 +68,9 @@ def ask() -> Response:
             "figures": error.details["figures"],
             "question": body.question,
             "options": error.details["options"],
+            "scope": Scope(tuple(body.document_ids or ()), tuple(body.tags or ())),
         }
-        scope = body.as_question(None).scope
-        return make_response(_latest_page(body.conversation_id, scope=scope, decision=decision), 409)
+        return make_response(_latest_page(body.conversation_id, decision=decision), 409)
     if request.form.get("remember") and body.on_overflow:
         services().conversations.change(turn.conversation_id, own={"on_overflow": body.on_overflow})
     return _to_turn(turn)
@@ -134,6 +134,13 @@ def rename(conversation_id: int) -> Response:
     return _to_conversation(conversation_id)
 
 
+@blueprint.post("/conversations/<int:conversation_id>/scope")
+def widen(conversation_id: int) -> Response:
+    """Let a conversation be about all documents again."""
+    services().conversations.change(conversation_id, scope=EVERYTHING)
+    return _to_conversation(conversation_id)
+
+
 @blueprint.post("/conversations/<int:conversation_id>/choices")
 def choices(conversation_id: int) -> Response:
     """Set what a conversation decides for itself.
@@ -178,15 +185,13 @@ def conversation_page(
     earlier: Turn | None = None,
     *,
     editing: int | None = None,
-    scope: Scope = EVERYTHING,
     result: CommandResult | None = None,
     decision: dict[str, Any] | None = None,
 ) -> str:
     """Draw the page of a conversation, or of none yet.
 
     ``earlier`` is the turn in front of ``turns``, ``editing`` the number of the one whose question is being edited.
-    ``scope`` are the documents that its next questions are about, ``result`` is what a command did, ``decision`` a
-    question that was refused until a person decides.
+    ``result`` is what a command did, ``decision`` a question that was refused until a person decides.
     """
     # First the tag, then what it stands for: what changes in between is looked at once more, and not missed.
     tag = services().state_tags.of(shown.id) if shown else None
@@ -205,9 +210,8 @@ def conversation_page(
         **library_holds(),
         deleted=whole_number("deleted", None, 1, LARGEST_NUMBER),
         erased=request.args.get("erased") == "1",
-        scope=scope,
-        address=_address(shown, scope),
-        address_without_scope=_address(shown, EVERYTHING),
+        scope=shown.scope if shown else scope_in_address(),
+        address=url_for("pages.conversation", conversation_id=shown.id) if shown else url_for("pages.start"),
         later=_later(shown, turns),
         refresh=any(turn.status == "running" for turn in turns) or bool(shown and shown.doing),
         **frame(shown),
@@ -238,16 +242,8 @@ def _to_turn(turn: Turn) -> Response:
 
 
 def _conversation_url(turn: Turn) -> str:
-    """Return where a turn is shown. The page goes on asking about the documents that the turn was about."""
-    anchor = f"turn-{turn.number}"
-    scope = in_address(turn.scope)
-    return url_for("pages.conversation", conversation_id=turn.conversation_id, _anchor=anchor, **scope)
-
-
-def _address(shown: Conversation | None, scope: Scope) -> str:
-    if shown is None:
-        return url_for("pages.start", **in_address(scope))
-    return url_for("pages.conversation", conversation_id=shown.id, **in_address(scope))
+    """Return where a turn is shown."""
+    return url_for("pages.conversation", conversation_id=turn.conversation_id, _anchor=f"turn-{turn.number}")
 
 
 def _limit_said(said: str) -> int | str | None:

@@ -28,11 +28,6 @@ def scope_in_form() -> dict[str, Any]:
     return {name: values for name, values in said.items() if values}
 
 
-def in_address(scope: Scope) -> dict[str, Any]:
-    """Return a scope as the parameters of a page's address; where it leaves all documents there are none."""
-    return {"documents": list(scope.document_ids) or None, "tag": list(scope.tags) or None}
-
-
 def in_words(scope: Scope) -> str:
     """Return which documents a scope leaves, such as "geese.pdf" or "documents tagged birds or boats"."""
     tagged = f"tagged {' or '.join(scope.tags)}" if scope.tags else ""

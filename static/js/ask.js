@@ -5,7 +5,7 @@ import { complain, composer, conversationId, giveBack } from "./composer.js";
 import { keepDraft, remember, unacknowledged } from "./draft.js";
 import { refreshPage } from "./frame.js";
 import { decide } from "./overflow.js";
-import { scopeInAddress, scopeOf } from "./scope.js";
+import { scopeOf } from "./scope.js";
 import { newKey, sendQuestion } from "./sending.js";
 import { sentenceOf } from "./toast.js";
 import { TurnView } from "./turn.js";
@@ -133,7 +133,7 @@ function enter(element, data) {
   element.id = `turn-${data.turn}`;
   if (conversationId() !== null) return;
   composer().elements.conversation_id.value = data.conversation_id;
-  history.replaceState(null, "", `/conversations/${data.conversation_id}${scopeInAddress()}`);
+  history.replaceState(null, "", `/conversations/${data.conversation_id}`);
   refreshPage();
 }
 

@@ -1,39 +1,55 @@
-// Which documents the questions of this page are about: the label at the composer, which can be taken away.
-import { composer } from "./composer.js";
+// Which documents the questions are about: kept with the conversation, shown at the composer, set from the library.
+import { send } from "./api.js";
+import { composer, conversationId } from "./composer.js";
 import { documentOf } from "./html.js";
+import { complainAbout, fade, toast } from "./toast.js";
 
-/** Take the label away in place, so that nothing that is typed gets lost. */
+/** Let the label be taken away in place, and documents be asked about without leaving the open conversation. */
 export function enableScope() {
   document.addEventListener("click", (event) => {
-    if (!event.target.closest("a[data-widen]")) return;
-    event.preventDefault();
-    document.getElementById("scope").remove();
-    history.replaceState(null, "", location.pathname);
-    composer().elements.question.focus();
-    greet();
+    if (event.ctrlKey || event.metaKey || event.shiftKey || !composer()) return;
+    const about = event.target.closest("[data-about]");
+    if (event.target.closest("[data-widen]")) {
+      event.preventDefault();
+      widen().catch(complainAbout);
+    } else if (about && conversationId() !== null) {
+      event.preventDefault();
+      askAbout(about.dataset.about.split(",").map(Number)).catch(complainAbout);
+    }
   });
 }
 
-/** Draw the welcome anew where there is one: it says what the questions are about. */
-async function greet() {
-  const response = await fetch(location.pathname).catch(() => null);
-  if (!response?.ok) return;
-  const drawn = documentOf(await response.text()).querySelector(".welcome");
-  if (drawn) document.querySelector(".welcome")?.replaceWith(drawn);
+/** Let the open conversation be about some documents, and say so. */
+export async function askAbout(ids) {
+  await send("PATCH", `/api/conversations/${conversationId()}`, { document_ids: ids, tags: null });
+  await redraw();
+  fade(toast(`From now on this conversation is about ${document.querySelector("#scope span").textContent}.`));
+  composer().elements.question.focus();
 }
 
-/** Return the fields of a question that say which documents it is about; none for all. */
+async function widen() {
+  if (conversationId() !== null) {
+    await send("PATCH", `/api/conversations/${conversationId()}`, { document_ids: null, tags: null });
+  } else history.replaceState(null, "", location.pathname);
+  await redraw();
+  composer().elements.question.focus();
+}
+
+/** Draw the label, and the welcome where there is one, as the server has them now. */
+async function redraw() {
+  const response = await fetch(conversationId() === null ? "/" : `/conversations/${conversationId()}`);
+  if (!response.ok) return;
+  const drawn = documentOf(await response.text());
+  for (const part of ["#scope", ".welcome"]) {
+    const [now, then] = [document.querySelector(part), drawn.querySelector(part)];
+    if (now && then) now.replaceWith(document.adoptNode(then));
+  }
+}
+
+/** Return the fields of a first question that say which documents its conversation is about; none for all. */
 export function scopeOf() {
+  if (conversationId() !== null) return {};
   const said = new FormData(composer());
   const fields = { document_ids: said.getAll("document_ids").map(Number), tags: said.getAll("tags") };
   return Object.fromEntries(Object.entries(fields).filter(([, values]) => values.length));
-}
-
-/** Return the same for the address of a page. */
-export function scopeInAddress() {
-  const said = new FormData(composer());
-  const query = new URLSearchParams();
-  for (const id of said.getAll("document_ids")) query.append("documents", id);
-  for (const tag of said.getAll("tags")) query.append("tag", tag);
-  return query.size ? `?${query}` : "";
 }

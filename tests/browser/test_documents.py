@@ -164,47 +164,6 @@ def test_a_newer_version_takes_the_place_of_the_older_one(page: Page) -> None:
     ready(page, "geese.txt")
 
 
-def test_a_tag_is_asked_about_until_its_label_is_taken_away(page: Page, stub: StubModel) -> None:
-    stub.default = Reply("Seventeen [1].")
-    page.goto("/documents")
-    add(page, a_file("geese.txt", FACT), tags="birds")
-    ready(page, "geese.txt")
-    page.get_by_role("link", name="birds 1").click()
-    page.get_by_role("link", name="Ask about these").click()
-    expect(page.get_by_role("heading", name="Ask about documents tagged birds")).to_be_visible()
-    first = ask(page, "How many earlier turns does the model see, and how many geese are there?", 1)
-    expect(page).to_have_url(re.compile(r"/conversations/1\?tag=birds"))
-    expect(first.locator(".mark")).to_have_text("Asked about documents tagged birds only.")
-    expect(first.locator(".sources li")).to_have_count(1)
-    page.reload()
-    second = ask(page, "And how many geese now?", 2)
-    expect(second.locator(".mark")).to_have_text("Asked about documents tagged birds only.")
-    page.get_by_label("Your question").fill("How many earlier turns")
-    page.get_by_role("link", name="Ask about all documents again").click()
-    expect(page.get_by_text("only documents tagged birds")).to_have_count(0)
-    expect(page.get_by_label("Your question")).to_have_value("How many earlier turns")
-    expect(page).to_have_url(re.compile(r"/conversations/1$"))
-    third = ask(page, "How many earlier turns does the model see?", 3)
-    expect(third.locator(".mark")).to_have_count(0)
-    expect(third.locator(".sources").get_by_text("history-window.md").first).to_be_attached()
-
-
-def test_a_document_is_asked_about_from_its_page(page: Page, stub: StubModel) -> None:
-    page.goto("/documents")
-    add(page, a_file("geese.txt", FACT))
-    ready(page, "geese.txt")
-    page.get_by_role("link", name="geese.txt").click()
-    page.get_by_role("link", name="Ask about this").click()
-    expect(page.locator("#scope")).to_contain_text("only geese.txt")
-    page.get_by_role("link", name="Ask about all documents again").click()
-    expect(page.get_by_role("heading", name="Ask your documents")).to_be_visible()
-    page.go_back()
-    page.get_by_role("link", name="Ask about this").click()
-    turn = ask(page, "How many geese?", 1)
-    expect(turn.locator(".mark")).to_have_text("Asked about geese.txt only.")
-    expect(turn.locator(".support")).to_have_text("No source used. Found but not cited:")
-
-
 def test_a_large_text_is_shown_around_its_passage_and_read_on(page: Page, server: ServerProcess) -> None:
     page.goto("/documents")
     text = "".join(f"Line {n} of the endless tale.\n" for n in range(20_000))

@@ -6,7 +6,6 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.talk import ask, ask_many, dimmed, mark, options, say
-from tests.server_process import ServerProcess
 from tests.stub_model import Reply, StubModel
 
 SUMMARY = "The person asked five plain things and got short answers."

@@ -4,13 +4,13 @@ import re
 
 import pytest
 from fpdf import FPDF
-from playwright.sync_api import FilePayload, Page, Route, expect
+from playwright.sync_api import Page, Route, expect
 
+from tests.browser.shelf import FACT, upload
 from tests.browser.talk import ask
 from tests.server_process import ServerProcess
 from tests.stub_model import Reply, StubModel
 
-FACT = "The lighthouse keeper feeds seventeen geese."
 QUESTION = "How many geese does the lighthouse keeper feed?"
 PRICES = "# Prices in Europe\n\nA berth costs forty crowns.\n"
 
@@ -24,22 +24,12 @@ def a_pdf() -> bytes:
     return bytes(pdf.output())
 
 
-def upload(page: Page, server: ServerProcess, name: str, content: str | bytes) -> None:
-    """Add a document past the page, and wait until it is ready."""
-    content = content.encode() if isinstance(content, str) else content
-    file: FilePayload = {"name": name, "mimeType": "application/octet-stream", "buffer": content}
-    added = page.request.post(f"{server.url}/api/documents", multipart={"file": file}).json()
-    page.goto("/documents")
-    row = page.locator(f'tr[data-document="{added["document_id"]}"]')
-    expect(row.locator(".document-state")).to_have_text("ready", timeout=30_000)
-    page.goto("/")
-
-
 def test_a_number_opens_its_passage_and_arrow_keys_lead_to_the_next(
     page: Page, server: ServerProcess, stub: StubModel
 ) -> None:
     stub.default = Reply("Forty [1].")
-    upload(page, server, "prices.md", PRICES)
+    upload(server, "prices.md", PRICES)
+    page.goto("/")
     turn = ask(page, "How many crowns does a berth in Europe cost, and what does the window do?", 1)
     turn.locator(".answer a").click()
     drawer = page.get_by_role("complementary", name="Details")
@@ -57,7 +47,8 @@ def test_a_number_opens_its_passage_and_arrow_keys_lead_to_the_next(
 
 def test_pointing_at_a_number_shows_what_it_stands_for(page: Page, server: ServerProcess, stub: StubModel) -> None:
     stub.default = Reply("Forty [1].")
-    upload(page, server, "prices.md", PRICES)
+    upload(server, "prices.md", PRICES)
+    page.goto("/")
     number = ask(page, "How many crowns does a berth cost?", 1).locator(".answer a")
     number.hover()
     preview = page.get_by_role("tooltip")
@@ -77,7 +68,8 @@ def test_a_pdf_shows_the_picture_of_its_page_which_can_be_turned_and_enlarged(
     page: Page, server: ServerProcess, stub: StubModel
 ) -> None:
     stub.default = Reply("Seventeen [1].")
-    upload(page, server, "geese.pdf", a_pdf())
+    upload(server, "geese.pdf", a_pdf())
+    page.goto("/")
     turn = ask(page, QUESTION, 1)
     chip = turn.locator(".cited .chip")
     expect(chip).to_have_text("1 geese.pdf, page 2")
@@ -103,7 +95,8 @@ def test_it_is_said_that_a_page_is_drawn_and_why_it_cannot_be(
     page: Page, server: ServerProcess, stub: StubModel
 ) -> None:
     stub.default = Reply("Seventeen [1].")
-    upload(page, server, "geese.pdf", a_pdf())
+    upload(server, "geese.pdf", a_pdf())
+    page.goto("/")
     turn = ask(page, QUESTION, 1)
     refusal = '{"error": {"type": "PageNotDrawn", "message": "Page 2 is damaged and cannot be drawn."}}'
     held: list[Route] = []
@@ -128,7 +121,8 @@ def test_what_was_found_and_not_used_is_said_without_contradiction(
     page: Page, server: ServerProcess, stub: StubModel
 ) -> None:
     stub.default = Reply("I do not know.")
-    upload(page, server, "geese.txt", FACT)
+    upload(server, "geese.txt", FACT)
+    page.goto("/")
     turn = ask(page, QUESTION, 1)
     expect(turn.locator(".support")).to_have_text("No source used. Found but not cited:")
     expect(turn.locator(".chip").first).to_contain_text("geese.txt")
@@ -145,7 +139,8 @@ def test_chips_with_long_names_stay_inside_the_page(
 ) -> None:
     page.set_viewport_size({"width": size[0], "height": size[1]})
     stub.default = Reply("Seventeen [1].")
-    upload(page, server, f"{'geese' * 40}.txt", FACT)
+    upload(server, f"{'geese' * 40}.txt", FACT)
+    page.goto("/")
     turn = ask(page, QUESTION, 1)
     expect(turn.locator(".cited .chip")).to_be_visible()
     assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")

@@ -49,16 +49,24 @@ def test_a_question_is_asked_about_a_part_and_the_page_goes_on_doing_so(client: 
     assert '<input type="hidden" name="tags" value="birds">' in page
     assert "only documents tagged birds" in page
     status, place = post(client, "/ask", question="How many geese?", tags="birds")
-    assert (status, place) == (303, "/conversations/1?tag=birds#turn-1")
+    assert (status, place) == (303, "/conversations/1#turn-1")
     until(lambda: client.get("/api/turns/1").json["status"] == "completed")
     assert [one["document_id"] for one in client.get("/api/turns/1").json["sources"]] == [geese]
     page = client.get(place).text
     assert "Asked about documents tagged birds only." in page
-    assert 'href="/conversations/1" data-widen' in page
+    assert 'formaction="/conversations/1/scope" data-widen' in page
+    assert "only documents tagged birds" in page
+    assert client.get("/api/conversations/1").json["scope"] == {"document_ids": [], "tags": ["birds"]}
     _, place = post(client, "/ask", question="And now?", conversation_id="1", document_ids=str(geese))
-    assert place == f"/conversations/1?documents={geese}#turn-2"
+    assert place == "/conversations/1#turn-2"
     until(lambda: client.get("/api/turns/2").json["status"] == "completed")
     assert "Asked about geese.txt only." in client.get(place).text
+    assert client.get("/api/conversations/1").json["scope"]["tags"] == ["birds"]
+    post(client, "/ask", question="And then?", conversation_id="1")
+    until(lambda: client.get("/api/turns/3").json["status"] == "completed")
+    assert client.get(place).text.count("Asked about documents tagged birds only.") == 2
+    assert post(client, "/conversations/1/scope", question="Half typed") == (303, "/conversations/1")
+    assert client.get("/api/conversations/1").json["scope"] is None
 
 
 def test_a_question_that_waits_for_a_decision_keeps_what_it_is_about(client: FlaskClient, services: Services) -> None:

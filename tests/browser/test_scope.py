@@ -1,0 +1,77 @@
+"""Questions about a part of the library: kept with the conversation, shown at the composer, taken away in place."""
+
+import re
+
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.shelf import FACT, upload
+from tests.browser.talk import ask
+from tests.server_process import ServerProcess
+from tests.stub_model import Reply, StubModel
+
+
+def test_a_tag_is_asked_about_until_its_label_is_taken_away(page: Page, server: ServerProcess, stub: StubModel) -> None:
+    stub.default = Reply("Seventeen [1].")
+    upload(server, "geese.txt", FACT, tags="birds")
+    page.goto("/documents?tag=birds")
+    page.get_by_role("link", name="Ask about these").click()
+    expect(page.get_by_role("heading", name="Ask about documents tagged birds")).to_be_visible()
+    first = ask(page, "How many earlier turns does the model see, and how many geese are there?", 1)
+    expect(page).to_have_url(re.compile(r"/conversations/1$"))
+    expect(first.locator(".mark")).to_have_text("Asked about documents tagged birds only.")
+    expect(first.locator(".sources li")).to_have_count(1)
+    page.goto("/")
+    page.goto("/conversations/1")
+    expect(page.locator("#scope")).to_contain_text("only documents tagged birds")
+    second = ask(page, "And how many geese now?", 2)
+    expect(second.locator(".mark")).to_have_text("Asked about documents tagged birds only.")
+    page.get_by_label("Your question").fill("How many earlier turns")
+    page.get_by_label("Ask about all documents again").click()
+    expect(page.get_by_text("only documents tagged birds")).to_have_count(0)
+    expect(page.get_by_label("Your question")).to_have_value("How many earlier turns")
+    assert server.call("GET", "/api/conversations/1")[1]["scope"] is None
+    third = ask(page, "How many earlier turns does the model see?", 3)
+    expect(third.locator(".mark")).to_have_count(0)
+    expect(third.locator(".sources").get_by_text("history-window.md").first).to_be_attached()
+
+
+def test_a_document_is_asked_about_from_its_page(page: Page, server: ServerProcess) -> None:
+    upload(server, "geese.txt", FACT)
+    page.goto("/documents")
+    page.get_by_role("link", name="geese.txt").click()
+    page.get_by_role("link", name="Ask about this").click()
+    expect(page.locator("#scope")).to_contain_text("only geese.txt")
+    page.get_by_role("link", name="Ask about all documents again").click()
+    expect(page.get_by_role("heading", name="Ask your documents")).to_be_visible()
+    page.go_back()
+    page.get_by_role("link", name="Ask about this").click()
+    turn = ask(page, "How many geese?", 1)
+    expect(turn.locator(".mark")).to_have_text("Asked about geese.txt only.")
+    expect(turn.locator(".support")).to_have_text("No source used. Found but not cited:")
+
+
+def test_a_document_in_the_drawer_is_asked_about_in_the_open_conversation(
+    page: Page, server: ServerProcess, stub: StubModel
+) -> None:
+    stub.default = Reply("Seventeen [1].")
+    upload(server, "geese.txt", FACT)
+    page.goto("/")
+    turn = ask(page, "How many geese does the lighthouse keeper feed?", 1)
+    turn.locator(".cited .chip").click()
+    page.locator("#drawer").get_by_role("link", name="Ask about this").click()
+    expect(page.locator("#scope")).to_contain_text("only geese.txt")
+    expect(page.locator(".toast")).to_have_text("From now on this conversation is about only geese.txt.")
+    expect(page).to_have_url(re.compile(r"/conversations/1$"))
+    expect(ask(page, "And how many geese now?", 2).locator(".mark")).to_have_text("Asked about geese.txt only.")
+
+
+def test_the_label_is_taken_away_without_scripts(chromium_without_scripts: Browser, server: ServerProcess) -> None:
+    document_id = upload(server, "geese.txt", FACT)
+    page = chromium_without_scripts.new_context(base_url=server.url).new_page()
+    page.goto(f"/?documents={document_id}")
+    page.get_by_label("Your question").fill("How many geese?")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(page.locator("#scope")).to_contain_text("only geese.txt")
+    page.get_by_role("button", name="Ask about all documents again").click()
+    expect(page).to_have_url(re.compile(r"/conversations/1$"))
+    expect(page.locator("#scope")).not_to_contain_text("only")

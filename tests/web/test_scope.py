@@ -1,0 +1,100 @@
+"""Which documents a conversation is about: kept with it, set by the API, and left aside by a question that says so."""
+
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from tests.web.conftest import ask, upload
+
+GEESE = "The lighthouse keeper feeds seventeen geese."
+DUCKS = "The lighthouse keeper feeds three ducks."
+QUESTION = "What does the lighthouse keeper feed?"
+
+
+def named(answer: dict[str, Any]) -> set[str]:
+    return {source["document"] for source in answer["sources"]}
+
+
+@pytest.fixture
+def library(client: FlaskClient) -> tuple[int, int]:
+    geese, ducks = upload(client, GEESE, "geese.txt", tags="birds"), upload(client, DUCKS, "ducks.txt")
+    return geese["document_id"], ducks["document_id"]
+
+
+def set_scope(client: FlaskClient, conversation: int, **scope: Any) -> tuple[int, dict[str, Any]]:
+    response = client.patch(f"/api/conversations/{conversation}", json=scope)
+    data: dict[str, Any] = response.json
+    return response.status_code, data
+
+
+def test_the_scope_of_a_first_question_stays_with_its_conversation(
+    client: FlaskClient, library: tuple[int, int]
+) -> None:
+    first = ask(client, QUESTION, document_ids=[library[0]])
+    assert named(first) == {"geese.txt"}
+    conversation = first["conversation_id"]
+    assert client.get(f"/api/conversations/{conversation}").json["scope"] == {"document_ids": [library[0]], "tags": []}
+    assert named(ask(client, QUESTION, conversation_id=conversation)) == {"geese.txt"}
+
+
+def test_a_question_can_be_about_something_else_without_changing_the_conversation(
+    client: FlaskClient, library: tuple[int, int]
+) -> None:
+    conversation = ask(client, QUESTION, tags=["birds"])["conversation_id"]
+    assert named(ask(client, QUESTION, conversation_id=conversation, document_ids=[library[1]])) == {"ducks.txt"}
+    everything = ask(client, QUESTION, conversation_id=conversation, document_ids=None)
+    assert named(everything) == {"geese.txt", "ducks.txt"}
+    assert named(ask(client, QUESTION, conversation_id=conversation)) == {"geese.txt"}
+
+
+def test_a_conversation_is_set_to_some_documents_and_back_to_all(client: FlaskClient, library: tuple[int, int]) -> None:
+    conversation = ask(client, QUESTION)["conversation_id"]
+    assert client.get(f"/api/conversations/{conversation}").json["scope"] is None
+    status, data = set_scope(client, conversation, document_ids=[library[1], library[1]])
+    assert (status, data["scope"]) == (200, {"document_ids": [library[1]], "tags": []})
+    assert named(ask(client, QUESTION, conversation_id=conversation)) == {"ducks.txt"}
+    assert set_scope(client, conversation, tags=["birds"])[1]["scope"] == {
+        "document_ids": [library[1]],
+        "tags": ["birds"],
+    }
+    assert set_scope(client, conversation, title="Renamed")[1]["scope"]["tags"] == ["birds"]
+    assert set_scope(client, conversation, document_ids=None, tags=None)[1]["scope"] is None
+    assert named(ask(client, QUESTION, conversation_id=conversation)) == {"geese.txt", "ducks.txt"}
+    assert client.get("/api/conversations").json["conversations"][0]["scope"] is None
+
+
+@pytest.mark.parametrize(
+    ("scope", "status", "words"),
+    [
+        ({"document_ids": [99]}, 404, "There is no document 99;"),
+        ({"document_ids": []}, 422, "a list of 1 to 1000 document ids, or null for all documents"),
+        ({"tags": ["fish"]}, 422, 'No document has the tag "fish". There are: birds.'),
+        ({"tags": "birds"}, 422, "tags is"),
+    ],
+)
+def test_a_scope_of_what_is_not_there_is_refused(
+    client: FlaskClient, library: tuple[int, int], scope: dict[str, Any], status: int, words: str
+) -> None:
+    conversation = ask(client, QUESTION)["conversation_id"]
+    found, data = set_scope(client, conversation, **scope)
+    assert found == status
+    assert words in data["error"]["message"]
+    assert client.get(f"/api/conversations/{conversation}").json["scope"] is None
+
+
+def test_a_retry_under_the_same_key_is_the_same_question_whatever_the_conversation_is_about_by_then(
+    client: FlaskClient, library: tuple[int, int]
+) -> None:
+    conversation = ask(client, QUESTION)["conversation_id"]
+    body = {"question": QUESTION, "conversation_id": conversation}
+    first = client.post("/api/query", json=body, headers={"Idempotency-Key": "k"}).json
+    set_scope(client, conversation, document_ids=[library[1]])
+    again = client.post("/api/query", json=body, headers={"Idempotency-Key": "k"}).json
+    assert again["turn_id"] == first["turn_id"]
+
+
+def test_a_receipt_says_what_its_conversation_was_about(client: FlaskClient, library: tuple[int, int]) -> None:
+    conversation = ask(client, QUESTION, document_ids=[library[0]])["conversation_id"]
+    turn = ask(client, QUESTION, conversation_id=conversation)
+    assert "<dd>geese.txt only</dd>" in client.get(f"/turns/{turn['turn_id']}/receipt").text
