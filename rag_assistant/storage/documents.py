@@ -25,7 +25,7 @@ from rag_assistant.storage.document_rows import (
     set_values,
     take_its_place,
 )
-from rag_assistant.storage.scope import in_scope
+from rag_assistant.storage.scope import in_scope, named_or_tagged
 from rag_assistant.storage.tables import document_tags, document_texts, documents, now
 
 UNFINISHED: tuple[DocumentState, ...] = ("queued", "reading", "embedding")
@@ -112,13 +112,20 @@ class DocumentStore:
         with self._database.read() as connection:
             return load_document(connection, document_id)
 
-    def page(self, limit: int, before_id: int | None = None, tag: str | None = None) -> list[Document]:
-        """Return up to ``limit`` documents with an id below ``before_id``, the newest first; with ``tag``, only its."""
+    def page(
+        self, limit: int, before_id: int | None = None, tag: str | None = None, sought: str = ""
+    ) -> list[Document]:
+        """Return up to ``limit`` documents with an id below ``before_id``, the newest first.
+
+        With ``tag``, only those that have it; with ``sought``, those whose name or one of whose tags holds the text.
+        """
         query = select(documents).order_by(documents.c.id.desc()).limit(limit)
         if before_id is not None:
             query = query.where(documents.c.id < before_id)
         if tag is not None:
             query = query.where(in_scope(documents.c.id, Scope(tags=(tag,))))
+        if sought:
+            query = query.where(named_or_tagged(sought))
         with self._database.read() as connection:
             return as_documents(connection, query)
 

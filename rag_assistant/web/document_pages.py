@@ -12,10 +12,10 @@ from rag_assistant.errors import BodyTooLarge, InvalidRequest, UnsupportedDocume
 from rag_assistant.records import LARGEST_NUMBER, Document
 from rag_assistant.retrieval.formats import kinds
 from rag_assistant.uploads import clean_name
-from rag_assistant.web.bodies import ChangeDocumentBody, checked, whole_number
+from rag_assistant.web.bodies import MOST_DOCUMENT_IDS, ChangeDocumentBody, checked, ids_of, whole_number
 from rag_assistant.web.document_text import shown_text
 from rag_assistant.web.document_words import kind_of, size_of, state_of
-from rag_assistant.web.documents_api import tags_in, uploaded_files
+from rag_assistant.web.documents_api import sought_documents, tags_in, uploaded_files
 from rag_assistant.web.frame import drawer, frame
 from rag_assistant.web.scopes import names_of
 from rag_assistant.web.services import services
@@ -32,7 +32,7 @@ Refused = tuple[str, str]
 
 @blueprint.get("/documents")
 def documents() -> str:
-    """Show the library, the newest documents first; with ``tag``, those that have it."""
+    """Show the library, the newest documents first; with ``tag`` or ``q``, a part of it."""
     return _library_page()
 
 
@@ -84,6 +84,31 @@ def delete_document(document_id: int) -> Response:
     return _to_library()
 
 
+@blueprint.post("/documents/chosen")
+def act_on_chosen() -> Response:
+    """Ask about the documents that are ticked, delete them, or give them further tags."""
+    chosen = ids_of("document_ids", request.form.getlist("document_ids"))
+    what = request.form.get("do", "")
+    if what not in ("ask", "delete", "tag"):
+        raise InvalidRequest(f'do is "{what}"; it must be one of ask, delete, tag.')
+    if not 1 <= len(chosen) <= MOST_DOCUMENT_IDS:
+        raise InvalidRequest(f"{len(chosen)} documents are chosen; choose 1 to {MOST_DOCUMENT_IDS} of them.")
+    if what == "ask":
+        return redirect(url_for("pages.start", documents=list(chosen)), 303)
+    if what == "delete":
+        gone = services().documents.missing(chosen)
+        for document_id in chosen:
+            if document_id not in gone:
+                services().library.remove(document_id)
+        return _to_library()
+    added = checked(ChangeDocumentBody, {"tags": tags_in(request.form.get("tags", ""))}).tags or []
+    for document_id in chosen:
+        known = services().documents.get(document_id).tags
+        both = checked(ChangeDocumentBody, {"tags": list(dict.fromkeys([*known, *added]))})
+        services().documents.change(document_id, tags=both.tags)
+    return _to_library()
+
+
 @blueprint.get("/documents/<int:document_id>")
 def document(document_id: int) -> str:
     """Show a document with the passage from ``start`` to ``end`` marked; of a large one, what is around it.
@@ -123,7 +148,8 @@ def _arguments() -> dict[str, Any]:
 
 def _library_page(refused: Sequence[Refused] = (), sent: int = 0) -> str:
     tag, before = _tag_asked(), whole_number("before", None, 1, LARGEST_NUMBER)
-    found = services().documents.page(DOCUMENTS_SHOWN + 1, before, tag)
+    sought = sought_documents()
+    found = services().documents.page(DOCUMENTS_SHOWN + 1, before, tag, sought)
     shown = found[:DOCUMENTS_SHOWN]
     return render_template(
         drawer("documents.html"),
@@ -132,6 +158,8 @@ def _library_page(refused: Sequence[Refused] = (), sent: int = 0) -> str:
         older=shown[-1].id if len(found) > len(shown) else None,
         place=_place(),
         tag=tag,
+        sought_documents=sought,
+        in_drawer=request.args.get("drawer") == "1",
         tags=services().documents.tags(),
         refused=refused,
         sent=sent,
@@ -148,7 +176,7 @@ def _tag_asked() -> str | None:
 
 def _place() -> dict[str, Any]:
     """Return which part of the library the address shows, so that an action leads back to it."""
-    return {name: request.args[name] for name in ("tag", "before") if request.args.get(name)}
+    return {name: request.args[name] for name in ("tag", "q", "before") if request.args.get(name)}
 
 
 def _to_library() -> Response:

@@ -11,7 +11,7 @@ from flask import Blueprint, Response, jsonify, make_response, request, send_fil
 from rag_assistant.errors import InvalidRequest, UnsupportedContentType
 from rag_assistant.records import LARGEST_NUMBER, Document
 from rag_assistant.uploads import clean_name
-from rag_assistant.validation import spells_number
+from rag_assistant.validation import spells_number, storable
 from rag_assistant.web.bodies import (
     ChangeDocumentBody,
     NoFields,
@@ -28,6 +28,7 @@ from rag_assistant.web.services import services
 blueprint = Blueprint("documents_api", __name__, url_prefix="/api/documents")
 
 FORM_OVERHEAD_BYTES = 100_000
+LONGEST_SEARCH = 200
 
 
 @blueprint.post("")
@@ -41,10 +42,10 @@ def add() -> Response:
 
 @blueprint.get("")
 def documents() -> Response:
-    """Return the documents, the newest first."""
+    """Return the documents, the newest first; with ``q``, those whose name or one of whose tags holds its words."""
     limit = page_limit()
     before = whole_number("before", None, 1, LARGEST_NUMBER)
-    found = services().documents.page(limit, before, request.args.get("tag"))
+    found = services().documents.page(limit, before, request.args.get("tag"), sought_documents())
     return jsonify(
         documents=[document_data(document) for document in found],
         next_before=found[-1].id if len(found) == limit else None,
@@ -116,6 +117,14 @@ def file(document_id: int) -> Response:
     )
     response.headers["Content-Security-Policy"] = "sandbox; default-src 'none'"
     return response
+
+
+def sought_documents() -> str:
+    """Return the words that documents are looked for with. Raises InvalidRequest."""
+    sought = request.args.get("q", "").strip()
+    if len(sought) > LONGEST_SEARCH or storable(sought) != sought:
+        raise InvalidRequest(f"q has {len(sought)} characters; it must be a text of up to {LONGEST_SEARCH}.")
+    return sought
 
 
 def uploaded_files(most: int) -> tuple[list[tuple[IO[bytes], str]], UploadFields]:

@@ -4,13 +4,26 @@ import { documentOf, elementOf } from "./html.js";
 import { complainAbout } from "./toast.js";
 
 const SECONDS_BETWEEN_LOOKS = 1;
+const MILLISECONDS_OF_TYPING = 150;
+let typing = 0;
 
 /** Let the forms of the list work without leaving the page, and keep the list up to date. */
 export function enableDocuments() {
   document.addEventListener("submit", (event) => {
-    if (!("inPlace" in event.target.dataset)) return;
+    if (!("inPlace" in event.target.dataset) || event.submitter?.value === "ask") return;
     event.preventDefault();
-    act(event.target).catch(complainAbout);
+    act(event.target, event.submitter).catch(complainAbout);
+  });
+  document.addEventListener("submit", (event) => {
+    if (!("find" in event.target.dataset)) return;
+    event.preventDefault();
+    find(event.target);
+  });
+  document.addEventListener("input", (event) => {
+    const form = event.target.closest("form[data-find]");
+    if (!form) return;
+    clearTimeout(typing);
+    typing = setTimeout(() => find(form), MILLISECONDS_OF_TYPING);
   });
   document.addEventListener("click", (event) => {
     for (const open of document.querySelectorAll("details.more[open]")) {
@@ -35,33 +48,57 @@ export async function redrawList() {
   if (response?.ok) takeList(elementOf(await response.text()));
 }
 
+/** Show what is sought, and keep it in the address of a page of its own. */
+async function find(form) {
+  clearTimeout(typing);
+  const url = new URL(form.action);
+  for (const [name, value] of new FormData(form)) if (value) url.searchParams.set(name, value);
+  if (!form.closest("#drawer")) history.replaceState(null, "", url);
+  url.searchParams.set("drawer", "1");
+  list().dataset.page = url.pathname + url.search;
+  const wanted = list().dataset.page;
+  const response = await fetch(wanted).catch(() => null);
+  // Somebody who types on wants to see the last answer only.
+  if (response?.ok && list()?.dataset.page === wanted) takeList(elementOf(await response.text()));
+}
+
 function list() {
   return document.getElementById("documents");
 }
 
 /** Send a form of the list, and take over the list that comes back. */
-async function act(form) {
+async function act(form, button) {
   const response = await fetch(form.action, {
     method: "POST",
-    body: new URLSearchParams(new FormData(form)),
+    body: new URLSearchParams(new FormData(form, button)),
     headers: { Accept: "application/json" },
   });
   if (!response.ok) throw await refusalOf(response);
-  const row = form.closest("tr");
+  const row = form.closest("tr") ?? form;
   for (const open of row.querySelectorAll("details[open]")) open.open = false;
   document.activeElement?.blur();
   takeList(documentOf(await response.text()).getElementById("documents"));
-  (row.isConnected ? row.querySelector("a") : list().querySelector("h1")).focus();
+  ((row.isConnected && row.querySelector("a")) || list().querySelector("h1")).focus();
 }
 
 function takeList(drawn) {
   const now = list();
   now.dataset.busy = drawn.dataset.busy;
+  takeChosen(now, drawn);
   for (const id of ["tags", "paging"]) takeCell(now.querySelector(`#${id}`), drawn.querySelector(`#${id}`));
   const [body, drawnBody] = [now, drawn].map((one) => one.querySelector(".library tbody"));
   if (!body || !drawnBody) now.querySelector("#library").replaceWith(drawn.querySelector("#library"));
   // What is open was kept as it was; it is looked at again until it is closed.
   else if (!takeRows(body, drawnBody)) now.dataset.busy = "yes";
+  document.dispatchEvent(new CustomEvent("library-drawn"));
+}
+
+/** Take over the form for what is ticked where there was none, or where there is nothing to tick any more. */
+function takeChosen(now, drawn) {
+  const [known, made] = [now.querySelector("#chosen"), drawn.querySelector("#chosen")];
+  if (known && made) known.action = made.action;
+  else if (known) known.remove();
+  else if (made) now.querySelector("#library").before(document.adoptNode(made));
 }
 
 /** Bring the rows up to date, and return whether nothing had to be left as it was. */

@@ -1,6 +1,7 @@
 // Everything that scripts add to the pages. Each module is one behaviour; without any of them the forms still work.
 import { enableAnswers } from "./answers.js";
 import { enableAsking } from "./ask.js";
+import { enableChoosing } from "./choosing.js";
 import { enableCommandList, enableResults } from "./commands.js";
 import { enableComposer } from "./composer.js";
 import { enableConversations } from "./conversations.js";
@@ -44,6 +45,7 @@ enableShortcuts();
 enableDrawer();
 enableDrawerWidth();
 enableDocuments();
+enableChoosing();
 enableSources();
 enablePictures();
 enableReceipt();

@@ -23,7 +23,7 @@ export function enableScope() {
 export async function askAbout(ids) {
   await send("PATCH", `/api/conversations/${conversationId()}`, { document_ids: ids, tags: null });
   await redraw();
-  fade(toast(`From now on this conversation is about ${document.querySelector("#scope span").textContent}.`));
+  fade(toast(`From now on: ${document.querySelector("#scope span").textContent}.`));
   composer().elements.question.focus();
 }
 

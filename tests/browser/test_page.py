@@ -201,12 +201,11 @@ def test_everything_works_without_scripts(
     page.locator("#turn-1 .sources a").first.click()
     expect(page.locator("mark#passage")).to_be_visible()
     page.goto("/documents")
-    page.get_by_label("Add a document").set_input_files(
-        {"name": "n.txt", "mimeType": "text/plain", "buffer": b"Geese."}
-    )
+    page.get_by_label("Add documents").set_input_files({"name": "n.txt", "mimeType": "text/plain", "buffer": b"Geese."})
     page.get_by_role("button", name="Add", exact=True).click()
     row = page.get_by_role("row", name="n.txt")
     expect(row).to_be_visible()
+    row.locator(".do summary").first.click()
     row.get_by_text("Delete", exact=True).click()
     row.get_by_role("button", name="Delete for good").click()
     expect(page.get_by_role("row", name="n.txt")).to_have_count(0)
@@ -241,11 +240,10 @@ def test_no_text_runs_or_calls_out_wherever_it_stands(page: Page, stub: StubMode
     expect(page.locator("#turn-11 .answer")).to_contain_text("{{7*7}} {% raw %}")
     page.reload()
     page.goto("/documents")
-    page.get_by_label("Add a document").set_input_files(
+    page.get_by_label("Add documents").set_input_files(
         {"name": "<img src=x onerror=alert(1)>.md", "mimeType": "text/html", "buffer": "\n\n".join(PAYLOADS).encode()}
     )
-    page.get_by_role("button", name="Add", exact=True).click()
-    expect(page.locator(".toast")).to_contain_text("ready")
+    expect(page.locator(".uploads .news")).to_have_text("1 document ready")
     page.get_by_role("link", name="<img src=x onerror=alert(1)>.md").click()
     expect(page.locator("pre.text")).to_be_visible()
 

@@ -60,7 +60,7 @@ def test_a_document_in_the_drawer_is_asked_about_in_the_open_conversation(
     turn.locator(".cited .chip").click()
     page.locator("#drawer").get_by_role("link", name="Ask about this").click()
     expect(page.locator("#scope")).to_contain_text("only geese.txt")
-    expect(page.locator(".toast")).to_have_text("From now on this conversation is about only geese.txt.")
+    expect(page.locator(".toast")).to_have_text("From now on: only geese.txt.")
     expect(page).to_have_url(re.compile(r"/conversations/1$"))
     expect(ask(page, "And how many geese now?", 2).locator(".mark")).to_have_text("Asked about geese.txt only.")
 

@@ -112,6 +112,50 @@ def test_the_list_is_filtered_by_a_tag_and_refuses_what_is_none(client: FlaskCli
     assert response.status_code == 422
 
 
+def test_documents_are_sought_by_words_of_their_names_and_tags(client: FlaskClient) -> None:
+    upload(client, FACT, "Geese 100%.txt", tags="birds, sea")
+    upload(client, "Gulls.", "gulls_1.txt", tags="birds")
+    for sought, found in [
+        ("geese", ["Geese 100%.txt"]),
+        ("bird", ["gulls_1.txt", "Geese 100%.txt"]),
+        ("bird SEA", ["Geese 100%.txt"]),
+        ("%", ["Geese 100%.txt"]),
+        ("_", ["gulls_1.txt"]),
+        ("zebra", []),
+    ]:
+        assert names_on(client.get("/documents", query_string={"q": sought}).text) == found
+        listed = client.get("/api/documents", query_string={"q": sought}).json["documents"]
+        assert [one["name"] for one in listed] == found
+    assert client.get("/api/documents", query_string={"q": "x" * 201}).status_code == 422
+    assert "No document has “&lt;b&gt;” in its name" in client.get("/documents?q=<b>").text
+
+
+def test_what_is_done_with_chosen_documents_is_done_with_each(client: FlaskClient) -> None:
+    ids = [str(upload(client, f"Document {n}.", f"{n}.txt", tags="old")["document_id"]) for n in range(3)]
+    asked = post(client, "/documents/chosen", do="ask", document_ids=ids[:2])
+    assert asked == (303, f"/?documents={ids[0]}&documents={ids[1]}")
+    assert post(client, "/documents/chosen?q=txt", do="tag", tags="new, old", document_ids=ids[:2])[0] == 303
+    assert client.get("/api/documents/tags").json["tags"] == {"new": 2, "old": 3}
+    assert post(client, "/documents/chosen?q=txt", do="delete", document_ids=[*ids[:2], "99"]) == (
+        303,
+        "/documents?q=txt",
+    )
+    assert [one["name"] for one in client.get("/api/documents").json["documents"]] == ["2.txt"]
+
+
+def test_a_choice_of_nothing_or_of_something_unknown_is_refused(client: FlaskClient) -> None:
+    document_id = str(upload(client, FACT)["document_id"])
+    for fields, words in [
+        ({"do": "delete"}, "0 documents are chosen"),
+        ({"do": "burn", "document_ids": document_id}, 'do is "burn"'),
+        ({"do": "delete", "document_ids": "x"}, 'document_ids is "x"'),
+        ({"do": "tag", "document_ids": document_id, "tags": "x" * 65}, "each a text of 1 to 64 characters"),
+    ]:
+        status, page = post(client, "/documents/chosen", **fields)
+        assert (status, words in page) == (422, True)
+    assert client.get(f"/api/documents/{document_id}").status_code == 200
+
+
 def test_older_documents_are_on_the_next_page(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(document_pages, "DOCUMENTS_SHOWN", 2)
     for n in range(1, 5):

@@ -1,0 +1,83 @@
+"""Documents sought by name or tag, and several of them ticked: asked about, tagged, deleted."""
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.shelf import FACT, upload
+from tests.browser.talk import ask
+from tests.server_process import ServerProcess
+from tests.stub_model import Reply, StubModel
+
+
+def names(page: Page) -> list[str]:
+    return page.locator("#library .name > a").all_inner_texts()
+
+
+def test_documents_are_found_as_one_types_and_the_address_keeps_it(page: Page, server: ServerProcess) -> None:
+    upload(server, "geese.txt", FACT, tags="birds")
+    upload(server, "gulls 100%.txt", "Gulls steal bread.", tags="birds, thieves")
+    page.goto("/documents")
+    field = page.get_by_label("Find documents by name or tag")
+    field.press_sequentially("thie")
+    expect(page.locator("#library .name > a")).to_have_text(["gulls 100%.txt"])
+    expect(field).to_be_focused()
+    expect(page).to_have_url(re.compile(r"/documents\?q=thie$"))
+    field.fill("0%")
+    expect(page.locator("#library .name > a")).to_have_text(["gulls 100%.txt"])
+    field.fill("birds geese")
+    expect(page.locator("#library .name > a")).to_have_text(["geese.txt"])
+    page.reload()
+    expect(page.locator("#library .name > a")).to_have_text(["geese.txt"])
+    field.fill("zebra")
+    expect(page.locator("#library")).to_have_text("No document has “zebra” in its name or its tags.")
+    field.fill("")
+    expect(page.locator("#library .name > a").first).to_have_text("gulls 100%.txt")
+
+
+def test_several_documents_are_asked_about(page: Page, server: ServerProcess, stub: StubModel) -> None:
+    stub.default = Reply("Seventeen [1].")
+    upload(server, "geese.txt", FACT)
+    upload(server, "gulls.txt", "Gulls steal bread.")
+    page.goto("/documents")
+    bar = page.get_by_role("form", name="With the chosen documents")
+    expect(bar).to_be_hidden()
+    page.get_by_label("Choose geese.txt").check()
+    expect(bar).to_contain_text("1 chosen")
+    page.get_by_label("Choose gulls.txt").check()
+    bar.get_by_role("button", name="Ask about these 2").click()
+    expect(page.locator("#scope")).to_contain_text("only gulls.txt and geese.txt")
+    turn = ask(page, "How many geese does the lighthouse keeper feed?", 1)
+    expect(turn.locator(".mark")).to_have_text("Asked about gulls.txt and geese.txt only.")
+
+
+def test_several_documents_are_tagged_and_deleted_after_a_second_look(page: Page, server: ServerProcess) -> None:
+    for name in ("geese.txt", "gulls.txt"):
+        upload(server, name, f"What stands in {name}.", tags="birds")
+    page.goto("/documents?tag=birds")
+    for name in ("geese.txt", "gulls.txt"):
+        page.get_by_label(f"Choose {name}").check()
+    bar = page.get_by_role("form", name="With the chosen documents")
+    bar.get_by_text("Tag", exact=True).click()
+    bar.get_by_label("Further tags, with commas between them").fill("sea")
+    bar.get_by_role("button", name="Add tags").click()
+    expect(page.locator("#library .tag")).to_have_text(["birds", "sea"] * 2)
+    expect(bar).to_contain_text("2 chosen")
+    bar.get_by_text("Delete", exact=True).click()
+    bar.get_by_role("button", name="Delete 2 for good").click()
+    expect(page.locator("#library")).to_have_text("No document has the tag “birds”.")
+    expect(bar).to_have_count(0)
+    assert server.call("GET", "/api/documents?tag=birds")[1]["documents"] == []
+
+
+def test_what_is_ticked_stays_ticked_while_the_list_is_drawn_anew(page: Page, server: ServerProcess) -> None:
+    upload(server, "geese.txt", FACT)
+    page.goto("/documents")
+    page.get_by_label("Choose geese.txt").check()
+    sent = {"name": "gulls.txt", "mimeType": "text/plain", "buffer": b"Gulls steal bread."}
+    page.get_by_label("Add documents").set_input_files(sent)  # type: ignore[arg-type]
+    expect(page.locator("#library .name > a").first).to_have_text("gulls.txt")
+    expect(page.get_by_label("Choose geese.txt")).to_be_checked()
+    page.get_by_role("button", name="Choose none").click()
+    expect(page.get_by_label("Choose geese.txt")).not_to_be_checked()
+    expect(page.get_by_role("form", name="With the chosen documents")).to_be_hidden()
