@@ -30,15 +30,19 @@ export function enableDocuments() {
       if (!open.contains(event.target)) open.open = false;
     }
   });
-  document.addEventListener("keydown", (event) => {
-    const open = event.key === "Escape" && document.querySelector("details.more[open]");
-    if (!open) return;
-    open.open = false;
-    open.querySelector("summary").focus();
-  });
+  // It is the menu that closes, and not the drawer in which it is.
+  document.addEventListener("keydown", closeMenu, { capture: true });
   setInterval(() => {
     if (list()?.dataset.busy === "yes") redrawList();
   }, SECONDS_BETWEEN_LOOKS * 1000);
+}
+
+function closeMenu(event) {
+  const open = event.key === "Escape" && document.querySelector("details.more[open]");
+  if (!open) return;
+  event.stopPropagation();
+  open.open = false;
+  open.querySelector("summary").focus();
 }
 
 /** Draw the list as the server has it now, if this page shows it. */
@@ -122,7 +126,7 @@ function takeRows(body, drawn) {
 
 /** Replace a part by how it is drawn now, unless somebody is at work in it; return whether it is as drawn. */
 function takeCell(known, drawn) {
-  if (known.isEqualNode(drawn)) return true;
+  if (known.isEqualNode(drawn) || known.querySelector("input:checked")) return true;
   if (known.querySelector("details[open]") || known.contains(document.activeElement)) return false;
   known.replaceWith(drawn);
   return true;
