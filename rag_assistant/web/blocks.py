@@ -6,9 +6,7 @@ finished (see open_end.py), and what can still become either text or a mark is h
 
 from __future__ import annotations
 
-from markupsafe import Markup
-
-from rag_assistant.web.markdown import LONGEST_MARKDOWN, drawn, parse
+from rag_assistant.web.markdown import LONGEST_MARKDOWN, drawn, parse, plain
 from rag_assistant.web.open_end import completed
 
 
@@ -25,7 +23,7 @@ class Blocks:
         self._open += text
         keep = self._finished
         if len(self._open) > LONGEST_MARKDOWN:
-            return keep, str(Markup("<pre>") + self._open + Markup("</pre>"))
+            return keep, str(plain(self._open))
         html = self._draw_finished()
         return keep, html + str(drawn(parse(completed(self._open))))
 
