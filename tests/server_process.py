@@ -103,8 +103,11 @@ class ServerProcess:
 
     def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         """Return status and JSON of a request."""
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.url + path, data, {"Content-Type": "application/json"}, method=method)
+        return self.send(method, path, None if body is None else json.dumps(body).encode(), "application/json")
+
+    def send(self, method: str, path: str, data: bytes | None, media_type: str) -> tuple[int, Any]:
+        """Return status and JSON of a request with a body of any kind."""
+        request = urllib.request.Request(self.url + path, data, {"Content-Type": media_type}, method=method)
         try:
             with urllib.request.urlopen(request, timeout=30) as response:
                 content = response.read()

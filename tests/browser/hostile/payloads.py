@@ -28,11 +28,6 @@ class Payload:
     text: str
     only_sanitised: bool
 
-    @property
-    def marked(self) -> str:
-        """The text with a word behind it that shows that all of it was shown."""
-        return f"{self.text}\n\nend{self.number}end"
-
 
 SPELLINGS = ("script", "SCRIPT", "ScRiPt", "script ", "script/", "script\n", "script\t", "script\f", "script/x=1 ")
 BEFORE_SCRIPT = (
@@ -220,6 +215,6 @@ def _made() -> list[Payload]:
 PAYLOADS = _made()
 
 
-def joined(payloads: list[Payload]) -> str:
-    """Return the payloads as one text, each a block of its own."""
-    return "\n\n".join(payload.marked for payload in payloads)
+def joined(payloads: list[Payload], place: str) -> str:
+    """Return payloads as one text, each a block of its own, with a word behind each that shows that it was shown."""
+    return "\n\n".join(f"{payload.text}\n\nend{payload.number}{place}" for payload in payloads)

@@ -1,0 +1,133 @@
+"""A library and conversations with a hostile text wherever a text is kept.
+
+They are made over the API with a plain word for each place; in the database each word then becomes the text itself, so
+that no check at the entry can keep it out.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from tests.browser.hostile.payloads import PAYLOADS, joined
+from tests.browser.talk import call
+from tests.server_process import ServerProcess
+from tests.stub_model import Reply, StubModel
+
+# Where text is kept. The word that stands for it at first is "mark" with the place behind it.
+KEPT = (
+    "question", "answer", "arguments", "failure", "summary", "title", "deleted", "name", "heading", "tag", "reason",
+    "warning", "model", "text",
+)  # fmt: skip
+# A search for a word that nobody knows would find nothing.
+ARGUMENT = "The keeper feeds seventeen geese"
+
+
+def seed(server: ServerProcess, stub: StubModel) -> int:
+    """Fill the server's database, and return the id of the hostile document."""
+    text = b"# markheading\n\nThere the keeper feeds seventeen white geese.\n\nmarktext\n"
+    document_id = add(server, "markname.md", text, "marktag")
+    add(server, "broken.pdf", b"%PDF-1.4 nothing", "marktag")
+    server.wait_for_documents()
+    stub.replies.extend(
+        [
+            Reply(tool_calls=[call("search_documents", query=ARGUMENT)]),
+            Reply("Seventeen [1]. markanswer"),
+            Reply("Well."),
+            Reply(status=400, body=json.dumps({"error": {"message": "markfailure"}}).encode()),
+            Reply("marksummary"),
+        ]
+    )
+    assert server.call("POST", "/api/query", {"question": "markquestion"})[1]["sources"]
+    assert server.call("POST", "/api/query", {"question": "And?", "conversation_id": 1})[0] == 200
+    server.call("POST", "/api/query", {"question": "And now?", "conversation_id": 1})
+    server.call("PATCH", "/api/conversations/1", {"title": "marktitle"})
+    assert server.call("POST", "/api/conversations/1/compact")[0] == 200
+    gone = server.call("POST", "/api/query", {"question": "Why?"})[1]["conversation_id"]
+    server.call("PATCH", f"/api/conversations/{gone}", {"title": "markdeleted"})
+    server.call("DELETE", f"/api/conversations/{gone}")
+    with sqlite3.connect(Path(server.environment["DATA_DIR"]) / "assistant.db", timeout=30) as database:
+        database.execute("UPDATE documents SET reason = 'markreason' WHERE state = 'failed'")
+        database.execute("UPDATE document_texts SET warning = 'markwarning'")
+        database.execute("UPDATE turns SET model = 'markmodel', error_message = 'markfailure' WHERE status = 'failed'")
+        replace_words(database, {word(place): joined(PAYLOADS, place) for place in KEPT})
+    database.close()
+    return document_id
+
+
+def word(place: str) -> str:
+    """Return what stands for the text of a place at first."""
+    return ARGUMENT if place == "arguments" else f"mark{place}"
+
+
+def add(server: ServerProcess, name: str, content: bytes, tag: str) -> int:
+    """Upload a document and return its id."""
+    parts = [(f'name="tags"\r\n\r\n{tag}').encode(), f'name="file"; filename="{name}"\r\n\r\n'.encode() + content]
+    body = b"".join(b"--boundary\r\nContent-Disposition: form-data; " + part + b"\r\n" for part in parts)
+    media_type = "multipart/form-data; boundary=boundary"
+    status, answer = server.send("POST", "/api/documents", body + b"--boundary--\r\n", media_type)
+    assert status == 202, answer
+    return int(answer["document_id"])
+
+
+def seed_sources(server: ServerProcess) -> None:
+    """Give the first turn a source for each payload. Their document gets a short name: it stands beside each."""
+    with sqlite3.connect(Path(server.environment["DATA_DIR"]) / "assistant.db", timeout=30) as database:
+        [(stored,)] = database.execute("SELECT sources FROM turns WHERE id = 1")
+        first = json.loads(stored)[0]
+        sources = [
+            first | {"n": number, "text": f"end{one.number}source {one.text}", "document": one.text}
+            for number, one in enumerate(PAYLOADS, 1)
+        ]
+        database.execute("UPDATE turns SET sources = ? WHERE id = 1", [json.dumps(sources)])
+        database.execute("UPDATE documents SET name = 'note.md' WHERE id = ?", [first["document_id"]])
+    database.close()
+
+
+def replace_words(database: sqlite3.Connection, texts: dict[str, str]) -> None:
+    """Put each text in the place of its word, in every table, inside of JSON as well."""
+    query = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE '%WITHOUT ROWID%'"
+    tables = [name for (name,) in database.execute(query)]
+    for table in tables:
+        if "fts" in table or "keywords" in table or table.startswith("sqlite_"):
+            continue  # What the search is made from, never what is shown.
+        columns = [row[1] for row in database.execute(f'PRAGMA table_info("{table}")')]
+        for column in columns:
+            found = database.execute(
+                f'SELECT rowid, "{column}" FROM "{table}" WHERE typeof("{column}") = \'text\''
+            ).fetchall()
+            for row, old in found:
+                new = replaced(old, texts)
+                if new != old:
+                    database.execute(f'UPDATE OR IGNORE "{table}" SET "{column}" = ? WHERE rowid = ?', [new, row])
+
+
+def replaced(old: str, texts: dict[str, str]) -> str:
+    """Return a stored text, or stored JSON, with the words replaced."""
+    if old[:1] in '[{"' and is_json(old):
+        return json.dumps(replaced_within(json.loads(old), texts))
+    for word, text in texts.items():
+        old = old.replace(word, text)
+    return old
+
+
+def replaced_within(value: Any, texts: dict[str, str]) -> Any:
+    """Return a value of JSON with the words replaced in it; the arguments of a tool call are JSON inside of JSON."""
+    if isinstance(value, str):
+        return replaced(value, texts)
+    if isinstance(value, list):
+        return [replaced_within(one, texts) for one in value]
+    if isinstance(value, dict):
+        return {name: replaced_within(one, texts) for name, one in value.items()}
+    return value
+
+
+def is_json(text: str) -> bool:
+    """Tell whether a stored text is JSON."""
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
