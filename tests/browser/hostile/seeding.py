@@ -78,7 +78,8 @@ def seed_sources(server: ServerProcess) -> None:
         [(stored,)] = database.execute("SELECT sources FROM turns WHERE id = 1")
         first = json.loads(stored)[0]
         sources = [
-            first | {"n": number, "text": f"end{one.number}source {one.text}", "document": one.text}
+            {name: one.text if isinstance(value, str) else value for name, value in first.items()}
+            | {"n": number, "text": f"end{one.number}source {one.text}"}
             for number, one in enumerate(PAYLOADS, 1)
         ]
         database.execute("UPDATE turns SET sources = ? WHERE id = 1", [json.dumps(sources)])
@@ -88,20 +89,18 @@ def seed_sources(server: ServerProcess) -> None:
 
 def replace_words(database: sqlite3.Connection, texts: dict[str, str]) -> None:
     """Put each text in the place of its word, in every table, inside of JSON as well."""
-    query = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE '%WITHOUT ROWID%'"
-    tables = [name for (name,) in database.execute(query)]
-    for table in tables:
+    for (table,) in database.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall():
         if "fts" in table or "keywords" in table or table.startswith("sqlite_"):
             continue  # What the search is made from, never what is shown.
-        columns = [row[1] for row in database.execute(f'PRAGMA table_info("{table}")')]
-        for column in columns:
-            found = database.execute(
-                f'SELECT rowid, "{column}" FROM "{table}" WHERE typeof("{column}") = \'text\''
-            ).fetchall()
-            for row, old in found:
-                new = replaced(old, texts)
+        columns = database.execute(f'PRAGMA table_info("{table}")').fetchall()
+        keys = [column[1] for column in columns if column[5]]
+        where = " AND ".join(f'"{key}" = ?' for key in keys)
+        for _, column, *_ in columns:
+            selected = ", ".join(f'"{name}"' for name in [column, *keys])
+            for old, *key in database.execute(f'SELECT {selected} FROM "{table}"').fetchall():
+                new = replaced(old, texts) if isinstance(old, str) else old
                 if new != old:
-                    database.execute(f'UPDATE OR IGNORE "{table}" SET "{column}" = ? WHERE rowid = ?', [new, row])
+                    database.execute(f'UPDATE "{table}" SET "{column}" = ? WHERE {where}', [new, *key])
 
 
 def replaced(old: str, texts: dict[str, str]) -> str:
