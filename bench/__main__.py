@@ -1,10 +1,10 @@
-"""Run benchmarks by name: prepare, answers, start, ingest, embedders, indexes, questions, documents."""
+"""Run benchmarks by name: prepare, answers, start, ingest, embedders, indexes, questions, documents, page."""
 
 from __future__ import annotations
 
 import sys
 
-from bench import answers, documents, embedders, indexes, ingest, prepare, questions, start
+from bench import answers, documents, embedders, indexes, ingest, page, prepare, questions, start
 
 PARTS = {"prepare": prepare.main, "answers": answers.main, "start": start.main, "ingest": ingest.main}
 ON_REQUEST = {
@@ -12,6 +12,7 @@ ON_REQUEST = {
     "indexes": indexes.main,
     "questions": questions.main,
     "documents": documents.main,
+    "page": page.main,
 }
 
 

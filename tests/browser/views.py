@@ -13,7 +13,8 @@ from tests.browser.talk import ask, call, options, say
 from tests.server_process import ServerProcess
 from tests.stub_model import Reply, StubModel
 
-ANSWER = "## What it sees\n\nThe newest **turns** [1]:\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```python\nprint(1)\n```\n\n- one\n- two"
+TABLE = "| a | b |\n|---|---|\n| 1 | 2 |"
+ANSWER = f"## What it sees\n\nThe newest **turns** [1]:\n\n{TABLE}\n\n```python\nprint(1)\n```\n\n- one\n- two"
 
 View = Callable[[Page], None]
 
@@ -45,7 +46,11 @@ def prepare(page: Page, stub: StubModel, server: ServerProcess) -> None:
 
 def opened(path: str) -> View:
     """Return the view of an address."""
-    return lambda page: page.goto(path) and None
+
+    def show(page: Page) -> None:
+        page.goto(path)
+
+    return show
 
 
 def drawer(name: str) -> View:

@@ -197,8 +197,10 @@ def _nesting() -> Iterator[str]:
     inner = "<img src=x onerror=HIT>"
     for opening in ("<div>", "<b>", "<svg>", "<table>", "<form><math>", "<p><a>", "<font><a><b>"):
         yield opening * 150 + inner
-    for sign in ("> ", "- ", "*", "_", "[", "![", "`", "(", "~"):
-        yield sign * 80 + inner
+    for sign in ("> ", "- ", "1. "):
+        yield sign * 12 + inner
+    for sign in "*_[`(~":
+        yield "x" + sign * 80 + inner
 
 
 def _made() -> list[Payload]:

@@ -93,7 +93,7 @@ def replace_words(database: sqlite3.Connection, texts: dict[str, str]) -> None:
         if "fts" in table or "keywords" in table or table.startswith("sqlite_"):
             continue  # What the search is made from, never what is shown.
         columns = database.execute(f'PRAGMA table_info("{table}")').fetchall()
-        keys = [column[1] for column in columns if column[5]]
+        keys = [column[1] for column in columns if column[5]] or ["rowid"]
         where = " AND ".join(f'"{key}" = ?' for key in keys)
         for _, column, *_ in columns:
             selected = ", ".join(f'"{name}"' for name in [column, *keys])

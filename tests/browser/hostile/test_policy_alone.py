@@ -18,7 +18,8 @@ async () => {
                 if (/^on/i.test(name)) element.dispatchEvent(new Event(name.slice(2).toLowerCase()));
             }
             const way = `${element.getAttribute("href") ?? element.getAttribute("xlink:href") ?? ""}`;
-            if (/^[^a-z/#.]*(j|d|v)/i.test(way)) element.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true }));
+            const click = new MouseEvent("click", { bubbles: true, cancelable: true });
+            if (/^[^a-z/#.]*(j|d|v)/i.test(way)) element.dispatchEvent(click);
             if (/script/i.test(element.getAttribute("action") ?? "")) try { element.requestSubmit(); } catch {}
         }
     }

@@ -1,4 +1,4 @@
-"""Notices everything that a text must not do to a page: run, ask, call another host, or become an element of the page."""
+"""Notices what a text must not do to a page: run, ask, call another host, or become an element of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from playwright.sync_api import BrowserContext, ConsoleMessage, Dialog, Page
 INSPECT = r"""
 (own) => {
     const wrong = [];
-    const urls = ["href", "src", "action", "formaction", "data", "poster", "background", "ping", "srcset", "xlink:href"];
+    const urls = "href src action formaction data poster background ping srcset xlink:href".split(" ");
     const holders = [document, ...[...document.querySelectorAll("template")].map((one) => one.content)];
     for (const element of holders.flatMap((holder) => [...holder.querySelectorAll("*")])) {
         const tag = element.localName;
@@ -33,7 +33,8 @@ INSPECT = r"""
                 wrong.push(`<${tag} ${name}="${value.slice(0, 80)}">`);
             }
         }
-        if (element.closest(".answer") && (element.id || element.getAttribute("name"))) wrong.push(`name in an answer: <${tag}>`);
+        const named = element.hasAttribute("id") || element.hasAttribute("name");
+        if (element.parentElement?.closest(".answer") && named) wrong.push(`name in an answer: <${tag}>`);
     }
     return [...new Set(wrong)];
 }

@@ -1,0 +1,155 @@
+"""(f) The page in a real Chromium: bytes of the first view, token to paint, long transcripts, many rows, memory.
+
+MINUTES (default 1) says for how long an answer is streamed while the heap is watched.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, CDPSession, Page, sync_playwright
+
+from bench.stage import add_conversation, open_database, percentile, server, wait_for
+from tests.stub_model import Reply, StubModel
+
+CHROMIUM = "/usr/bin/chromium"
+LONG_TRANSCRIPT = 2_000
+MANY_CONVERSATIONS = 10_000
+
+# Scrolls from the end to the beginning, a part of the height in every frame, and keeps how long each frame took.
+SCROLL = """
+async () => {
+    const frames = [];
+    const holder = [...document.querySelectorAll("*")].filter((one) => one.scrollHeight > one.clientHeight + 50)
+        .sort((one, other) => other.scrollHeight - one.scrollHeight)[0];
+    let before = performance.now();
+    for (let n = 0; n < 300; n += 1) {
+        holder.scrollTop -= holder.clientHeight / 2;
+        const now = await new Promise(requestAnimationFrame);
+        frames.push(now - before);
+        before = now;
+    }
+    return frames;
+}
+"""
+# Notes for every piece that comes over the wire when the next frame was drawn after it.
+TOKEN_TO_PAINT = """
+() => {
+    window.painted = [];
+    const decode = TextDecoder.prototype.decode;
+    TextDecoder.prototype.decode = function (...rest) {
+        const came = performance.now();
+        const text = decode.apply(this, rest);
+        if (text.includes("event: token")) {
+            requestAnimationFrame(() => setTimeout(() => window.painted.push(performance.now() - came)));
+        }
+        return text;
+    };
+}
+"""
+
+
+def main() -> None:
+    """Print every figure of the page."""
+    print("| what | figure |\n|---|---|")
+    stub = StubModel()
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        data = Path(folder) / "data"
+        database = open_database(data)
+        long_one = add_conversation(database, LONG_TRANSCRIPT)
+        for _ in range(MANY_CONVERSATIONS - 1):
+            add_conversation(database, 1)
+        database.close()
+        with server(data, OPENAI_BASE_URL=stub.url, OPENAI_MODEL="stub-model", FOLLOW_UPS="words") as (url, _):
+            wait_for(f"{url}/readyz")
+            browser = playwright.chromium.launch(
+                executable_path=CHROMIUM, args=["--headless", "--no-sandbox", "--js-flags=--expose-gc"]
+            )
+            first_view(browser, url)
+            long_transcript(browser, f"{url}/conversations/{long_one}")
+            many_conversations(browser, url)
+            streaming(browser, url, stub)
+            browser.close()
+    stub.close()
+
+
+def say(what: str, figure: str) -> None:
+    """Print a line of the table."""
+    print(f"| {what} | {figure} |", flush=True)
+
+
+def open_page(browser: Browser) -> tuple[Page, CDPSession]:
+    """Return a page of a browser that has nothing in its cache, and its wire."""
+    page = browser.new_context(viewport={"width": 1280, "height": 800}).new_page()
+    return page, page.context.new_cdp_session(page)
+
+
+def first_view(browser: Browser, url: str) -> None:
+    """Count what comes over the wire for the first view."""
+    page, wire = open_page(browser)
+    sizes: list[float] = []
+    wire.on("Network.loadingFinished", lambda event: sizes.append(event["encodedDataLength"]))
+    wire.send("Network.enable")
+    page.goto(url, wait_until="networkidle")
+    say("first view, no cache", f"{sum(sizes) / 1000:.1f} kB in {len(sizes)} requests")
+    page.context.close()
+
+
+def long_transcript(browser: Browser, url: str) -> None:
+    """Open a long conversation and scroll through it."""
+    times = []
+    for _ in range(5):
+        page, _ = open_page(browser)
+        page.goto(url)
+        times.append(page.evaluate("performance.getEntriesByType('navigation')[0].domInteractive"))
+        last = page
+    frames = last.evaluate(SCROLL)
+    slow = sum(frame > 50 for frame in frames)
+    say(f"{LONG_TRANSCRIPT:,} turns: interactive (median of 5)", f"{percentile(times, 0.5):.0f} ms")
+    say("frames above 50 ms while scrolling through", f"{slow} of {len(frames)} ({100 * slow / len(frames):.1f} %)")
+    for context in browser.contexts:
+        context.close()
+
+
+def many_conversations(browser: Browser, url: str) -> None:
+    """Open the page beside many conversations, and search them."""
+    page, _ = open_page(browser)
+    for what, path in (("opened", "/"), ("searched", "/?q=text")):
+        began = time.monotonic()
+        page.goto(url + path)
+        say(f"{MANY_CONVERSATIONS:,} conversations: {what}", f"{1000 * (time.monotonic() - began):.0f} ms")
+    page.context.close()
+
+
+def streaming(browser: Browser, url: str, stub: StubModel) -> None:
+    """Stream answers for some minutes; tell from event to paint, and what the heap keeps."""
+    page, wire = open_page(browser)
+    page.goto(url)
+    page.evaluate(TOKEN_TO_PAINT)
+    minutes = float(os.environ.get("MINUTES", "1"))
+    stub.default = Reply("word " * 500, seconds_between=0.02)
+    began = time.monotonic()
+    heaps = [heap_mb(wire)]
+    number = 0
+    while time.monotonic() - began < 60 * minutes:
+        number += 1
+        page.get_by_label("Your question").fill(f"Question {number}")
+        page.keyboard.press("Enter")
+        page.wait_for_selector(f"#turn-{number}.completed", timeout=60_000)
+        heaps.append(heap_mb(wire))
+    painted: list[float] = page.evaluate("window.painted")
+    say("token event to paint", f"p50 {percentile(painted, 0.5):.1f} ms, p95 {percentile(painted, 0.95):.1f} ms")
+    said = ", ".join(f"{heap:.1f}" for heap in heaps[:: max(1, len(heaps) // 6)])
+    say(f"heap after each {max(1, len(heaps) // 6)} of {number} answers ({minutes:g} min)", f"{said} MB")
+    page.context.close()
+
+
+def heap_mb(wire: CDPSession) -> float:
+    """Return what the page's scripts hold after the garbage is gone."""
+    wire.send("HeapProfiler.collectGarbage")
+    used: dict[str, Any] = wire.send("Runtime.getHeapUsage")
+    return float(used["usedSize"]) / 1e6
