@@ -37,6 +37,10 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
 }
+# A script or a style sheet is no document: what a document may do says nothing about it, and half a kilobyte of that
+# with each of forty files is a quarter of the first view.
+FOR_FILES = ("X-Content-Type-Options", "Cross-Origin-Resource-Policy")
+FILES = frozenset({"text/javascript", "text/css"})
 
 
 def init_app(app: Flask, settings: Settings) -> None:
@@ -68,8 +72,8 @@ def refuse_foreign_pages() -> None:
 
 def add_headers(response: Response) -> Response:
     """Add the security headers, and forbid to keep what is personal."""
-    for name, value in HEADERS.items():
-        response.headers.setdefault(name, value)
+    for name in FOR_FILES if response.mimetype in FILES else HEADERS:
+        response.headers.setdefault(name, HEADERS[name])
     if request.endpoint != "static":
         response.headers.setdefault("Cache-Control", "no-store")
     return response
