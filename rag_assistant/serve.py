@@ -10,6 +10,7 @@ from typing import Any
 from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
 
+from rag_assistant.children import end_with_parent
 from rag_assistant.errors import AssistantError
 from rag_assistant.settings import Settings
 from rag_assistant.settings_file import open_settings
@@ -52,6 +53,8 @@ class Server(BaseApplication):
         """Make the application and start its services. What keeps it from starting is one sentence in the log."""
         from rag_assistant.factory import Services, create_app
 
+        # A master that is killed could not tell us; gunicorn would see it after seconds, with the port still taken.
+        end_with_parent()
         try:
             app = create_app()
             services: Services = app.extensions["assistant"]

@@ -1,5 +1,6 @@
 """The server as it is run: started, killed in the middle of an answer, started again, ended, started twice."""
 
+import os
 import random
 import signal
 import subprocess
@@ -34,6 +35,17 @@ def test_a_second_start_answers_soon_and_is_ready_a_little_later(server: ServerP
     server.start("/readyz")
     server.terminate()
     assert server.start("/healthz") < 5, "about 1 s on a quiet machine; this only catches a disaster"
+
+
+def test_a_master_that_is_killed_takes_its_worker_along_so_that_the_port_is_free_at_once(
+    server: ServerProcess,
+) -> None:
+    server.start("/readyz")
+    assert server.process is not None
+    os.kill(server.process.pid, signal.SIGKILL)
+    server.process.wait()
+    server.start("/healthz")
+    assert server.call("GET", "/healthz") == (200, {"status": "ok"})
 
 
 def test_a_kill_in_the_middle_of_an_answer_loses_nothing_that_was_shown(server: ServerProcess) -> None:

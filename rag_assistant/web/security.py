@@ -72,7 +72,8 @@ def refuse_foreign_pages() -> None:
 
 def add_headers(response: Response) -> Response:
     """Add the security headers, and forbid to keep what is personal."""
-    for name in FOR_FILES if response.mimetype in FILES else HEADERS:
+    is_file = request.endpoint == "versioned_static" and response.mimetype in FILES
+    for name in FOR_FILES if is_file else HEADERS:
         response.headers.setdefault(name, HEADERS[name])
     if request.endpoint != "static":
         response.headers.setdefault("Cache-Control", "no-store")
