@@ -6,7 +6,7 @@ export function decide({ sentence, figures, options }) {
   const dialog = document.getElementById("overflow");
   const form = dialog.querySelector("form");
   form.querySelector(".message").textContent = sentence;
-  form.querySelector(".figures").textContent = figures;
+  form.querySelector(".would-send").textContent = figures;
   form.querySelector(".not-compact").hidden = "compact" in options;
   for (const button of form.querySelectorAll("[name=on_overflow]")) button.closest("li").hidden = !(button.value in options);
   form.reset();
