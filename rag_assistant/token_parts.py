@@ -20,7 +20,7 @@ PARTS = {
     "free": "free",
 }
 # What is there is seen, however small its share is.
-NARROWEST_PERCENT = 1.0
+NARROWEST_PERCENT = 3.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ def test_without_room_there_is_nothing_free_and_the_parts_fill_the_bar(limit: in
 
 def test_a_very_small_part_is_seen() -> None:
     parts = token_parts({"system": 1, "question": 3, "limit": 1_000_000})
-    assert [part.width for part in parts] == [1, 1, 98]
+    assert [part.width for part in parts] == [3, 3, 94]
 
 
 def test_a_request_without_tokens_has_no_parts() -> None:

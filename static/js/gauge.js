@@ -2,7 +2,7 @@
 import { composer } from "./composer.js";
 
 const PARTS = ["system", "tools", "summary", "history", "passages", "question", "free"];
-const NARROWEST_PERCENT = 1;
+const NARROWEST_PERCENT = 3;
 // The server's own estimate: rag_assistant/history/budget.py.
 const TOKENS_PER_MESSAGE = 4;
 const ASCII_CHARACTERS_PER_TOKEN = 3.6;
