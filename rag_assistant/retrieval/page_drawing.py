@@ -24,8 +24,8 @@ FAILED = b"failed\n"
 WIDTH_PIXELS, MOST_PIXELS_DOWN = 1200, 4000
 MOST_PIXELS = 4_000_000
 MOST_PICTURE_BYTES = 13_000_000
-# An argument of a program has room for 131,072 bytes.
-MOST_MARKED_CHARACTERS = 20_000
+# An argument of a program has room for 131,072 bytes; a character takes up to 12 in JSON.
+MOST_MARKED_CHARACTERS = 10_000
 # Of a passage that does not stand on its page as it was read, this much is looked for.
 CHARACTERS_TO_RECOGNISE = 40
 TINT, LINE = (214, 238, 232, 255), (15, 107, 102, 255)

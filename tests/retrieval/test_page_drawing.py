@@ -75,6 +75,11 @@ def test_a_page_that_is_not_there_is_a_sentence(tmp_path: Path, page: int, words
         drawn(a_pdf(tmp_path, FACT), page)
 
 
+def test_a_passage_without_end_is_marked_as_far_as_it_can_be(tmp_path: Path) -> None:
+    path = a_pdf(tmp_path, FACT)
+    assert rows_with(drawn(path, 1, FACT + "🪿" * 1_000_000), TINT)
+
+
 def test_what_is_no_pdf_is_a_sentence(tmp_path: Path) -> None:
     path = tmp_path / "kept"
     path.write_bytes(b"%PDF-1.4 and then nothing")
