@@ -7,6 +7,7 @@ from typing import Any
 from flask import Blueprint, Response, make_response, render_template, url_for
 
 from rag_assistant.errors import ReceiptNotFound
+from rag_assistant.llm.client import OPENAI_BASE_URL
 from rag_assistant.receipt_parts import as_curl, parts_of, shares_of
 from rag_assistant.records import Turn
 from rag_assistant.web.frame import drawer, frame
@@ -14,8 +15,6 @@ from rag_assistant.web.pages import TURNS_SHOWN
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("receipt_pages", __name__)
-
-OPENAI_BASE_URL = "https://api.openai.com/v1"
 
 
 @blueprint.get("/turns/<int:turn_id>/receipt")

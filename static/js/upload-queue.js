@@ -31,13 +31,16 @@ const actions = {
   /** Send a file once more, or have it read once more. */
   async retry(item) {
     item.reason = null;
-    if (item.id) {
-      await send("POST", `/api/documents/${item.id}/retry`, {}).catch((reason) => settle(item, "failed", sentenceOf(reason)));
-      if (item.state !== "failed" || !item.reason) item.state = "queued";
-      look();
-    } else {
+    if (!item.id) {
       item.state = "waiting";
       next();
+    } else {
+      try {
+        takeState(item, await (await send("POST", `/api/documents/${item.id}/retry`, {})).json());
+        look();
+      } catch (reason) {
+        settle(item, "failed", sentenceOf(reason));
+      }
     }
     draw();
   },
