@@ -6,7 +6,7 @@ finished (see open_end.py), and what can still become either text or a mark is h
 
 from __future__ import annotations
 
-from rag_assistant.web.markdown import LONGEST_MARKDOWN, drawn, parse, plain
+from rag_assistant.web.markdown import LONGEST_MARKDOWN, drawn, parse, render_markdown
 from rag_assistant.web.open_end import completed
 
 
@@ -16,14 +16,13 @@ class Blocks:
     def __init__(self) -> None:
         self._open = ""
         self._finished = 0
-        self._shown = 0
 
     def add(self, text: str) -> tuple[int, str]:
         """Take a piece; return how many of the elements that were drawn so far stay, and the HTML behind them."""
         self._open += text
         keep = self._finished
         if len(self._open) > LONGEST_MARKDOWN:
-            return keep, str(plain(self._open))
+            return keep, str(render_markdown(self._open))
         html = self._draw_finished()
         return keep, html + str(drawn(parse(completed(self._open))))
 

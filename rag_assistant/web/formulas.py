@@ -79,4 +79,4 @@ def _draw(_self: RendererProtocol, tokens: list[Token], number: int, _options: O
 
 
 def _draw_block(self: RendererProtocol, tokens: list[Token], number: int, options: OptionsDict, env: EnvType) -> str:
-    return f"<p>{_draw(self, tokens, number, options, env)}</p>\n"
+    return f'<pre data-language="LaTeX">{_draw(self, tokens, number, options, env)}</pre>\n'

@@ -40,13 +40,8 @@ CITATION = re.compile(r"\[(\d{1,3})\]")
 def render_markdown(text: str, sources: Collection[int] = (), anchor: str = "") -> Markup:
     """Return an answer as safe HTML; ``[n]`` of the ``sources`` becomes a link to ``#anchor-n``."""
     if len(text) > LONGEST_MARKDOWN:
-        return plain(text)
+        return Markup("<pre>") + text + Markup("</pre>")
     return drawn(parse(text, sources, anchor))
-
-
-def plain(text: str) -> Markup:
-    """Return a text as it stands, as one block of HTML: what is too long for Markdown."""
-    return Markup("<pre>") + text + Markup("</pre>")
 
 
 def parse(text: str, sources: Collection[int] = (), anchor: str = "") -> list[Token]:
