@@ -1,12 +1,14 @@
 """The export: every answer, where a branch comes from, what was asked about, the pages of sources."""
 
+from typing import Any
+
 from flask.testing import FlaskClient
 
 from tests.stub_model import Reply, StubModel
 from tests.web.conftest import ask, until, upload
 
 
-def exported(client: FlaskClient, conversation: int) -> tuple[str, dict]:  # type: ignore[type-arg]
+def exported(client: FlaskClient, conversation: int) -> tuple[str, Any]:
     path = f"/api/conversations/{conversation}/export"
     return client.get(path).text, client.get(path, query_string={"format": "json"}).json
 
