@@ -34,30 +34,33 @@ function takePart(id, drawn) {
 
 function takeTranscript(now, then) {
   now.dataset.view = then.dataset.view;
-  now.dataset.tag = then.dataset.tag;
-  for (const drawn of then.querySelectorAll(".turn")) takeTurn(now, drawn);
+  const taken = [...then.querySelectorAll(".turn")].map((drawn) => takeTurn(now, drawn));
+  // What was not disturbed now is looked at again.
+  now.dataset.tag = taken.every(Boolean) ? then.dataset.tag : "";
   takeSummary(now, then.querySelector(".summary"));
   // While a window is being tried, it stays on show.
   if (!now.classList.contains("trying")) drawView(savedView());
   document.dispatchEvent(new CustomEvent("turns-taken"));
 }
 
-/** Take a turn as it is now: a new one comes behind the others, one that changed takes the old one's place. */
+/** Take a turn as it is now, a new one behind the others; false if it has to wait. */
 function takeTurn(transcript, drawn) {
   const known = transcript.querySelector(`.turn[data-turn="${drawn.dataset.turn}"]`);
-  // Who is answering here, edits, or has a menu open, is not disturbed.
-  if (known?.matches("[data-followed]") || known?.querySelector(".edit-question, .more[open]")) return;
-  if (known && known.dataset.marks === drawn.dataset.marks) return;
+  if (known?.matches("[data-followed]") || (known && known.dataset.marks === drawn.dataset.marks)) return true;
+  // Who edits, or has a menu open, is not disturbed.
+  if (known?.querySelector(".edit-question, .more[open]")) return false;
   const made = document.adoptNode(drawn.cloneNode(true));
   if (known) {
     known.replaceWith(made);
-    return;
+    return true;
   }
   const last = [...transcript.querySelectorAll(".turn")].at(-1);
-  if (last && Number(last.dataset.turn) > Number(drawn.dataset.turn)) return;
+  // A page of older turns is not followed by the newest ones.
+  if (last && Number(last.dataset.turn) + 1 !== Number(drawn.dataset.turn)) return true;
   transcript.querySelector(".welcome")?.remove();
   if (last) last.after(made);
   else transcript.append(made);
+  return true;
 }
 
 /** Put the summary as it is now; one that is being edited stays until it is saved. */

@@ -63,7 +63,7 @@ export class TurnView {
     for (let attempt = 0; !this.ended; attempt += 1) {
       try {
         const response = await fetch(url);
-        if (response.status === 404) return this.say("This turn is not there any more.");
+        if (response.status === 404) return this.leave("This turn is not there any more.");
         if (response.ok) {
           await this.read(response, () => {
             attempt = 0;
@@ -100,6 +100,11 @@ export class TurnView {
     if (state && state.textContent !== sentence) state.textContent = sentence;
   }
 
+  leave(sentence) {
+    this.say(sentence);
+    delete this.element.dataset.followed;
+  }
+
   begin() {
     this.say("The answer is being written.");
     answerBegins();
@@ -121,6 +126,8 @@ export class TurnView {
   async end(data) {
     this.ended = true;
     await this.redraw();
+    // Where it could not be drawn, the next look at the conversation does it.
+    delete this.element.dataset.followed;
     answerEnds(this.element, data);
     await refreshPage();
   }

@@ -202,3 +202,17 @@ def test_what_nobody_changed_is_not_fetched_again(context: BrowserContext, page:
     other.wait_for_event("request", lambda sent: sent.method == "HEAD")
     other.wait_for_event("request", lambda sent: sent.method == "HEAD")
     assert {one.split()[0] for one in fetched} == {"HEAD"}, json.dumps(fetched)
+
+
+def test_a_question_that_is_being_edited_is_not_disturbed_by_news(
+    context: BrowserContext, page: Page, server: ServerProcess
+) -> None:
+    other = two_windows(context, page)
+    other.locator("#turn-1").get_by_role("link", name="Edit the question").click()
+    other.get_by_label("The question in other words").fill("Half a tho")
+    server.call("PATCH", "/api/turns/1", {"pinned": True})
+    server.call("PATCH", "/api/conversations/1", {"title": "Another name"})
+    expect(other.get_by_role("heading", name="Another name")).to_be_visible()
+    expect(other.get_by_label("The question in other words")).to_have_value("Half a tho")
+    other.get_by_role("link", name="Cancel").click()
+    expect(other.locator("#turn-1 .mark")).to_contain_text("Pinned")
