@@ -54,3 +54,21 @@ def test_a_newer_version_comes_through_the_queue_of_the_database(client: FlaskCl
         assert connection.execute(text("SELECT COUNT(*) FROM assistant_queue_task")).scalar() == 0
     assert not (services.data_dir / "queue.db").exists()
     assert list(services.doctor(with_chroma=False).examine()) == []
+
+
+def test_versions_branches_and_the_state_tag_are_the_same_there(client: FlaskClient) -> None:
+    turns = [ask(client, "One")["turn_id"]]
+    turns.append(ask(client, "Two geese", conversation_id=1)["turn_id"])
+    before = client.head("/api/conversations/1").headers["ETag"]
+    assert client.post(f"/api/turns/{turns[1]}/regenerate").status_code == 202
+    until(lambda: client.get(f"/api/turns/{turns[1]}").json["status"] == "completed")
+    assert client.head("/api/conversations/1").headers["ETag"] != before
+    assert client.post(f"/api/turns/{turns[1]}/versions/1/choose").json["version"] == 1
+    third = ask(client, "Three", conversation_id=1)
+    branch = ask(client, "Three, better", edits_turn=third["turn_id"])
+    assert (branch["conversation_id"], branch["turn"]) == (2, 3)
+    copied = client.get("/api/conversations/2/turns").json["turns"]
+    assert [(turn["question"], turn["versions"]) for turn in copied[:2]] == [("One", 1), ("Two geese", 2)]
+    found = client.get("/api/conversations", query_string={"q": "geese"}).json["conversations"]
+    assert {one["conversation_id"] for one in found} == {1, 2}
+    assert "Asked otherwise in" in client.get("/conversations/1").text
