@@ -20,6 +20,8 @@ export function enableSearch() {
     clearTimeout(timer);
     timer = setTimeout(look, MILLISECONDS_OF_REST);
   });
+  // Somebody typed before this ran, or the browser brought back what was typed before a reload.
+  if (box.value !== box.defaultValue) look();
   document.getElementById("search").addEventListener("submit", (event) => {
     event.preventDefault();
     look();
