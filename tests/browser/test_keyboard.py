@@ -203,3 +203,20 @@ def test_the_list_is_folded_away_and_stays_so(page: Page) -> None:
     expect(page.locator("#sidebar")).to_be_visible()
     page.reload()
     expect(page.locator("#sidebar")).to_be_visible()
+
+
+def test_the_last_answer_is_copied_by_its_own_button(page: Page) -> None:
+    page.goto("/")
+    expect(page.locator("html.scripted")).to_be_attached()
+    page.evaluate(
+        """() => {
+            for (const name of ["first", "last"]) {
+                const button = document.createElement("button");
+                button.dataset.copyAnswer = "";
+                button.addEventListener("click", () => { document.title = name; });
+                document.getElementById("transcript").append(button);
+            }
+        }"""
+    )
+    page.keyboard.press("Control+Shift+C")
+    expect(page).to_have_title("last")
