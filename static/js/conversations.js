@@ -2,7 +2,7 @@
 import { elementOf } from "./html.js";
 import { keepCookie } from "./theme.js";
 
-const REACH = "1500px 0px";
+const REACH = "800px 0px";
 const list = () => document.getElementById("conversations");
 const parts = () => [...list().querySelectorAll(".part")];
 let nearness = null;
@@ -22,9 +22,15 @@ export function enableConversations() {
   document.addEventListener("keydown", move);
 }
 
-/** Draw every part that is shown as the server has it now. */
+/** Draw every part that is shown, or what was found, as the server has it now. */
 export async function refreshConversations() {
-  if (isSearch() || isBusy()) return;
+  if (isBusy()) return;
+  const q = sought();
+  if (q) {
+    const made = await partAt(addressOf({ q }));
+    if (made && sought() === q) put(parts()[0], made);
+    return;
+  }
   await Promise.all(parts().filter((part) => !part.dataset.away).map(redraw));
 }
 
@@ -77,8 +83,8 @@ function move(event) {
   links[next].focus();
 }
 
-function isSearch() {
-  return document.getElementById("q").value.trim() !== "";
+function sought() {
+  return document.getElementById("q").value.trim();
 }
 
 /** While a title is being written, or a menu is open, the row stays. */
@@ -90,7 +96,7 @@ async function take(drawn) {
   const title = drawn.getElementById("bar-title");
   if (title) document.getElementById("bar-title").textContent = title.textContent;
   const own = drawn.getElementById("conversations");
-  if (!own || isSearch() || isBusy()) return;
+  if (!own || sought() || isBusy()) return;
   if (parts().length > 1) await refreshConversations();
   else put(parts()[0], document.adoptNode(own.querySelector(".part")));
 }

@@ -168,6 +168,22 @@ def test_what_is_typed_is_found_as_it_is_typed_and_opens_at_its_turn(page: Page,
     expect(row(page, "Question 1")).to_be_visible()
 
 
+def test_what_was_found_is_renamed_and_deleted_like_everything_else(page: Page, server: ServerProcess) -> None:
+    fill(server, 30)
+    page.goto("/")
+    page.get_by_label("Search conversations").fill("talk 2")
+    expect(page.locator(".found")).to_contain_text("12 conversations hold one of these words.")
+    choose(page, "Talk 22", "Rename")
+    page.get_by_label("Title of the conversation").fill("Talk 2 of old")
+    page.keyboard.press("Enter")
+    expect(row(page, "Talk 2 of old")).to_be_visible()
+    choose(page, "Talk 2", "Delete")
+    expect(row(page, "Talk 2")).to_have_count(0)
+    page.get_by_role("button", name="Undo").click()
+    expect(row(page, "Talk 2")).to_be_visible()
+    expect(page.locator(ROWS)).to_have_count(12)
+
+
 def test_a_branch_is_marked_as_one(page: Page, server: ServerProcess) -> None:
     fill(server, 1, branched_from={"conversation_id": 9, "turn": 3})
     page.goto("/")
