@@ -36,6 +36,8 @@ def test_the_list_grows_with_scrolling_and_lets_go_of_what_is_far_away(page: Pag
     assert box.evaluate("box => box.scrollHeight") > 20_000
     box.evaluate("box => { box.scrollTop = 0; }")
     expect(row(page, "Talk 1")).to_be_visible()
+    # What one comes back to is drawn again.
+    box.evaluate("box => { box.scrollTop = box.querySelectorAll('.part')[1].offsetTop; }")
     expect(row(page, "Talk 60")).to_be_attached()
     headings = page.locator("#conversations h2:not(.visually-hidden)").all_inner_texts()
     assert len(headings) == len(set(headings))
