@@ -245,7 +245,7 @@ def test_no_text_runs_or_calls_out_wherever_it_stands(page: Page, stub: StubMode
     page.get_by_label("Add documents").set_input_files(
         {"name": "<img src=x onerror=alert(1)>.md", "mimeType": "text/html", "buffer": "\n\n".join(PAYLOADS).encode()}
     )
-    expect(page.locator(".uploads .news")).to_have_text("1 document ready")
+    expect(page.locator(".uploads .news")).to_have_text("1 document ready", timeout=30_000)
     page.get_by_role("link", name="<img src=x onerror=alert(1)>.md").click()
     expect(page.locator("pre.text")).to_be_visible()
 
