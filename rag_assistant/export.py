@@ -19,6 +19,8 @@ def as_markdown(conversation: Conversation, turns: Iterable[Turn], versions: Ver
     yield f"# {conversation.title}\n"
     if (origin := conversation.branched_from) is not None:
         yield f"\n*Branched from conversation {origin['conversation_id']}, before its turn {origin['turn']}.*\n"
+    if conversation.scope:
+        yield f"\n*About {_scope_in_words(conversation.scope)} only.*\n"
     if conversation.summary is not None:
         summary = conversation.summary
         yield f"\n> Summary of turns {summary.first_turn} to {summary.last_turn}, as the model sees it:\n>\n"
@@ -68,14 +70,15 @@ def _others_as_markdown(answers: Iterable[AnswerVersion], count: int) -> Iterato
 def as_json(conversation: Conversation, turns: Iterable[Turn], versions: Versions) -> Iterator[str]:
     """Yield a conversation as one JSON object.
 
-    It has ``title``, ``created_at``, ``branched_from``, ``summary``, and ``turns`` as in the API, each with its
-    ``scope`` and its ``other_answers``.
+    It has ``title``, ``created_at``, ``branched_from``, ``scope``, ``summary``, and ``turns`` as in the API, each with
+    its ``scope`` and its ``other_answers``.
     """
     summary = conversation.summary
     head = {
         "title": conversation.title,
         "created_at": conversation.created_at.isoformat(),
         "branched_from": conversation.branched_from,
+        "scope": conversation.scope.as_dict(),
         "summary": None
         if summary is None
         else {"first_turn": summary.first_turn, "last_turn": summary.last_turn, "text": summary.text},
@@ -87,10 +90,9 @@ def as_json(conversation: Conversation, turns: Iterable[Turn], versions: Version
 
 
 def _turn_as_json(turn: Turn, versions: Versions) -> dict[str, Any]:
-    scope = {"document_ids": list(turn.scope.document_ids), "tags": list(turn.scope.tags)} if turn.scope else None
     answers = versions(turn.id) if turn.versions > 1 else []
     return turn_data(turn) | {
-        "scope": scope,
+        "scope": turn.scope.as_dict(),
         "other_answers": [version_data(one) for one in answers if not one.chosen],
     }
 

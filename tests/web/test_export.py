@@ -53,3 +53,13 @@ def test_the_page_of_a_source_is_exported(client: FlaskClient, stub: StubModel) 
     source = data["turns"][0]["sources"][0]
     page = f", page {source['page']}" if source["page"] else ""
     assert f"\n[1] keeper.html{page}\n" in markdown
+
+
+def test_what_a_conversation_is_about_is_exported(client: FlaskClient) -> None:
+    document = upload(client, "The lighthouse keeper feeds seventeen geese.")
+    ask(client, "How many geese?")
+    assert exported(client, 1)[1]["scope"] is None
+    client.patch("/api/conversations/1", json={"document_ids": [document["document_id"]]})
+    markdown, data = exported(client, 1)
+    assert f"*About document {document['document_id']} only.*" in markdown
+    assert data["scope"] == {"document_ids": [document["document_id"]], "tags": []}
