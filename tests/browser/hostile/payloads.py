@@ -197,8 +197,8 @@ def _nesting() -> Iterator[str]:
     inner = "<img src=x onerror=HIT>"
     for opening in ("<div>", "<b>", "<svg>", "<table>", "<form><math>", "<p><a>", "<font><a><b>"):
         yield opening * 150 + inner
-    for sign in ("> ", "- ", "1. "):
-        yield sign * 12 + inner
+    for sign in ("> ", "- ", "1. "):  # Deeper than ten lists, what follows is not drawn.
+        yield sign * 8 + inner
     for sign in "*_[`(~":
         yield "x" + sign * 80 + inner
 

@@ -2,19 +2,17 @@
 
 import re
 from collections.abc import Iterator
-from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
 from rag_assistant.web.markdown import TAGS, render_markdown
-from tests.browser.hostile.payloads import PAYLOADS, joined
+from tests.browser.hostile.payloads import PAYLOADS
 from tests.browser.hostile.seeding import seed, seed_sources
 from tests.browser.hostile.watch import INSPECT, Watch
-from tests.browser.talk import say
 from tests.server_fork import ServerFork
 from tests.server_process import ServerProcess
-from tests.stub_model import Reply, StubModel
+from tests.stub_model import StubModel
 
 # The pages that show what is kept, and the places whose texts are seen there in full.
 VIEWS = {
@@ -26,14 +24,13 @@ VIEWS = {
     "/turns/3/receipt": [],
     "/documents": ["name", "tag", "reason"],
     "/documents?drawer=1": ["name", "tag", "reason"],
-    "/documents/DOCUMENT": ["name", "text"],
-    "/documents/DOCUMENT?drawer=1": ["name", "text"],
+    "/documents/DOCUMENT": ["name"],
+    "/documents/DOCUMENT?drawer=1": ["name"],
     "/deleted": [],
     "/conversations/deleted": [],
     "/conversations/2": [],
     "/settings": [],
 }
-LONGEST_QUERY = 3_000
 
 
 @pytest.fixture(scope="module")
@@ -91,34 +88,6 @@ def test_a_source_is_shown_as_text(
     assert watch.trouble == {}
 
 
-@pytest.mark.parametrize("path", ["/?q=", "/documents?q=", "/nothing/"])
-def test_what_is_sought_is_shown_as_text(
-    page: Page, watch: Watch, server: ServerProcess, own_elements: list[str], path: str
-) -> None:
-    texts = [quote(payload.text.replace("\0", ""), safe="") for payload in PAYLOADS[::3]]
-    while texts:
-        query = ""
-        while texts and len(query) + len(texts[-1]) < LONGEST_QUERY:
-            query += texts.pop()
-        page.goto(server.url + path + query)
-        assert page.evaluate(INSPECT, own_elements) == []
-    assert watch.trouble == {}
-
-
-def test_a_streamed_answer_never_becomes_more_than_text(
-    page: Page, watch: Watch, server: ServerProcess, stub: StubModel, own_elements: list[str]
-) -> None:
-    page.goto(server.url)
-    for turn, start in enumerate(range(0, len(PAYLOADS), 300), 1):
-        text = joined(PAYLOADS[start : start + 300], "streamed")
-        stub.default = Reply(text, pieces=re.findall(r"(?s).{1,37}", text))
-        say(page, PAYLOADS[start].text + joined(PAYLOADS[start + 1 : start + 20], "asked"))
-        expect(page.locator(f"#turn-{turn}.completed")).to_be_visible()
-        assert page.evaluate(INSPECT, own_elements) == []
-    assert shown(page.content())["streamed"] == {payload.number for payload in PAYLOADS}
-    assert watch.trouble == {}
-
-
 # Lets the page take in answers as its scripts do, one after the other, and looks at each.
 TAKE_IN = """
 async ([answers, tags]) => {
@@ -130,8 +99,9 @@ async ([answers, tags]) => {
         for (const element of holder.querySelectorAll("*")) {
             if (!tags.includes(element.localName)) wrong.add(`<${element.localName}>`);
             for (const name of element.getAttributeNames()) {
-                const harmless = name === "href" && /^(https?|mailto):$/.test(element.protocol);
-                const own = { a: ["rel"], ol: ["start"] }[element.localName] ?? [];
+                // An address that cannot be read, such as //, leads nowhere: its protocol is ":".
+                const harmless = name === "href" && /^(https?|mailto|):$/.test(element.protocol);
+                const own = { a: ["rel", "title"], ol: ["start"] }[element.localName] ?? [];
                 if (!harmless && !own.includes(name)) wrong.add(element.outerHTML.slice(0, 200));
             }
         }
