@@ -56,23 +56,6 @@ def parts_of(turn: Turn, body: Mapping[str, Any]) -> list[Part]:
     return _corrected(parts, (turn.history or {}).get("tokens") or {})
 
 
-def shares_of(tokens: Mapping[str, Any], parts: Sequence[Part]) -> list[tuple[str, str, int]]:
-    """Return kind, name and tokens of what fills the model's room, and what of it is free where its size is known."""
-    summary = min(sum(part.tokens for part in parts if part.kind == "summary"), tokens.get("history", 0))
-    shares = [
-        ("system", "Instructions", tokens.get("system", 0)),
-        ("tools", "Tools", tokens.get("tools", 0)),
-        ("summary", "Summary", summary),
-        ("history", "Earlier turns", tokens.get("history", 0) - summary),
-        ("passages", "Passages", tokens.get("passages", 0)),
-        ("question", "Question", tokens.get("question", 0)),
-    ]
-    limit = tokens.get("limit")
-    if limit:
-        shares.append(("free", "Free", max(0, limit - tokens.get("total", 0))))
-    return [share for share in shares if share[2] > 0]
-
-
 def as_curl(request: Mapping[str, Any], base_url: str) -> str:
     """Return a shell command that sends a request again; the key is read from the environment.
 

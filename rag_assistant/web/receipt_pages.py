@@ -8,7 +8,7 @@ from flask import Blueprint, Response, make_response, render_template, url_for
 
 from rag_assistant.errors import ReceiptNotFound
 from rag_assistant.llm.client import OPENAI_BASE_URL
-from rag_assistant.receipt_parts import as_curl, parts_of, shares_of
+from rag_assistant.receipt_parts import as_curl, parts_of
 from rag_assistant.records import Turn
 from rag_assistant.web.frame import drawer, frame
 from rag_assistant.web.pages import TURNS_SHOWN
@@ -22,13 +22,11 @@ def receipt(turn_id: int) -> str:
     """Show what the model saw for a turn, part by part, and what was left out."""
     turn = services().turns.get(turn_id)
     body = services().turns.receipt(turn_id)
-    parts = parts_of(turn, body) if body else []
     return render_template(
         drawer("receipt.html"),
         turn=turn,
         receipt=body,
-        parts=parts,
-        shares=shares_of(turn.history["tokens"], parts) if turn.history else [],
+        parts=parts_of(turn, body) if body else [],
         place_of_turn=lambda number: _place_of(turn, number),
         back=_place_of(turn, turn.number),
         **frame(None),

@@ -130,8 +130,8 @@ def test_a_receipt_tells_part_by_part_what_was_sent_and_leads_to_what_was_left_o
         ["Instructions", "Notice that turns were left out", "Turn 2", "Passages from your documents", "Question"]
     )
     expect(receipt.locator(".part.of-question pre")).to_have_text("How is a backup made, question 3?")
-    expect(receipt.locator(".shares rect")).to_have_count(4)
-    expect(receipt.locator(".legend")).to_contain_text("Passages")
+    expect(receipt.locator(".tokens-bar rect")).to_have_count(4)
+    expect(receipt.locator(".tokens-legend")).to_contain_text("passages")
     expect(receipt.locator(".search-facts")).to_contain_text("all documents")
     expect(receipt.locator(".sum")).to_be_hidden()
     receipt.get_by_text("Passages from your documents").click()
