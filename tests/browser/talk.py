@@ -61,3 +61,18 @@ def above(page: Page, first: str, second: str) -> bool:
 def call(name: str, /, **arguments: Any) -> dict[str, Any]:
     """Return a tool call for the scripted model."""
     return {"id": f"call-{name}", "name": name, "arguments": arguments}
+
+
+def set_in_module(page: Page, module: str, assignment: str) -> None:
+    """Change a value that a script of the page exports, such as ``patience.seconds = 1`` of ``sse.js``."""
+    # The address of every script changes with the scripts, so it is taken from the page.
+    page.evaluate(
+        """async ([module, assignment]) => {
+            const main = document.querySelector("script[type=module]").src;
+            const found = await import(new URL(module, main));
+            const [place, value] = assignment.split(" = ");
+            const [name, field] = place.split(".");
+            found[name][field] = Number(value);
+        }""",
+        [module, assignment],
+    )

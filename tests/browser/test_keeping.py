@@ -5,7 +5,7 @@ from typing import Any
 
 from playwright.sync_api import BrowserContext, Page, Route, expect
 
-from tests.browser.talk import ask, ask_many, say
+from tests.browser.talk import ask, ask_many, say, set_in_module
 from tests.server_process import ServerProcess
 from tests.stub_model import Reply, StubModel
 
@@ -100,7 +100,7 @@ def test_a_connection_that_falls_silent_is_given_up_and_the_answer_comes_whole(
     words = " ".join(f"w{n}" for n in range(120))
     stub.default = Reply(words, seconds_between=0.02)
     page.goto("/")
-    page.evaluate("import('/static/js/sse.js').then((sse) => { sse.patience.seconds = 1; })")
+    set_in_module(page, "./sse.js", "patience.seconds = 1")
     # The first stream begins and then says nothing more, as after sleep: nobody closes it.
     page.evaluate(
         """() => {
@@ -197,11 +197,11 @@ def test_what_nobody_changed_is_not_fetched_again(context: BrowserContext, page:
     other = two_windows(context, page)
     fetched: list[str] = []
     other.on("request", lambda sent: fetched.append(f"{sent.method} {sent.url}"))
-    other.evaluate("import('/static/js/sync.js').then((sync) => { sync.pace.seconds = 0.1; })")
+    set_in_module(other, "./sync.js", "pace.seconds = 0.1")
     other.wait_for_event("request", lambda sent: sent.method == "HEAD")
     other.wait_for_event("request", lambda sent: sent.method == "HEAD")
     other.wait_for_event("request", lambda sent: sent.method == "HEAD")
-    assert {one.split()[0] for one in fetched} == {"HEAD"}, json.dumps(fetched)
+    assert {one.split()[0] for one in fetched if "/conversations/" in one} == {"HEAD"}, json.dumps(fetched)
 
 
 def test_a_question_that_is_being_edited_is_not_disturbed_by_news(
