@@ -16,6 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from rag_assistant.children import end_with_parent
 from tests.server_process import PROJECT, Launched, ServerProcess
 
 # Loaded by a server at its start or with its first question.
@@ -131,6 +132,7 @@ def main() -> None:
 def become_server(environment: dict[str, str], log: str) -> None:
     """Go on as ``python app.py`` would in this environment, and end with it."""
     os.setsid()
+    end_with_parent()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     nothing = os.open(os.devnull, os.O_RDONLY)
     written = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
