@@ -54,8 +54,9 @@ def init_app(app: Flask) -> None:
         # Whole: the files are small, and a response that is streamed is compressed less well.
         response = Response(content, content_type=MEDIA_TYPES[Path(filename).suffix])
         response.headers["Cache-Control"] = KEPT_FOR_GOOD if version == current else NOT_KEPT
-        response.add_etag()
-        response.make_conditional(request)
+        if version != current:
+            response.add_etag()
+            response.make_conditional(request)
         return response
 
     @app.template_global()
