@@ -19,6 +19,7 @@ from markdown_it.utils import EnvType, OptionsDict
 from markupsafe import Markup
 
 from rag_assistant.web.formulas import enable_formulas
+from rag_assistant.web.nesting import limit_nesting
 
 LONGEST_MARKDOWN = 200_000
 
@@ -115,6 +116,7 @@ def _make_parser() -> MarkdownIt:
     # No pictures. And no definitions: a list of sources such as "[1]: Handbook" is meant to be read.
     parser.disable(["image", "reference", "entity"])
     enable_formulas(parser)
+    limit_nesting(parser)
     parser.add_render_rule("fence", _draw_code)
     parser.add_render_rule("code_block", _draw_code)
     parser.core.ruler.push("citations", _link_citations)
