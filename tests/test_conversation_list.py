@@ -119,6 +119,7 @@ def test_a_page_full_of_snippets_of_the_longest_turns_is_drawn_in_bounded_time(t
 
 def test_a_snippet_finds_words_in_scripts_without_blanks() -> None:
     assert marked("我们的文档系统很好", "文档") == "我们的[文档]系统很好"
+    assert marked("我们的API文档", "api") == "我们的[API]文档"
 
 
 def test_a_snippet_leaves_out_the_marks_of_markdown() -> None:

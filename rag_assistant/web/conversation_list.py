@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 from rag_assistant.errors import InvalidRequest
 from rag_assistant.records import LARGEST_NUMBER, Conversation
+from rag_assistant.retrieval.words import UNSPACED_RUN
 
 PINNED = "Pinned"
 # How much of a turn stands around the first word that was found in it, in characters.
@@ -131,8 +132,9 @@ def _hits(line: str, words: Sequence[str], start: int = 0) -> Iterator[tuple[int
         if begins_so and any(_same_word(known, word) for word in sought):
             yield match.span()
         elif not known.isascii():
-            # Scripts without blanks: the word stands somewhere within.
-            places = [(known.find(word), len(word)) for word in foreign if word in known]
+            # Scripts without blanks: the word stands somewhere within, also one in Latin letters.
+            possible = sought if UNSPACED_RUN.search(known) else foreign
+            places = [(known.find(word), len(word)) for word in possible if word in known]
             if places and len(known) == len(match[0]):
                 first, length = min(places)
                 yield match.start() + first, match.start() + first + length
