@@ -26,7 +26,7 @@ LONGEST_MARKDOWN = 200_000
 TAGS = frozenset(
     "a blockquote br code del em h1 h2 h3 h4 h5 h6 hr li ol p pre s strong table tbody td th thead tr ul".split()
 )
-ATTRIBUTES = {"a": {"href"}, "ol": {"start"}, "pre": {"data-language"}}
+ATTRIBUTES = {"*": set[str](), "a": {"href"}, "ol": {"start"}, "pre": {"data-language"}}
 CLASSES = {"code": {"math"}}
 SCHEMES = frozenset({"http", "https", "mailto"})
 LANGUAGE = re.compile(r"[A-Za-z0-9+#._-]{1,30}")

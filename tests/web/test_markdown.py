@@ -56,6 +56,10 @@ def test_nothing_runs_and_nothing_is_fetched(payload: str) -> None:
         assert not re.search(r'href="\s*(?!https?:|mailto:|#)[a-z]+:', html, re.IGNORECASE)
 
 
+def test_a_link_has_an_address_and_no_words_that_show_up_under_the_mouse() -> None:
+    assert "title" not in render_markdown('[the guide](https://example.org "Your bank")')
+
+
 @given(st.text())
 def test_any_text_becomes_html_without_foreign_tags(text: str) -> None:
     assert not re.search(
