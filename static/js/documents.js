@@ -30,6 +30,10 @@ export function enableDocuments() {
       if (!open.contains(event.target)) open.open = false;
     }
   });
+  // A menu at the end of the list opens below what is in sight.
+  document.addEventListener("toggle", (event) => {
+    if (event.target.matches("details.more[open]")) event.target.querySelector(".panel")?.scrollIntoView({ block: "nearest" });
+  }, true);
   // It is the menu that closes, and not the drawer in which it is.
   document.addEventListener("keydown", closeMenu, { capture: true });
   setInterval(() => {
