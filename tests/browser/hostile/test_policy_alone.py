@@ -1,7 +1,10 @@
 """What the Content-Security-Policy stops by itself, where a text has become HTML in spite of everything."""
 
+import re
+
 from playwright.sync_api import Page
 
+from rag_assistant.web.markdown import render_markdown
 from tests.browser.hostile.payloads import PAYLOADS, Payload
 from tests.browser.hostile.raw_pages import RawPages
 from tests.browser.hostile.watch import Watch
@@ -9,17 +12,23 @@ from tests.browser.hostile.watch import Watch
 # Does what a person might: every handler gets its event, and every link that is no way to another page is followed.
 TEMPT = """
 async () => {
+    const leads = (way) => way !== "" && URL.canParse(way, location) && /^http/.test(new URL(way, location).protocol);
+    const places = [...document.querySelectorAll(".answer")];
     for (const frame of document.querySelectorAll("iframe")) {
-        let inside = null;
-        try { inside = frame.contentDocument; } catch { continue; }
+        try { places.push(frame.contentDocument); } catch { continue; }
+    }
+    for (const inside of places) {
         for (const element of inside ? inside.querySelectorAll("*") : []) {
             for (const name of element.getAttributeNames()) {
                 if (/^on/i.test(name)) element.dispatchEvent(new Event(name.slice(2).toLowerCase()));
             }
             const way = `${element.getAttribute("href") ?? element.getAttribute("xlink:href") ?? ""}`;
             const click = new MouseEvent("click", { bubbles: true, cancelable: true });
+            const action = element.getAttribute("action") ?? "";
+            // On a page of its own, a way to another page would end what is looked at.
+            if (inside.matches?.(".answer") && (leads(way) || leads(action))) continue;
             if (/^[^a-z/#.]*(j|d|v)/i.test(way)) element.dispatchEvent(click);
-            if (/script/i.test(element.getAttribute("action") ?? "")) try { element.requestSubmit(); } catch {}
+            if (/script/i.test(action)) try { element.requestSubmit(); } catch {}
         }
     }
     await new Promise((resolve) => setTimeout(resolve, 100));
@@ -66,3 +75,9 @@ def test_without_policy_and_sanitiser_the_same_texts_run_and_call(page: Page, wa
     show(page, False, PAYLOADS[::5])
     assert len(watch.hits) > 100
     assert watch.visits > 5
+
+
+def test_what_no_policy_stops_never_becomes_html() -> None:
+    texts = [payload.text for payload in PAYLOADS if payload.only_sanitised]
+    assert {sign for sign in ("<meta", "<iframe") if any(sign in text for text in texts)} == {"<meta", "<iframe"}
+    assert [text for text in texts if re.search(r"<(meta|iframe)", render_markdown(text))] == []
