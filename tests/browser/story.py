@@ -65,8 +65,8 @@ def lake_report() -> bytes:
                 0,
                 7,
                 f"In the year {year} the lake was {3 + since * 0.05:.2f} metres deep at the old pier. The geese "
-                f"counted in autumn were {288 + since * 7}. The keeper of the lighthouse wrote this down in the evening, as "
-                "his mother had done before him.",
+                f"counted in autumn were {288 + since * 7}. The keeper of the lighthouse wrote this down in the "
+                "evening, as his mother had done before him.",
             )
             pdf.ln(3)
     return bytes(pdf.output())

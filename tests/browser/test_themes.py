@@ -4,6 +4,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.lists import fill
+from tests.browser.shelf import upload
 from tests.browser.talk import ask_many
 from tests.server_process import ServerProcess
 
@@ -83,3 +84,16 @@ def test_whoever_wants_little_motion_gets_none(page: Page) -> None:
         }).map((one) => one.outerHTML.slice(0, 80))"""
     )
     assert moving == []
+
+
+def test_the_list_of_documents_keeps_its_names_whole_beside_the_conversation(page: Page, server: ServerProcess) -> None:
+    upload(server, "The handbook of the lighthouse keeper.txt", "Seventeen geese.")
+    page.goto("/")
+    page.get_by_role("link", name="Documents", exact=True).first.click()
+    drawer = page.locator("#drawer")
+    name = drawer.get_by_role("link", name="The handbook of the lighthouse keeper.txt")
+    expect(name).to_be_visible()
+    lines = name.evaluate("one => one.getClientRects().length")
+    assert lines <= 2
+    width = drawer.locator(".documents").evaluate("one => one.clientWidth / one.parentElement.clientWidth")
+    assert width > 0.95
