@@ -6,8 +6,13 @@ finished (see open_end.py), and what can still become either text or a mark is h
 
 from __future__ import annotations
 
+import re
+
 from rag_assistant.web.markdown import LONGEST_MARKDOWN, drawn, parse, render_markdown
 from rag_assistant.web.open_end import completed
+
+# Lines as Markdown counts them; str.splitlines also breaks at form feeds and at Unicode's own separators.
+LINES = re.compile(r"[^\r\n]*(?:\r\n?|\n|\Z)")
 
 
 class Blocks:
@@ -35,5 +40,5 @@ class Blocks:
         last = tokens[starts[-1]]
         self._finished += len(starts) - 1
         html = str(drawn(tokens[: starts[-1]]))
-        self._open = "".join(self._open.splitlines(keepends=True)[last.map[0] if last.map else 0 :])
+        self._open = "".join(LINES.findall(self._open)[last.map[0] if last.map else 0 :])
         return html

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 
 # A last line that may become a mark: of a heading, a list, a quote, a rule, a fence, a table's second line. In front of
-# it may stand the marks of the lists and quotes that hold it.
+# it may stand the marks of the lists and quotes that hold it. Nothing that it took is tried once more in another way
+# (``(?>``, ``++``): a long run would cost the square of its length.
 MAYBE_MARK = re.compile(
-    r"(?>(?:[ \t>]|(?:[*+-]|\d{1,9}[.)])[ \t])*)(?:[#*+=_:|\s-]+|\d{1,9}[.)]?|[`~*_#|]+|[`~]+[^\n`]*)?"
+    r"(?>(?:[ \t>]|(?:[*+-]|\d{1,9}[.)])[ \t])*)(?:[#*+=_:|\s-]++|\d{1,9}[.)]?|[`~*_#|]++|[`~]++[^\n`]*+)?"
 )
 FENCE = re.compile(r"^[ \t>]*(?:(?:[*+-]|\d{1,9}[.)])[ \t]+)*(`{3,}|~{3,})", re.MULTILINE)
 # Half of what may become another character or a formula: an escape, an entity.
@@ -24,6 +25,8 @@ NEW_UNIT = re.compile(r"\n[ \t]*\n|\n[ \t>]*(?=(?:[*+-]|\d{1,9}[.)])[ \t]|#{1,6}
 ROW = re.compile(r"[ \t]*\|.*")
 RULE_OF_TABLE = re.compile(r"[ \t]*\|[|:\- \t]*")
 MARKS = re.compile(r"\*\*\*|\*\*|\*|~~|__|_")
+ESCAPE_OR_TICKS = re.compile(r"\\.|`+")
+TICKS = re.compile(r"`+")
 
 
 def completed(text: str) -> str:
@@ -69,7 +72,7 @@ def _without_half_a_fence(text: str) -> str:
 
 def _table_head(head: str, line: str) -> str | None:
     """Return the text with the second line of a table that has only its head; ``None`` if it ends otherwise."""
-    lines = head.splitlines()
+    lines = head.split("\n")[:-1]
     if RULE_OF_TABLE.fullmatch(line) and lines and ROW.fullmatch(lines[-1]) and not _is_row(lines[:-1]):
         return head + _rule_for(lines[-1])
     if not line and lines and ROW.fullmatch(lines[-1]) and not _is_row(lines[:-1]):
@@ -96,7 +99,7 @@ def _rule_for(row: str) -> str:
 
 def _closed(unit: str) -> str:
     """Return a piece of running text with everything closed that is open in it."""
-    unit = re.sub(r"(?:(?<=\s)|^)[*_~`]+$|[*~`]+$", "", unit) if _opens_nothing(unit) else unit
+    unit = _without_new_marks(unit)
     plain, open_code = _without_code(unit)
     if open_code:
         return unit + open_code
@@ -105,26 +108,31 @@ def _closed(unit: str) -> str:
     return unit + "".join(reversed(_open_marks(plain)))
 
 
-def _opens_nothing(unit: str) -> bool:
-    """Tell whether the marks at the very end have nothing in front that they could close."""
-    tail = re.search(r"[*_~`]+$", unit)
-    if tail is None:
-        return False
-    before = unit[: tail.start()]
+def _without_new_marks(unit: str) -> str:
+    """Take away the marks at the very end that have nothing in front that they could close."""
+    text = unit.removesuffix("\n")
+    before = text.rstrip("*_~`")
+    if before == text:
+        return unit
     plain, open_code = _without_code(before)
-    return not open_code and (not _open_marks(plain))
+    if open_code or _open_marks(plain):
+        return unit
+    # Within a word, as in a name, an underscore is no mark.
+    kept = text.rstrip("*~`") if before and not before[-1].isspace() else before
+    return kept + unit[len(text) :]
 
 
 def _without_code(unit: str) -> tuple[str, str]:
     """Return the text with its pieces of code blanked out, and the marks that would close one that is open."""
     plain, position = "", 0
-    while (match := re.compile(r"\\.|`+").search(unit, position)) is not None:
+    while (match := ESCAPE_OR_TICKS.search(unit, position)) is not None:
         plain += unit[position : match.start()]
         position = match.end()
         if match.group(0)[0] == "\\":
             plain += "xx"
             continue
-        end = re.compile(rf"(?<!`){match.group(0)}(?!`)").search(unit, position)
+        runs = TICKS.finditer(unit, position)
+        end = next((run for run in runs if len(run.group(0)) == len(match.group(0))), None)
         if end is None:
             return plain, _rest_of(match.group(0), unit[position:])
         plain += "x" * (end.end() - match.start())
@@ -153,7 +161,7 @@ def _open_marks(plain: str) -> list[str]:
     stack: list[str] = []
     for match in MARKS.finditer(plain):
         mark = match.group(0)
-        before, behind = plain[: match.start()][-1:], plain[match.end() :][:1]
+        before, behind = plain[max(0, match.start() - 1) : match.start()], plain[match.end() : match.end() + 1]
         if mark in stack and before.strip():
             del stack[stack.index(mark) :]
         elif behind.strip() and (mark in ("**", "~~") or not before.strip() or not before.isalnum()):

@@ -2,6 +2,7 @@
 
 import html as html_module
 import re
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from rag_assistant.web.blocks import Blocks
 from rag_assistant.web.markdown import render_markdown
+from rag_assistant.web.open_end import completed
 
 WHOLE = """# What it says
 
@@ -196,3 +198,20 @@ def test_the_name_of_a_language_cannot_carry_anything_else() -> None:
 
 def test_a_list_of_sources_stays_readable() -> None:
     assert "Handbook" in render_markdown("See [1].\n\n[1]: Handbook")
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x0b", "\x0c", "\x1c", "\x85", "\r", "\r\n"])
+def test_what_python_takes_for_the_end_of_a_line_draws_nothing_twice(separator: str) -> None:
+    screen = Screen()
+    for piece in (f"alpha{separator}one{separator}two\n\n", "bravo\n\n", "charlie\n\n", "delta"):
+        shown = screen.add(piece)
+    for word in ("alpha", "one", "two", "bravo", "charlie", "delta"):
+        assert shown.count(word) == 1
+
+
+@pytest.mark.parametrize("run", [" ", "*", "_", "`", "~", "-", "> ", "`a` ", "* a", "|a", "[", "\\a"])
+def test_a_long_run_of_marks_is_completed_in_time_that_grows_with_it_alone(run: str) -> None:
+    began = time.process_time()
+    for end in ("", "x", "x*", "x`"):
+        completed(run * (40_000 // len(run)) + end)
+    assert time.process_time() - began < 2
