@@ -77,6 +77,13 @@ class TooManyPinned(AssistantError):
         super().__init__(f"{most} conversations are pinned, and no more can be. Unpin one first.")
 
 
+class NotPutAway(AssistantError):
+    """The conversation was brought back meanwhile: it is not erased by a page that does not know so."""
+
+    def __init__(self, conversation_id: int) -> None:
+        super().__init__(f"Conversation {conversation_id} is not among the deleted ones any more. Delete it first.")
+
+
 class TurnNotRetryable(AssistantError):
     """The turn cannot be asked again as it is."""
 

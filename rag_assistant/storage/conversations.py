@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, RowMapping, Select, bindparam, delete, func, insert, select, tuple_, update
 
-from rag_assistant.errors import ConversationBusy, ConversationNotFound, TooManyPinned
+from rag_assistant.errors import ConversationBusy, ConversationNotFound, NotPutAway, TooManyPinned
 from rag_assistant.records import EVERYTHING, UNSET, Conversation, ConversationHit, Scope, Summary, Unset
 from rag_assistant.storage.conversation_search import find_conversations
 from rag_assistant.storage.database import Database
@@ -145,15 +145,20 @@ class ConversationManager:
             )
             return conversation_of(connection, load_conversation(connection, conversation_id))
 
-    def purge(self, conversation_id: int) -> None:
+    def purge(self, conversation_id: int, *, put_away: bool = False) -> None:
         """Erase a conversation with everything that was said in it, from the file, too. There is no way back.
 
-        Raises ConversationNotFound if there never was one, ConversationBusy while it answers.
+        With ``put_away`` only one that was deleted before. Raises ConversationNotFound if there never was one,
+        ConversationBusy while it answers, NotPutAway.
         """
         with self._database.write() as connection:
-            found = connection.execute(select(conversations.c.id).where(conversations.c.id == conversation_id)).first()
+            found = connection.execute(
+                select(conversations.c.deleted_at).where(conversations.c.id == conversation_id).with_for_update()
+            ).first()
             if found is None:
                 raise ConversationNotFound(conversation_id)
+            if put_away and found.deleted_at is None:
+                raise NotPutAway(conversation_id)
             own = turns.c.conversation_id == conversation_id
             if connection.execute(select(turns.c.id).where(own, turns.c.status == "running")).first() is not None:
                 raise ConversationBusy(conversation_id)

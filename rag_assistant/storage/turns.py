@@ -33,7 +33,7 @@ from rag_assistant.storage.turn_rows import (
     load_turn,
     request_of,
 )
-from rag_assistant.storage.versions import keep_version, refuse_to_answer_anew, take_answer_off
+from rag_assistant.storage.versions import keep_version, load_turn_locked, refuse_to_answer_anew, take_answer_off
 
 log = logging.getLogger(__name__)
 
@@ -153,8 +153,7 @@ class TurnStore:
     def run_again(self, turn_id: int) -> Turn:
         """Make a failed turn a running one again. It must be the conversation's last; raises TurnNotRetryable."""
         with self._database.write() as connection:
-            turn = load_turn(connection, turn_id)
-            conversation = load_conversation(connection, turn.conversation_id, lock=True)
+            turn, conversation = load_turn_locked(connection, turn_id)
             if turn.status != "failed":
                 raise TurnNotRetryable(
                     f"Turn {turn_id} is {turn.status}; only a failed one can be retried. Ask the question again."
@@ -173,8 +172,7 @@ class TurnStore:
         Raises TurnNotRegenerable, ConversationBusy.
         """
         with self._database.write() as connection:
-            turn = load_turn(connection, turn_id)
-            conversation = load_conversation(connection, turn.conversation_id, lock=True)
+            turn, conversation = load_turn_locked(connection, turn_id)
             refuse_to_answer_anew(turn, conversation)
             # What has no text is not worth going back to.
             values: dict[str, Any] = {"status": "running", "owner": self._owner}

@@ -58,8 +58,7 @@ class VersionStore:
         Raises VersionNotFound, VersionFixed, ConversationBusy.
         """
         with self._database.write() as connection:
-            turn = load_turn(connection, turn_id)
-            conversation = load_conversation(connection, turn.conversation_id, lock=True)
+            turn, conversation = load_turn_locked(connection, turn_id)
             if version == turn.version:
                 return turn
             row = _load_version(connection, turn, version)
@@ -86,6 +85,13 @@ class VersionStore:
             TURN_WORDS.insert(connection, [(turn.id, words_found_by(turn.question, answer, self._words_of))])
         own = answer_versions.c.turn_id == turn.id
         connection.execute(delete(answer_versions).where(own, answer_versions.c.version == row["version"]))
+
+
+def load_turn_locked(connection: Connection, turn_id: int) -> tuple[Turn, RowMapping]:
+    """Return a turn and its conversation's row, locked against other writers. Raises as ``load_turn`` does."""
+    conversation = load_conversation(connection, load_turn(connection, turn_id).conversation_id, lock=True)
+    # Once more: another writer may have changed the turn while this one waited for the lock.
+    return load_turn(connection, turn_id), conversation
 
 
 def keep_version(connection: Connection, turn: Turn) -> None:
@@ -129,6 +135,8 @@ def refuse_to_answer_anew(turn: Turn, conversation: RowMapping) -> None:
         raise TurnNotRegenerable(
             f"Turn {turn.number} asks for a confirmation or answers one; that is not done twice. Ask again."
         )
+    if conversation["doing"] is not None:
+        raise TurnNotRegenerable("The conversation is being summarised. Wait until that is done.")
     if turn.number < conversation["view_start"]:
         raise TurnNotRegenerable(
             f"The model does not see turn {turn.number} any more: it was cleared or summarised. Undo that to have it "
@@ -155,6 +163,12 @@ def _refuse_to_choose(connection: Connection, turn: Turn, conversation: RowMappi
     busy = select(turns.c.id).where(turns.c.conversation_id == turn.conversation_id, turns.c.status == "running")
     if connection.execute(busy).first() is not None:
         raise ConversationBusy(turn.conversation_id)
+    if turn.purged or turn.waiting is not None:
+        raise VersionFixed(
+            f"Turn {turn.number} asks for a confirmation, or asked for one. Its answer stays: a yes or no is about it."
+        )
+    if conversation["doing"] is not None:
+        raise VersionFixed("The conversation is being summarised. Wait until that is done to choose another answer.")
     covered = covered_by(connection, conversation["summary_id"])
     if any(first <= turn.number <= last for first, last in covered):
         raise VersionFixed(

@@ -30,6 +30,7 @@ STATUS: dict[type[Exception], int] = {
     errors.ConversationBusy: 409,
     errors.SameContent: 409,
     errors.TooManyPinned: 409,
+    errors.NotPutAway: 409,
     errors.TurnNotRetryable: 409,
     errors.TurnNotRegenerable: 409,
     errors.VersionNotFound: 404,

@@ -56,7 +56,7 @@ def deleted() -> str:
 @blueprint.post("/deleted/<int:conversation_id>/erase")
 def erase(conversation_id: int) -> Response:
     """Erase a conversation that was put away for good."""
-    services().conversations.purge(conversation_id)
+    services().conversations.purge(conversation_id, put_away=True)
     return redirect(url_for("sidebar.deleted", erased=1), 303)
 
 

@@ -216,6 +216,15 @@ def test_deleted_conversations_are_listed_restored_and_erased(client: FlaskClien
     assert [one["conversation_id"] for one in rest["conversations"]] == [10, 9, 8, 7, 6, 5, 2, 1]
 
 
+def test_what_was_brought_back_meanwhile_is_not_erased(client: FlaskClient, services: Services) -> None:
+    fill(services, 1)
+    client.delete("/api/conversations/1")
+    # Another tab still offers to erase it.
+    post(client, "/conversations/1/restore")
+    assert client.post("/deleted/1/erase", data={}).status_code == 409
+    assert client.get("/api/conversations/1").status_code == 200
+
+
 def test_what_branched_off_says_where(client: FlaskClient, services: Services) -> None:
     fill(services, 1, branched_from={"conversation_id": 9, "turn": 3})
     assert "Branched from turn 3" in client.get("/").text
