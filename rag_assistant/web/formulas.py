@@ -16,12 +16,13 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
 # Between two dollars as pandoc has it: no blank inside at either end, no digit behind. What begins with a sum of money,
-# such as "$5 and ", is none either.
+# such as "$5 and ", is none either. The end of the others is looked for so far and no further: an answer full of
+# beginnings would cost the square of its length.
 INLINE = re.compile(
     r"\$\$(?!\s*\$)(?:[^$\\]|\\.)+\$\$"
     r"|\$(?![\s$]|\d[\d.,]*[\s,;])(?:[^$\\\n]|\\.)*(?<![\s\\])\$(?!\d)"
-    r"|\\\((?:(?!\\\)).)+\\\)"
-    r"|\\\[(?:(?!\\\]).)+\\\]",
+    r"|\\\((?!\\\)).{1,2000}?\\\)"
+    r"|\\\[(?!\\\]).{1,2000}?\\\]",
     re.DOTALL,
 )
 OPENINGS = {"$$": "$$", "\\[": "\\]"}

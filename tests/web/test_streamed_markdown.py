@@ -215,3 +215,10 @@ def test_a_long_run_of_marks_is_completed_in_time_that_grows_with_it_alone(run: 
     for end in ("", "x", "x*", "x`"):
         completed(run * (40_000 // len(run)) + end)
     assert time.process_time() - began < 2
+
+
+@pytest.mark.parametrize("opening", ["\\(", "\\( a ", "\\[", "x \\[ a ", "$a ", "$$ a "])
+def test_an_answer_full_of_formulas_without_end_is_drawn_in_time_that_grows_with_it_alone(opening: str) -> None:
+    began = time.process_time()
+    render_markdown(opening * (40_000 // len(opening)))
+    assert time.process_time() - began < 3
