@@ -13,7 +13,7 @@ from rag_assistant.storage.conversations import load_conversation
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.keywords import TURN_WORDS
 from rag_assistant.storage.recount import covered_by, recount
-from rag_assistant.storage.tables import answer_versions, messages, receipts, turns
+from rag_assistant.storage.tables import answer_versions, history_changes, messages, receipts, turns
 from rag_assistant.storage.turn_endings import insert_messages, words_found_by
 from rag_assistant.storage.turn_rows import load_turn
 
@@ -169,12 +169,20 @@ def _refuse_to_choose(connection: Connection, turn: Turn, conversation: RowMappi
         )
     if conversation["doing"] is not None:
         raise VersionFixed("The conversation is being summarised. Wait until that is done to choose another answer.")
-    covered = covered_by(connection, conversation["summary_id"])
-    if any(first <= turn.number <= last for first, last in covered):
-        raise VersionFixed(
-            f"Turn {turn.number} is part of the summary that the model sees, and the summary tells of this answer. "
-            "Undo the summary to choose another one."
-        )
+    for summary_id in _summaries_in_reach(connection, conversation):
+        if any(first <= turn.number <= last for first, last in covered_by(connection, summary_id)):
+            raise VersionFixed(
+                f"Turn {turn.number} is part of a summary that the model sees, or sees again by an undo, and the "
+                "summary tells of this answer. Undo the summary to choose another one."
+            )
+
+
+def _summaries_in_reach(connection: Connection, conversation: RowMapping) -> set[int]:
+    """Return the summary that the model sees, and those that taking changes back would bring back."""
+    own = history_changes.c.conversation_id == conversation["id"]
+    earlier = connection.execute(select(history_changes.c.before).where(own)).scalars()
+    ids = {conversation["summary_id"], *(before.get("summary_id") for before in earlier)}
+    return {summary_id for summary_id in ids if summary_id is not None}
 
 
 def _version_of(row: RowMapping) -> AnswerVersion:

@@ -41,7 +41,7 @@ def conversation(conversation_id: int) -> str:
     """Show a conversation's latest turns, those before the turn number ``before``, or those around the turn ``at``."""
     before = whole_number("before", None, 1, LARGEST_NUMBER)
     if at := whole_number("at", None, 1, LARGEST_NUMBER):
-        before = at + TURNS_SHOWN // 2
+        before = min(at + TURNS_SHOWN // 2, LARGEST_NUMBER)
     found = services().conversations.get(conversation_id)
     turns, earlier = page_of_turns(conversation_id, TURNS_SHOWN, before)
     editing = whole_number("edit", None, 1, LARGEST_NUMBER)

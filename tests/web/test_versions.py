@@ -132,6 +132,23 @@ def test_an_answer_that_is_summarised_stays(client: FlaskClient, stub: StubModel
     assert client.post(f"/api/turns/{turn['turn_id']}/versions/1/choose").status_code == 200
 
 
+def test_an_answer_stays_that_a_summary_tells_of_which_an_undo_would_bring_back(
+    client: FlaskClient, stub: StubModel
+) -> None:
+    turn = ask(client, "One " + "word " * 200)
+    regenerated(client, turn["turn_id"])
+    path = f"/api/conversations/{turn['conversation_id']}"
+    for n in range(3):
+        ask(client, f"Question {n} " + "word " * 200, conversation_id=turn["conversation_id"])
+    stub.default = Reply("It was about words.")
+    assert client.post(f"{path}/compact").status_code == 200
+    assert client.post(f"{path}/clear").status_code == 200
+    assert refusal(client, f"/api/turns/{turn['turn_id']}/versions/1/choose")[0] == 409
+    client.post(f"{path}/undo")
+    client.post(f"{path}/undo")
+    assert client.post(f"/api/turns/{turn['turn_id']}/versions/1/choose").status_code == 200
+
+
 def test_a_cleared_turn_is_not_answered_anew(client: FlaskClient) -> None:
     turn = ask(client)
     client.post(f"/api/conversations/{turn['conversation_id']}/clear")
