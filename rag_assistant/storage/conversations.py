@@ -72,7 +72,7 @@ class ConversationManager:
             query = query.where(place >= tuple_(*until))
         with self._database.read() as connection:
             rows = connection.execute(query.order_by(moment.desc(), conversations.c.id.desc()).limit(limit))
-            return [conversation_of(connection, row) for row in rows.mappings().all()]
+            return _conversations_of(connection, rows.mappings().all())
 
     def find(self, words: Sequence[str], limit: int, *, typing: bool = False) -> list[ConversationHit]:
         """Return up to ``limit`` conversations with a title or a turn that holds any of ``words``, the best hit first.
@@ -83,7 +83,8 @@ class ConversationManager:
             return []
         with self._database.read() as connection:
             rows = find_conversations(connection, words, limit, typing)
-            return [ConversationHit(conversation_of(connection, row), turn, text) for row, turn, text in rows]
+            found = _conversations_of(connection, [row for row, _, _ in rows])
+            return [ConversationHit(one, turn, text) for one, (_, turn, text) in zip(found, rows, strict=True)]
 
     def change(
         self,
@@ -197,6 +198,20 @@ def load_conversation(connection: Connection, conversation_id: int, *, lock: boo
 
 def conversation_of(connection: Connection, row: RowMapping) -> Conversation:
     """Return the record of a row, with its summary."""
+    return _conversations_of(connection, [row])[0]
+
+
+def _conversations_of(connection: Connection, rows: Sequence[RowMapping]) -> list[Conversation]:
+    """Return the records of rows, in their order; their summaries are read at once."""
+    wanted = [row["summary_id"] for row in rows if row["summary_id"] is not None]
+    known: dict[int, Summary] = {}
+    if wanted:
+        for found in connection.execute(select(summaries).where(summaries.c.id.in_(wanted))).mappings():
+            known[found["id"]] = Summary(**{name: found[name] for name in Summary.__slots__})
+    return [_record_of(row, known.get(row["summary_id"])) for row in rows]
+
+
+def _record_of(row: RowMapping, summary: Summary | None) -> Conversation:
     own = row["overrides"]
     return Conversation(
         id=row["id"],
@@ -215,7 +230,7 @@ def conversation_of(connection: Connection, row: RowMapping) -> Conversation:
         held_turns=row["held_turns"],
         standing_runs=tuple(row["standing_runs"]),
         doing=row["doing"],
-        summary=None if row["summary_id"] is None else _load_summary(connection, row["summary_id"]),
+        summary=summary,
         pinned=row["pinned"],
         branched_from=row["branched_from"],
         deleted_at=row["deleted_at"],
@@ -226,8 +241,3 @@ def conversation_of(connection: Connection, row: RowMapping) -> Conversation:
 def _count_pinned(connection: Connection) -> int:
     pinned = conversations.c.pinned.is_(True), conversations.c.deleted_at.is_(None)
     return connection.execute(select(func.count()).select_from(conversations).where(*pinned)).scalar_one()
-
-
-def _load_summary(connection: Connection, summary_id: int) -> Summary:
-    row = connection.execute(select(summaries).where(summaries.c.id == summary_id)).mappings().one()
-    return Summary(**{name: row[name] for name in Summary.__slots__})

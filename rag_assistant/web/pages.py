@@ -257,7 +257,7 @@ def _limit_said(said: str) -> int | str | None:
 
 
 def _number(name: str, text: str) -> int:
-    if not spells_number(text):
+    if not spells_number(text) or int(text) > LARGEST_NUMBER:
         raise InvalidRequest(f'{name} is "{text}"; it must be a whole number, 1 or more.')
     return int(text)
 

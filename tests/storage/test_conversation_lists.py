@@ -1,12 +1,14 @@
 """The list of conversations in the database: by page, pinned, put away, found. On SQLite and on PostgreSQL."""
 
 import pytest
+from sqlalchemy import Engine, event
 
 from rag_assistant.errors import TooManyPinned
 from rag_assistant.records import Question
 from rag_assistant.storage import conversations as module
 from rag_assistant.storage.conversations import ConversationManager
 from rag_assistant.storage.database import Database
+from rag_assistant.storage.history import HistoryStore
 from rag_assistant.storage.turns import TurnStore
 
 
@@ -69,3 +71,24 @@ def test_signs_that_mean_something_to_a_database_are_sought_as_they_are(
 ) -> None:
     manager.create("Nothing of it")
     assert manager.find([word], 9, typing=True) == []
+
+
+def test_a_list_of_summarised_conversations_takes_no_statement_for_each(
+    manager: ConversationManager, database: Database
+) -> None:
+    turns, history = TurnStore(database, "here", str.lower), HistoryStore(database)
+    for number in range(5):
+        turn = turns.finish(turns.accept(Question("Why?"), "t")[0], "completed", "Because.")
+        history.keep_summary(manager.get(turn.conversation_id), f"Summary {number}", [1], "m", None)
+    said: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
+        said.append(statement)
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        page = manager.page(9)
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+    assert [one.summary.text for one in page if one.summary] == [f"Summary {n}" for n in range(4, -1, -1)]
+    assert len([statement for statement in said if statement.startswith("SELECT")]) == 2

@@ -65,6 +65,7 @@ def test_versions_branches_and_the_state_tag_are_the_same_there(client: FlaskCli
     assert client.head("/api/conversations/1").headers["ETag"] != before
     assert client.post(f"/api/turns/{turns[1]}/versions/1/choose").json["version"] == 1
     assert client.get("/conversations/1?at=2147483647").status_code == 200
+    assert client.post(f"/turns/{turns[1]}/versions", data={"version": "99999999999"}).status_code == 422
     third = ask(client, "Three", conversation_id=1)
     branch = ask(client, "Three, better", edits_turn=third["turn_id"])
     assert (branch["conversation_id"], branch["turn"]) == (2, 3)
