@@ -1,7 +1,7 @@
 // Ask without leaving the page: the question appears at once, the answer streams below it.
 import { send } from "./api.js";
 import { isCommand, runCommand } from "./commands.js";
-import { complain, composer, conversationId, giveBack } from "./composer.js";
+import { complain, composer, conversationId, giveBack, readyToType } from "./composer.js";
 import { keepDraft, remember, unacknowledged } from "./draft.js";
 import { refreshPage } from "./frame.js";
 import { decide } from "./overflow.js";
@@ -46,17 +46,22 @@ async function ask(question, more) {
     return complain("An answer is being written. Ask when it has ended, or stop it.");
   }
   button.disabled = true;
-  const element = place(question);
+  const view = new TurnView(place(question));
+  view.element.querySelector(".stop").addEventListener("click", () => {
+    readyToType();
+    view.stop();
+  });
+  // Now and not when the answer has ended: by then the person may be elsewhere.
+  readyToType();
   try {
     const response = await accepted(question, more);
-    if (response) await follow(element, response);
-    else withdraw(element, typed);
+    if (response) await follow(view, response);
+    else withdraw(view.element, typed);
   } catch (reason) {
-    withdraw(element, typed);
+    withdraw(view.element, typed);
     complain(reason instanceof TypeError && typed ? `${sentenceOf(reason)} Your question is still here.` : sentenceOf(reason));
   } finally {
     button.disabled = false;
-    composer().elements.question.focus();
   }
   return undefined;
 }
@@ -97,14 +102,12 @@ async function post(question, more) {
 }
 
 /** Show a turn as it is answered. */
-async function follow(element, response) {
-  const view = new TurnView(element);
+async function follow(view, response) {
   const show = view.show.bind(view);
   view.show = (name, data) => {
-    if (data.conversation_id) enter(element, data);
+    if (data.conversation_id) enter(view.element, data);
     show(name, data);
   };
-  element.querySelector(".stop").addEventListener("click", () => stop(view));
   await view.take(response);
 }
 
@@ -135,10 +138,4 @@ function enter(element, data) {
   composer().elements.conversation_id.value = data.conversation_id;
   history.replaceState(null, "", `/conversations/${data.conversation_id}`);
   refreshPage();
-}
-
-function stop(view) {
-  if (view.turnId === null) return;
-  view.say("Stopping.");
-  fetch(`/api/turns/${view.turnId}/stop`, { method: "POST" });
 }

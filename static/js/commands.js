@@ -141,7 +141,7 @@ export function enableCommandList() {
   });
   // Before the composer's own keys: Enter takes the chosen command instead of sending what is typed so far.
   box.addEventListener("keydown", (event) => {
-    if (list.hidden) return;
+    if (list.hidden || event.isComposing) return;
     const shown = options().filter((one) => !one.hidden);
     const chosen = shown.findIndex((one) => one.getAttribute("aria-selected") === "true");
     if (event.key === "ArrowDown") choose(shown[(chosen + 1) % shown.length]);

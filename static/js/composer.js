@@ -21,6 +21,11 @@ export function conversationId() {
   return value ? Number(value) : null;
 }
 
+/** Let the person type on where there are keys; on a screen that is touched, keys would cover half of it. */
+export function readyToType() {
+  if (matchMedia("(hover: hover)").matches) composer().elements.question.focus();
+}
+
 /** Show a sentence above the box, or take it away with null. */
 export function complain(sentence) {
   const error = document.getElementById("composer-error");

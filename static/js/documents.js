@@ -25,24 +25,9 @@ export function enableDocuments() {
     clearTimeout(typing);
     typing = setTimeout(() => find(form), MILLISECONDS_OF_TYPING);
   });
-  document.addEventListener("click", (event) => {
-    for (const open of document.querySelectorAll("details.more[open]")) {
-      if (!open.contains(event.target)) open.open = false;
-    }
-  });
-  // It is the menu that closes, and not the drawer in which it is.
-  document.addEventListener("keydown", closeMenu, { capture: true });
   setInterval(() => {
     if (list()?.dataset.busy === "yes") redrawList();
   }, SECONDS_BETWEEN_LOOKS * 1000);
-}
-
-function closeMenu(event) {
-  const open = event.key === "Escape" && document.querySelector("details.more[open]");
-  if (!open) return;
-  event.stopPropagation();
-  open.open = false;
-  open.querySelector("summary").focus();
 }
 
 /** Draw the list as the server has it now, if this page shows it. */

@@ -1,4 +1,5 @@
 // The page as the server draws it now: what stands around the transcript, and what changed in it.
+import { replaceKeepingFocus } from "./focus.js";
 import { drawView, savedView } from "./horizon.js";
 import { documentOf } from "./html.js";
 import { keepAtEnd } from "./scroll.js";
@@ -51,7 +52,8 @@ function takeTurn(transcript, drawn) {
   if (known?.querySelector(".edit-question, .more[open]")) return false;
   const made = document.adoptNode(drawn.cloneNode(true));
   if (known) {
-    known.replaceWith(made);
+    made.hidden = known.hidden;
+    replaceKeepingFocus(known, made);
     return true;
   }
   const last = [...transcript.querySelectorAll(".turn")].at(-1);
