@@ -1,10 +1,9 @@
 // Ask without leaving the page: the question appears at once, the answer streams below it.
-import { send } from "./api.js";
 import { isCommand, runCommand } from "./commands.js";
-import { complain, composer, conversationId, giveBack, readyToType } from "./composer.js";
-import { keepDraft, remember, unacknowledged } from "./draft.js";
+import { complain, composer, conversationId, fill, giveBack, readyToType } from "./composer.js";
+import { remember, unacknowledged } from "./draft.js";
 import { refreshPage } from "./frame.js";
-import { decide } from "./overflow.js";
+import { decided } from "./overflow.js";
 import { scopeOf } from "./scope.js";
 import { newKey, sendQuestion } from "./sending.js";
 import { sentenceOf } from "./toast.js";
@@ -22,10 +21,7 @@ export function enableAsking() {
     const typed = form === composer();
     if (!question.trim()) return;
     complain(null);
-    if (typed) {
-      box.value = "";
-      keepDraft();
-    }
+    if (typed) fill("");
     if (isCommand(question)) runCommand(question, typed);
     else ask(question, confirms ? { confirms_turn: Number(confirms) } : {});
   });
@@ -54,7 +50,7 @@ async function ask(question, more) {
   // Now and not when the answer has ended: by then the person may be elsewhere.
   readyToType();
   try {
-    const response = await accepted(question, more);
+    const response = await decided((choice) => post(question, { ...more, ...choice }));
     if (response) await follow(view, response);
     else withdraw(view.element, typed);
   } catch (reason) {
@@ -64,23 +60,6 @@ async function ask(question, more) {
     button.disabled = false;
   }
   return undefined;
-}
-
-/** Send a question until it is accepted, and return the response; null if the person rather keeps it. */
-async function accepted(question, more) {
-  try {
-    return await post(question, more);
-  } catch (reason) {
-    if (reason.type !== "OverflowDecisionNeeded") throw reason;
-    const decision = await decide(reason.details);
-    if (decision === null) return null;
-    const response = await post(question, { ...more, on_overflow: decision.choice });
-    if (decision.remember) {
-      const url = `/api/conversations/${conversationId()}`;
-      send("PATCH", url, { on_overflow: decision.choice }).catch((trouble) => complain(trouble.message));
-    }
-    return response;
-  }
 }
 
 async function post(question, more) {
@@ -114,7 +93,6 @@ async function follow(view, response) {
 function withdraw(element, typed) {
   element.remove();
   giveBack(typed);
-  keepDraft();
 }
 
 /** Put a new turn at the end of the transcript. */

@@ -33,8 +33,15 @@ export function complain(sentence) {
   error.hidden = sentence === null;
 }
 
-/** Put a text back where it was typed, unless something else was typed meanwhile. */
-export function giveBack(text) {
+/** Put a text into the box; whatever follows what is typed there follows it too. */
+export function fill(text) {
   const box = composer().elements.question;
-  if (!box.value.trim()) box.value = text;
+  box.value = text;
+  box.dispatchEvent(new Event("input", { bubbles: true }));
+}
+
+/** Put a text back where it was typed, in front of what was typed meanwhile. */
+export function giveBack(text) {
+  const since = composer().elements.question.value;
+  if (text) fill(since.trim() ? `${text}\n\n${since}` : text);
 }
