@@ -83,6 +83,17 @@ class ServerProcess:
         assert self.process is not None
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
+        self._wait_for_port()
+
+    def _wait_for_port(self) -> None:
+        """Return when the last of the killed processes has let go of the port."""
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            with socket.socket() as probe, contextlib.suppress(OSError):
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(("127.0.0.1", self.port))
+                return
+            time.sleep(0.01)
 
     def terminate(self) -> float:
         """Ask the server to end, and return how many seconds it took."""

@@ -1,5 +1,6 @@
 """How the list of conversations reads: its groups, its places, and what is shown of a hit."""
 
+import time
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -102,8 +103,23 @@ def test_a_snippet_without_a_hit_is_the_beginning_of_the_text() -> None:
     assert marked("", "zebra") == ""
 
 
+def test_a_snippet_stays_short_when_the_word_that_was_found_is_endless() -> None:
+    assert len(marked("before " + "base64" * 30_000, "base")) < 220
+    assert len(marked("文" * 100_000 + "档" * 100_000, "档")) < 220
+
+
+@pytest.mark.parametrize("text", ["word " * 100_000, "geese-" * 80_000, "слово " * 80_000, "文档" * 250_000])
+@pytest.mark.parametrize("words", [["word", "文档"], [f"wor{number}" for number in range(64)]])
+def test_a_page_full_of_snippets_of_the_longest_turns_is_drawn_in_bounded_time(text: str, words: list[str]) -> None:
+    began = time.process_time()
+    for _ in range(50):
+        snippet_of(text, words)
+    assert time.process_time() - began < 8
+
+
 def test_a_snippet_finds_words_in_scripts_without_blanks() -> None:
     assert marked("我们的文档系统很好", "文档") == "我们的[文档]系统很好"
+    assert marked("我们的API文档", "api") == "我们的[API]文档"
 
 
 def test_a_snippet_leaves_out_the_marks_of_markdown() -> None:

@@ -60,3 +60,25 @@ def test_turns_whose_numbers_are_not_known_for_sure_have_none() -> None:
     assert parts(messages, 3, kept_turns=[4, 5])[1] == ("history", None, "One? / One.")
     assert parts_of(TURN, {"messages": messages})[-1].kind == "question"
     assert parts_of(TURN, {"messages": []}) == []
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_the_command_sends_the_request_and_does_nothing_else(text: str) -> None:
+    request = {"model": text, "messages": [said("user", text)]}
+    command = as_curl(request, f"http://user:secret@host/{text!r}/v1/".replace("\n", ""))
+    assert "secret" not in command
+    assert command.isascii() or "geese" in command
+    shell = 'curl() { printf "%s\\0" "$@"; cat; }\nOPENAI_API_KEY=k\n'
+    ran = subprocess.run(["bash", "-c", shell + command], capture_output=True, check=True, cwd="/")
+    *arguments, body = ran.stdout.decode().split("\0")
+    assert json.loads(body) == request
+    assert arguments[0].startswith("http://host/")
+    assert arguments[1:] == [
+        "-H",
+        "Authorization: Bearer k",
+        "-H",
+        "Content-Type: application/json",
+        "--data-binary",
+        "@-",
+    ]
+    assert ran.stderr == b""

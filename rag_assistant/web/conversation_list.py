@@ -13,13 +13,18 @@ from zoneinfo import ZoneInfo
 
 from rag_assistant.errors import InvalidRequest
 from rag_assistant.records import LARGEST_NUMBER, Conversation
+from rag_assistant.retrieval.words import UNSPACED_RUN
 
 PINNED = "Pinned"
 # How much of a turn stands around the first word that was found in it, in characters.
 BEFORE_HIT = 40
 SNIPPET = 160
+# How much of a turn is looked through for its first word. Fifty turns that fill a page are looked through at once.
+LOOKED_THROUGH = 50_000
 # Up to so many letters at its end may differ where a word is found by its stem.
 ENDING = 3
+# So many letters at its beginning never differ.
+BEGINNING = 4
 LONGEST_ZONE = 64
 
 PLACE = re.compile(r"(\d{1,17})-(\d{1,10})", re.ASCII)
@@ -96,35 +101,40 @@ def snippet_of(text: str, words: Sequence[str]) -> list[tuple[str, bool]]:
 
     Without any of them in it, the text's beginning.
     """
-    line = " ".join(MARKDOWN.sub("", text).split())
-    hits = list(_hits(line, words))
-    start = max(0, hits[0][0] - BEFORE_HIT) if hits else 0
-    if start:
+    line = " ".join(MARKDOWN.sub("", text[:LOOKED_THROUGH]).split())
+    first_hit = next(_hits(line, words), None)
+    start = max(0, first_hit[0] - BEFORE_HIT) if first_hit else 0
+    if start and first_hit:
         # Begin with a whole word where there are blanks.
-        blank = line.find(" ", start, hits[0][0])
+        blank = line.find(" ", start, first_hit[0])
         start = blank + 1 if blank >= 0 else start
-    end = min(len(line), max(start + SNIPPET, hits[0][1] if hits else 0))
+    end = min(len(line), start + SNIPPET)
     pieces: list[tuple[str, bool]] = [("… ", False)] if start else []
     position = start
-    for first, last in hits:
-        if last > end:
-            break
+    for first, last in _hits(line[:end], words, start):
         pieces += [(line[position:first], False), (line[first:last], True)]
         position = last
-    pieces.append((line[position:end] + (" …" if end < len(line) else ""), False))
+    more = end < len(line) or len(text) > LOOKED_THROUGH
+    pieces.append((line[position:end] + (" …" if more else ""), False))
     return [piece for piece in pieces if piece[0]]
 
 
-def _hits(line: str, words: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield where words of a line are some of those that were sought, or have their stem."""
+def _hits(line: str, words: Sequence[str], start: int = 0) -> Iterator[tuple[int, int]]:
+    """Yield where words of a line, from ``start`` on, are some of those that were sought, or have their stem."""
     sought = [word.casefold() for word in words]
-    for match in WORD.finditer(line):
+    beginnings = {word[:BEGINNING] for word in sought}
+    lengths = {len(beginning) for beginning in beginnings}
+    foreign = [word for word in sought if not word.isascii()]
+    for match in WORD.finditer(line, start):
         known = match[0].casefold()
-        if any(_same_word(known, word) for word in sought):
+        # Nearly every word of a long text ends here, whatever was sought.
+        begins_so = any(known[:length] in beginnings for length in lengths)
+        if begins_so and any(_same_word(known, word) for word in sought):
             yield match.span()
         elif not known.isascii():
-            # Scripts without blanks: the word stands somewhere within.
-            places = [(known.find(word), len(word)) for word in sought if word in known]
+            # Scripts without blanks: the word stands somewhere within, also one in Latin letters.
+            possible = sought if UNSPACED_RUN.search(known) else foreign
+            places = [(known.find(word), len(word)) for word in possible if word in known]
             if places and len(known) == len(match[0]):
                 first, length = min(places)
                 yield match.start() + first, match.start() + first + length
@@ -133,5 +143,5 @@ def _hits(line: str, words: Sequence[str]) -> Iterator[tuple[int, int]]:
 def _same_word(known: str, sought: str) -> bool:
     if known.startswith(sought):
         return known.isascii() or known == sought
-    shared = max(4, len(sought) - ENDING)
+    shared = max(BEGINNING, len(sought) - ENDING)
     return known[:shared] == sought[:shared] and len(sought) >= shared and len(known) - shared <= ENDING

@@ -19,13 +19,14 @@ from markdown_it.utils import EnvType, OptionsDict
 from markupsafe import Markup
 
 from rag_assistant.web.formulas import enable_formulas
+from rag_assistant.web.nesting import limit_nesting
 
 LONGEST_MARKDOWN = 200_000
 
 TAGS = frozenset(
     "a blockquote br code del em h1 h2 h3 h4 h5 h6 hr li ol p pre s strong table tbody td th thead tr ul".split()
 )
-ATTRIBUTES = {"a": {"href"}, "ol": {"start"}, "pre": {"data-language"}}
+ATTRIBUTES = {"*": set[str](), "a": {"href"}, "ol": {"start"}, "pre": {"data-language"}}
 CLASSES = {"code": {"math"}}
 SCHEMES = frozenset({"http", "https", "mailto"})
 LANGUAGE = re.compile(r"[A-Za-z0-9+#._-]{1,30}")
@@ -115,6 +116,7 @@ def _make_parser() -> MarkdownIt:
     # No pictures. And no definitions: a list of sources such as "[1]: Handbook" is meant to be read.
     parser.disable(["image", "reference", "entity"])
     enable_formulas(parser)
+    limit_nesting(parser)
     parser.add_render_rule("fence", _draw_code)
     parser.add_render_rule("code_block", _draw_code)
     parser.core.ruler.push("citations", _link_citations)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 
-# A last line that may become a mark: of a heading, a list, a quote, a rule, a fence, a table's second line.
+# A last line that may become a mark: of a heading, a list, a quote, a rule, a fence, a table's second line. In front of
+# it may stand the marks of the lists and quotes that hold it.
 MAYBE_MARK = re.compile(
-    r"[ \t>]*(?:[#*+=_:|\s-]+|\d{1,9}[.)]?[ \t]*|(?:[*+-]|\d{1,9}[.)])[ \t]+[`~*_#|]*|[`~]+[^\n`]*)"
+    r"(?>(?:[ \t>]|(?:[*+-]|\d{1,9}[.)])[ \t])*)(?:[#*+=_:|\s-]+|\d{1,9}[.)]?|[`~*_#|]+|[`~]+[^\n`]*)?"
 )
 FENCE = re.compile(r"^[ \t>]*(?:(?:[*+-]|\d{1,9}[.)])[ \t]+)*(`{3,}|~{3,})", re.MULTILINE)
 # Half of what may become another character or a formula: an escape, an entity.

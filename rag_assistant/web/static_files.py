@@ -1,4 +1,6 @@
-"""Scripts and style sheets: compressed, and kept by browsers for good, since a change of any gives all a new address.
+"""Scripts and style sheets: made small, and kept by browsers for good, since a change of any gives all a new address.
+
+The sheets go out as one, scripts without their comments.
 
 The version stands in the path, so that a module's imports carry it along. Pages and the API are never compressed: where
 secrets and what a stranger chose stand in one answer, its length would tell of them (BREACH).
@@ -9,6 +11,7 @@ from __future__ import annotations
 from hashlib import sha256
 from pathlib import Path
 
+import rjsmin
 from flask import Flask, Response, abort, request, url_for
 from flask_compress import Compress
 from werkzeug.security import safe_join
@@ -17,6 +20,11 @@ KEPT_FOR_GOOD = "public, max-age=31536000, immutable"
 # A page of before an update asks for the files of before it; what it gets instead is not to be kept.
 NOT_KEPT = "no-cache"
 VERSION_LENGTH = 12
+# The order is that of the cascade.
+SHEETS = (
+    "base frame sidebar transcript answers sources composer window receipt documents document uploads settings".split()
+)
+ALL_SHEETS = "all.css"
 MEDIA_TYPES = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -40,14 +48,15 @@ def init_app(app: Flask) -> None:
     @app.get("/static/v-<version>/<path:filename>")
     @compress.compressed()
     def versioned_static(version: str, filename: str) -> Response:
-        path = Path(safe_join(str(folder), filename) or folder)
-        if path.suffix not in MEDIA_TYPES or not path.is_file():
+        content = content_of(folder, filename)
+        if content is None:
             abort(404)
-        # Read whole: the files are small, and a response that is streamed is compressed less well.
-        response = Response(path.read_bytes(), content_type=MEDIA_TYPES[path.suffix])
+        # Whole: the files are small, and a response that is streamed is compressed less well.
+        response = Response(content, content_type=MEDIA_TYPES[Path(filename).suffix])
         response.headers["Cache-Control"] = KEPT_FOR_GOOD if version == current else NOT_KEPT
-        response.add_etag()
-        response.make_conditional(request)
+        if version != current:
+            response.add_etag()
+            response.make_conditional(request)
         return response
 
     @app.template_global()
@@ -58,6 +67,16 @@ def init_app(app: Flask) -> None:
     def script_modules() -> list[str]:
         """Return every module, so that a page can ask for all at once instead of finding one behind the other."""
         return modules
+
+
+def content_of(folder: Path, filename: str) -> str | bytes | None:
+    """Return what goes over the wire for a file of the folder, ``None`` where there is none that is served."""
+    if filename == ALL_SHEETS:
+        return "".join((folder / f"{name}.css").read_text() for name in SHEETS)
+    path = Path(safe_join(str(folder), filename) or folder)
+    if path.suffix not in MEDIA_TYPES or not path.is_file():
+        return None
+    return rjsmin.jsmin(path.read_text()) if path.suffix == ".js" else path.read_bytes()
 
 
 def version_of(folder: Path) -> str:

@@ -134,7 +134,11 @@ export function enableCommandList() {
   };
 
   box.addEventListener("input", suggest);
-  box.addEventListener("blur", close);
+  // Who cannot scroll otherwise takes the focus into the list, and uses the arrow keys there.
+  box.addEventListener("blur", (event) => {
+    if (event.relatedTarget !== list) close();
+  });
+  list.addEventListener("blur", close);
   composer().addEventListener("submit", close);
   list.addEventListener("mousedown", (event) => {
     event.preventDefault();

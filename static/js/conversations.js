@@ -194,6 +194,7 @@ function tellZone() {
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   if (!zone || document.cookie.split("; ").includes(`zone=${zone}`)) return;
   keepCookie("zone", zone);
-  refreshConversations();
+  // Until then the server's days are those of UTC.
+  if (new Date().getTimezoneOffset() !== 0) refreshConversations();
 }
 

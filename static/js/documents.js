@@ -26,6 +26,10 @@ export function enableDocuments() {
     clearTimeout(typing);
     typing = setTimeout(() => find(form), MILLISECONDS_OF_TYPING);
   });
+  // A menu at the end of the list opens below what is in sight.
+  document.addEventListener("toggle", (event) => {
+    if (event.target.matches("details.more[open]")) event.target.querySelector(".panel")?.scrollIntoView({ block: "nearest" });
+  }, true);
   keepLooking(async () => {
     if (list()?.dataset.busy === "yes") await redrawList();
   }, pace);

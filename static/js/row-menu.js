@@ -28,6 +28,8 @@ function open(button) {
   for (const kind of ["markdown", "json"]) {
     menu().querySelector(`[data-action=${kind}]`).href = `${url}/export?format=${kind}`;
   }
+  // Whoever goes from landmark to landmark finds the menu in the one of its row.
+  button.closest("nav")?.append(menu());
   menu().showPopover();
   const [box, own] = [button.getBoundingClientRect(), menu().getBoundingClientRect()];
   const left = getComputedStyle(button).direction === "rtl" ? box.left : box.right - own.width;

@@ -1,87 +1,103 @@
-"""Take the pictures of README.md: ``make pictures``. The page is real, what the model says in it is scripted."""
+"""Take pictures of the page, which is real; what the model says in it is scripted.
+
+``make pictures`` takes those of README.md, ``python -m tests.browser.pictures FOLDER`` every view there is.
+"""
 
 from __future__ import annotations
 
+import sys
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
 
 from tests.browser.conftest import CHROMIUM, FLAGS
+from tests.browser.story import QUESTIONS, fill_the_shelf
+from tests.browser.talk import ask, say
+from tests.browser.views import SETTINGS, VIEWS, prepare
 from tests.server_process import PROJECT, ServerProcess
 from tests.stub_model import Reply, StubModel
 
 FOLDER = PROJECT / "docs" / "pictures"
-TALK = [
-    ("Which kinds of documents can I add?", "Text, **Markdown, HTML, PDF and DOCX** [1]."),
-    ("How large may one be?", "Up to **50 MB** [1]; `max_upload_mb` changes that."),
-    ("How do I make a backup?", "Stop the server and copy the folder `data` [1]."),
-    ("What if settings.json is broken?", "The last good values stay in force, and the page names the line [1]."),
-    ("Can I give the model more of the conversation?", "Yes: set `max_history_turns` in `settings.json` [1]."),
-    (
-        "What happens to older turns of a conversation?",
-        "They are **never deleted** [1]. Whenever older turns are left out,\n\n"
-        "- the model gets a short notice,\n- the API says `history_trimmed: true`,\n- and you see it below the answer.",
-    ),
-]
+WIDE: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}}
+PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+LOOKS = {"light": WIDE, "dark": WIDE | {"color_scheme": "dark"}, "phone": PHONE}
 
 
-SUMMARY = (
-    "The user asked which documents can be added (text, Markdown, HTML, PDF, DOCX), how large one may be (50 MB), how "
-    "a backup is made (stop the server, copy the folder data), and what happens if settings.json is broken."
-)
-
-
-def main() -> None:
-    """Talk to a server of its own and take each picture."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
+@contextmanager
+def serving(**settings: str) -> Iterator[tuple[Browser, StubModel, ServerProcess]]:
+    """Run a browser, a scripted model and a server that asks it."""
     stub = StubModel()
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        server = ServerProcess(
-            Path(folder), OPENAI_BASE_URL=stub.url, OPENAI_MODEL="your-model", FOLLOW_UPS="words", MAX_HISTORY_TURNS="2"
-        )
+        own = {"OPENAI_BASE_URL": stub.url, "OPENAI_MODEL": "your-model", "FOLLOW_UPS": "words"}
+        server = ServerProcess(Path(folder), **own | settings)
         server.start("/readyz")
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         try:
-            page = browser.new_page(base_url=server.url, viewport={"width": 1200, "height": 1000})
-            talk(page, stub)
-            page.screenshot(path=FOLDER / "conversation.png")
-            page.locator("#turn-6 .answer a", has_text="[1]").first.click()
-            expect(page.locator("#drawer mark#passage")).to_be_in_viewport()
-            page.screenshot(path=FOLDER / "source.png")
-            page.keyboard.press("Escape")
-            overflow(page, stub)
+            yield browser, stub, server
         finally:
             browser.close()
             server.kill()
             stub.close()
 
 
-def overflow(page: Page, stub: StubModel) -> None:
-    """Run into the limit with a conversation that asks first, and let the model summarise."""
-    page.request.patch("/api/conversations/1", data={"on_overflow": "ask"})
-    page.get_by_label("Your question").fill("And what stands in the receipt?")
-    page.keyboard.press("Enter")
-    expect(page.get_by_role("dialog")).to_be_visible()
-    page.screenshot(path=FOLDER / "overflow.png")
-    stub.replies.append(Reply(SUMMARY))
-    stub.default = Reply("The exact messages, and every turn that was left out with its reason [1].")
-    page.get_by_role("button", name="Summarise the older turns").click()
-    expect(page.locator("#turn-7.completed")).to_be_visible()
-    page.get_by_text("Read it").click()
-    page.locator(".summary").scroll_into_view_if_needed()
-    page.screenshot(path=FOLDER / "summary.png")
+def take_those_of_the_readme() -> None:
+    """Talk about the documents of the story, and take a picture of what is new at each point."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with serving(MAX_HISTORY_TURNS="2", MODEL_CONTEXT_TOKENS="8192") as (browser, stub, server):
+        fill_the_shelf(server)
+        page = browser.new_page(base_url=server.url, viewport={"width": 1280, "height": 860})
+        page.goto("/")
+        last = page.locator(".turn").last
+        for number, (question, answer) in enumerate(QUESTIONS.items(), 1):
+            stub.default = Reply(answer)
+            ask(page, question, number)
+        picture = _into(page, FOLDER)
+        picture("conversation")
+        last.locator(".answer a", has_text="[1]").first.click()
+        expect(page.locator("#drawer mark#passage")).to_be_attached()
+        expect(page.locator("#drawer .page-picture.waiting")).to_have_count(0)
+        picture("source")
+        last.locator(".seen").click()
+        expect(page.get_by_role("heading", name="What the model saw")).to_be_visible()
+        picture("receipt")
+        page.keyboard.press("Escape")
+        page.request.patch("/api/conversations/1", data={"on_overflow": "ask"})
+        say(page, "And how many geese were there?")
+        expect(page.get_by_role("dialog")).to_be_visible()
+        picture("overflow")
 
 
-def talk(page: Page, stub: StubModel) -> None:
-    """Ask every question of the talk and wait for its answer."""
-    page.goto("/")
-    for number, (question, answer) in enumerate(TALK, 1):
-        stub.default = Reply(answer)
-        page.get_by_label("Your question").fill(question)
-        page.keyboard.press("Enter")
-        expect(page.locator(f"#turn-{number}.completed")).to_be_visible()
+def take_every_view(folder: Path) -> None:
+    """Take each view in the light, in the dark and on a phone. A view that cannot be shown is said, and left out."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for look, settings in LOOKS.items():
+        with serving(**SETTINGS) as (browser, stub, server):
+            prepare(stub, server)
+            page = browser.new_context(base_url=server.url, reduced_motion="reduce", **settings).new_page()
+            page.set_default_timeout(15_000)
+            for name, show in VIEWS.items():
+                try:
+                    show(page, server)
+                except (Error, AssertionError) as error:
+                    print(f"{look}, {name}: {error}")
+                _into(page, folder)(f"{name.replace(' ', '-')}-{look}")
+
+
+def _into(page: Page, folder: Path) -> Callable[[str], bytes]:
+    def take(name: str) -> bytes:
+        # What was just drawn is on the screen two frames later.
+        page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        return page.screenshot(path=folder / f"{name}.png")
+
+    return take
 
 
 if __name__ == "__main__":
-    main()
+    if len(sys.argv) > 1:
+        take_every_view(Path(sys.argv[1]))
+    else:
+        take_those_of_the_readme()

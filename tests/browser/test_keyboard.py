@@ -22,7 +22,12 @@ def test_every_shortcut_stands_in_the_list_and_has_something_to_do(page: Page) -
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
     expect(page.get_by_role("button", name="Keyboard shortcuts")).to_be_focused()
-    known = page.evaluate("async () => Object.keys((await import('/static/js/shortcuts.js')).actions)")
+    known = page.evaluate(
+        """async () => {
+            const main = document.querySelector("script[type=module]").src;
+            return Object.keys((await import(new URL("shortcuts.js", main))).actions);
+        }"""
+    )
     assert {shortcut.action for shortcut in SHORTCUTS if shortcut.action} == set(known)
 
 

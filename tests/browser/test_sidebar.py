@@ -157,6 +157,7 @@ def test_what_is_typed_is_found_as_it_is_typed_and_opens_at_its_turn(page: Page,
     page.get_by_label("Search conversations").press_sequentially("sevent")
     expect(page.locator(".snippet mark")).to_have_text("Seventeen")
     expect(page.locator(".snippet")).to_contain_text("Seventeen <i>geese</i>.")
+    expect(row(page, "Question 1").locator(".title")).to_have_css("width", re.compile(r"^\d{3}"))
     expect(page.locator(".found")).to_contain_text("1 conversation holds one of these words.")
     expect(page.get_by_label("Search conversations")).to_be_focused()
     page.keyboard.press("ArrowDown")

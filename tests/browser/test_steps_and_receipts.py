@@ -91,7 +91,7 @@ def test_a_receipt_shows_every_request_of_a_turn_and_copies_the_last(page: Page,
     expect(last.nth(3)).to_contain_text("<passages>")
     expect(receipt.locator(".sum")).to_have_text(re.compile(r"^[0-9a-f]{64}$"))
     expect(receipt).to_contain_text("What stands before the question (1 message) has this sum.")
-    expect(receipt.locator(".legend .of-tools")).to_have_text(re.compile(r"Tools [\d,]+"))
+    expect(receipt.locator(".tokens-legend")).to_contain_text(re.compile(r"tools [\d,]+"))
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     receipt.get_by_role("button", name="Copy as JSON").click()
     expect(page.locator(".toast")).to_have_text("The request was copied.")

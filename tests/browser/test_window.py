@@ -2,7 +2,7 @@
 
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.browser.talk import above, ask, ask_many, dimmed, options, window
+from tests.browser.talk import above, ask, ask_many, dimmed, mark, options, window
 from tests.server_process import ServerProcess
 
 SEES_FIVE = "it sees 5 of 7 earlier turns (2 over the turn limit)"
@@ -118,7 +118,7 @@ def test_the_latest_wish_wins_however_slow_the_answers_are(page: Page) -> None:
 
 def test_a_pinned_turn_above_the_line_is_not_dimmed(page: Page) -> None:
     ask_many(page, 3)
-    page.locator("#turn-1").get_by_role("button", name="Pin").click()
+    mark(page.locator("#turn-1"), "Pin")
     expect(page.locator("#turn-1 .mark")).to_have_text("Pinned: the model always sees this exchange.")
     window(page).get_by_label("Window, in turns").fill("1")
     expect(page.locator(".turn.beyond")).to_have_count(1)

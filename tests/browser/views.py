@@ -1,111 +1,259 @@
-"""Every view of the page, by name: how to come to it in a conversation that has a bit of everything.
+"""Every view of the page, by name: how to come to it on a server where a bit of everything has happened.
 
-A new view is one more line in ``VIEWS``. Whoever goes through them (axe, the pictures) misses none.
+A new view is one more line in ``VIEWS``. Whoever goes through them (axe, the pictures) misses none. They are shown in
+this order: the last ones change what the earlier ones would show.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.talk import ask, call, options, say
+from tests.browser.shelf import upload
+from tests.browser.story import QUESTIONS, fill_the_shelf
+from tests.browser.talk import call, options, say, window
 from tests.server_process import ServerProcess
 from tests.stub_model import Reply, StubModel
 
-TABLE = "| a | b |\n|---|---|\n| 1 | 2 |"
-ANSWER = f"## What it sees\n\nThe newest **turns** [1]:\n\n{TABLE}\n\n```python\nprint(1)\n```\n\n- one\n- two"
+# What the server is told by its environment, so that every view can be shown.
+SETTINGS = {"RETRIEVAL": "agent", "MAX_HISTORY_TURNS": "2", "EMBEDDER": "endpoint:e", "MODEL_CONTEXT_TOKENS": "8192"}
+LONG = (
+    "## What was measured\n\nThe depth **rose** [1] [2] [3], see $d = 3 + 0.05 n$:\n\n| year | depth |\n|---|---|\n"
+    "| 1996 | 3.30 m |\n| 1997 | 3.35 m |\n\n```python\nfor year in range(1990, 2008):\n    print(year)\n```\n\n"
+    "> As his mother had done.\n\n- one\n- two"
+)
+SUMMARY = "They asked when the tower is open, what happens in a storm, and how the geese are counted."
+TALK, SURE, WRITING = "/conversations/1", "/conversations/2", "/conversations/3"
 
-View = Callable[[Page], None]
+View = Callable[[Page, ServerProcess], None]
 
 
-def prepare(page: Page, stub: StubModel, server: ServerProcess) -> None:
-    """Make conversation 1: sources, a tool step, a trimmed window, a summary and a failed answer; and one deleted."""
-    stub.replies.extend(
-        [
-            Reply(tool_calls=[call("search_documents", query="How many earlier turns does the model see?")]),
-            Reply(ANSWER),
-        ]
-    )
-    page.goto("/")
-    ask(page, "How many earlier turns does the model see?", 1)
-    for number in range(2, 5):
-        server.call("POST", "/api/query", {"question": f"Question {number}", "conversation_id": 1})
-    stub.default = Reply("They talked about turns.")
+def prepare(stub: StubModel, server: ServerProcess) -> None:
+    """Fill the shelf and begin the conversations: one with a bit of everything, one that waits, one being answered."""
+    shelf = fill_the_shelf(server)
+    for question, answer in QUESTIONS.items():
+        found = Reply(tool_calls=[call("search_documents", query=question)])
+        stub.replies.extend([found, Reply(answer)])
+        begun = {} if question == next(iter(QUESTIONS)) else {"conversation_id": 1}
+        server.call("POST", "/api/query", {"question": question} | begun)
+    stub.default = Reply(SUMMARY)
     server.call("POST", "/api/conversations/1/compact")
-    stub.default = Reply()
-    for number in range(5, 8):
-        server.call("POST", "/api/query", {"question": f"Question {number}", "conversation_id": 1})
+    stub.default = Reply("That stands in no document.")
+    for question in ("Who likes cheese?", "And who likes bread?"):
+        server.call("POST", "/api/query", {"question": question, "conversation_id": 1})
+    measured = [Reply(tool_calls=[call("search_documents", query="depth 1997")]), Reply(LONG)]
+    stub.replies.extend(measured * 2)
+    _, last = server.call("POST", "/api/query", {"question": "What was measured in 1997?", "conversation_id": 1})
+    server.call("POST", f"/api/turns/{last['turn_id']}/regenerate")
+    server.follow(last["turn_id"], None).read()
     stub.replies.append(Reply(status=401))
     server.call("POST", "/api/query", {"question": "And now?", "conversation_id": 1})
-    stub.replies.clear()
-    other = server.call("POST", "/api/query", {"question": "Another conversation"})[1]["conversation_id"]
-    server.call("DELETE", f"/api/conversations/{other}")
-    server.call("POST", "/api/query", {"question": "Yet another conversation"})
+    server.call("PATCH", "/api/turns/6", {"pinned": True})
+    server.call("PATCH", "/api/turns/7", {"excluded": True})
+    stub.replies.append(Reply(tool_calls=[call("delete_documents", document_ids=[shelf["Berths 2025.csv"]])]))
+    server.call("POST", "/api/query", {"question": "Delete the list of berths."})
+    stub.replies.append(Reply("Wind and water. " * 300, seconds_between=1.0))
+    server.stream("What is the lake like?").read(until_length=20).close()
+    gone = server.call("POST", "/api/query", {"question": "Old plans for the boat house"})[1]["conversation_id"]
+    server.call("DELETE", f"/api/conversations/{gone}")
+    upload(server, "blank.txt", " \n", wait=False)
+    stub.embedding_replies.extend(Reply(status=503) for _ in range(2000))
+    upload(server, "Letters.txt", "Dear keeper, the geese are back.", wait=False)
 
 
-def opened(path: str) -> View:
+def opened(path: str, shown: str = "h1") -> View:
     """Return the view of an address."""
 
-    def show(page: Page) -> None:
+    def show(page: Page, _: ServerProcess) -> None:
         page.goto(path)
+        expect(page.locator("html.scripted").locator(shown).first).to_be_attached()
 
     return show
 
 
-def drawer(name: str) -> View:
-    """Return the view of what a link of the first turn opens in the drawer."""
+def in_talk(act: Callable[[Page], object]) -> View:
+    """Return the view of the first conversation after one more thing was done."""
 
-    def show(page: Page) -> None:
-        page.goto("/conversations/1")
-        page.locator(f"#turn-1 {name}").first.click()
+    def show(page: Page, _: ServerProcess) -> None:
+        page.goto(TALK)
+        expect(page.locator("html.scripted #turn-9")).to_be_visible()
+        act(page)
+
+    return show
+
+
+def in_drawer(click: str) -> View:
+    """Return the view of what a link of the first conversation opens in the drawer."""
+
+    def act(page: Page) -> None:
+        _reach_sidebar(page, click)
+        page.locator(click).first.click()
         expect(page.get_by_role("complementary", name="Details")).to_be_visible()
-        expect(page.locator("#drawer h2, #drawer h1").first).to_be_visible()
+        expect(page.locator("#drawer-content :is(h1, h2)").first).to_be_visible()
 
-    return show
-
-
-def with_options(page: Page) -> None:
-    """Show the options of a conversation."""
-    page.goto("/conversations/1")
-    options(page)
+    return in_talk(act)
 
 
-def everything_unfolded(page: Page) -> None:
-    """Show what is folded away: steps, sources, the summary, every menu."""
-    page.goto("/conversations/1")
-    page.locator("details").evaluate_all("all => all.forEach((one) => { one.open = true; })")
+def _reach_sidebar(page: Page, wanted: str = "#sidebar") -> None:
+    menu = page.get_by_role("button", name="Menu", exact=True)
+    if "#sidebar" in wanted and menu.is_visible():
+        menu.click()
+        expect(page.locator("#sidebar")).to_be_visible()
 
 
-def overflow(page: Page) -> None:
-    """Show the dialog that asks what to do when the window is full."""
+def _page_picture(page: Page) -> None:
+    page.locator('#turn-8 .chip:has-text("page")').first.click()
+    expect(page.locator("#drawer .page-picture:not(.waiting) img")).to_be_visible()
+
+
+def _unfold(page: Page) -> None:
+    # The menus of the window and of the options lie over all else, and are views of their own.
+    folded = page.locator("main details:not(#options, #window, .more)")
+    folded.evaluate_all("all => all.forEach((one) => { one.open = true; })")
+
+
+def _sidebar_menu(page: Page) -> None:
+    _reach_sidebar(page)
+    row = page.locator("#conversations .conversation").first
+    row.hover()
+    row.locator(".row-actions").click()
+    expect(page.locator("#row-menu")).to_be_visible()
+
+
+def _turn_menu(page: Page) -> None:
+    turn = page.locator("#turn-8")
+    turn.hover()
+    turn.locator(".more > summary").click()
+    expect(turn.locator(".menu-list")).to_be_visible()
+
+
+def _edit(page: Page) -> None:
+    page.locator("#turn-8").hover()
+    page.locator("#turn-8").get_by_role("link", name="Edit the question").click()
+    expect(page.locator(".edit-question")).to_be_visible()
+
+
+def _gauge(page: Page) -> None:
+    page.locator("#gauge button").focus()
+    expect(page.locator("#gauge-figures")).to_be_visible()
+
+
+def _commands(page: Page) -> None:
+    page.get_by_label("Your question").press_sequentially("/")
+    expect(page.locator("#commands")).to_be_visible()
+    page.keyboard.press("ArrowDown")
+
+
+def _overflow(page: Page) -> None:
     page.request.patch("/api/conversations/1", data={"on_overflow": "ask"})
-    page.goto("/conversations/1")
-    say(page, "And this?")
+    say(page, "And in 1998?")
     expect(page.get_by_role("dialog")).to_be_visible()
 
 
-def completion(page: Page) -> None:
-    """Show the commands while one is being typed."""
-    page.goto("/conversations/1")
-    page.get_by_label("Your question").press_sequentially("/")
+def _shortcuts(page: Page) -> None:
+    page.get_by_label("Your question").blur()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
+
+
+def _result(page: Page) -> None:
+    page.get_by_label("Your question").fill("/help")
+    page.keyboard.press("Enter")
+    expect(page.locator(".result:not(.waiting)")).to_be_visible()
+
+
+def _search(page: Page) -> None:
+    _reach_sidebar(page)
+    page.get_by_label("Search conversations").fill("geese")
+    expect(page.locator(".found")).to_be_visible()
+
+
+def _document_row(page: Page) -> Locator:
+    page.goto("/documents")
+    return page.locator("#library tr", has=page.get_by_role("link", name="Lake report.pdf"))
+
+
+def chosen_documents(page: Page, _: ServerProcess) -> None:
+    """Show two documents ticked."""
+    _document_row(page)
+    for name in ("Lake report.pdf", "Berths 2025.csv"):
+        page.get_by_label(f"Choose {name}").check()
+    expect(page.locator("#chosen")).to_contain_text("2 chosen")
+
+
+def document_menu(page: Page, _: ServerProcess) -> None:
+    """Show what can be done with a document."""
+    row = _document_row(page)
+    row.locator(".do .more > summary").click()
+    expect(row.get_by_label("Tags, with commas between them")).to_be_visible()
+
+
+def uploads(page: Page, _: ServerProcess) -> None:
+    """Show files on their way into the library."""
+    page.goto("/documents")
+    files = {"storm.txt": b"Wind force nine.", "program": b"\x7fELF\0\0\0"}
+    sent = [{"name": name, "mimeType": "text/plain", "buffer": content} for name, content in files.items()]
+    page.get_by_label("Add documents").set_input_files(sent)  # type: ignore[arg-type]
+    expect(page.locator(".uploads li.failed")).to_be_attached()
+    show_files = page.get_by_role("button", name="Show files")
+    if show_files.is_visible():
+        show_files.click()
+    expect(page.locator(".uploads .failed .reason")).to_be_visible()
+
+
+def broken_settings(page: Page, server: ServerProcess) -> None:
+    """Show the banner that says what is wrong with the settings, and mend them for what comes next."""
+    file = server.data.parent / "settings.json"
+    file.write_text('{\n  "max_history_turns": "ten"\n}')
+    page.goto("/settings")
+    expect(page.locator("#banners .warning")).to_be_visible()
+    file.write_text("{}")
+
+
+def empty_library(page: Page, server: ServerProcess) -> None:
+    """Show the start without a document."""
+    while found := server.call("GET", "/api/documents")[1]["documents"]:
+        for one in found:
+            server.call("DELETE", f"/api/documents/{one['document_id']}")
+    page.goto("/")
+    expect(page.get_by_role("heading", name="Add your documents")).to_be_visible()
 
 
 VIEWS: dict[str, View] = {
     "start": opened("/"),
-    "conversation": opened("/conversations/1"),
-    "unfolded": everything_unfolded,
-    "options": with_options,
-    "commands": completion,
-    "search": opened("/?q=turns"),
-    "source": drawer(".answer a >> text=[1]"),
-    "receipt": drawer("a >> text=What the model saw"),
+    "start about a tag": opened("/?tag=lake", "#scope"),
+    "conversation": in_talk(lambda page: expect(page.locator("#turn-8 .sources")).to_be_visible()),
+    "older turns": in_talk(lambda page: page.locator("#turn-3").scroll_into_view_if_needed()),
+    "unfolded": in_talk(_unfold),
+    "waiting": opened(SURE, "form.confirm"),
+    "running": opened(WRITING, ".turn.running"),
+    "edit": in_talk(_edit),
+    "turn menu": in_talk(_turn_menu),
+    "row menu": in_talk(_sidebar_menu),
+    "options": in_talk(options),
+    "window": in_talk(window),
+    "gauge": in_talk(_gauge),
+    "commands": in_talk(_commands),
+    "result": in_talk(_result),
+    "shortcuts": in_talk(_shortcuts),
+    "search": in_talk(_search),
+    "source": in_drawer("#turn-2 .chip"),
+    "page picture": in_talk(_page_picture),
+    "receipt": in_drawer("#turn-8 .seen"),
+    "documents beside": in_drawer('#sidebar a:has-text("Documents")'),
+    "settings beside": in_drawer('#sidebar a:has-text("Settings")'),
     "receipt page": opened("/turns/1/receipt"),
     "documents": opened("/documents"),
-    "documents sought": opened("/documents?q=turns"),
+    "documents sought": opened("/documents?q=zebra"),
+    "chosen documents": chosen_documents,
+    "document menu": document_menu,
+    "uploads": uploads,
     "document": opened("/documents/1"),
+    "settings": opened("/settings?filter=history"),
     "deleted": opened("/deleted"),
-    "settings": opened("/settings"),
-    "not there": opened("/conversations/999"),
-    "overflow": overflow,
+    "not there": lambda page, _: expect(page.goto("/conversations/999") and page.locator("h1")).to_be_visible(),
+    "overflow": in_talk(_overflow),
+    "broken settings": broken_settings,
+    "empty library": empty_library,
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from flask.testing import FlaskClient
 
-from rag_assistant.web.static_files import version_of
+from rag_assistant.web.static_files import SHEETS, version_of
 from tests.web.conftest import PAGE, ask
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -38,12 +38,21 @@ def test_the_page_asks_for_every_module_at_once(client: FlaskClient) -> None:
     assert named == {path.name for path in (PROJECT / "static" / "js").glob("*.js")}
 
 
-def test_what_is_unpacked_is_the_file(client: FlaskClient) -> None:
-    address = next(one for one in addresses(client) if one.endswith("transcript.css"))
+def test_what_is_unpacked_is_every_sheet(client: FlaskClient) -> None:
+    address = next(one for one in addresses(client) if one.endswith("all.css"))
     response = client.get(address, headers={"Accept-Encoding": "gzip"})
     assert response.headers["Content-Encoding"] == "gzip"
-    assert gzip.decompress(response.data) == (PROJECT / "static" / "transcript.css").read_bytes()
-    assert client.get(address).data == (PROJECT / "static" / "transcript.css").read_bytes()
+    assert gzip.decompress(response.data) == client.get(address).data
+    sheets = list((PROJECT / "static").glob("*.css"))
+    assert {path.stem for path in sheets} == set(SHEETS)
+    assert len(client.get(address).data) == sum(path.stat().st_size for path in sheets)
+
+
+def test_scripts_go_out_without_their_comments(client: FlaskClient) -> None:
+    address = next(one for one in addresses(client) if one.endswith("horizon.js"))
+    assert b"Turns that are left out one by one" in (PROJECT / "static" / "js" / "horizon.js").read_bytes()
+    assert b"Turns that are left out" not in client.get(address).data
+    assert b"SINGLE_TURN_REASONS" in client.get(address).data
 
 
 def test_an_address_of_another_version_gives_the_file_but_is_not_kept(client: FlaskClient) -> None:

@@ -56,6 +56,10 @@ def test_nothing_runs_and_nothing_is_fetched(payload: str) -> None:
         assert not re.search(r'href="\s*(?!https?:|mailto:|#)[a-z]+:', html, re.IGNORECASE)
 
 
+def test_a_link_has_an_address_and_no_words_that_show_up_under_the_mouse() -> None:
+    assert "title" not in render_markdown('[the guide](https://example.org "Your bank")')
+
+
 @given(st.text())
 def test_any_text_becomes_html_without_foreign_tags(text: str) -> None:
     assert not re.search(
@@ -63,7 +67,37 @@ def test_any_text_becomes_html_without_foreign_tags(text: str) -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, ">" * 50_000, "*a " * 30_000, "`" * 50_000, "x" * 1_000_000])
+@pytest.mark.parametrize("mark", ["- ", "> ", "1. ", "> - ", "- 1. > "])
+@pytest.mark.parametrize("deep", [1, 9, 10, 11, 30, 400])
+def test_what_is_nested_deeply_and_what_stands_behind_it_is_never_lost(mark: str, deep: int) -> None:
+    drawn = render_markdown(f"Before\n\n{mark * deep}inner **words**\n\n{mark * (deep + 5)}deeper\n\nBehind\n")
+    words = re.sub(r"<[^>]*>", "", drawn).split()
+    assert [word for word in words if word.isalpha()] == ["Before", "inner", "words", "deeper", "Behind"]
+    assert drawn.endswith("<p>Behind</p>\n")
+
+
+def test_a_list_that_is_indented_ever_deeper_keeps_each_of_its_items() -> None:
+    drawn = render_markdown("\n".join(f"{'  ' * deep}- item{deep}" for deep in range(40)))
+    assert re.findall(r"item(\d+)", drawn) == [str(deep) for deep in range(40)]
+
+
+@given(st.lists(st.sampled_from(["- ", "> ", "1. ", "  ", "    ", "\n", "\n\n", "word "]), max_size=80))
+def test_no_word_is_lost_between_lists_and_quotes(parts: list[str]) -> None:
+    assert render_markdown("".join(parts)).count("word") == parts.count("word ")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "> - " * 40_000,
+        ("> - " * 40 + "x\n\n") * 1_000,
+        "[" * 100_000,
+        ">" * 50_000,
+        "*a " * 30_000,
+        "`" * 50_000,
+        "x" * 1_000_000,
+    ],
+)
 def test_odd_markdown_is_drawn_in_bounded_time(text: str) -> None:
     began = time.process_time()
     render_markdown(text)

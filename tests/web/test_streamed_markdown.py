@@ -101,6 +101,19 @@ def test_what_has_been_seen_of_an_answer_never_goes_away(size: int) -> None:
     assert letters(str(render_markdown(WHOLE))) == seen
 
 
+@pytest.mark.parametrize("mark", ["- ", "> ", "1. ", "> 1. - "])
+@pytest.mark.parametrize("deep", [2, 12, 30])
+def test_what_has_been_seen_of_nested_lists_never_goes_away(mark: str, deep: int) -> None:
+    screen = Screen()
+    seen = ""
+    for character in f"Before\n\n{mark * deep}inner 1\n{mark * deep}second\n\nBehind":
+        now = letters(screen.add(character))
+        assert now.startswith(seen), (seen[-40:], now[-40:])
+        seen = now
+    assert seen.endswith("Behind")
+    assert "second" in seen
+
+
 def test_an_answer_that_is_whole_looks_as_it_looked_at_the_end_of_its_stream() -> None:
     screen = Screen()
     for character in WHOLE:

@@ -4,11 +4,14 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Playwright
+from playwright.sync_api import Browser, Page, Playwright
 
 from tests.browser.conftest import CHROMIUM, FLAGS, MILLISECONDS_TO_WAIT
+from tests.browser.hostile.seeding import seed
 from tests.browser.hostile.watch import Elsewhere, Watch
-from tests.server_process import PROJECT
+from tests.server_fork import ServerFork
+from tests.server_process import PROJECT, ServerProcess
+from tests.stub_model import StubModel
 
 
 @pytest.fixture(scope="session")
@@ -43,3 +46,21 @@ def own_elements() -> list[str]:
     scripts = "".join(path.read_text() for path in sorted((PROJECT / "static" / "js").glob("*.js")))
     made = re.findall(r'createElement\("([a-z]+)"\)', scripts)
     return sorted({"html", "head", *re.findall(r"<([a-z][a-z0-9]*)", templates), *made, *TAGS})
+
+
+@pytest.fixture
+def page(watch: Watch) -> Page:
+    return watch.context.new_page()
+
+
+@pytest.fixture(scope="module")
+def hostile_server(server_fork: ServerFork, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    stub = StubModel()
+    folder = tmp_path_factory.mktemp("hostile")
+    own = {"OPENAI_BASE_URL": stub.url, "OPENAI_MODEL": "stub-model", "FOLLOW_UPS": "words", "RETRIEVAL": "agent"}
+    made = ServerProcess(folder, server_fork.launch, **own)
+    made.start("/readyz")
+    made.environment["HOSTILE_DOCUMENT"] = str(seed(made, stub))
+    yield made
+    made.kill()
+    stub.close()

@@ -1,6 +1,5 @@
 """What the Content-Security-Policy stops by itself, where a text has become HTML in spite of everything."""
 
-import pytest
 from playwright.sync_api import Page
 
 from tests.browser.hostile.payloads import PAYLOADS, Payload
@@ -51,11 +50,6 @@ def show(page: Page, guarded: bool, payloads: list[Payload]) -> None:
         page.goto(f"{pages.url}/?{number}", wait_until="load")
         page.evaluate(TEMPT)
     pages.close()
-
-
-@pytest.fixture
-def page(watch: Watch) -> Page:
-    return watch.context.new_page()
 
 
 def test_there_are_enough_texts_and_no_two_are_the_same() -> None:

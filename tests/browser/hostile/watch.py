@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 from dataclasses import dataclass, field
@@ -105,3 +106,11 @@ class Watch:
         """What must not have happened; empty if nothing did."""
         found = {"hits": sorted(self.hits), "dialogs": self.dialogs, "visits": self.visits}
         return {name: value for name, value in found.items() if value}
+
+
+def shown(content: str) -> dict[str, set[int]]:
+    """Return of which place which payloads stand on a page."""
+    found: dict[str, set[int]] = {}
+    for number, place in re.findall(r"end(\d+)([a-z]+)", content):
+        found.setdefault(place, set()).add(int(number))
+    return found

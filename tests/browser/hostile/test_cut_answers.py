@@ -1,0 +1,94 @@
+"""An answer that is cut anywhere, as it stands while it streams, becomes harmless HTML in a real browser."""
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+import pytest
+from playwright.sync_api import Page
+
+from rag_assistant.web.blocks import Blocks
+from rag_assistant.web.markdown import SCHEMES, TAGS, render_markdown
+from tests.browser.hostile.payloads import PAYLOADS
+from tests.browser.hostile.watch import Watch
+from tests.server_process import ServerProcess
+
+AT_ONCE = 4_000
+LONG = 200
+ENDS = 100
+# Has all that may stand in an answer besides what TAGS allows: the bar of a piece of code, the box of a wide table.
+HARMLESS = "```\nx\n```\n\n| a |\n|---|\n| b |\n\n[x](https://example.org) $x$ \n\n$$\nx\n$$\n\n3. x\n"
+
+# Lets the page take in answers as its scripts do, one after the other, and looks at each.
+TAKE_IN = """
+async ([answers, tags, schemes, attributes]) => {
+    const main = document.querySelector("script[type=module]").src;
+    const { setHtml } = await import(new URL("html.js", main));
+    const holder = document.body.appendChild(document.createElement("div"));
+    const wrong = new Set();
+    for (const answer of answers) {
+        setHtml(holder, answer);
+        for (const element of holder.querySelectorAll("*")) {
+            if (!tags.includes(element.localName)) wrong.add(`<${element.localName}>`);
+            for (const { name, value } of element.attributes) {
+                // An address that cannot be read, such as //, leads nowhere: its protocol is ":".
+                if (name === "href" && [...schemes, ""].includes(element.protocol.slice(0, -1))) continue;
+                if (name === "start" && element.localName === "ol" && /^[0-9]+$/.test(value)) continue;
+                if (!attributes.includes(`${element.localName} ${name}="${value}"`)) wrong.add(element.outerHTML);
+            }
+        }
+    }
+    holder.remove();
+    return [...wrong].map((one) => one.slice(0, 300));
+}
+"""
+
+
+def attributes_in(html: str) -> set[str]:
+    """Return what HTML of ours has for attributes, each with its element and its value."""
+    elements = re.findall(r"<([a-z0-9]+)((?: [a-z-]+(?:=\"[^\"]*\")?)*)>", html)
+    pairs = {(tag, *one) for tag, inside in elements for one in re.findall(r" ([a-z-]+)(?:=\"([^\"]*)\")?", inside)}
+    return {f'{tag} {name}="{value}"' for tag, name, value in pairs if name != "href"}
+
+
+def cuts(text: str) -> list[int]:
+    """Return where a text is cut: at every character; of the few that repeat one tag many times, not in the midst."""
+    ends = range(1, len(text) + 1)
+    return list(ends) if len(text) <= LONG else [*ends[:ENDS], *ends[-ENDS:]]
+
+
+def read_whole(text: str) -> Iterator[str]:
+    """Yield what each beginning of an answer becomes where it is drawn as a whole: after a reload, or once stopped."""
+    for end in cuts(text):
+        yield str(render_markdown(text[:end]))
+
+
+def streamed(text: str) -> Iterator[str]:
+    """Yield what is sent to a page that follows an answer character by character."""
+    blocks = Blocks()
+    for start, end in pairwise([0, *cuts(text)]):
+        yield blocks.add(text[start:end])[1]
+
+
+@pytest.mark.parametrize("drawn", [read_whole, streamed])
+def test_an_answer_that_is_cut_anywhere_becomes_harmless_html(
+    watch: Watch, server: ServerProcess, drawn: Callable[[str], Iterator[str]]
+) -> None:
+    page: Page = watch.context.new_page()
+    page.goto(server.url)
+    # Without an element in it, it is text.
+    answers = sorted({answer for one in PAYLOADS for answer in drawn(one.text) if "<" in answer})
+    assert len(answers) > 20_000
+    ours = str(render_markdown(HARMLESS))
+    tags = sorted(TAGS | set(re.findall(r"<([a-z0-9]+)", ours)))
+    for start in range(0, len(answers), AT_ONCE):
+        batch = answers[start : start + AT_ONCE]
+        assert page.evaluate(TAKE_IN, [batch, tags, sorted(SCHEMES), sorted(attributes_in(ours))]) == []
+    assert watch.trouble == {}
+
+
+def test_what_looks_at_a_cut_answer_would_notice_a_harmful_one(watch: Watch, server: ServerProcess) -> None:
+    page = watch.context.new_page()
+    page.goto(server.url)
+    for harmful in ("<img>", "<p onclick=x>", '<a href="javascript:x">x</a>', '<pre tabindex="1">', "<ol start=x>"):
+        assert page.evaluate(TAKE_IN, [[harmful], sorted(TAGS), sorted(SCHEMES), []]), harmful

@@ -1,0 +1,76 @@
+"""No text runs a script or becomes an element of the page while an answer streams, or where it is sought."""
+
+import re
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.hostile.payloads import PAYLOADS, joined
+from tests.browser.hostile.watch import INSPECT, Watch, shown
+from tests.browser.talk import say
+from tests.server_process import ServerProcess
+from tests.stub_model import Reply, StubModel
+
+AT_ONCE = 300
+# A request whose first line is longer is refused.
+LONGEST_QUERY = 3_500
+
+# Notes what comes into the page, also for a moment only.
+LOOK_ON = """
+(own) => {
+    window.__seen = [];
+    const look = (element) => {
+        const handler = element.getAttributeNames().find((name) => /^on|^src(doc|set)?$|^style$/i.test(name));
+        if (!own.includes(element.localName) || handler) window.__seen.push(element.outerHTML.slice(0, 200));
+    };
+    new MutationObserver((changes) => {
+        for (const node of changes.flatMap((change) => [...change.addedNodes])) {
+            if (node.nodeType === Node.ELEMENT_NODE) [node, ...node.querySelectorAll("*")].forEach(look);
+        }
+    }).observe(document, { childList: true, subtree: true });
+}
+"""
+
+
+def test_a_streamed_answer_never_becomes_more_than_text(
+    page: Page, watch: Watch, server: ServerProcess, stub: StubModel, own_elements: list[str]
+) -> None:
+    page.goto(server.url)
+    page.evaluate(LOOK_ON, own_elements)
+    for turn, start in enumerate(range(0, len(PAYLOADS), AT_ONCE), 1):
+        text = joined(PAYLOADS[start : start + AT_ONCE], "streamed")
+        stub.default = Reply(text, pieces=re.findall(r"(?s).{1,61}", text))
+        # A question with the character 0 is refused.
+        say(page, joined(PAYLOADS[start : start + 20], "asked").replace("\0", ""))
+        expect(page.locator(f"#turn-{turn}.completed")).to_be_visible()
+    assert page.evaluate("window.__seen") == []
+    assert page.evaluate(INSPECT, own_elements) == []
+    assert shown(page.content())["streamed"] == {payload.number for payload in PAYLOADS}
+    assert watch.trouble == {}
+    assert watch.reports == []
+
+
+@pytest.mark.parametrize("path", ["/?q=", "/documents?q=", "/nothing/"])
+def test_what_is_sought_is_shown_as_text(
+    page: Page, watch: Watch, server: ServerProcess, own_elements: list[str], path: str
+) -> None:
+    texts = [quote(payload.text.replace("\0", ""), safe="") for payload in PAYLOADS]
+    while texts:
+        query = texts.pop()[:LONGEST_QUERY]
+        while texts and len(query) + len(texts[-1]) < LONGEST_QUERY:
+            query += "%0A" + texts.pop()
+        page.goto(server.url + path + query, wait_until="domcontentloaded")
+        assert page.evaluate(INSPECT, own_elements) == []
+    assert watch.trouble == {}
+    assert watch.reports == []
+
+
+@pytest.mark.parametrize("sought", ["geese", "script", "onerror src img x", "javascript alert href data"])
+def test_what_is_found_is_shown_as_text(
+    page: Page, watch: Watch, hostile_server: ServerProcess, own_elements: list[str], sought: str
+) -> None:
+    page.goto(f"{hostile_server.url}/?q={quote(sought)}")
+    expect(page.locator("#conversations")).to_be_visible()
+    assert page.evaluate(INSPECT, own_elements) == []
+    assert watch.trouble == {}
