@@ -4,7 +4,7 @@ import { refreshPage } from "./frame.js";
 import { complainAbout } from "./toast.js";
 import { followRunningTurns, redrawTurn } from "./turn.js";
 
-/** Let the forms below an answer work without leaving the page, and its menu close as menus do. */
+/** Let the forms below an answer work without leaving the page. */
 export function enableAnswers() {
   document.addEventListener("submit", (event) => {
     const form = event.target;
@@ -13,20 +13,6 @@ export function enableAnswers() {
     event.preventDefault();
     carryOut(action, form, event.submitter).catch(complainAbout);
   });
-  document.addEventListener("click", (event) => {
-    for (const menu of openMenus()) if (!menu.contains(event.target)) menu.open = false;
-  });
-  document.addEventListener("keydown", (event) => {
-    const [menu] = openMenus();
-    if (event.key !== "Escape" || !menu) return;
-    menu.open = false;
-    menu.querySelector("summary").focus();
-    event.stopImmediatePropagation();
-  });
-}
-
-function openMenus() {
-  return document.querySelectorAll("details.more[open]");
 }
 
 async function carryOut(action, form, button) {

@@ -1,10 +1,9 @@
 // Ask without leaving the page: the question appears at once, the answer streams below it.
-import { send } from "./api.js";
 import { isCommand, runCommand } from "./commands.js";
-import { complain, composer, conversationId, giveBack } from "./composer.js";
-import { keepDraft, remember, unacknowledged } from "./draft.js";
+import { complain, composer, conversationId, fill, giveBack, readyToType } from "./composer.js";
+import { remember, unacknowledged } from "./draft.js";
 import { refreshPage } from "./frame.js";
-import { decide } from "./overflow.js";
+import { decided } from "./overflow.js";
 import { scopeOf } from "./scope.js";
 import { newKey, sendQuestion } from "./sending.js";
 import { sentenceOf } from "./toast.js";
@@ -22,10 +21,7 @@ export function enableAsking() {
     const typed = form === composer();
     if (!question.trim()) return;
     complain(null);
-    if (typed) {
-      box.value = "";
-      keepDraft();
-    }
+    if (typed) fill("");
     if (isCommand(question)) runCommand(question, typed);
     else ask(question, confirms ? { confirms_turn: Number(confirms) } : {});
   });
@@ -46,36 +42,24 @@ async function ask(question, more) {
     return complain("An answer is being written. Ask when it has ended, or stop it.");
   }
   button.disabled = true;
-  const element = place(question);
+  const view = new TurnView(place(question));
+  view.element.querySelector(".stop").addEventListener("click", () => {
+    readyToType();
+    view.stop();
+  });
+  // Now and not when the answer has ended: by then the person may be elsewhere.
+  readyToType();
   try {
-    const response = await accepted(question, more);
-    if (response) await follow(element, response);
-    else withdraw(element, typed);
+    const response = await decided((choice) => post(question, { ...more, ...choice }));
+    if (response) await follow(view, response);
+    else withdraw(view.element, typed);
   } catch (reason) {
-    withdraw(element, typed);
+    withdraw(view.element, typed);
     complain(reason instanceof TypeError && typed ? `${sentenceOf(reason)} Your question is still here.` : sentenceOf(reason));
   } finally {
     button.disabled = false;
-    composer().elements.question.focus();
   }
   return undefined;
-}
-
-/** Send a question until it is accepted, and return the response; null if the person rather keeps it. */
-async function accepted(question, more) {
-  try {
-    return await post(question, more);
-  } catch (reason) {
-    if (reason.type !== "OverflowDecisionNeeded") throw reason;
-    const decision = await decide(reason.details);
-    if (decision === null) return null;
-    const response = await post(question, { ...more, on_overflow: decision.choice });
-    if (decision.remember) {
-      const url = `/api/conversations/${conversationId()}`;
-      send("PATCH", url, { on_overflow: decision.choice }).catch((trouble) => complain(trouble.message));
-    }
-    return response;
-  }
 }
 
 async function post(question, more) {
@@ -97,21 +81,18 @@ async function post(question, more) {
 }
 
 /** Show a turn as it is answered. */
-async function follow(element, response) {
-  const view = new TurnView(element);
+async function follow(view, response) {
   const show = view.show.bind(view);
   view.show = (name, data) => {
-    if (data.conversation_id) enter(element, data);
+    if (data.conversation_id) enter(view.element, data);
     show(name, data);
   };
-  element.querySelector(".stop").addEventListener("click", () => stop(view));
   await view.take(response);
 }
 
 function withdraw(element, typed) {
   element.remove();
   giveBack(typed);
-  keepDraft();
 }
 
 /** Put a new turn at the end of the transcript. */
@@ -135,10 +116,4 @@ function enter(element, data) {
   composer().elements.conversation_id.value = data.conversation_id;
   history.replaceState(null, "", `/conversations/${data.conversation_id}`);
   refreshPage();
-}
-
-function stop(view) {
-  if (view.turnId === null) return;
-  view.say("Stopping.");
-  fetch(`/api/turns/${view.turnId}/stop`, { method: "POST" });
 }

@@ -1,8 +1,9 @@
 // Commands that are typed where questions are typed: the list that helps with them, and what they did.
 import { send } from "./api.js";
-import { complain, composer, conversationId, giveBack } from "./composer.js";
+import { complain, composer, conversationId, fill, giveBack } from "./composer.js";
 import { watchDoing } from "./doing.js";
 import { refreshPage } from "./frame.js";
+import { drawView, savedView } from "./horizon.js";
 import { sentenceOf } from "./toast.js";
 
 /** Tell whether a text is meant as a command: a slash and a word, alone or with more behind a word that we know. */
@@ -86,6 +87,7 @@ function unfold() {
   const transcript = document.getElementById("transcript");
   transcript.querySelector(".unfold")?.parentElement.remove();
   for (const one of transcript.children) one.hidden = false;
+  if (savedView()) drawView(savedView());
 }
 
 /** Let what a command said be put away. */
@@ -120,7 +122,7 @@ export function enableCommandList() {
     choose(null);
   };
   const take = (option) => {
-    box.value = option.dataset.command;
+    fill(option.dataset.command);
     close();
     box.focus();
   };
@@ -145,7 +147,7 @@ export function enableCommandList() {
   });
   // Before the composer's own keys: Enter takes the chosen command instead of sending what is typed so far.
   box.addEventListener("keydown", (event) => {
-    if (list.hidden) return;
+    if (list.hidden || event.isComposing) return;
     const shown = options().filter((one) => !one.hidden);
     const chosen = shown.findIndex((one) => one.getAttribute("aria-selected") === "true");
     if (event.key === "ArrowDown") choose(shown[(chosen + 1) % shown.length]);

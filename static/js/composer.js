@@ -21,6 +21,11 @@ export function conversationId() {
   return value ? Number(value) : null;
 }
 
+/** Let the person type on where there are keys; on a screen that is touched, keys would cover half of it. */
+export function readyToType() {
+  if (matchMedia("(hover: hover)").matches) composer().elements.question.focus();
+}
+
 /** Show a sentence above the box, or take it away with null. */
 export function complain(sentence) {
   const error = document.getElementById("composer-error");
@@ -28,8 +33,15 @@ export function complain(sentence) {
   error.hidden = sentence === null;
 }
 
-/** Put a text back where it was typed, unless something else was typed meanwhile. */
-export function giveBack(text) {
+/** Put a text into the box; whatever follows what is typed there follows it too. */
+export function fill(text) {
   const box = composer().elements.question;
-  if (!box.value.trim()) box.value = text;
+  box.value = text;
+  box.dispatchEvent(new Event("input", { bubbles: true }));
+}
+
+/** Put a text back where it was typed, in front of what was typed meanwhile. */
+export function giveBack(text) {
+  const since = composer().elements.question.value;
+  if (text) fill(since.trim() ? `${text}\n\n${since}` : text);
 }

@@ -1,4 +1,5 @@
 // Copy what a page holds: an answer as Markdown, a piece of code, the exact request of a receipt.
+import { send } from "./api.js";
 import { copyText } from "./clipboard.js";
 import { complainAbout, fade, toast } from "./toast.js";
 
@@ -27,7 +28,7 @@ export function enableCopying() {
 }
 
 async function read(url) {
-  return (await fetch(url)).json();
+  return (await send("GET", url)).json();
 }
 
 /** Say on the button itself, for a moment, that it is done. */

@@ -1,9 +1,10 @@
 // The list of documents: its actions in place, and the list as it is now while documents are worked on.
 import { refusalOf } from "./api.js";
 import { documentOf, elementOf } from "./html.js";
+import { keepLooking } from "./looking.js";
 import { complainAbout } from "./toast.js";
 
-const SECONDS_BETWEEN_LOOKS = 1;
+const pace = { seconds: 1 };
 const MILLISECONDS_OF_TYPING = 150;
 let typing = 0;
 
@@ -25,35 +26,19 @@ export function enableDocuments() {
     clearTimeout(typing);
     typing = setTimeout(() => find(form), MILLISECONDS_OF_TYPING);
   });
-  document.addEventListener("click", (event) => {
-    for (const open of document.querySelectorAll("details.more[open]")) {
-      if (!open.contains(event.target)) open.open = false;
-    }
-  });
   // A menu at the end of the list opens below what is in sight.
   document.addEventListener("toggle", (event) => {
     if (event.target.matches("details.more[open]")) event.target.querySelector(".panel")?.scrollIntoView({ block: "nearest" });
   }, true);
-  // It is the menu that closes, and not the drawer in which it is.
-  document.addEventListener("keydown", closeMenu, { capture: true });
-  setInterval(() => {
-    if (list()?.dataset.busy === "yes") redrawList();
-  }, SECONDS_BETWEEN_LOOKS * 1000);
-}
-
-function closeMenu(event) {
-  const open = event.key === "Escape" && document.querySelector("details.more[open]");
-  if (!open) return;
-  event.stopPropagation();
-  open.open = false;
-  open.querySelector("summary").focus();
+  keepLooking(async () => {
+    if (list()?.dataset.busy === "yes") await redrawList();
+  }, pace);
 }
 
 /** Draw the list as the server has it now, if this page shows it. */
 export async function redrawList() {
   if (!list()) return;
-  const response = await fetch(list().dataset.page).catch(() => null);
-  if (response?.ok) takeList(elementOf(await response.text()));
+  await takeFrom(list().dataset.page);
 }
 
 /** Show what is sought, and keep it in the address of a page of its own. */
@@ -64,10 +49,14 @@ async function find(form) {
   if (!form.closest("#drawer")) history.replaceState(null, "", url);
   url.searchParams.set("drawer", "1");
   list().dataset.page = url.pathname + url.search;
-  const wanted = list().dataset.page;
+  await takeFrom(list().dataset.page);
+}
+
+/** Take over the list from an address, unless another one is wanted by then: who types on wants the last answer only. */
+async function takeFrom(wanted) {
   const response = await fetch(wanted).catch(() => null);
-  // Somebody who types on wants to see the last answer only.
-  if (response?.ok && list()?.dataset.page === wanted) takeList(elementOf(await response.text()));
+  const html = response?.ok ? await response.text().catch(() => null) : null;
+  if (html !== null && list()?.dataset.page === wanted) takeList(elementOf(html));
 }
 
 function list() {

@@ -29,7 +29,7 @@ export async function watchDoing() {
 
 async function look() {
   const response = await fetch(`/api/conversations/${conversationId()}/doing`).catch(() => null);
-  return response?.ok ? (await response.json()).doing : null;
+  return response?.ok ? (await response.json().catch(() => ({}))).doing : null;
 }
 
 function show(bar, doing) {

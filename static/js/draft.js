@@ -1,6 +1,7 @@
 // What was typed survives a reload: unsent text stays in the box, and a question whose fate is unknown can be sent again.
-import { composer, conversationId } from "./composer.js";
+import { composer, conversationId, fill } from "./composer.js";
 import { goToItsTurn } from "./going.js";
+import { decided } from "./overflow.js";
 import { sendQuestion } from "./sending.js";
 import { sentenceOf } from "./toast.js";
 
@@ -31,13 +32,12 @@ export function enableDrafts() {
   const unknown = unacknowledged();
   if (unknown) offer(unknown);
   const draft = kept(at("draft"));
-  if (draft && !box.value && draft !== unknown?.body.question) box.value = draft;
+  if (draft && !box.value && draft !== unknown?.body.question) fill(draft);
   box.addEventListener("input", keepDraft);
   addEventListener("pagehide", keepDraft);
 }
 
-/** Keep what is in the box at present. */
-export function keepDraft() {
+function keepDraft() {
   keep(at("draft"), composer().elements.question.value);
 }
 
@@ -62,7 +62,11 @@ function offer({ body, key }) {
   notice.querySelector("[data-again]").addEventListener("click", async (event) => {
     event.target.disabled = true;
     try {
-      const response = await sendQuestion(body, key);
+      const response = await decided((choice) => sendQuestion({ ...body, ...choice }, key + (choice.on_overflow ?? "")));
+      if (response === null) {
+        event.target.disabled = false;
+        return;
+      }
       keep(name, null);
       await goToItsTurn(response);
     } catch (reason) {

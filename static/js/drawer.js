@@ -1,5 +1,7 @@
 // The drawer at the inner edge: sources, receipts, documents and settings open in it instead of on pages of their own.
+import { refusalOf } from "./api.js";
 import { setHtml } from "./html.js";
+import { complainAbout } from "./toast.js";
 
 const drawer = () => document.getElementById("drawer");
 const content = () => document.getElementById("drawer-content");
@@ -39,13 +41,18 @@ export async function openInDrawer(address, from) {
   asking?.abort();
   asking = new AbortController();
   const { signal } = asking;
-  const response = await fetch(url, { signal }).catch(() => null);
-  if (signal.aborted) return;
-  if (!response?.ok) {
-    location.assign(address);
-    return;
+  let html = "";
+  try {
+    // A refusal is to be shown as a sentence; what is drawn for the drawer comes all the same.
+    const response = await fetch(url, { signal, headers: { Accept: "application/json" } });
+    if (!response.ok) throw await refusalOf(response);
+    html = await response.text();
+  } catch (reason) {
+    // The page stays as it is: an answer that is being written here would be lost with it.
+    if (!signal.aborted) complainAbout(reason);
   }
-  setHtml(content(), await response.text());
+  if (signal.aborted || !html) return;
+  setHtml(content(), html);
   // Who reads on in the drawer comes back to where it was opened from.
   if (from && !drawer().contains(from)) opener = from;
   if (drawer().hidden && narrow.matches) {

@@ -15,7 +15,7 @@ export function enableEarlier() {
   requestAnimationFrame(() => requestAnimationFrame(() => observe(watch)));
   document.addEventListener("click", (event) => {
     const link = event.target.closest(".earlier a");
-    if (!link) return;
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     load(link.parentElement, watch);
   });
@@ -31,14 +31,17 @@ async function load(place, watch) {
   watch.unobserve(place);
   place.classList.add("waiting");
   const response = await fetch(place.querySelector("a").href).catch(() => null);
+  const html = response?.ok ? await response.text().catch(() => null) : null;
   place.classList.remove("waiting");
-  if (!response?.ok || !place.isConnected) return;
-  const drawn = documentOf(await response.text()).getElementById("transcript");
+  if (html === null || !place.isConnected) return;
+  const drawn = documentOf(html).getElementById("transcript");
   const main = document.getElementById("main");
   const anchor = [...document.querySelectorAll("#transcript .turn")].find((turn) => turn.getBoundingClientRect().bottom > 0);
   const before = anchor?.getBoundingClientRect().top;
   const known = new Set([...document.querySelectorAll("#transcript .turn")].map((turn) => turn.dataset.turn));
-  const parts = [...drawn.querySelectorAll(".earlier, .turn")].filter((one) => !known.has(one.dataset.turn));
+  // The link of the other end leads to what stands here already.
+  const goesOn = (one) => one.matches(".turn") ? !known.has(one.dataset.turn) : one.matches(".later") === place.matches(".later");
+  const parts = [...drawn.querySelectorAll(".earlier, .turn")].filter(goesOn);
   place.replaceWith(...parts.map((one) => document.adoptNode(one)));
   const view = savedView();
   if (view && !document.getElementById("transcript").classList.contains("trying")) drawView(view);

@@ -25,7 +25,7 @@ export function enableEditing() {
     (event) => {
       const form = event.target.closest?.(".edit-question");
       if (!form) return;
-      if (event.key === "Escape") {
+      if (event.key === "Escape" && !event.isComposing) {
         event.stopImmediatePropagation();
         form.querySelector("[data-cancel-edit]").click();
       } else if (event.key === "Enter" && !event.shiftKey && !event.isComposing && event.target.matches("textarea")) {

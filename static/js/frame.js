@@ -1,8 +1,10 @@
 // The page as the server draws it now: what stands around the transcript, and what changed in it.
+import { replaceKeepingFocus } from "./focus.js";
 import { drawView, savedView } from "./horizon.js";
 import { documentOf } from "./html.js";
 import { keepAtEnd } from "./scroll.js";
 
+let newest = 0;
 const PARTS = ["banners", "conversation-header", "window-place", "gauge"];
 
 /** Fetch the page once more when it comes back into view: settings and titles may have changed meanwhile. */
@@ -14,29 +16,35 @@ export function keepFrameFresh() {
 
 /** Take over what the server draws of the page now. The transcript stays; what changed in it is replaced. */
 export async function refreshPage() {
+  newest += 1;
+  const mine = newest;
   const response = await fetch(location.pathname).catch(() => null);
-  if (!response?.ok) return;
-  const drawn = documentOf(await response.text());
+  const html = response?.ok ? await response.text().catch(() => null) : null;
+  // What was asked for later is newer: an answer that was held up would bring back what is over.
+  if (html === null || mine !== newest) return;
+  const drawn = documentOf(html);
   document.title = drawn.title;
-  for (const id of PARTS) takePart(id, drawn);
+  const isWhole = PARTS.map((id) => takePart(id, drawn)).every(Boolean);
   // The list of conversations knows by itself what it takes.
   document.dispatchEvent(new CustomEvent("page-drawn", { detail: drawn }));
   const [now, then] = [document.getElementById("transcript"), drawn.getElementById("transcript")];
-  if (now && then?.dataset.view) keepAtEnd(() => takeTranscript(now, then));
+  if (now && then?.dataset.view) keepAtEnd(() => takeTranscript(now, then, isWhole));
 }
 
+/** Take a part as it is now; false if somebody is at work in it, so that it has to wait. */
 function takePart(id, drawn) {
   const [now, then] = [document.getElementById(id), drawn.getElementById(id)];
-  if (now && then && !now.contains(document.activeElement) && !now.querySelector("details[open]")) {
-    now.replaceWith(document.adoptNode(then));
-  }
+  if (!now || !then || now.isEqualNode(then)) return true;
+  if (now.contains(document.activeElement) || now.querySelector("details[open]")) return false;
+  now.replaceWith(document.adoptNode(then));
+  return true;
 }
 
-function takeTranscript(now, then) {
+function takeTranscript(now, then, isWhole) {
   now.dataset.view = then.dataset.view;
   const taken = [...then.querySelectorAll(".turn")].map((drawn) => takeTurn(now, drawn));
   // What was not disturbed now is looked at again.
-  now.dataset.tag = taken.every(Boolean) ? then.dataset.tag : "";
+  now.dataset.tag = isWhole && taken.every(Boolean) ? then.dataset.tag : "";
   takeSummary(now, then.querySelector(".summary"));
   // While a window is being tried, it stays on show.
   if (!now.classList.contains("trying")) drawView(savedView());
@@ -51,7 +59,8 @@ function takeTurn(transcript, drawn) {
   if (known?.querySelector(".edit-question, .more[open]")) return false;
   const made = document.adoptNode(drawn.cloneNode(true));
   if (known) {
-    known.replaceWith(made);
+    made.hidden = known.hidden;
+    replaceKeepingFocus(known, made);
     return true;
   }
   const last = [...transcript.querySelectorAll(".turn")].at(-1);

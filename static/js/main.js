@@ -13,11 +13,11 @@ import { enableDrawerWidth } from "./drawer-width.js";
 import { enableDrawer } from "./drawer.js";
 import { enableEarlier } from "./earlier.js";
 import { enableEditing } from "./edit.js";
-import { keepFrameFresh, refreshPage } from "./frame.js";
+import { keepFrameFresh } from "./frame.js";
 import { enableGauge } from "./gauge.js";
 import { enableMarks } from "./marks.js";
+import { enableMenus } from "./menus.js";
 import { enableNotes } from "./notes.js";
-import { enableOptions } from "./options.js";
 import { enablePictures } from "./pictures.js";
 import { enableReceipt } from "./receipt.js";
 import { enableRowMenu } from "./row-menu.js";
@@ -28,6 +28,7 @@ import { enableSettings } from "./settings.js";
 import { enableShortcuts } from "./shortcuts.js";
 import { enableSidebar } from "./sidebar.js";
 import { enableSources } from "./sources.js";
+import { enableStarting } from "./starting.js";
 import { enableSummary } from "./summary.js";
 import { keepInStep } from "./sync.js";
 import { enableThemes } from "./theme.js";
@@ -55,7 +56,7 @@ enableResults();
 enableComposer();
 enableAsking();
 enableScope();
-enableOptions();
+enableMenus();
 enableWindow();
 enableGauge();
 enableNotes();
@@ -73,15 +74,4 @@ document.addEventListener("turns-taken", () => followRunningTurns());
 showTheEnd();
 enableEarlier();
 keepInStep();
-
-// The banner says that the model is being loaded; it takes that back when it is.
-const starting = document.getElementById("starting");
-if (starting) {
-  const look = setInterval(async () => {
-    const answer = await fetch("/readyz").catch(() => null);
-    if (answer && (await answer.json()).parts.model !== "starting") {
-      clearInterval(look);
-      refreshPage();
-    }
-  }, 1000);
-}
+enableStarting();

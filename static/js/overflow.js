@@ -1,8 +1,27 @@
 // Ask what shall happen when a question would leave turns out.
+import { send } from "./api.js";
+import { complain, conversationId } from "./composer.js";
 import { watchDoing } from "./doing.js";
 
+/** Send by `post(choice)`, once more if the server wants a decision first; null if the person rather keeps the question. */
+export async function decided(post) {
+  try {
+    return await post({});
+  } catch (reason) {
+    if (reason.type !== "OverflowDecisionNeeded") throw reason;
+    const decision = await decide(reason.details);
+    if (decision === null) return null;
+    const response = await post({ on_overflow: decision.choice });
+    if (decision.remember) {
+      const url = `/api/conversations/${conversationId()}`;
+      send("PATCH", url, { on_overflow: decision.choice }).catch((trouble) => complain(trouble.message));
+    }
+    return response;
+  }
+}
+
 /** Ask, and return {choice, remember}; null if the person wants to think about it. */
-export function decide({ sentence, figures, options }) {
+function decide({ sentence, figures, options }) {
   const dialog = document.getElementById("overflow");
   const form = dialog.querySelector("form");
   form.querySelector(".message").textContent = sentence;

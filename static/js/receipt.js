@@ -1,4 +1,5 @@
 // The receipt: copy what a link leads to, such as a command, in the place of opening it.
+import { send } from "./api.js";
 import { copyText } from "./clipboard.js";
 import { complainAbout, fade, toast } from "./toast.js";
 
@@ -9,7 +10,7 @@ export function enableReceipt() {
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     try {
-      await copyText(await (await fetch(link.href)).text());
+      await copyText(await (await send("GET", link.href)).text());
       fade(toast(link.dataset.copyText));
     } catch (reason) {
       complainAbout(reason);

@@ -3,7 +3,7 @@
 /** Begin at the latest turn, unless the address names a place. */
 export function showTheEnd() {
   const main = document.getElementById("main");
-  const named = location.hash || new URLSearchParams(location.search).has("before");
+  const named = location.hash || ["at", "before"].some((name) => new URLSearchParams(location.search).has(name));
   if (!named && document.getElementById("transcript")) main.scrollTop = main.scrollHeight;
 }
 

@@ -37,7 +37,7 @@ export function enableSearch() {
     if (event.key === "ArrowDown") {
       event.preventDefault();
       document.querySelector("#conversations .conversation a")?.focus();
-    } else if (event.key === "Escape" && box.value) {
+    } else if (event.key === "Escape" && !event.isComposing && box.value) {
       event.preventDefault();
       event.stopPropagation();
       box.value = "";

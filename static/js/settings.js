@@ -2,9 +2,10 @@
 import { send } from "./api.js";
 import { refreshPage } from "./frame.js";
 import { elementOf } from "./html.js";
+import { keepLooking } from "./looking.js";
 import { sentenceOf } from "./toast.js";
 
-const MILLISECONDS_BETWEEN_LOOKS = 2000;
+const pace = { seconds: 2 };
 
 /** Make the view of the settings live, wherever it is shown; every page follows the settings' version. */
 export function enableSettings() {
@@ -21,7 +22,7 @@ export function enableSettings() {
     const button = event.target.closest("[data-copy-line]");
     if (button) copyLine(button);
   });
-  setInterval(follow, MILLISECONDS_BETWEEN_LOOKS);
+  keepLooking(follow, pace);
 }
 
 /** Show the settings that hold all the words. */
@@ -72,7 +73,6 @@ async function copyLine(button) {
 
 /** Draw what has changed since the page was drawn: the banners, and the settings where they are shown. */
 async function follow() {
-  if (document.visibilityState !== "visible") return;
   const answer = await fetch("/api/settings/version").catch(() => null);
   if (!answer?.ok) return;
   const { version } = await answer.json();

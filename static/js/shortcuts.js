@@ -62,9 +62,9 @@ function isTyping(target) {
   return target.isContentEditable || target.matches("input:not([type=checkbox], [type=radio], [type=range]), textarea, select");
 }
 
-/** Dialogs and menus of the browser close by themselves; of the rest, the one on top closes. */
+/** Dialogs and menus close by themselves; of the rest, the one on top closes. */
 function closeTopmost(event) {
-  if (document.querySelector("dialog[open], :popover-open, details.more[open], #options[open]")) return;
+  if (document.querySelector("dialog[open], :popover-open")) return;
   if (closeOverlay() || closeDrawer()) event.preventDefault();
 }
 

@@ -1,6 +1,7 @@
 // Two tabs or two devices show the same: look now and then whether the conversation is still as it is shown here.
 import { conversationId, composer } from "./composer.js";
 import { refreshPage } from "./frame.js";
+import { keepLooking } from "./looking.js";
 import { toast } from "./toast.js";
 
 /** How often a tab that is looked at looks. */
@@ -12,7 +13,7 @@ export function keepInStep() {
   let gone = false;
   const look = async () => {
     const id = conversationId();
-    if (id === null || document.visibilityState !== "visible" || isBusy()) return;
+    if (id === null || isBusy()) return;
     const response = await fetch(`/api/conversations/${id}`, { method: "HEAD" }).catch(() => null);
     if (!response || conversationId() !== id) return;
     if (response.status === 404 && !gone) tellGone();
@@ -21,11 +22,7 @@ export function keepInStep() {
     const { tag } = document.getElementById("transcript").dataset;
     if (response.ok && !isBusy() && response.headers.get("ETag") !== tag) await refreshPage();
   };
-  const again = async () => {
-    await look().catch(() => null);
-    setTimeout(again, pace.seconds * 1000);
-  };
-  again();
+  keepLooking(look, pace);
 }
 
 /** A question that is on its way, or an answer that is followed, brings its news itself. */

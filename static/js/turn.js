@@ -1,11 +1,14 @@
 // One turn in the transcript: follow its events and come back after a lost connection, until it has ended.
+import { send } from "./api.js";
 import { answerBegins, answerEnds, answerGrows } from "./announce.js";
 import { watchDoing } from "./doing.js";
+import { replaceKeepingFocus } from "./focus.js";
 import { refreshPage } from "./frame.js";
 import { elementOf, setHtmlBehind } from "./html.js";
 import { keepAtEnd } from "./scroll.js";
 import { readEvents } from "./sse.js";
 import { showStep } from "./step.js";
+import { complainAbout } from "./toast.js";
 
 const SECONDS_BEFORE_COMING_BACK = [0.5, 1, 2, 4, 8];
 
@@ -21,7 +24,7 @@ export async function redrawTurn(element, page = element.dataset.page) {
   const response = await fetch(page).catch(() => null);
   if (!response?.ok) return element;
   const drawn = elementOf(await response.text());
-  keepAtEnd(() => element.replaceWith(drawn));
+  keepAtEnd(() => replaceKeepingFocus(element, drawn));
   return drawn;
 }
 
@@ -44,12 +47,14 @@ export class TurnView {
     this.element = element;
     this.ended = false;
     this.turnId = null;
+    this.unwanted = false;
     element.dataset.followed = "";
   }
 
   /** Take the events of a response, then keep following until the turn has ended. */
   async take(response) {
     this.turnId = Number(response.headers.get("X-Turn-Id")) || null;
+    if (this.unwanted) this.stop();
     try {
       await this.read(response);
     } catch {
@@ -98,6 +103,13 @@ export class TurnView {
   say(sentence) {
     const state = this.element.querySelector(".state");
     if (state && state.textContent !== sentence) state.textContent = sentence;
+  }
+
+  /** End the answer where it is; one that the server has not taken yet is ended as soon as it has. */
+  async stop() {
+    this.unwanted = true;
+    this.say("Stopping.");
+    if (this.turnId !== null) await send("POST", `/api/turns/${this.turnId}/stop`, {}).catch(complainAbout);
   }
 
   leave(sentence) {

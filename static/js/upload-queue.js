@@ -133,8 +133,9 @@ async function look() {
     await new Promise((resolve) => setTimeout(resolve, SECONDS_BETWEEN_LOOKS * 1000));
     const before = open[0].id + MOST_LOOKED_AT;
     const response = await fetch(`/api/documents?limit=${MOST_LOOKED_AT}&before=${before}`).catch(() => null);
-    if (!response?.ok) continue;
-    const known = new Map((await response.json()).documents.map((one) => [one.document_id, one]));
+    const data = response?.ok ? await response.json().catch(() => null) : null;
+    if (!data) continue;
+    const known = new Map(data.documents.map((one) => [one.document_id, one]));
     for (const item of open) {
       if (known.has(item.id)) takeState(item, known.get(item.id));
       // A newer version has taken the older one's place, or somebody deleted it.

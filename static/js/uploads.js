@@ -36,8 +36,16 @@ function addAll(files, fields, otherwise) {
 
 function enableDropping() {
   const hint = document.getElementById("drop-hint");
-  const bringsFiles = (event) => [...event.dataTransfer.types].includes("Files");
   let inside = 0;
+  // A picture that is dragged out of the page calls itself a file too, and is none of the person's files.
+  let isOurs = false;
+  addEventListener("dragstart", () => {
+    isOurs = true;
+  });
+  addEventListener("dragend", () => {
+    isOurs = false;
+  });
+  const bringsFiles = (event) => !isOurs && [...event.dataTransfer.types].includes("Files");
   addEventListener("dragenter", (event) => {
     if (!bringsFiles(event)) return;
     inside += 1;

@@ -1,0 +1,137 @@
+"""What goes wrong on the way: refusals, lost answers and answers that come too late leave the page usable."""
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, Route, expect
+
+from tests.browser.talk import ask, ask_many, mark, say
+from tests.server_process import ServerProcess
+from tests.stub_model import Reply, StubModel
+
+COPIED: Any = "navigator.clipboard.readText()"
+DRAG = """kinds => {
+    const data = new DataTransfer();
+    data.items.add(new File(["x"], "page.png"));
+    for (const kind of kinds) document.body.dispatchEvent(new DragEvent(kind, {dataTransfer: data, bubbles: true}));
+}"""
+
+WATCH_PIN = """() => {
+    window.unpinned = false;
+    new MutationObserver(() => {
+        window.unpinned ||= !document.querySelector("#turn-1").textContent.includes("Pinned:");
+    }).observe(document.getElementById("transcript"), { childList: true });
+}"""
+
+
+def hold(page: Page, address: str) -> list[Route]:
+    """Hold the next request to an address back; it goes on when its route is continued."""
+    held: list[Route] = []
+    page.route(address, lambda route: held.append(route), times=1)
+    return held
+
+
+def test_an_answer_that_is_gone_is_not_copied_as_a_word(
+    context: BrowserContext, page: Page, server: ServerProcess
+) -> None:
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    ask_many(page, 1)
+    page.evaluate("navigator.clipboard.writeText('as before')")
+    server.call("DELETE", "/api/conversations/1")
+    page.get_by_role("button", name="Copy the answer as Markdown").click()
+    expect(page.locator(".toast.bad", has_text="There is no conversation").first).to_be_visible()
+    assert page.evaluate(COPIED) == "as before"
+
+
+def test_a_question_that_is_stopped_before_the_server_has_taken_it_is_stopped(page: Page, stub: StubModel) -> None:
+    stub.default = Reply("word " * 3000, seconds_between=0.02)
+    page.goto("/")
+    held = hold(page, "**/api/query/stream*")
+    say(page, "Why?")
+    page.get_by_role("button", name="Stop").click()
+    expect(page.locator(".turn .state")).to_have_text("Stopping.")
+    held[0].continue_()
+    expect(page.locator("#turn-1.stopped")).to_be_visible()
+
+
+def test_a_question_that_is_refused_stands_before_what_was_typed_meanwhile(page: Page) -> None:
+    ask_many(page, 1)
+    held = hold(page, "**/api/query/stream*")
+    say(page, "First")
+    page.get_by_label("Your question").fill("Second")
+    held[0].fulfill(status=503, json={"error": {"type": "Overloaded", "message": "Too much to do."}})
+    expect(page.get_by_text("Too much to do.")).to_be_visible()
+    expect(page.get_by_label("Your question")).to_have_value("First\n\nSecond")
+    expect(page.get_by_role("button", name="Ask", exact=True)).to_be_enabled()
+
+
+def test_a_view_of_the_page_that_comes_late_brings_nothing_back(page: Page) -> None:
+    ask_many(page, 1)
+    pinned = page.locator("#turn-1").get_by_text("Pinned: the model always sees this exchange.")
+    before = page.request.get("/conversations/1").text()
+    late = hold(page, "**/conversations/1")
+    with page.expect_request("**/conversations/1"):
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    with page.expect_response("**/conversations/1"):
+        mark(page.locator("#turn-1"), "Pin")
+    expect(pinned).to_be_visible()
+    page.evaluate(WATCH_PIN)
+    late[0].fulfill(body=before, content_type="text/html")
+    ask(page, "And then?", 2)
+    assert page.evaluate("window.unpinned") is False
+
+
+def test_what_cannot_be_opened_in_the_drawer_leaves_the_page_as_it_is(page: Page, server: ServerProcess) -> None:
+    ask_many(page, 1)
+    page.get_by_label("Your question").fill("Half a tho")
+    server.call("DELETE", "/api/conversations/1")
+    page.get_by_role("link", name="What the model saw").click()
+    expect(page.locator(".toast.bad", has_text="There is no conversation").first).to_be_visible()
+    page.context.set_offline(True)
+    page.get_by_role("link", name="Settings", exact=True).click()
+    expect(page.get_by_text("The server cannot be reached.")).to_be_visible()
+    page.context.set_offline(False)
+    expect(page.get_by_label("Your question")).to_have_value("Half a tho")
+    assert page.url.endswith("/conversations/1")
+
+
+def test_a_picture_dragged_out_of_the_page_is_no_file_to_add(page: Page) -> None:
+    page.goto("/")
+    hint = page.locator("#drop-hint")
+    page.evaluate(DRAG, ["dragstart", "dragenter"])
+    expect(hint).to_be_hidden()
+    page.evaluate(DRAG, ["drop", "dragend"])
+    expect(page.locator(".uploads")).to_have_count(0)
+    page.evaluate(DRAG, ["dragenter"])
+    expect(hint).to_be_visible()
+
+
+@pytest.fixture
+def long(page: Page, server: ServerProcess) -> None:
+    """Fill a conversation by copying its first turn in the database of a server that rests meanwhile."""
+    server.call("POST", "/api/query", {"question": "Question 1"})
+    server.kill()
+    path = next(Path(server.environment["DATA_DIR"]).glob("*.db"))
+    with sqlite3.connect(path) as database:
+        names = [row[1] for row in database.execute("PRAGMA table_info(turns)") if row[1] not in ("id", "number")]
+        listed = ", ".join(names)
+        for number in range(2, 151):
+            made = database.execute(
+                f"INSERT INTO turns (number, {listed}) SELECT ?, {listed} FROM turns WHERE id = 1", (number,)
+            ).lastrowid
+            copied = "SELECT ?, position, role, content, extra FROM messages WHERE turn_id = 1"
+            database.execute(f"INSERT INTO messages (turn_id, position, role, content, extra) {copied}", (made,))
+        database.execute("UPDATE conversations SET turns = 150, visible_turns = 150, visible_messages = 300")
+    database.close()
+    server.start("/readyz")
+
+
+@pytest.mark.usefixtures("long")
+def test_later_turns_bring_no_second_way_to_the_earlier_ones(page: Page) -> None:
+    page.goto("/conversations/1?at=60#turn-60")
+    expect(page.locator("#turn-60")).to_be_in_viewport()
+    page.get_by_role("link", name="Later turns").click()
+    expect(page.locator("#turn-100")).to_be_attached()
+    expect(page.locator(".turn ~ .earlier:not(.later)")).to_have_count(0)
