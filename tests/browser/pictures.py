@@ -18,7 +18,7 @@ from tests.browser.conftest import CHROMIUM, FLAGS
 from tests.browser.story import QUESTIONS, fill_the_shelf
 from tests.browser.talk import ask, say
 from tests.browser.views import SETTINGS, VIEWS, prepare
-from tests.server_process import PROJECT, ServerProcess
+from tests.server_process import PROJECT, ServerProcess, run_command
 from tests.stub_model import Reply, StubModel
 
 FOLDER = PROJECT / "docs" / "pictures"

@@ -62,6 +62,12 @@ def prepare(stub: StubModel, server: ServerProcess) -> None:
     upload(server, "Letters.txt", "Dear keeper, the geese are back.", wait=False)
 
 
+def not_there(page: Page, _: ServerProcess) -> None:
+    """Show the page of an error."""
+    page.goto("/conversations/999")
+    expect(page.locator("h1")).to_be_visible()
+
+
 def opened(path: str, shown: str = "h1") -> View:
     """Return the view of an address."""
 
@@ -252,7 +258,7 @@ VIEWS: dict[str, View] = {
     "document": opened("/documents/1"),
     "settings": opened("/settings?filter=history"),
     "deleted": opened("/deleted"),
-    "not there": opened("/conversations/999"),
+    "not there": not_there,
     "overflow": in_talk(_overflow),
     "broken settings": broken_settings,
     "empty library": empty_library,
