@@ -16,8 +16,8 @@ import numpy as np
 
 from bench.retrieval import sets
 from bench.stage import open_database
+from rag_assistant.document_records import Chunk, ExtractedText, NewDocument
 from rag_assistant.errors import IndexUnavailable
-from rag_assistant.records import Chunk, ExtractedText, NewDocument
 from rag_assistant.retrieval.chroma import ChromaIndex
 from rag_assistant.retrieval.embedding import Vectors
 from rag_assistant.retrieval.exact import ExactIndex

@@ -20,7 +20,7 @@ import numpy as np
 import psutil
 from sqlalchemy import insert
 
-from rag_assistant.records import Chunk, ExtractedText, NewDocument
+from rag_assistant.document_records import Chunk, ExtractedText, NewDocument
 from rag_assistant.retrieval.words import search_words
 from rag_assistant.storage.chunks import ChunkStore
 from rag_assistant.storage.database import Database, sqlite_url

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Protocol
 
+from rag_assistant.document_records import Document, Passage
 from rag_assistant.records import (
     EVERYTHING,
     Conversation,
-    Document,
     Message,
     ModelReply,
     ModelRequest,
-    Passage,
     PastTurn,
     Question,
     RecalledTurn,

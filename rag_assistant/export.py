@@ -6,7 +6,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from rag_assistant.records import AnswerVersion, Conversation, Scope, Source, Turn
+from rag_assistant.document_records import Source
+from rag_assistant.records import AnswerVersion, Conversation, Scope, Turn
 from rag_assistant.turn_view import seen_by_model, turn_data, version_data
 
 FORMATS = {"markdown": ("md", "text/markdown; charset=utf-8"), "json": ("json", "application/json")}

@@ -7,9 +7,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+from rag_assistant.document_records import Document
 from rag_assistant.errors import SameContent
 from rag_assistant.library import Library
-from rag_assistant.records import Document
 from rag_assistant.storage.documents import GIVEN_UP, DocumentStore
 from rag_assistant.uploads import clean_name, sha256_of
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import IO, Protocol
 
 from rag_assistant.background import Lane, Work
+from rag_assistant.document_records import Document, NewDocument
 from rag_assistant.errors import AssistantError, EmbedderFailed, ExtractionCancelled, StorageFailed
-from rag_assistant.records import Document, NewDocument
 from rag_assistant.retrieval.chunking import chunk_document, indexed_text
 from rag_assistant.retrieval.embedders import PROBE_TEXT, Recognised
 from rag_assistant.retrieval.extraction import extract

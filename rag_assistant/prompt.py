@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rag_assistant.records import Message, Passage, RecalledTurn, Source
+from rag_assistant.document_records import Passage, Source
+from rag_assistant.records import Message, RecalledTurn
 
 INSTRUCTIONS = (
     "You answer questions about the user's own documents. Each question comes with numbered passages from them, "

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
+from rag_assistant.document_records import Document, Source
+
 # What goes to the model and nothing else: a dict in the OpenAI chat format.
 Message = dict[str, Any]
 
@@ -19,8 +21,6 @@ LARGEST_NUMBER = 2**31 - 1
 
 # The title of a conversation until its first question gives it one.
 UNTITLED = "New conversation"
-
-DocumentState = Literal["queued", "reading", "embedding", "ready", "failed", "cancelled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,135 +220,6 @@ class RecalledTurn:
     question: str
     answer: str
     sources: tuple[Source, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class NewDocument:
-    """A file that was received: ``file`` is its name below the uploads, ``origin`` where it lies on this machine."""
-
-    name: str
-    media_type: str
-    size_bytes: int
-    sha256: str
-    file: str
-    origin: str | None = None
-    replaces: int | None = None
-    tags: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """A document of the library; ``state`` says how far it has come.
-
-    ``reason`` is a sentence about why it failed or what of it could not be read. ``origin`` is the file on this machine
-    that it was read from. While it is the newer version of another document, ``replaces`` is that one's id.
-    """
-
-    id: int
-    name: str
-    media_type: str
-    size_bytes: int
-    sha256: str
-    state: DocumentState
-    reason: str | None
-    chunks: int
-    embedded: int
-    pages: int | None
-    created_at: datetime
-    tags: tuple[str, ...] = ()
-    origin: str | None = None
-    replaces: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class UnembeddedChunk:
-    """A chunk that is to be embedded, with what stands above it."""
-
-    chunk_id: int
-    document: str
-    section: str | None
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class KnownEmbedder:
-    """An embedding model whose vectors are kept under ``key``.
-
-    ``source`` are the settings that lead to it, ``probe`` is what it made of a fixed text (float32 bytes). The vectors
-    of the active one are searched.
-    """
-
-    key: str
-    source: dict[str, Any]
-    dimension: int
-    probe: bytes | None
-    active: bool
-    version: tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class ExtractedText:
-    """The text of a document, read from a file of the kind ``media_type``; ``markdown`` if it is written in Markdown.
-
-    ``page_starts`` are character offsets into it, empty where there are no pages (slides are pages). ``warning`` is a
-    sentence about what could not be read, where most of it could.
-    """
-
-    text: str
-    media_type: str
-    page_starts: tuple[int, ...] = ()
-    markdown: bool = False
-    warning: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """A piece of a document: ``text`` is exactly ``document text[start:end]``, in characters.
-
-    ``section`` is the path of headings above it, such as ``Prices > Europe``, where there is one.
-    """
-
-    position: int
-    start: int
-    end: int
-    text: str
-    page: int | None = None
-    section: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """A chunk that was retrieved, with its place in its document and its score (0 to 1, higher is better)."""
-
-    chunk_id: int
-    document_id: int
-    document: str
-    start: int
-    end: int
-    text: str
-    page: int | None
-    score: float
-    section: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A passage shown under an answer as number ``n``; ``cited`` when the answer refers to ``[n]``."""
-
-    n: int
-    document_id: int
-    document: str
-    page: int | None
-    start: int
-    end: int
-    text: str
-    score: float
-    section: str | None = None
-    cited: bool = False
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the source as it is kept and shown."""
-        return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True)

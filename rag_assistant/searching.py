@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from rag_assistant.document_records import Passage
 from rag_assistant.progress import Collaborators, Progress
 from rag_assistant.prompt import clearly_relevant, number_sources
-from rag_assistant.records import Passage
 from rag_assistant.rewriting import rewritten
 from rag_assistant.turn_view import Exchange, exchanges_of
 

@@ -16,9 +16,10 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from rag_assistant.document_records import Document, ExtractedText, Passage
 from rag_assistant.errors import AssistantError, DocumentNotFound, ToolFailed
 from rag_assistant.prompt import number_sources, passages_text
-from rag_assistant.records import EVERYTHING, LARGEST_NUMBER, Document, ExtractedText, Message, Passage, Scope, Turn
+from rag_assistant.records import EVERYTHING, LARGEST_NUMBER, Message, Scope, Turn
 from rag_assistant.validation import first_problem, storable
 
 log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "rag_assistant"
 
 # Lowest first. A module may import from its own group and from every group below, but for strangers (see below).
 LAYERS = [
-    ("records", "errors"),
+    ("document_records", "records", "errors"),
     (
         "history",
         "prompt",
@@ -56,8 +56,8 @@ LAYERS = [
 ]
 STRANGERS = ("storage", "retrieval", "llm")
 PURE = frozenset(
-    "records errors history prompt settings settings_loading collaborators choices turn_view token_parts "
-    "settings_view receipt_parts export past validation".split()
+    "document_records records errors history prompt settings settings_loading collaborators choices turn_view "
+    "token_parts settings_view receipt_parts export past validation".split()
 )
 # What a pure module may import besides our own pure ones.
 HARMLESS = frozenset(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from bench.retrieval.sets import Asked
-from rag_assistant.records import Passage
+from rag_assistant.document_records import Passage
 
 COVERED = 0.8
 

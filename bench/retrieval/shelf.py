@@ -12,7 +12,8 @@ from pathlib import Path
 from bench.retrieval.cache import CachedMiniLM
 from bench.retrieval.sets import Collection
 from bench.stage import open_database
-from rag_assistant.records import ExtractedText, NewDocument, Passage, Scope
+from rag_assistant.document_records import ExtractedText, NewDocument, Passage
+from rag_assistant.records import Scope
 from rag_assistant.retrieval.chunking import chunk_document, indexed_text
 from rag_assistant.retrieval.followups import SearchQuery
 from rag_assistant.retrieval.loaders import PLAIN

@@ -14,7 +14,7 @@ from bench.retrieval.cache import CachedMiniLM
 from bench.retrieval.measures import hit_at_1, holds_answer, holds_spans, mean, ndcg_at_10, recall_at_5
 from bench.retrieval.sets import Asked, Collection, Exchange
 from bench.retrieval.shelf import LOOKED_AT, CollectionShelf, names_of, shelf_of
-from rag_assistant.records import Passage
+from rag_assistant.document_records import Passage
 from rag_assistant.retrieval.followups import SearchQuery
 from rag_assistant.retrieval.words import telling_words
 

@@ -14,8 +14,9 @@ from flask.cli import AppGroup
 
 from rag_assistant.cli.errors import named_errors
 from rag_assistant.data_dir import lock_data_dir
+from rag_assistant.document_records import Document
 from rag_assistant.errors import AssistantError, SettingsError
-from rag_assistant.records import LARGEST_NUMBER, Document
+from rag_assistant.records import LARGEST_NUMBER
 
 if TYPE_CHECKING:
     from rag_assistant.factory import Services

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import pairwise
 
-from rag_assistant.records import Chunk, ExtractedText
+from rag_assistant.document_records import Chunk, ExtractedText
 from rag_assistant.retrieval.headings import section_starts
 
 MOST_CHARACTERS_AT_ONCE = 50_000

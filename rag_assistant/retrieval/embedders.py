@@ -15,8 +15,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from rag_assistant.document_records import KnownEmbedder
 from rag_assistant.errors import EmbedderFailed
-from rag_assistant.records import KnownEmbedder
 from rag_assistant.retrieval.embedding import Vectors
 from rag_assistant.retrieval.familiarity import FAMILIAR, Familiarity
 

@@ -14,8 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from rag_assistant.children import end_with_parent
+from rag_assistant.document_records import ExtractedText
 from rag_assistant.errors import ExtractionFailed
-from rag_assistant.records import ExtractedText
 from rag_assistant.retrieval.confined_process import FAILED_CLEANLY, Limits, raise_for_end, run_confined
 from rag_assistant.retrieval.confinement import confine, limit
 from rag_assistant.retrieval.loaders import MARKDOWN, PLAIN, read_document, read_utf8

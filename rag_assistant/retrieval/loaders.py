@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rag_assistant.document_records import ExtractedText
 from rag_assistant.errors import ExtractionFailed
-from rag_assistant.records import ExtractedText
 from rag_assistant.retrieval.formats import kinds
 from rag_assistant.retrieval.formats.kinds import DOCX, HTML, MARKDOWN, PDF, PLAIN, media_type_of
 from rag_assistant.retrieval.formats.texts import read_utf8

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from rag_assistant.document_records import Passage
 from rag_assistant.history import estimate_tokens
-from rag_assistant.records import Passage
 from rag_assistant.retrieval.words import query_words, search_words
 
 # Two passages are the same if they share this much of their words: the same page saved twice, with another date on it.

@@ -12,8 +12,9 @@ from typing import Protocol
 
 import numpy as np
 
+from rag_assistant.document_records import Passage
 from rag_assistant.errors import EmbedderFailed
-from rag_assistant.records import EVERYTHING, Passage, Scope
+from rag_assistant.records import EVERYTHING, Scope
 from rag_assistant.retrieval.embedding import Vectors
 from rag_assistant.retrieval.familiarity import Familiarity
 from rag_assistant.retrieval.followups import Exchange, Nearness, SearchQuery, compared_with, search_query

@@ -7,8 +7,8 @@ import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 
+from rag_assistant.document_records import KnownEmbedder
 from rag_assistant.errors import EmbedderFailed, IndexUnavailable
-from rag_assistant.records import KnownEmbedder
 from rag_assistant.retrieval.chroma import ChromaIndex
 from rag_assistant.retrieval.embedders import Embedder, Embedders
 from rag_assistant.retrieval.embedding import Vectors

@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, Select, delete, exists, func, insert, select, update
 
+from rag_assistant.document_records import Document
 from rag_assistant.errors import DocumentNotFound
-from rag_assistant.records import Document
 from rag_assistant.storage.chunks import drop_chunks, move_chunks
 from rag_assistant.storage.tables import chunks, document_tags, documents, embeddings
 

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Sequence
 from sqlalchemy import ColumnElement, Connection, RowMapping, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from rag_assistant.document_records import Document, DocumentState, ExtractedText, NewDocument
 from rag_assistant.errors import SameContent
-from rag_assistant.records import Document, DocumentState, ExtractedText, NewDocument, Scope
+from rag_assistant.records import Scope
 from rag_assistant.storage.chunks import drop_chunks
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.document_rows import (

@@ -18,8 +18,9 @@ from sqlalchemy import (
     update,
 )
 
+from rag_assistant.document_records import Source
 from rag_assistant.errors import ConversationBusy, HistoryChanged, NoSummary, NothingToUndo, TurnSummarised
-from rag_assistant.records import LARGEST_NUMBER, Conversation, PastTurn, RecalledTurn, Source, Turn, runs_of
+from rag_assistant.records import LARGEST_NUMBER, Conversation, PastTurn, RecalledTurn, Turn, runs_of
 from rag_assistant.storage.conversations import conversation_of, load_conversation
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.keywords import TURN_WORDS

@@ -7,8 +7,9 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 
+from rag_assistant.document_records import Source
 from rag_assistant.errors import ConversationBusy, TurnNotRegenerable, VersionFixed, VersionNotFound
-from rag_assistant.records import AnswerVersion, Source, Turn
+from rag_assistant.records import AnswerVersion, Turn
 from rag_assistant.storage.conversations import load_conversation
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.keywords import TURN_WORDS

@@ -8,8 +8,9 @@ from typing import Any
 from flask import Blueprint, make_response, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
+from rag_assistant.document_records import Document
 from rag_assistant.errors import BodyTooLarge, InvalidRequest, UnsupportedDocument
-from rag_assistant.records import LARGEST_NUMBER, Document
+from rag_assistant.records import LARGEST_NUMBER
 from rag_assistant.retrieval.formats import kinds
 from rag_assistant.uploads import clean_name
 from rag_assistant.web.bodies import MOST_DOCUMENT_IDS, ChangeDocumentBody, checked, ids_of, whole_number

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
-from rag_assistant.records import ExtractedText
+from rag_assistant.document_records import ExtractedText
 
 # A text of more characters than that is shown in parts: a browser lays out 20,000,000 only in minutes.
 LARGEST_WHOLE = 200_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rag_assistant.records import Document
+from rag_assistant.document_records import Document
 from rag_assistant.retrieval.formats import kinds
 
 KINDS = {

@@ -8,8 +8,9 @@ from typing import IO, Any
 
 from flask import Blueprint, Response, jsonify, make_response, request, send_file
 
+from rag_assistant.document_records import Document
 from rag_assistant.errors import InvalidRequest, UnsupportedContentType
-from rag_assistant.records import LARGEST_NUMBER, Document
+from rag_assistant.records import LARGEST_NUMBER
 from rag_assistant.uploads import clean_name
 from rag_assistant.validation import spells_number, storable
 from rag_assistant.web.bodies import (

@@ -6,8 +6,9 @@ from typing import Any
 
 from flask import Blueprint, Response, make_response, render_template
 
+from rag_assistant.document_records import Document, Source
 from rag_assistant.errors import DocumentNotFound, SourceNotFound
-from rag_assistant.records import LARGEST_NUMBER, Document, Source, Turn
+from rag_assistant.records import LARGEST_NUMBER, Turn
 from rag_assistant.web.bodies import whole_number
 from rag_assistant.web.document_pages import document_page
 from rag_assistant.web.document_text import place_in

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from rag_assistant.records import ExtractedText
+from rag_assistant.document_records import ExtractedText
 from rag_assistant.retrieval.loaders import media_type_of, read_document
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assistant.records import ExtractedText
+from rag_assistant.document_records import ExtractedText
 from rag_assistant.retrieval.chunking import MOST_CHARACTERS_AT_ONCE, _sections, chunk_document
 from rag_assistant.retrieval.loaders import MARKDOWN, PDF, PLAIN
 from tests.shared_data import shared_jsonl

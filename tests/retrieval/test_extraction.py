@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from rag_assistant.document_records import ExtractedText
 from rag_assistant.errors import ExtractionCancelled, ExtractionFailed
-from rag_assistant.records import ExtractedText
 from rag_assistant.retrieval import extraction
 from rag_assistant.retrieval.extraction import extract
 from rag_assistant.retrieval.formats import kinds

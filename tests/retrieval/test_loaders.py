@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from fpdf import FPDF
 
+from rag_assistant.document_records import ExtractedText
 from rag_assistant.errors import ExtractionFailed
-from rag_assistant.records import ExtractedText
 from rag_assistant.retrieval.formats import kinds
 from tests.retrieval.archives import (
     PREFIXES,

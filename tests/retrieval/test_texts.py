@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from rag_assistant.document_records import ExtractedText
 from rag_assistant.errors import UnsupportedDocument
-from rag_assistant.records import ExtractedText
 from rag_assistant.retrieval.formats import kinds
 from rag_assistant.retrieval.loaders import media_type_of
 from tests.retrieval.reading import read

@@ -7,8 +7,8 @@ import re
 import pytest
 from flask.testing import FlaskClient
 
+from rag_assistant.document_records import Document
 from rag_assistant.factory import Services
-from rag_assistant.records import Document
 from rag_assistant.retrieval.formats import kinds
 from rag_assistant.web import document_pages
 from rag_assistant.web.document_words import KINDS, kind_of, size_of

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assistant.records import ExtractedText
+from rag_assistant.document_records import ExtractedText
 from rag_assistant.web.document_text import AROUND, LARGEST_WHOLE, Pieces, ShownText, shown_text
 
 

@@ -8,9 +8,9 @@ import pytest
 from flask.testing import FlaskClient
 
 from rag_assistant import searching
+from rag_assistant.document_records import Source
 from rag_assistant.factory import Services
 from rag_assistant.prompt import number_sources
-from rag_assistant.records import Source
 from tests.stub_model import Reply, StubModel
 from tests.web.conftest import ask, post, until, upload
 

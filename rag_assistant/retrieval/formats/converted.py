@@ -10,8 +10,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from rag_assistant.document_records import ExtractedText
 from rag_assistant.errors import ExtractionFailed
-from rag_assistant.records import ExtractedText
 from rag_assistant.retrieval.formats.kinds import DOC, EML, EPUB, HTML, MSG, ODS, PPT, RTF, XLS, XLSX
 from rag_assistant.retrieval.formats.texts import clean, decoded
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from rag_assistant.document_records import ExtractedText
 from rag_assistant.errors import ExtractionFailed
-from rag_assistant.records import ExtractedText
 from rag_assistant.retrieval.formats.kinds import ODP, ODT
 from rag_assistant.retrieval.formats.markup import heading, item, joined, table
 from rag_assistant.retrieval.formats.packages import Element, Package, attribute, local

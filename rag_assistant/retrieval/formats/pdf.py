@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from rag_assistant.document_records import ExtractedText
 from rag_assistant.errors import ExtractionFailed
-from rag_assistant.records import ExtractedText
 from rag_assistant.retrieval.formats.kinds import PDF
 from rag_assistant.retrieval.formats.pages import pages_of
 from rag_assistant.retrieval.formats.texts import clean

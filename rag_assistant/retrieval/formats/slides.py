@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rag_assistant.document_records import ExtractedText
 from rag_assistant.errors import ExtractionFailed
-from rag_assistant.records import ExtractedText
 from rag_assistant.retrieval.formats.charts import charts_of
 from rag_assistant.retrieval.formats.kinds import PPTX
 from rag_assistant.retrieval.formats.markup import heading, item, joined, table

@@ -8,8 +8,8 @@ import json
 import re
 from pathlib import Path
 
+from rag_assistant.document_records import ExtractedText
 from rag_assistant.errors import ExtractionFailed
-from rag_assistant.records import ExtractedText
 from rag_assistant.retrieval.formats.kinds import MARKDOWN, NOTEBOOK, PLAIN, TSV, wide_encoding
 from rag_assistant.retrieval.formats.markup import joined, table
 

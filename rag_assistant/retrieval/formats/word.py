@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rag_assistant.records import ExtractedText
+from rag_assistant.document_records import ExtractedText
 from rag_assistant.retrieval.formats.charts import charts_of
 from rag_assistant.retrieval.formats.kinds import DOCX
 from rag_assistant.retrieval.formats.markup import heading, item, joined, table

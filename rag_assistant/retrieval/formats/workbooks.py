@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from rag_assistant.document_records import ExtractedText
 from rag_assistant.errors import ExtractionFailed
-from rag_assistant.records import ExtractedText
 from rag_assistant.retrieval.formats.charts import charts_of
 from rag_assistant.retrieval.formats.converted import NO_CELLS, cells_of, read_converted
 from rag_assistant.retrieval.formats.kinds import XLSX
