@@ -41,7 +41,7 @@ def init_app(app: Flask) -> None:
         COMPRESS_REGISTER=False,
         COMPRESS_MIMETYPES=["text/javascript", "text/css"],
         COMPRESS_ALGORITHM=["br", "gzip"],
-        COMPRESS_BR_LEVEL=9,
+        COMPRESS_BR_LEVEL=5,
     )
     compress = Compress(app)
 

@@ -29,7 +29,7 @@ def test_an_edited_question_is_asked_in_a_branch_and_both_know_of_each_other(pag
     expect(page.locator(".question")).to_have_text(["Question 1", "Question 2, but better"])
     expect(page.locator(".origin")).to_contain_text("Branched from Question 1, turn 2")
     page.locator(".origin a").click()
-    expect(page).to_have_url(re.compile(r"/conversations/1#turn-2$"))
+    expect(page).to_have_url(re.compile(r"/conversations/1\?at=2#turn-2$"))
     expect(page.locator(".question")).to_have_text(["Question 1", "Question 2", "Question 3"])
     page.locator("#turn-2 .branch a").click()
     expect(page.locator("#turn-2 .answer")).to_have_text("The answer in the branch.")

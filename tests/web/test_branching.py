@@ -126,5 +126,5 @@ def test_plain_forms_do_the_same(client: FlaskClient) -> None:
     assert "Question 2</textarea>" in drawn
     where = post(client, "/ask", question="Better", conversation_id="1", edits_turn=str(turns[1]))
     assert where == (303, "/conversations/2#turn-2")
-    assert 'href="/conversations/1#turn-2"' in client.get("/conversations/2").text
-    assert 'href="/conversations/2#turn-2"' in client.get("/conversations/1").text
+    assert 'href="/conversations/1?at=2#turn-2"' in client.get("/conversations/2").text
+    assert 'href="/conversations/2?at=2#turn-2"' in client.get("/conversations/1").text

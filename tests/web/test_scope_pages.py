@@ -137,4 +137,4 @@ def test_a_receipt_shows_what_the_model_made_of_a_follow_up(client: FlaskClient,
     assert turn["search"]["by"] == "model"
     receipt = client.get(f"/turns/{turn['turn_id']}/receipt").text
     assert "The model was asked to put the question into words" in receipt
-    assert '<pre dir="auto">When does the lighthouse keeper feed the geese?</pre>' in receipt
+    assert '<pre dir="auto" tabindex="0">When does the lighthouse keeper feed the geese?</pre>' in receipt
