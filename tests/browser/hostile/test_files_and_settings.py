@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.hostile.payloads import PAYLOADS
-from tests.browser.hostile.watch import INSPECT, Watch
+from tests.browser.hostile.payloads import PAYLOADS, joined
+from tests.browser.hostile.watch import INSPECT, Watch, shown
 from tests.server_process import ServerProcess
 
 
@@ -41,14 +41,25 @@ def test_a_broken_settings_file_is_told_of_in_text(
         wrong = {"max_history_turns": f"n{payload.number} {payload.text}"}
         written.write_text(json.dumps(wrong))
         for path in ("/", "/settings"):
-            expect_problem(page, server.url + path, f"n{payload.number}")
+            expect_words(page, server.url + path, f"n{payload.number}")
             assert page.evaluate(INSPECT, own_elements) == []
     assert watch.trouble == {}
     assert watch.reports == []
 
 
-def expect_problem(page: Page, address: str, words: str) -> None:
-    """Open a page, again and again, until it tells of a problem with some words."""
+def test_a_value_of_a_setting_is_shown_as_text(
+    page: Page, watch: Watch, server: ServerProcess, own_elements: list[str]
+) -> None:
+    Path(server.environment["SETTINGS_FILE"]).write_text(json.dumps({"instructions": joined(PAYLOADS, "value")}))
+    expect_words(page, server.url + "/settings", f"end{PAYLOADS[-1].number}value")
+    assert page.evaluate(INSPECT, own_elements) == []
+    assert shown(page.content())["value"] == {payload.number for payload in PAYLOADS}
+    assert watch.trouble == {}
+    assert watch.reports == []
+
+
+def expect_words(page: Page, address: str, words: str) -> None:
+    """Open a page, again and again, until it shows some words."""
     page.goto(address)
     for _ in range(200):
         if page.get_by_text(words).count():

@@ -9,7 +9,7 @@ from tests.server_process import ServerProcess
 
 # The pages that show what is kept, and the places whose texts are seen there in full.
 VIEWS = {
-    "/conversations/1": ["question", "answer", "arguments", "failure", "summary", "title", "name"],
+    "/conversations/1": ["question", "answer", "arguments", "failure", "summary", "title", "name", "heading", "text"],
     "/conversations/1?before=2": [],
     "/turns/1": ["question", "answer"],
     "/turns/1/receipt": ["question"],
@@ -53,3 +53,22 @@ def test_a_source_is_shown_as_text(
     assert page.evaluate(INSPECT, own_elements) == []
     assert shown(page.content())["source"] == {payload.number for payload in PAYLOADS}
     assert watch.trouble == {}
+
+
+def test_what_a_document_says_is_shown_as_text(
+    page: Page, watch: Watch, hostile_server: ServerProcess, own_elements: list[str]
+) -> None:
+    document = hostile_server.environment["HOSTILE_DOCUMENT"]
+    length = len(hostile_server.call("GET", f"/api/documents/{document}/text")[1]["text"])
+    found: dict[str, set[int]] = {"heading": set(), "text": set()}
+    # A page shows 40,000 characters of a large text; what one cuts in two, the next has whole.
+    for at in range(0, length, 30_000):
+        page.goto(f"{hostile_server.url}/documents/{document}?at={at}")
+        assert page.evaluate(INSPECT, own_elements) == []
+        for place, numbers in shown(page.content()).items():
+            if place in found:
+                found[place] |= numbers
+    everything = {payload.number for payload in PAYLOADS}
+    assert found == {"heading": everything, "text": everything}
+    assert watch.trouble == {}
+    assert watch.reports == []
