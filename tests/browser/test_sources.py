@@ -4,8 +4,9 @@ import re
 
 import pytest
 from fpdf import FPDF
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, expect
 
+from tests.browser.holding import Held
 from tests.browser.shelf import FACT, upload
 from tests.browser.talk import ask
 from tests.server_process import ServerProcess
@@ -99,18 +100,12 @@ def test_it_is_said_that_a_page_is_drawn_and_why_it_cannot_be(
     page.goto("/")
     turn = ask(page, QUESTION, 1)
     refusal = '{"error": {"type": "PageNotDrawn", "message": "Page 2 is damaged and cannot be drawn."}}'
-    held: list[Route] = []
-
-    def refuse_in_the_end(route: Route) -> None:
-        if route.request.resource_type == "image":
-            held.append(route)
-        else:
-            route.fulfill(status=422, content_type="application/json", body=refusal)
-
-    page.route("**/pages/*.png*", refuse_in_the_end)
+    pictures = "**/pages/*.png*"
+    page.route(pictures, lambda route: route.fulfill(status=422, content_type="application/json", body=refusal))
+    picture = Held(page, pictures)
     turn.locator(".cited .chip").click()
     expect(page.locator("#drawer figure.waiting")).to_contain_text("Drawing page 2")
-    held[0].abort()
+    picture.route.abort()
     expect(page.locator("#drawer figure.broken").get_by_role("alert")).to_have_text(
         "Page 2 is damaged and cannot be drawn."
     )

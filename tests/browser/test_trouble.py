@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, Route, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
+from tests.browser.holding import Held
 from tests.browser.talk import ask, ask_many, mark, say
 from tests.server_process import ServerProcess
 from tests.stub_model import Reply, StubModel
@@ -26,13 +27,6 @@ WATCH_PIN = """() => {
 }"""
 
 
-def hold(page: Page, address: str) -> list[Route]:
-    """Hold the next request to an address back; it goes on when its route is continued."""
-    held: list[Route] = []
-    page.route(address, lambda route: held.append(route), times=1)
-    return held
-
-
 def test_an_answer_that_is_gone_is_not_copied_as_a_word(
     context: BrowserContext, page: Page, server: ServerProcess
 ) -> None:
@@ -48,20 +42,20 @@ def test_an_answer_that_is_gone_is_not_copied_as_a_word(
 def test_a_question_that_is_stopped_before_the_server_has_taken_it_is_stopped(page: Page, stub: StubModel) -> None:
     stub.default = Reply("word " * 3000, seconds_between=0.02)
     page.goto("/")
-    held = hold(page, "**/api/query/stream*")
+    held = Held(page, "**/api/query/stream*")
     say(page, "Why?")
     page.get_by_role("button", name="Stop").click()
     expect(page.locator(".turn .state")).to_have_text("Stopping.")
-    held[0].continue_()
+    held.route.continue_()
     expect(page.locator("#turn-1.stopped")).to_be_visible()
 
 
 def test_a_question_that_is_refused_stands_before_what_was_typed_meanwhile(page: Page) -> None:
     ask_many(page, 1)
-    held = hold(page, "**/api/query/stream*")
+    held = Held(page, "**/api/query/stream*")
     say(page, "First")
     page.get_by_label("Your question").fill("Second")
-    held[0].fulfill(status=503, json={"error": {"type": "Overloaded", "message": "Too much to do."}})
+    held.route.fulfill(status=503, json={"error": {"type": "Overloaded", "message": "Too much to do."}})
     expect(page.get_by_text("Too much to do.")).to_be_visible()
     expect(page.get_by_label("Your question")).to_have_value("First\n\nSecond")
     expect(page.get_by_role("button", name="Ask", exact=True)).to_be_enabled()
@@ -71,14 +65,14 @@ def test_a_view_of_the_page_that_comes_late_brings_nothing_back(page: Page) -> N
     ask_many(page, 1)
     pinned = page.locator("#turn-1").get_by_text("Pinned: the model always sees this exchange.")
     before = page.request.get("/conversations/1").text()
-    late = hold(page, "**/conversations/1")
+    late = Held(page, "**/conversations/1")
     with page.expect_request("**/conversations/1"):
         page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
     with page.expect_response("**/conversations/1"):
         mark(page.locator("#turn-1"), "Pin")
     expect(pinned).to_be_visible()
     page.evaluate(WATCH_PIN)
-    late[0].fulfill(body=before, content_type="text/html")
+    late.route.fulfill(body=before, content_type="text/html")
     ask(page, "And then?", 2)
     assert page.evaluate("window.unpinned") is False
 

@@ -1,7 +1,8 @@
 """The window of a conversation: the chip, its panel, the line that moves before anything is kept."""
 
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Browser, Page, Request, expect
 
+from tests.browser.holding import Held
 from tests.browser.talk import above, ask, ask_many, dimmed, mark, options, window
 from tests.server_process import ServerProcess
 
@@ -98,20 +99,15 @@ def test_what_cannot_be_kept_is_said_in_the_panel(page: Page) -> None:
 
 def test_the_latest_wish_wins_however_slow_the_answers_are(page: Page) -> None:
     ask_many(page, 7)
-    asked: list[Route] = []
-
-    def hold_the_first(route: Route) -> None:
-        asked.append(route)
-        if len(asked) > 1:
-            route.continue_()
-
-    page.route("**/preview?*", hold_the_first)
+    asked: list[Request] = []
+    page.on("request", lambda request: asked.append(request) if "/preview?" in request.url else None)
+    first = Held(page, "**/preview?*")
     slider = window(page).get_by_label("Window, in turns")
     with page.expect_request("**/preview?*"):
         slider.fill("1")
     for turns in ("2", "3", "4"):
         slider.fill(turns)
-    asked[0].continue_()
+    first.route.continue_()
     expect(page.locator(".horizon .sentence")).to_have_text("it sees 4 of 7 earlier turns (3 over the turn limit)")
     assert len(asked) == 2
 
