@@ -25,7 +25,7 @@ from rag_assistant.web.services import services
 
 blueprint = Blueprint("pages", __name__)
 
-TURNS_SHOWN = 50
+TURNS_SHOWN = 30
 # The part of the guide that the examples of the first page are about.
 GUIDE_NAME = "2-history-window.md"
 

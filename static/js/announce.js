@@ -35,7 +35,7 @@ export function answerEnds(turn, { status, error, sources }) {
 }
 
 /** Say something now, whatever is being said. */
-export function alarm(sentence) {
+function alarm(sentence) {
   const box = document.getElementById("alarm");
   if (box) box.textContent = sentence;
 }

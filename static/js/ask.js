@@ -114,6 +114,6 @@ function enter(element, data) {
   element.id = `turn-${data.turn}`;
   if (conversationId() !== null) return;
   composer().elements.conversation_id.value = data.conversation_id;
-  history.replaceState(null, "", `/conversations/${data.conversation_id}`);
+  history.replaceState(history.state, "", `/conversations/${data.conversation_id}`);
   refreshPage();
 }

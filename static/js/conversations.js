@@ -34,10 +34,11 @@ export async function refreshConversations() {
   await Promise.all(parts().filter((part) => !part.dataset.away).map(redraw));
 }
 
-/** Replace the whole list by what the server draws at an address. */
+/** Replace the whole list by what the server draws at an address; a title that is being written is given up. */
 export async function showList(url, signal) {
   const made = await partAt(url, signal);
   if (!made) return;
+  list().dispatchEvent(new CustomEvent("list-replaced"));
   for (const part of parts()) part.remove();
   list().append(made);
   list().scrollTop = 0;
@@ -53,7 +54,7 @@ export function addressOf(parameters = {}) {
 }
 
 /** Mark the conversation that is on the page, and let one of the rows take part in the order of tabbing. */
-export function markRows() {
+function markRows() {
   const links = [...list().querySelectorAll(".conversation a")];
   const path = location.pathname;
   for (const link of links) {

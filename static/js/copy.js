@@ -1,33 +1,36 @@
-// Copy what a page holds: an answer as Markdown, a piece of code, the exact request of a receipt.
+// Copy what a page holds: an answer as Markdown, a piece of code, the request of a receipt or the command that sends it.
 import { send } from "./api.js";
 import { copyText } from "./clipboard.js";
 import { complainAbout, fade, toast } from "./toast.js";
 
 const SECONDS_OF_PRAISE = 2;
+// What a control copies, by the attribute that says so; those that have to ask the server say in a note that it is done.
+const COPIES = {
+  copyCode: (button) => button.closest(".code").querySelector("pre").textContent,
+  copyLine: (button) => button.parentElement.querySelector(".line").textContent,
+  copyAnswer: async (button) => (await readJson(button.dataset.copyAnswer)).answer,
+  copyRequest: async (button) => JSON.stringify((await readJson(button.dataset.copyRequest)).request, null, 2),
+  copyText: async (link) => (await send("GET", link.href)).text(),
+};
 
-/** Let every button that copies do so. */
+/** Let every control that copies do so. */
 export function enableCopying() {
   document.addEventListener("click", async (event) => {
-    const button = event.target.closest("[data-copy], [data-copy-answer], [data-copy-code]");
-    if (!button) return;
+    const control = event.target.closest("button, a");
+    const kind = control && Object.keys(COPIES).find((name) => name in control.dataset);
+    if (!kind || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
     try {
-      if ("copyCode" in button.dataset) {
-        await copyText(button.closest(".code").querySelector("pre").textContent);
-        praise(button);
-      } else if ("copyAnswer" in button.dataset) {
-        await copyText((await read(button.dataset.copyAnswer)).answer);
-        fade(toast("The answer was copied as Markdown."));
-      } else {
-        await copyText(JSON.stringify((await read(button.dataset.copy)).request, null, 2));
-        fade(toast("The request was copied."));
-      }
+      await copyText(await COPIES[kind](control));
+      if (control.dataset.copied) fade(toast(control.dataset.copied));
+      else praise(control);
     } catch (reason) {
       complainAbout(reason);
     }
   });
 }
 
-async function read(url) {
+async function readJson(url) {
   return (await send("GET", url)).json();
 }
 

@@ -76,13 +76,19 @@ export function closeDrawer() {
   return true;
 }
 
+/** Return the link that leads to the same place as one that was drawn anew meanwhile. */
+function likeOf(link) {
+  return link && [...document.querySelectorAll("a[data-drawer]")].find((one) => one.href === link.href && one.checkVisibility());
+}
+
 function shut() {
   asking?.abort();
   pushed = false;
   drawer().hidden = true;
   content().replaceChildren();
+  const back = opener?.isConnected ? opener : likeOf(opener);
   // On a phone it was opened from the list, which is hidden by now.
-  if (opener?.checkVisibility()) opener.focus();
+  if (back?.checkVisibility()) back.focus();
   else document.querySelector("[data-sidebar=open]")?.focus();
   opener = null;
 }

@@ -1,4 +1,5 @@
 // Edit a question in its place; what is saved is asked in a branch, and the page goes there.
+import { refusalOf } from "./api.js";
 import { elementOf } from "./html.js";
 import { complainAbout, sentenceOf } from "./toast.js";
 import { newKey, sendQuestion } from "./sending.js";
@@ -38,8 +39,8 @@ export function enableEditing() {
 }
 
 async function open(pencil) {
-  const response = await fetch(pencil.dataset.edit);
-  if (!response.ok) throw new Error("This turn is not there any more.");
+  const response = await fetch(pencil.dataset.edit, { headers: { Accept: "application/json" } });
+  if (!response.ok) throw await refusalOf(response);
   const form = elementOf(await response.text()).querySelector(".edit-question");
   const asked = pencil.closest(".asked");
   asked.hidden = true;

@@ -1,7 +1,7 @@
 // The page as the server draws it now: what stands around the transcript, and what changed in it.
-import { replaceKeepingFocus } from "./focus.js";
 import { drawView, savedView } from "./horizon.js";
 import { documentOf } from "./html.js";
+import { replaceTurn } from "./redrawing.js";
 import { keepAtEnd } from "./scroll.js";
 
 let newest = 0;
@@ -60,7 +60,7 @@ function takeTurn(transcript, drawn) {
   const made = document.adoptNode(drawn.cloneNode(true));
   if (known) {
     made.hidden = known.hidden;
-    replaceKeepingFocus(known, made);
+    replaceTurn(known, made);
     return true;
   }
   const last = [...transcript.querySelectorAll(".turn")].at(-1);

@@ -12,9 +12,14 @@ export function setHtml(element, html) {
 export function setHtmlBehind(element, keep, html) {
   const holder = document.createElement("template");
   setHtml(holder, html);
-  const rest = [...element.children].slice(keep);
-  element.append(holder.content);
-  for (const one of rest) one.remove();
+  replaceBehind(element, keep, holder.content);
+}
+
+/** Keep the first `keep` children of an element, and put the content of another node in the place of all that follows. */
+export function replaceBehind(element, keep, node) {
+  const last = keep ? element.children[keep - 1] : null;
+  while (last ? last.nextSibling : element.firstChild) (last ? last.nextSibling : element.firstChild).remove();
+  element.append(...node.childNodes);
 }
 
 /** Return the first element of a piece of HTML from our server. */

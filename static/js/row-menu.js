@@ -103,6 +103,7 @@ function written(box) {
       event.stopPropagation();
       resolve(event.key === "Enter" ? box.value.trim() || null : null);
     });
+    document.getElementById("conversations").addEventListener("list-replaced", () => resolve(null), { once: true });
     box.addEventListener("blur", () => resolve(box.value.trim() || null));
   });
 }

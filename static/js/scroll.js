@@ -1,7 +1,13 @@
 // Where the reader is in the transcript.
 
-/** Begin at the latest turn, unless the address names a place. */
+/** Begin at the latest turn, unless the address names a place: a turn that is not on this page is fetched. */
 export function showTheEnd() {
+  const turn = location.hash.match(/^#turn-([1-9]\d{0,8})$/)?.[1];
+  const first = document.querySelector("#transcript .turn");
+  if (turn && first && Number(turn) < Number(first.dataset.turn)) {
+    location.replace(`${location.pathname}?at=${turn}${location.hash}`);
+    return;
+  }
   const main = document.getElementById("main");
   const named = location.hash || ["at", "before"].some((name) => new URLSearchParams(location.search).has(name));
   if (!named && document.getElementById("transcript")) main.scrollTop = main.scrollHeight;

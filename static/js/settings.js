@@ -18,10 +18,6 @@ export function enableSettings() {
     event.preventDefault();
     keep(event.target);
   });
-  document.addEventListener("click", (event) => {
-    const button = event.target.closest("[data-copy-line]");
-    if (button) copyLine(button);
-  });
   keepLooking(follow, pace);
 }
 
@@ -56,18 +52,6 @@ async function keep(form) {
   } catch (reason) {
     error.textContent = sentenceOf(reason);
     error.hidden = false;
-  }
-}
-
-async function copyLine(button) {
-  const line = button.parentElement.querySelector(".line");
-  try {
-    await navigator.clipboard.writeText(line.textContent);
-    button.textContent = "Copied";
-  } catch {
-    // Without the clipboard the line is marked, ready to be copied by hand.
-    getSelection().selectAllChildren(line);
-    button.textContent = "Marked";
   }
 }
 

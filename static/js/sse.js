@@ -41,7 +41,7 @@ export class EventReader {
 export const patience = { seconds: 40 };
 
 /** The connection says nothing any more, though nobody closed it. */
-export class Silence extends Error {}
+class Silence extends Error {}
 
 /**
  * Read a response's events to its end; each call of `onEvent` gets the name, the id and the parsed data.

@@ -1,10 +1,10 @@
 // One turn in the transcript: follow its events and come back after a lost connection, until it has ended.
-import { send } from "./api.js";
+import { refusalOf, send } from "./api.js";
 import { answerBegins, answerEnds, answerGrows } from "./announce.js";
 import { watchDoing } from "./doing.js";
-import { replaceKeepingFocus } from "./focus.js";
 import { refreshPage } from "./frame.js";
 import { elementOf, setHtmlBehind } from "./html.js";
+import { replaceTurn } from "./redrawing.js";
 import { keepAtEnd } from "./scroll.js";
 import { readEvents } from "./sse.js";
 import { showStep } from "./step.js";
@@ -24,8 +24,11 @@ export async function redrawTurn(element, page = element.dataset.page) {
   const response = await fetch(page).catch(() => null);
   if (!response?.ok) return element;
   const drawn = elementOf(await response.text());
-  keepAtEnd(() => replaceKeepingFocus(element, drawn));
-  return drawn;
+  let placed = element;
+  keepAtEnd(() => {
+    placed = replaceTurn(element, drawn);
+  });
+  return placed;
 }
 
 /** Wait, but not on while the network or the reader has just come back. */
@@ -68,12 +71,12 @@ export class TurnView {
     for (let attempt = 0; !this.ended; attempt += 1) {
       try {
         const response = await fetch(url);
-        if (response.status === 404) return this.leave("This turn is not there any more.");
+        if (response.status >= 400 && response.status < 500) return this.leave((await refusalOf(response)).message);
         if (response.ok) {
           await this.read(response, () => {
             attempt = 0;
           });
-        }
+        } else this.say("The server is in trouble. Trying again.");
       } catch {
         this.say("The connection was lost. Trying to come back.");
       }

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.browser.holding import Held
 from tests.browser.lists import choose, fill, row
 from tests.browser.talk import ask, ask_many, options
 from tests.server_process import ServerProcess
@@ -185,6 +186,23 @@ def test_what_was_found_is_renamed_and_deleted_like_everything_else(page: Page, 
     page.get_by_role("button", name="Undo").click()
     expect(row(page, "Talk 2")).to_be_visible()
     expect(page.locator(ROWS)).to_have_count(12)
+
+
+def test_a_title_half_written_is_not_kept_when_the_list_makes_room_for_what_was_found(
+    page: Page, server: ServerProcess
+) -> None:
+    fill(server, 3)
+    page.goto("/")
+    found = Held(page, "**/*q=talk*")
+    page.get_by_label("Search conversations").fill("talk")
+    expect(row(page, "Talk 2")).to_be_visible()
+    assert found.route.request.method == "GET"
+    choose(page, "Talk 2", "Rename")
+    page.get_by_label("Title of the conversation").fill("Half a ti")
+    found.route.continue_()
+    expect(page.locator(".found")).to_contain_text("3 conversations hold one of these words.")
+    expect(row(page, "Talk 2")).to_be_visible()
+    assert [one["title"] for one in server.call("GET", "/api/conversations")[1]["conversations"]].count("Talk 2") == 1
 
 
 def test_a_branch_is_marked_as_one(page: Page, server: ServerProcess) -> None:

@@ -50,6 +50,33 @@ def test_a_question_that_is_stopped_before_the_server_has_taken_it_is_stopped(pa
     expect(page.locator("#turn-1.stopped")).to_be_visible()
 
 
+@pytest.mark.parametrize(
+    ("status", "sentence"), [(403, "You may not see this."), (503, "The server is in trouble. Trying again.")]
+)
+def test_an_answer_that_cannot_be_followed_says_why(page: Page, stub: StubModel, status: int, sentence: str) -> None:
+    stub.default = Reply("word " * 3000, seconds_between=0.02)
+    page.goto("/")
+    say(page, "Why?")
+    expect(page.locator("#turn-1 .answer")).to_contain_text("word")
+    refusal = {"error": {"type": "Forbidden", "message": "You may not see this."}}
+    page.route("**/api/turns/1/stream*", lambda route: route.fulfill(status=status, json=refusal))
+    page.reload()
+    expect(page.locator("#turn-1 .state")).to_have_text(sentence)
+    page.unroute("**/api/turns/1/stream*")
+    if status == 503:
+        page.get_by_role("button", name="Stop").click()
+        expect(page.locator("#turn-1.stopped")).to_be_visible()
+
+
+def test_the_focus_comes_back_to_a_link_that_was_drawn_anew(page: Page) -> None:
+    ask_many(page, 1)
+    page.locator("#turn-1 .seen").click()
+    expect(page.locator("#drawer .receipt")).to_be_visible()
+    page.evaluate("document.querySelector('#turn-1').replaceWith(document.querySelector('#turn-1').cloneNode(true))")
+    page.keyboard.press("Escape")
+    expect(page.locator("#turn-1 .seen")).to_be_focused()
+
+
 def test_a_question_that_is_refused_stands_before_what_was_typed_meanwhile(page: Page) -> None:
     ask_many(page, 1)
     held = Held(page, "**/api/query/stream*")

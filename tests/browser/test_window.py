@@ -76,14 +76,16 @@ def test_set_keeps_the_window_and_the_strategy_and_leaves_the_rest(page: Page, s
     expect(page.locator("#window summary")).to_have_text("Sees the last 5 turns")
     control = window(page)
     control.get_by_label("Earlier turns that the model sees").fill("1")
-    control.get_by_role("button", name="Set", exact=True).click()
+    with page.expect_response(lambda response: response.request.method == "PATCH"):
+        control.get_by_role("button", name="Set", exact=True).click()
     expect(page.locator("#window summary")).to_have_text("Sees the last turn")
     expect(page.locator(".horizon .sentence")).to_have_text("it sees 1 of 3 earlier turns (2 over the turn limit)")
     kept = server.call("GET", "/api/conversations/1")[1]
     assert (kept["max_history_turns"], kept["on_overflow"], "history_strategy" in kept) == (1, "ask", False)
     control = window(page)
     control.get_by_role("button", name="As set for all (5)").click()
-    control.get_by_role("button", name="Set", exact=True).click()
+    with page.expect_response(lambda response: response.request.method == "PATCH"):
+        control.get_by_role("button", name="Set", exact=True).click()
     expect(page.locator(".horizon")).to_have_count(0)
     kept = server.call("GET", "/api/conversations/1")[1]
     assert ("max_history_turns" in kept, kept["on_overflow"]) == (False, "ask")

@@ -140,7 +140,7 @@ NAMES = (
 )  # fmt: skip
 ATTRIBUTES = (
     'data-stream="AWAY"', 'data-page="AWAY"', "data-asks", 'data-stop="AWAY"', 'data-retry="AWAY"', "data-drawer",
-    'data-turn="1"', 'data-url="AWAY"', 'data-copy="AWAY"', "aria-live=assertive", "aria-hidden=true", "role=alert",
+    'data-turn="1"', 'data-url="AWAY"', 'data-copy-request="AWAY"', "aria-live=assertive", "aria-hidden=true", "role=alert",
     "hidden", "popover", "popovertarget=drawer", "accesskey=x", "autofocus", "tabindex=1", "slot=x", "is=x",
     "contenteditable", "draggable=true", "inert", "class=turn", "form=composer", "commandfor=drawer command=close",
 )  # fmt: skip
