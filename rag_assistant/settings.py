@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 SECRET = frozenset({"openai_api_key", "embedding_api_key", "embedder_options", "database_url"})
 WHOLE_FROM_1 = "a whole number, 1 or more"
-HTTP_URL = "a URL that begins with http:// or https:// and holds no name and password, or null"
-HTTP_URL_PATTERN = r"^https?://[^\s/@]+(/\S*)?$"
+HTTP_URL = "a URL that begins with http:// or https:// and holds no name, no password and no ?, or null"
+HTTP_URL_PATTERN = r"^https?://[^\s/@?#]+(/[^\s?#]*)?$"
 SECONDS = "a number of seconds above 0"
 
 

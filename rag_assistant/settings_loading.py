@@ -13,7 +13,7 @@ from typing import Any, Literal, get_origin
 from pydantic import ValidationError
 
 from rag_assistant.errors import SettingsError
-from rag_assistant.settings import SECRET, Settings
+from rag_assistant.settings import HTTP_URL, SECRET, Settings
 from rag_assistant.validation import first_problem
 
 # Other names that a variable of the environment may have.
@@ -84,6 +84,8 @@ def _check(values: dict[str, Any], where: str) -> None:
         name, sentence = first_problem(error, Settings)
         if name in SECRET:
             sentence = f"{name} has a value that is not allowed."
+        elif name.endswith("_url") and {"@", "?"} & set(str(values[name])):
+            sentence = f"{name} has a value that is not allowed; it must be {HTTP_URL}."  # There may be a key in it.
         raise SettingsError(f"{where}{sentence}") from None
 
 

@@ -45,6 +45,16 @@ def test_a_wrong_variable_is_named() -> None:
         load_settings(None, {"PORT": "x"})
 
 
+HOLDING_A_KEY = ["http://u:secret@host/v1", "https://host/v1?key=secret", "https://host?secret", "h#secret?"]
+
+
+@pytest.mark.parametrize("url", HOLDING_A_KEY)
+def test_a_url_that_may_hold_a_key_is_refused_without_showing_it(url: str) -> None:
+    with pytest.raises(SettingsError, match=r"openai_base_url has .*begins with http.*no name, no password") as refused:
+        load_settings(json.dumps({"openai_base_url": url}), {})
+    assert "secret" not in str(refused.value)
+
+
 def test_a_misspelt_key_gets_a_suggestion() -> None:
     with pytest.raises(SettingsError, match='Did you mean "max_history_turns"'):
         load_settings('{"max_history_turn": 5}', {})

@@ -56,10 +56,9 @@ def test_the_same_question_has_the_same_answer_in_both_apis(client: FlaskClient)
 
 
 def test_a_conversation_that_grows_too_long_is_trimmed_to_what_it_takes(client: FlaskClient) -> None:
-    answer = ask(client, "How many geese are there? " + "The lighthouse keeper feeds geese. " * 120)
-    for question in ("What does the lamp burn? ", "Which colour has the boat? ", "Who feeds the geese? "):
-        text = question + "The lighthouse keeper feeds geese. " * 60
-        answer = ask(client, text, conversation_id=answer["conversation_id"], max_history_turns=None)
+    talk = "The lighthouse keeper feeds geese. " * 110
+    first = ask(client, f"How many geese are there? {talk}")
+    answer = ask(client, f"Who feeds them? {talk}", conversation_id=first["conversation_id"], max_history_turns=None)
     assert answer["history_trimmed"]
     assert answer["history"]["reason"] == "token_limit"
     assert answer["status"] == "completed"
