@@ -1,6 +1,7 @@
 """Scripts and style sheets: made small, and kept by browsers for good, since a change of any gives all a new address.
 
-The sheets go out as one, scripts without their comments.
+The sheets go out as one, scripts without their comments. They are read once, at the start: what goes out under a
+version is what the version was made of, and a first view of some fifty files costs next to nothing.
 
 The version stands in the path, so that a module's imports carry it along. Pages and the API are never compressed: where
 secrets and what a stranger chose stand in one answer, its length would tell of them (BREACH).
@@ -8,13 +9,13 @@ secrets and what a stranger chose stand in one answer, its length would tell of 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 
 import rjsmin
 from flask import Flask, Response, abort, request, url_for
 from flask_compress import Compress
-from werkzeug.security import safe_join
 
 KEPT_FOR_GOOD = "public, max-age=31536000, immutable"
 # A page of before an update asks for the files of before it; what it gets instead is not to be kept.
@@ -32,27 +33,36 @@ MEDIA_TYPES = {
 }
 
 
+class Compressed(dict[str, bytes]):
+    """What was compressed once, as Flask-Compress asks for it."""
+
+    def set(self, key: str, content: bytes) -> None:
+        """Keep a file's compressed content."""
+        self[key] = content
+
+
 def init_app(app: Flask) -> None:
     """Serve the static files under their version, and let templates address them so."""
-    folder = Path(app.static_folder or "")
-    current = version_of(folder)
-    modules = [f"js/{path.name}" for path in sorted((folder / "js").glob("*.js"))]
+    files = read_files(Path(app.static_folder or ""))
+    current = version_of(files)
+    modules = [name for name in files if name.endswith(".js")]
     app.config.update(
         COMPRESS_REGISTER=False,
         COMPRESS_MIMETYPES=["text/javascript", "text/css"],
         COMPRESS_ALGORITHM=["br", "gzip"],
         COMPRESS_BR_LEVEL=5,
+        COMPRESS_CACHE_BACKEND=Compressed,
+        COMPRESS_CACHE_KEY=lambda asked: asked.view_args["filename"],
     )
     compress = Compress(app)
 
     @app.get("/static/v-<version>/<path:filename>")
     @compress.compressed()
     def versioned_static(version: str, filename: str) -> Response:
-        content = content_of(folder, filename)
-        if content is None:
+        if filename not in files:
             abort(404)
         # Whole: the files are small, and a response that is streamed is compressed less well.
-        response = Response(content, content_type=MEDIA_TYPES[Path(filename).suffix])
+        response = Response(files[filename], content_type=MEDIA_TYPES[Path(filename).suffix])
         response.headers["Cache-Control"] = KEPT_FOR_GOOD if version == current else NOT_KEPT
         if version != current:
             response.add_etag()
@@ -69,19 +79,21 @@ def init_app(app: Flask) -> None:
         return modules
 
 
-def content_of(folder: Path, filename: str) -> str | bytes | None:
-    """Return what goes over the wire for a file of the folder, ``None`` where there is none that is served."""
-    if filename == ALL_SHEETS:
-        return "".join((folder / f"{name}.css").read_text() for name in SHEETS)
-    path = Path(safe_join(str(folder), filename) or folder)
-    if path.suffix not in MEDIA_TYPES or not path.is_file():
-        return None
-    return rjsmin.jsmin(path.read_text()) if path.suffix == ".js" else path.read_bytes()
+def read_files(folder: Path) -> dict[str, bytes]:
+    """Return what goes over the wire, by its name in the address."""
+    pictures = {path.name: path.read_bytes() for path in sorted(folder.glob("*.svg"))}
+    sheets = b"".join((folder / f"{name}.css").read_bytes() for name in SHEETS)
+    scripts = {f"js/{path.name}": _small(path.read_text()) for path in sorted((folder / "js").glob("*.js"))}
+    return {**pictures, ALL_SHEETS: sheets, **scripts}
 
 
-def version_of(folder: Path) -> str:
-    """Return a text that is another one whenever any file in the folder is."""
+def _small(script: str) -> bytes:
+    return str(rjsmin.jsmin(script)).encode()
+
+
+def version_of(files: Mapping[str, bytes]) -> str:
+    """Return a text that is another one whenever any of the files is."""
     known = sha256()
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        known.update(str(path.relative_to(folder)).encode() + b"\0" + sha256(path.read_bytes()).digest())
+    for name, content in files.items():
+        known.update(name.encode() + b"\0" + sha256(content).digest())
     return known.hexdigest()[:VERSION_LENGTH]
