@@ -68,6 +68,22 @@ def test_only_the_last_answer_offers_to_be_had_anew(page: Page) -> None:
     expect(page.locator("#turn-1").get_by_role("button", name="Regenerate")).to_be_hidden()
 
 
+def test_what_can_be_done_with_an_earlier_answer_is_seen_by_the_pointer_and_by_the_focus(page: Page) -> None:
+    ask_many(page, 2)
+    earlier, latest = page.locator("#turn-1"), page.locator("#turn-2")
+    for control in (".edit", "[data-copy-answer]", ".seen", ".more > summary"):
+        expect(earlier.locator(control)).to_have_css("opacity", "0")
+    for control in ("[data-copy-answer]", ".seen", ".more > summary"):
+        expect(latest.locator(control)).to_have_css("opacity", "1")
+    earlier.locator(".answer").hover()
+    for control in (".edit", "[data-copy-answer]", ".seen", ".more > summary"):
+        expect(earlier.locator(control)).to_have_css("opacity", "1")
+    page.get_by_label("Your question").hover()
+    expect(earlier.locator(".seen")).to_have_css("opacity", "0")
+    earlier.locator(".seen").focus()
+    expect(earlier.locator(".seen")).to_have_css("opacity", "1")
+
+
 def test_an_answer_is_copied_as_markdown_and_code_as_it_is(
     context: BrowserContext, page: Page, stub: StubModel
 ) -> None:
