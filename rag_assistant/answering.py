@@ -7,7 +7,7 @@ follows) is in assistant.py.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -26,7 +26,8 @@ from rag_assistant.errors import (
     SummaryRejected,
     ToolsRefused,
 )
-from rag_assistant.history import OPTIONS, FittedHistory, LeftOut
+from rag_assistant.history import OPTIONS, FittedHistory
+from rag_assistant.left_out_words import figures_in_words, sentence_about
 from rag_assistant.live import LiveTurn
 from rag_assistant.past import moved_between, rules_for
 from rag_assistant.progress import Collaborators, Progress
@@ -91,7 +92,7 @@ class Answering:
         undecided = [run for run in fitted.receipt.left_out if run.trimmed and run.last_turn > decided]
         if not undecided:
             return
-        sentence = sentence_about(undecided)
+        sentence = sentence_about(undecided, fitted.receipt)
         # The built-in model cannot summarise: what cannot be done is not offered.
         options = {name: does for name, does in OPTIONS.items() if name != "compact" or not progress.endpoint.built_in}
         raise OverflowDecisionNeeded(
@@ -329,23 +330,3 @@ class Answering:
 
     def _fail(self, progress: Progress | None, error: AssistantError) -> Turn:
         return self._with.keeper.fail(progress.turn if progress else self._asked, self._live, error)
-
-
-def figures_in_words(fitted: FittedHistory, limit: int | None) -> str:
-    """Return what would be sent if the turns were left out, in words."""
-    receipt = fitted.receipt
-    tokens = sum(receipt.tokens.values())
-    takes = f" of the {limit:,} that it takes" if limit else ""
-    return (
-        f"The model would see {receipt.turns_kept} of {receipt.turns_total} earlier turns, about {tokens:,} tokens"
-        f"{takes} with this question and its passages."
-    )
-
-
-def sentence_about(undecided: Sequence[LeftOut]) -> str:
-    """Return what a question would leave out, in words."""
-    turns = sum(run.turns for run in undecided)
-    first, last = undecided[0].first_turn, undecided[-1].last_turn
-    some = "" if turns == last - first + 1 else "some of "
-    places = f"turn {first}" if turns == 1 and first == last else f"{some}turns {first} to {last}"
-    return f"This question would leave out {turns} earlier {'turn' if turns == 1 else 'turns'}: {places}."

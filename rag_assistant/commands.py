@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from rag_assistant.errors import UnknownCommand
 from rag_assistant.history_actions import HistoryActions
-from rag_assistant.turn_view import REASONS, place_of
+from rag_assistant.left_out_words import REASONS, place_of
 
 UNDONE = {
     "clear": "The model sees again what it saw before it was cleared.",
@@ -70,9 +70,8 @@ def _history(actions: HistoryActions, conversation_id: int) -> str:
         f"If you asked now, the model would see this: {view.sentence}; about {tokens['total']:,} tokens{takes} without "
         "the question.",
     ]
-    lines += [
-        f"- {place_of(asdict(run), view.fitted.receipt.kept_turns)}: {REASONS[run.reason]}" for run in view.left_out
-    ]
+    runs = [asdict(run) for run in view.left_out]
+    lines += [f"- {place_of(run, view.fitted.receipt.kept_turns, runs)}: {REASONS[run['reason']]}" for run in runs]
     summary = view.conversation.summary
     if summary is not None:
         lines.append(f"A summary stands for turns {summary.first_turn} to {summary.last_turn}.")

@@ -14,10 +14,10 @@ from rag_assistant.collaborators import Conversations, Endpoint, History, Models
 from rag_assistant.compaction import Compaction, Summariser, first_kept_after_compaction
 from rag_assistant.errors import InvalidRequest, NothingToSummarise, QuestionDoesNotFit
 from rag_assistant.history import FittedHistory, HistoryStrategy, LeftOut, fit_history
+from rag_assistant.left_out_words import seen, turns_by_reason
 from rag_assistant.past import Rules, read_past, rules_for, with_limits
 from rag_assistant.records import UNSET, Conversation, Message, Summary, Turn, Unset, runs_of
 from rag_assistant.settings import Settings
-from rag_assistant.turn_view import seen, turns_by_reason
 
 LONGEST_SUMMARY_CHARS = 20_000
 PARTS = {"system": "system", "tools": "reserved", "summary": "summary", "history": "history"}

@@ -51,7 +51,7 @@ def parts_of(turn: Turn, body: Mapping[str, Any]) -> list[Part]:
         *(_system_part(message, n) for n, message in enumerate(messages[:first])),
         *([_part("summary", "Summary of older turns", before[:summarised])] if before[:summarised] else []),
         *_past_turns(before[summarised:], body.get("kept_turns") or ()),
-        *_running_turn(messages[running:]),
+        *_running_turn(messages[running:], turn.question if body.get("built_in") else None),
     ]
     return _corrected(parts, (turn.history or {}).get("tokens") or {})
 
@@ -111,8 +111,11 @@ def _past_turns(messages: Sequence[Message], kept: Sequence[int]) -> list[Part]:
     ]
 
 
-def _running_turn(messages: Sequence[Message]) -> list[Part]:
-    """Return the question, apart from what stands beside it, and the tool calls of its answer."""
+def _running_turn(messages: Sequence[Message], plain_question: str | None) -> list[Part]:
+    """Return the question, apart from what stands beside it, and the tool calls of its answer.
+
+    Before a ``plain_question``, that of the built-in model, stand sentences of the passages without a fence.
+    """
     if not messages:
         return []
     asked, steps = messages[0], messages[1:]
@@ -124,7 +127,12 @@ def _running_turn(messages: Sequence[Message]) -> list[Part]:
         parts.append(_text_part("recalled", "Found again in left-out turns", asked["role"], found["recalled"]))
     if found.get("passages"):
         parts.append(_text_part("passages", "Passages from your documents", asked["role"], found["passages"]))
-    parts.append(_text_part("question", "Question", asked["role"], text[beside.end() :] if beside else text))
+    rest = text[beside.end() :] if beside else text
+    if plain_question and rest.endswith(plain_question) and rest != plain_question:
+        sentences = rest.removesuffix(plain_question)
+        parts.append(_text_part("passages", "Sentences from your documents", asked["role"], sentences))
+        rest = plain_question
+    parts.append(_text_part("question", "Question", asked["role"], rest))
     if steps:
         parts.append(_part("steps", "Tool calls for this answer", steps))
     return parts

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from rag_assistant.history import FittedHistory
+from rag_assistant.left_out_words import seen, turns_by_reason
 from rag_assistant.progress import Progress
 from rag_assistant.records import LARGEST_NUMBER, ModelReply
 
@@ -72,12 +73,10 @@ def log_what_was_left_out(progress: Progress, fitted: FittedHistory) -> None:
     receipt = fitted.receipt
     if fitted.history_trimmed:
         log.info(
-            "Turn %s: history trimmed: %s of %s turns kept, %s messages left out (%s).",
+            "Turn %s: history trimmed, %s messages left out; the model sees %s.",
             progress.turn.id,
-            receipt.turns_kept,
-            receipt.turns_total,
             receipt.messages_dropped,
-            receipt.reason,
+            seen(receipt.turns_kept, turns_by_reason(receipt.left_out)),
         )
     if receipt.iterations_dropped:
         total = 1 + len(progress.iterations)

@@ -19,6 +19,9 @@ TurnStatus = Literal["running", "completed", "stopped", "interrupted", "failed"]
 # What an id or a position can be at most in every database that we keep them in.
 LARGEST_NUMBER = 2**31 - 1
 
+# The name under which the model that comes along answers.
+BUILT_IN_MODEL = "smollm2-135m-instruct"
+
 # The title of a conversation until its first question gives it one.
 UNTITLED = "New conversation"
 

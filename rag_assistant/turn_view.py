@@ -2,50 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rag_assistant.errors import AssistantError
-from rag_assistant.history import FittedHistory, LeftOut, notice_for
-from rag_assistant.records import AnswerVersion, Event, Message, Turn
+from rag_assistant.history import FittedHistory, notice_for
+from rag_assistant.left_out_words import seen, turns_by_reason
+from rag_assistant.records import BUILT_IN_MODEL, AnswerVersion, Event, Message, Turn
 
 # A question and its answer.
 Exchange = tuple[str, str]
-
-REASONS = {
-    "turn_limit": "over the turn limit",
-    "token_limit": "over the token limit",
-    "filtered": "left out by the smart strategy",
-    "excluded": "excluded",
-    "purged": "a confirmation that is over",
-    "cleared": "cleared",
-    "summarised": "summarised",
-    "failed": "no answer",
-}
-
-
-def turns_by_reason(runs: Iterable[LeftOut]) -> dict[str, int]:
-    """Return how many turns were left out, by reason."""
-    counted: dict[str, int] = {}
-    for run in runs:
-        counted[run.reason] = counted.get(run.reason, 0) + run.turns
-    return counted
-
-
-def seen(kept: int, left_out: Mapping[str, int]) -> str:
-    """Return what a model sees of the earlier turns, in words: "5 of 7 earlier turns (2 over the turn limit)"."""
-    total = kept + sum(left_out.values())
-    why = "; ".join(f"{count} {REASONS.get(reason, reason)}" for reason, count in left_out.items())
-    return f"{kept} of {total} earlier {'turn' if total == 1 else 'turns'}{f' ({why})' if why else ''}"
-
-
-def place_of(run: Mapping[str, Any], kept_turns: Sequence[int]) -> str:
-    """Return in words which turns a run of left-out turns is: those between its ends that were not sent."""
-    first, last = run["first_turn"], run["last_turn"]
-    if first == last:
-        return f"turn {first}"
-    sent = ", ".join(str(number) for number in kept_turns if first <= number <= last)
-    return f"turns {first} to {last}" + (f", without {sent}" if sent else "")
 
 
 def history_figures(
@@ -95,11 +61,14 @@ def exchanges_of(messages: Iterable[Message]) -> list[Exchange]:
 def support_of(turn: Turn) -> str:
     """Return what an answer rests on.
 
-    ``cited``: it names passages. ``uncited``: it had passages and names none. ``nothing_found``: the documents were
-    searched in vain. ``not_searched``: they were not searched.
+    ``cited``: it names passages. ``uncited``: it had passages and names none. ``given``: it had passages, and its
+    model, the built-in one, is too small to be asked to name them. ``nothing_found``: the documents were searched in
+    vain. ``not_searched``: they were not searched.
     """
     if turn.sources:
-        return "cited" if any(source.cited for source in turn.sources) else "uncited"
+        if any(source.cited for source in turn.sources):
+            return "cited"
+        return "given" if turn.model == BUILT_IN_MODEL else "uncited"
     searched = turn.search is not None or any(step["tool"] == "search_documents" for step in steps_of(turn.iterations))
     return "nothing_found" if searched else "not_searched"
 

@@ -15,6 +15,7 @@ LAYERS = [
         "settings_loading",
         "settings_file",
         "validation",
+        "left_out_words",
         "turn_view",
         "token_parts",
         "settings_view",
@@ -56,8 +57,8 @@ LAYERS = [
 ]
 STRANGERS = ("storage", "retrieval", "llm")
 PURE = frozenset(
-    "document_records records errors history prompt settings settings_loading collaborators choices turn_view "
-    "token_parts settings_view receipt_parts export past validation".split()
+    "document_records records errors history prompt settings settings_loading collaborators choices left_out_words "
+    "turn_view token_parts settings_view receipt_parts export past validation".split()
 )
 # What a pure module may import besides our own pure ones.
 HARMLESS = frozenset(

@@ -11,8 +11,8 @@ from rag_assistant.cli.errors import named_errors
 from rag_assistant.commands import is_command, run_command
 from rag_assistant.errors import AssistantError, OverflowDecisionNeeded
 from rag_assistant.history import OVERFLOW_CHOICES
+from rag_assistant.left_out_words import seen
 from rag_assistant.records import LARGEST_NUMBER, UNSET, Question, Turn, Unset
-from rag_assistant.turn_view import seen
 from rag_assistant.validation import spells_number
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from rag_assistant.errors import ModelUnreachable
 from rag_assistant.llm.builtin_server import CONTEXT_TOKENS
 from rag_assistant.llm.endpoint import Endpoint
 from rag_assistant.model_files import LANGUAGE_MODEL
+from rag_assistant.records import BUILT_IN_MODEL
 
-NAME = "smollm2-135m-instruct"
 SECONDS_TO_START = 60.0
 
 
@@ -50,7 +50,7 @@ class BuiltinModel:
     def _ready(self, process: Process) -> Endpoint | None:
         address = process.stdout.readline().strip() if process.stdout is not None else ""
         return (
-            Endpoint(f"{address}/v1", self._key, NAME, CONTEXT_TOKENS, built_in=True, takes_tools=False)
+            Endpoint(f"{address}/v1", self._key, BUILT_IN_MODEL, CONTEXT_TOKENS, built_in=True, takes_tools=False)
             if address
             else None
         )

@@ -232,25 +232,34 @@ class HistoryStore:
     ) -> Iterator[tuple[Connection, RowMapping]]:
         """Give a transaction for a change, with the conversation's row before it; the change is noted for ``undo``.
 
+        What leaves everything as it was is no change: an undo of it would undo nothing.
+
         While an answer is written nothing else may change what it sees: raises ConversationBusy, unless it is that
         turn (``running``, its number) that needs the change.
         """
         with self._database.write() as connection:
             row = load_conversation(connection, conversation_id, lock=True)
             _refuse_while_running(connection, row, running)
-            before: dict[str, Any] = {name: row[name] for name in VIEW}
-            if kind == "reset" and running is None:
-                before["overrides"] = row["overrides"]
-            if turn_id is not None:
-                marks = connection.execute(select(turns).where(turns.c.id == turn_id)).mappings().one()
-                before["marks"] = {str(turn_id): {name: marks[name] for name in MARKS}}
+            own = kind == "reset" and running is None
+            before = _undoable(connection, row, own, turn_id)
             yield connection, row
+            if _undoable(connection, load_conversation(connection, conversation_id), own, turn_id) == before:
+                return
             connection.execute(
                 insert(history_changes).values(
                     conversation_id=conversation_id, kind=kind, before=before, created_at=now()
                 )
             )
             recount(connection, conversation_id)
+
+
+def _undoable(connection: Connection, row: RowMapping, own: bool, turn_id: int | None) -> dict[str, Any]:
+    """Return what ``undo`` brings back: the view, with ``own`` what was set for the conversation, a turn's marks."""
+    state: dict[str, Any] = {name: row[name] for name in (*VIEW, *(("overrides",) if own else ()))}
+    if turn_id is not None:
+        marks = connection.execute(select(turns).where(turns.c.id == turn_id)).mappings().one()
+        state["marks"] = {str(turn_id): {name: marks[name] for name in MARKS}}
+    return state
 
 
 def _refuse_while_running(connection: Connection, row: RowMapping, running: int | None) -> None:

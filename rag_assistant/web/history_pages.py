@@ -12,10 +12,11 @@ from rag_assistant.commands import COMMANDS
 from rag_assistant.compaction import doing_in_words
 from rag_assistant.history import OPTIONS
 from rag_assistant.history_actions import HistoryView
+from rag_assistant.left_out_words import REASONS, place_of
 from rag_assistant.past import Rules
 from rag_assistant.records import Turn, Unset
 from rag_assistant.token_parts import token_parts, tokens_sentence
-from rag_assistant.turn_view import REASONS, messages_sent, notice_of, place_of, seen_by_model, steps_of
+from rag_assistant.turn_view import messages_sent, notice_of, seen_by_model, steps_of
 from rag_assistant.web.bodies import ChangeTurnBody, SummaryBody, checked
 from rag_assistant.web.services import services
 
@@ -128,7 +129,7 @@ def reason_words(reason: str | None) -> str:
 @blueprint.app_template_filter()
 def in_words(run: dict[str, Any], receipt: dict[str, Any]) -> str:
     """Return which turns a run of a receipt is."""
-    return place_of(run, receipt.get("kept_turns", ()))
+    return place_of(run, receipt.get("kept_turns", ()), receipt["left_out"])
 
 
 @blueprint.app_template_filter()

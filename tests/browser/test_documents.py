@@ -183,7 +183,7 @@ def test_the_library_works_without_scripts(
     expect(page).to_have_url(re.compile(r"/conversations/1#turn-1"))
     turn = page.locator("#turn-1.completed")
     expect(turn.locator(".mark")).to_have_text("Asked about documents tagged geese only.")
-    expect(turn.locator(".support")).to_have_text("No source used. Found but not cited:")
+    expect(turn.locator(".support")).to_have_text("No source cited. The model was given:")
     expect(page.locator("#scope")).to_contain_text("only documents tagged geese")
     turn.locator(".sources a").first.click()
     expect(page.locator("mark#passage")).to_have_text(FACT)

@@ -20,7 +20,7 @@ def test_a_compaction_is_chosen_read_edited_and_undone_and_every_turn_outlives_a
     say(page, "A question that overflows")
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("This question would leave out 1 earlier turn")
-    expect(dialog).to_contain_text("The model would see 3 of 4 earlier turns, about")
+    expect(dialog).to_contain_text("The model would see 3 of 4 earlier turns (1 over the turn limit), about")
     expect(dialog).not_to_contain_text("on_overflow")
     expect(dialog.locator(".not-compact")).to_be_hidden()
     page.keyboard.press("Escape")

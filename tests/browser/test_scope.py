@@ -47,7 +47,7 @@ def test_a_document_is_asked_about_from_its_page(page: Page, server: ServerProce
     page.get_by_role("link", name="Ask about this").click()
     turn = ask(page, "How many geese?", 1)
     expect(turn.locator(".mark")).to_have_text("Asked about geese.txt only.")
-    expect(turn.locator(".support")).to_have_text("No source used. Found but not cited:")
+    expect(turn.locator(".support")).to_have_text("No source cited. The model was given:")
 
 
 def test_a_document_in_the_drawer_is_asked_about_in_the_open_conversation(

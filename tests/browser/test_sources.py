@@ -119,7 +119,7 @@ def test_what_was_found_and_not_used_is_said_without_contradiction(
     upload(server, "geese.txt", FACT)
     page.goto("/")
     turn = ask(page, QUESTION, 1)
-    expect(turn.locator(".support")).to_have_text("No source used. Found but not cited:")
+    expect(turn.locator(".support")).to_have_text("No source cited. The model was given:")
     expect(turn.locator(".chip").first).to_contain_text("geese.txt")
     stub.default = Reply("Seventeen [1].")
     second = ask(page, "How many geese does the keeper feed, and how many turns does the model see?", 2)

@@ -58,7 +58,7 @@ def test_tool_steps_are_shown_a_deletion_is_confirmed_and_the_next_request_is_wi
     third = ask(page, "And now?", 3)
     third.get_by_role("link", name="What the model saw").click()
     receipt = page.locator("#drawer .receipt")
-    expect(receipt).to_contain_text("Turns 1 to 2: a confirmation that is over")
+    expect(receipt).to_contain_text("Turns 1 to 2: in a finished confirmation")
     expect(receipt.locator(".messages .role")).to_have_text(["system", "user"], ignore_case=True)
 
 
@@ -139,7 +139,7 @@ def test_a_receipt_tells_part_by_part_what_was_sent_and_leads_to_what_was_left_o
     expect(receipt.locator(".sum")).to_be_hidden()
     receipt.get_by_text("Passages from your documents").click()
     expect(receipt.locator(".part.of-passages .part-links a").first).to_contain_text("1. ")
-    expect(receipt.locator(".left-out li")).to_have_text(["Turn 1: over the turn limit (1 turn, 2 messages)"])
+    expect(receipt.locator(".left-out li")).to_have_text(["Turn 1: over the turn limit (2 messages)"])
     receipt.locator(".left-out").get_by_role("link", name="Turn 1").click()
     expect(page).to_have_url(re.compile("#turn-1$"))
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])

@@ -13,6 +13,7 @@ from rag_assistant import create_app
 from rag_assistant.factory import Services
 from rag_assistant.llm import builtin
 from rag_assistant.model_files import LANGUAGE_MODEL
+from rag_assistant.records import BUILT_IN_MODEL
 from tests.web.conftest import ask, events_of, until, upload
 
 pytestmark = pytest.mark.model
@@ -45,7 +46,8 @@ def test_it_answers_from_a_document(client: FlaskClient) -> None:
     answer = ask(client, "How many geese does the keeper of the lighthouse feed?")
     assert "seventeen" in answer["answer"].lower()
     assert answer["sources"][0]["document"] == "lighthouse.md"
-    assert answer["model"] == builtin.NAME
+    assert answer["support"] == "given"
+    assert answer["model"] == BUILT_IN_MODEL
 
 
 def test_the_same_question_has_the_same_answer_in_both_apis(client: FlaskClient) -> None:

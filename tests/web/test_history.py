@@ -10,7 +10,7 @@ from flask.testing import FlaskClient
 from rag_assistant.commands import is_command
 from rag_assistant.factory import Services
 from tests.stub_model import Reply, StubModel
-from tests.web.conftest import ask
+from tests.web.conftest import PAGE, ask
 from tests.web.test_overflow import conversation_of, said, view
 
 
@@ -305,9 +305,31 @@ def test_pinning_and_excluding_rule_each_other_out(client: FlaskClient) -> None:
 
 
 def test_the_runs_of_left_out_turns_name_what_was_sent_between_them(client: FlaskClient) -> None:
-    conversation = conversation_of(client, 8)
-    client.patch(f"/api/turns/{turn_ids(client, conversation)[1]}", json={"pinned": True})
-    assert "- turns 1 to 3, without 2: over the turn limit" in run(client, conversation, "/history").json["text"]
+    conversation = conversation_of(client, 9)
+    ids = turn_ids(client, conversation)
+    client.patch(f"/api/turns/{ids[1]}", json={"pinned": True})
+    client.patch(f"/api/turns/{ids[3]}", json={"excluded": True})
+    told = run(client, conversation, "/history").json["text"]
+    assert "- turns 1 and 3: over the turn limit" in told
+    assert "- turn 4: excluded" in told
+    answer = ask(client, "And now?", conversation_id=conversation)
+    page = client.get(f"/turns/{answer['turn_id']}/receipt", headers=PAGE).text
+    assert "It saw 6 of 9 earlier turns (2 over the turn limit; 1 excluded)." in page
+    assert ">Turns 1 and 3</a>: over the turn limit (4 messages)" in page
+
+
+def test_clearing_what_is_clear_is_no_step_that_could_be_undone(client: FlaskClient) -> None:
+    conversation = conversation_of(client, 2)
+    first = turn_ids(client, conversation)[0]
+    run(client, conversation, "/clear")
+    run(client, conversation, "/clear")
+    assert run(client, conversation, "/undo").json["text"] == "The model sees again what it saw before it was cleared."
+    assert view(client, conversation)["sentence"] == "it sees 2 of 2 earlier turns"
+    client.patch(f"/api/turns/{first}", json={"pinned": True})
+    client.patch(f"/api/turns/{first}", json={"pinned": True})
+    run(client, conversation, "/undo")
+    assert client.get(f"/api/turns/{first}").json["pinned"] is False
+    assert run(client, conversation, "/undo").json["error"]["type"] == "NothingToUndo"
 
 
 def test_an_empty_conversation_is_named_by_its_first_question(client: FlaskClient) -> None:

@@ -87,7 +87,7 @@ def test_the_seventh_question_sees_the_last_five_turns_and_everyone_is_told(
     assert [m["content"] for m in sent[2::2]] == [f"Question {n}" for n in range(2, 8)]
     if start is not None:
         assert (start["trimmed"], start["dropped"], start["history_trimmed"]) == (True, 2, True)
-    assert "5 of 6 turns kept, 2 messages left out (turn_limit)" in caplog.text
+    assert "2 messages left out; the model sees 5 of 6 earlier turns (1 over the turn limit)" in caplog.text
 
 
 def test_plain_and_streamed_send_the_model_the_same(client: FlaskClient, stub: StubModel) -> None:

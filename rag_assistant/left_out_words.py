@@ -1,0 +1,81 @@
+"""Which turns a model does not see, and why, in words: for the page, the receipt, the commands and the log. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rag_assistant.history import FittedHistory, HistoryReceipt, LeftOut
+
+REASONS = {
+    "turn_limit": "over the turn limit",
+    "token_limit": "over the token limit",
+    "filtered": "left out by the smart strategy",
+    "excluded": "excluded",
+    "purged": "in a finished confirmation",
+    "cleared": "cleared",
+    "summarised": "summarised",
+    "failed": "without an answer",
+}
+# How many pieces of a run of turns are named one by one.
+MOST_PIECES = 5
+
+
+def turns_by_reason(runs: Iterable[LeftOut]) -> dict[str, int]:
+    """Return how many turns were left out, by reason."""
+    counted: dict[str, int] = {}
+    for run in runs:
+        counted[run.reason] = counted.get(run.reason, 0) + run.turns
+    return counted
+
+
+def seen(kept: int, left_out: Mapping[str, int]) -> str:
+    """Return what a model sees of the earlier turns, in words: "5 of 7 earlier turns (2 over the turn limit)"."""
+    total = kept + sum(left_out.values())
+    why = "; ".join(f"{count} {REASONS.get(reason, reason)}" for reason, count in left_out.items())
+    return f"{kept} of {total} earlier {'turn' if total == 1 else 'turns'}{f' ({why})' if why else ''}"
+
+
+def place_of(run: Mapping[str, Any], kept_turns: Sequence[int], runs: Iterable[Mapping[str, Any]]) -> str:
+    """Return in words which turns a run of left-out turns is: "turns 2, 4 and 6 to 9".
+
+    What was sent from between its ends is not among them, nor what another of the ``runs`` is. Where that is not enough
+    to tell them apart, it is said how many they are: "12 of turns 1 to 40".
+    """
+    first, last = run["first_turn"], run["last_turn"]
+    others = [(number, number) for number in kept_turns]
+    others += [(one["first_turn"], one["last_turn"]) for one in runs if one != run and one["turns"] == _span(one)]
+    pieces, start = [], first
+    for begin, end in sorted((begin, end) for begin, end in others if first <= begin and end <= last):
+        pieces.append((start, begin - 1))
+        start = max(start, end + 1)
+    pieces = [(begin, end) for begin, end in [*pieces, (start, last)] if begin <= end]
+    if sum(end - begin + 1 for begin, end in pieces) != run["turns"] or len(pieces) > MOST_PIECES:
+        return f"{run['turns']:,} of turns {first} to {last}"
+    words = [str(begin) if begin == end else f"{begin} to {end}" for begin, end in pieces]
+    listed = " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+    return f"{'turn' if run['turns'] == 1 else 'turns'} {listed}"
+
+
+def _span(run: Mapping[str, Any]) -> int:
+    return int(run["last_turn"] - run["first_turn"] + 1)
+
+
+def figures_in_words(fitted: FittedHistory, limit: int | None) -> str:
+    """Return what would be sent if the turns were left out, in words."""
+    receipt = fitted.receipt
+    tokens = sum(receipt.tokens.values())
+    takes = f" of the {limit:,} that it takes" if limit else ""
+    return (
+        f"The model would see {seen(receipt.turns_kept, turns_by_reason(receipt.left_out))}, about {tokens:,} tokens"
+        f"{takes} with this question and its passages."
+    )
+
+
+def sentence_about(undecided: Sequence[LeftOut], receipt: HistoryReceipt) -> str:
+    """Return what a question would leave out, in words."""
+    turns = sum(run.turns for run in undecided)
+    runs = [asdict(run) for run in receipt.left_out]
+    places = "; ".join(place_of(asdict(run), receipt.kept_turns, runs) for run in undecided)
+    return f"This question would leave out {turns} earlier {'turn' if turns == 1 else 'turns'}: {places}."
