@@ -19,7 +19,8 @@ BESIDE = re.compile(
 # Which parts a figure of the answer counts.
 FIGURES = {
     "system": ("system", "notice"),
-    "history": ("summary", "history"),
+    "summary": ("summary",),
+    "history": ("history",),
     "passages": ("recalled", "passages"),
     "question": ("question",),
 }

@@ -94,3 +94,19 @@ def test_the_command_sends_the_request_and_does_nothing_else(text: str) -> None:
         "@-",
     ]
     assert ran.stderr == b""
+
+
+def test_the_parts_have_the_tokens_that_the_figures_of_the_answer_tell() -> None:
+    messages = [
+        said("system", "Answer."), NOTICE, said("user", "Record"), said("assistant", "Noted."),
+        said("user", "One?"), said("assistant", "One."), said("user", "Two?"), said("assistant", "Two."),
+        question_message("How many?", number_sources([PASSAGE]), ()),
+    ]  # fmt: skip
+    tokens = {"system": 120, "summary": 100, "history": 40, "passages": 300, "question": 12}
+    turn = replace(TURN, history={"summary_sent": True, "tokens": tokens})
+    found = parts_of(turn, {"request": {"messages": messages}, "prefix_messages": 8, "kept_turns": [7, 8]})
+    by_kind: dict[str, int] = {}
+    for part in found:
+        by_kind[part.kind] = by_kind.get(part.kind, 0) + part.tokens
+    assert by_kind.pop("system") + by_kind.pop("notice") == 120
+    assert by_kind == {"summary": 100, "history": 40, "passages": 300, "question": 12}
