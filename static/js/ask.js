@@ -1,6 +1,6 @@
 // Ask without leaving the page: the question appears at once, the answer streams below it.
 import { isCommand, runCommand } from "./commands.js";
-import { complain, composer, conversationId, fill, giveBack, readyToType } from "./composer.js";
+import { complain, composer, conversationId, fill, giveBack, isBusy, readyToType, showWhetherBusy } from "./composer.js";
 import { remember, unacknowledged } from "./draft.js";
 import { refreshPage } from "./frame.js";
 import { decided } from "./overflow.js";
@@ -36,12 +36,12 @@ export function enableAsking() {
 /** Ask a question, or answer one that a turn asks. What is not accepted goes back to where it was typed. */
 async function ask(question, more) {
   const typed = more.confirms_turn ? "" : question;
-  const button = composer().querySelector("button[type=submit]");
-  if (button.disabled) {
+  if (isBusy()) {
     giveBack(typed);
-    return complain("An answer is being written. Ask when it has ended, or stop it.");
+    const lost = document.querySelector(".turn[data-lost]") !== null;
+    const why = lost ? "Not connected. Your question is kept here." : "An answer is being written. Ask when it has ended, or stop it.";
+    return complain(why, { whileBusy: true });
   }
-  button.disabled = true;
   const view = new TurnView(place(question));
   view.element.querySelector(".stop").addEventListener("click", () => {
     readyToType();
@@ -56,8 +56,6 @@ async function ask(question, more) {
   } catch (reason) {
     withdraw(view.element, typed);
     complain(reason instanceof TypeError && typed ? `${sentenceOf(reason)} Your question is still here.` : sentenceOf(reason));
-  } finally {
-    button.disabled = false;
   }
   return undefined;
 }
@@ -92,6 +90,7 @@ async function follow(view, response) {
 
 function withdraw(element, typed) {
   element.remove();
+  showWhetherBusy();
   giveBack(typed);
 }
 

@@ -5,11 +5,13 @@ export function composer() {
   return document.getElementById("composer");
 }
 
-/** Let the box grow with its text where the style sheet cannot. */
+/** Let complaints go with the next letter, and the box grow with its text where the style sheet cannot. */
 export function enableComposer() {
-  if (CSS.supports("field-sizing", "content")) return;
+  const grows = CSS.supports("field-sizing", "content");
   document.addEventListener("input", (event) => {
     if (event.target.id !== "question") return;
+    complain(null);
+    if (grows) return;
     event.target.style.setProperty("height", "auto");
     event.target.style.setProperty("height", `${event.target.scrollHeight}px`);
   });
@@ -26,11 +28,24 @@ export function readyToType() {
   if (matchMedia("(hover: hover)").matches) composer().elements.question.focus();
 }
 
-/** Show a sentence above the box, or take it away with null. */
-export function complain(sentence) {
+/** Show a sentence above the box, or take it away with null. One that holds `whileBusy` only is a hint, no error. */
+export function complain(sentence, { whileBusy = false } = {}) {
   const error = document.getElementById("composer-error");
   error.textContent = sentence ?? "";
   error.hidden = sentence === null;
+  error.classList.toggle("hint", whileBusy);
+}
+
+/** Tell whether an answer of this conversation is being written. */
+export function isBusy() {
+  return document.querySelector(".turn[data-followed]") !== null;
+}
+
+/** Let the button be there for as long as a question would be taken. */
+export function showWhetherBusy() {
+  if (!composer()) return;
+  composer().querySelector("button[type=submit]").disabled = isBusy();
+  if (!isBusy() && document.querySelector("#composer-error.hint")) complain(null);
 }
 
 /** Put a text into the box; whatever follows what is typed there follows it too. */

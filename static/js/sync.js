@@ -1,8 +1,8 @@
 // Two tabs or two devices show the same: look now and then whether the conversation is still as it is shown here.
-import { conversationId, composer } from "./composer.js";
+import { composer, conversationId, isBusy } from "./composer.js";
 import { refreshPage } from "./frame.js";
 import { keepLooking } from "./looking.js";
-import { toast } from "./toast.js";
+import { reached, toast } from "./toast.js";
 
 /** How often a tab that is looked at looks. */
 export const pace = { seconds: 3 };
@@ -13,9 +13,11 @@ export function keepInStep() {
   let gone = false;
   const look = async () => {
     const id = conversationId();
+    // An answer that is followed brings its news itself.
     if (id === null || isBusy()) return;
     const response = await fetch(`/api/conversations/${id}`, { method: "HEAD" }).catch(() => null);
     if (!response || conversationId() !== id) return;
+    reached();
     if (response.status === 404 && !gone) tellGone();
     else if (response.ok && gone) toldGone()?.remove();
     gone = response.status === 404;
@@ -23,11 +25,6 @@ export function keepInStep() {
     if (response.ok && !isBusy() && response.headers.get("ETag") !== tag) await refreshPage();
   };
   keepLooking(look, pace);
-}
-
-/** A question that is on its way, or an answer that is followed, brings its news itself. */
-function isBusy() {
-  return document.querySelector(".turn[data-followed], .turn.running:not([data-turn])") !== null;
 }
 
 function toldGone() {

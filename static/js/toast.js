@@ -60,7 +60,14 @@ function button(words, kind, act) {
 
 /** Show what went wrong: the server's sentence, or that there was no server. */
 export function complainAbout(reason) {
-  fade(toast(sentenceOf(reason), true));
+  const element = toast(sentenceOf(reason), true);
+  element.classList.toggle("unreachable", reason instanceof TypeError);
+  fade(element);
+}
+
+/** The server has been reached: what says the opposite is over. */
+export function reached() {
+  for (const element of document.querySelectorAll(".toast.unreachable")) element.remove();
 }
 
 /** Return an error as a sentence for people. */

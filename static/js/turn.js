@@ -1,6 +1,7 @@
 // One turn in the transcript: follow its events and come back after a lost connection, until it has ended.
 import { refusalOf, send } from "./api.js";
 import { answerBegins, answerEnds, answerGrows } from "./announce.js";
+import { showWhetherBusy } from "./composer.js";
 import { watchDoing } from "./doing.js";
 import { refreshPage } from "./frame.js";
 import { elementOf, setHtmlBehind } from "./html.js";
@@ -8,7 +9,7 @@ import { replaceTurn } from "./redrawing.js";
 import { keepAtEnd } from "./scroll.js";
 import { readEvents } from "./sse.js";
 import { showStep } from "./step.js";
-import { complainAbout } from "./toast.js";
+import { complainAbout, reached } from "./toast.js";
 
 const SECONDS_BEFORE_COMING_BACK = [0.5, 1, 2, 4, 8];
 
@@ -52,6 +53,7 @@ export class TurnView {
     this.turnId = null;
     this.unwanted = false;
     element.dataset.followed = "";
+    showWhetherBusy();
   }
 
   /** Take the events of a response, then keep following until the turn has ended. */
@@ -73,12 +75,13 @@ export class TurnView {
         const response = await fetch(url);
         if (response.status >= 400 && response.status < 500) return this.leave((await refusalOf(response)).message);
         if (response.ok) {
+          this.found();
           await this.read(response, () => {
             attempt = 0;
           });
         } else this.say("The server is in trouble. Trying again.");
       } catch {
-        this.say("The connection was lost. Trying to come back.");
+        this.lose();
       }
       if (this.ended) return undefined;
       await pause(SECONDS_BEFORE_COMING_BACK[Math.min(attempt, SECONDS_BEFORE_COMING_BACK.length - 1)]);
@@ -94,6 +97,7 @@ export class TurnView {
   }
 
   show(name, data) {
+    this.found();
     if (data.turn_id) this.turnId = data.turn_id;
     if (data.state === "compacting") watchDoing();
     if (name === "state") this.say(data.message);
@@ -103,21 +107,47 @@ export class TurnView {
     else if (name === "end" || name === "error") this.end(data);
   }
 
+  /** Say how it stands; that it is to be stopped comes before everything else. */
   say(sentence) {
     const state = this.element.querySelector(".state");
-    if (state && state.textContent !== sentence) state.textContent = sentence;
+    const shown = this.unwanted ? this.howItStops() : sentence;
+    if (state && state.textContent !== shown) state.textContent = shown;
+  }
+
+  howItStops() {
+    return "lost" in this.element.dataset ? "Not connected. It will be stopped as soon as the server can be reached." : "Stopping.";
+  }
+
+  lose() {
+    this.element.dataset.lost = "";
+    this.say("Connection lost. Reconnecting …");
+  }
+
+  /** Take note that the server answers again, and tell it what it has not heard. */
+  found() {
+    if ("lost" in this.element.dataset) {
+      delete this.element.dataset.lost;
+      reached();
+      if (this.unwanted) this.stop();
+    }
   }
 
   /** End the answer where it is; one that the server has not taken yet is ended as soon as it has. */
   async stop() {
     this.unwanted = true;
-    this.say("Stopping.");
-    if (this.turnId !== null) await send("POST", `/api/turns/${this.turnId}/stop`, {}).catch(complainAbout);
+    this.say();
+    if (this.turnId === null) return;
+    await send("POST", `/api/turns/${this.turnId}/stop`, {}).catch((reason) => {
+      if (reason instanceof TypeError) this.lose();
+      else complainAbout(reason);
+    });
   }
 
   leave(sentence) {
+    this.unwanted = false;
     this.say(sentence);
     delete this.element.dataset.followed;
+    showWhetherBusy();
   }
 
   begin() {
@@ -143,6 +173,7 @@ export class TurnView {
     await this.redraw();
     // Where it could not be drawn, the next look at the conversation does it.
     delete this.element.dataset.followed;
+    showWhetherBusy();
     answerEnds(this.element, data);
     await refreshPage();
   }

@@ -141,6 +141,44 @@ def test_an_answer_never_gets_shorter_when_the_server_dies_and_comes_back(
     assert server.call("GET", "/api/conversations/1")[1]["turns"] == 1
 
 
+def test_while_the_server_is_gone_the_page_says_so_and_keeps_what_is_wanted(
+    page: Page, server: ServerProcess, stub: StubModel
+) -> None:
+    stub.default = Reply("word " * 3000, seconds_between=0.02)
+    page.goto("/")
+    say(page, "Why?")
+    expect(page.locator("#turn-1 .answer")).to_contain_text("word word")
+    ask_button = page.get_by_role("button", name="Ask", exact=True)
+    expect(ask_button).to_be_disabled()
+    page.context.set_offline(True)
+    server.kill()
+    state, told = page.locator("#turn-1 .state"), page.locator("#composer-error")
+    expect(state).to_have_text("Connection lost. Reconnecting …")
+    page.get_by_label("Your question").fill("And then?")
+    page.keyboard.press("Enter")
+    expect(told).to_have_text("Not connected. Your question is kept here.")
+    expect(page.get_by_label("Your question")).to_have_value("And then?")
+    page.get_by_role("button", name="Stop").click()
+    expect(state).to_have_text("Not connected. It will be stopped as soon as the server can be reached.")
+    server.start("/readyz")
+    page.context.set_offline(False)
+    expect(page.locator("#turn-1.interrupted")).to_be_visible()
+    expect(told).to_be_hidden()
+    expect(page.locator(".toast")).to_have_count(0)
+    expect(ask_button).to_be_enabled()
+    expect(page.get_by_label("Your question")).to_have_value("And then?")
+
+
+def test_a_stop_that_did_not_arrive_is_sent_again(page: Page, stub: StubModel) -> None:
+    stub.default = Reply("word " * 3000, seconds_between=0.02)
+    page.goto("/")
+    say(page, "Why?")
+    expect(page.locator("#turn-1 .answer")).to_contain_text("word word")
+    page.route("**/api/turns/1/stop", lambda route: route.abort(), times=1)
+    page.get_by_role("button", name="Stop").click()
+    expect(page.locator("#turn-1.stopped")).to_be_visible()
+
+
 def two_windows(context: BrowserContext, page: Page) -> Page:
     ask_many(page, 2)
     other = context.new_page()

@@ -171,10 +171,11 @@ def test_a_question_that_comes_too_early_stays_in_the_box_and_says_why(page: Pag
     expect(page.locator(".answer")).to_contain_text("word word")
     page.get_by_label("Your question").fill("Two")
     page.keyboard.press("Enter")
-    expect(page.locator("#composer-error")).to_contain_text("An answer is being written")
+    expect(page.locator("#composer-error.hint")).to_contain_text("An answer is being written")
     expect(page.get_by_label("Your question")).to_have_value("Two")
     page.get_by_role("button", name="Stop").click()
     expect(page.locator("#turn-1.stopped")).to_be_visible()
+    expect(page.locator("#composer-error")).to_be_hidden()
     expect(page.get_by_label("Your question")).to_have_value("Two")
 
 
