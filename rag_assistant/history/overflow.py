@@ -19,7 +19,7 @@ OPTIONS = {
     "trim": "Send the newest turns only. The older ones stay in the transcript; a larger window brings them back.",
     "compact": "Let the model summarise the older turns and send that in their place. You can edit and undo it.",
     "reset": "Begin afresh: the model sees none of the earlier turns. You can undo that.",
-    "continue": "Send everything this once, as far as the model takes it. It may be slow or dear.",
+    "continue": "Send everything this once, as far as the model takes it. It may be slow or expensive.",
 }
 
 FENCE = re.compile(r"<\s*(/?)\s*summary\s*>", re.IGNORECASE)

@@ -27,7 +27,7 @@ export function enableSearch() {
     look();
   });
   document.addEventListener("click", (event) => {
-    if (!event.target.closest("[data-show-all]")) return;
+    if (!event.target.closest("[data-clear-search]")) return;
     event.preventDefault();
     box.value = "";
     look();

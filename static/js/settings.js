@@ -32,7 +32,7 @@ function find(sought) {
   }
   const topics = [...view.querySelectorAll(".topic")];
   for (const topic of topics) topic.hidden = !topic.querySelector(".setting:not([hidden])");
-  view.querySelector(".none").textContent = topics.every((topic) => topic.hidden) ? "No setting holds these words." : "";
+  view.querySelector(".none").textContent = topics.every((topic) => topic.hidden) ? "No setting contains these words." : "";
 }
 
 /** Let the open conversation keep what the form says. */

@@ -26,9 +26,9 @@ def test_a_search_finds_the_conversation_in_which_the_words_were_said(page: Page
     expect(page.locator("#conversations .title")).to_have_count(1)
     page.get_by_label("Search conversations").fill("zebra")
     page.get_by_role("button", name="Find").click()
-    expect(page.locator("#conversations")).to_contain_text("No conversation holds these words.")
+    expect(page.locator("#conversations")).to_contain_text("No conversation contains “zebra”")
     expect(page.locator("#conversations .title")).to_have_count(0)
-    page.get_by_role("link", name="Show all").click()
+    page.get_by_role("link", name="Clear search").click()
     expect(page.locator("#conversations .title")).to_have_count(2)
 
 

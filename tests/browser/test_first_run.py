@@ -44,7 +44,7 @@ def test_the_note_about_the_built_in_model_leads_to_a_better_one_and_is_put_away
     expect(note).to_contain_text("The small built-in model answers: good for trying out, no more.")
     note.get_by_role("link").click()
     expect(newcomer.locator("#drawer #setting-openai_base_url")).to_be_visible()
-    note.get_by_role("button", name="Put this note away").click()
+    note.get_by_role("button", name="Dismiss").click()
     expect(note).to_have_count(0)
     newcomer.goto("/documents")
     expect(newcomer.get_by_role("heading", name="Documents")).to_be_visible()

@@ -21,7 +21,7 @@ def test_a_setting_is_found_as_one_types_and_tells_how_it_is_changed(page: Page,
     shown = page.locator(".setting:visible")
     page.get_by_label("Find a setting").fill("history turns limit")
     expect(shown).to_have_count(0)
-    expect(page.get_by_text("No setting holds these words.")).to_be_visible()
+    expect(page.get_by_text("No setting contains these words.")).to_be_visible()
     page.get_by_label("Find a setting").fill("longest question")
     expect(shown).to_have_count(1)
     one = page.locator("#setting-max_question_chars")

@@ -39,7 +39,7 @@ def test_an_error_has_the_theme_too(page: Page) -> None:
     page.goto("/")
     page.get_by_role("button", name="Dark", exact=True).click()
     page.goto("/conversations/77")
-    expect(page.get_by_role("heading", name="This did not work")).to_be_visible()
+    expect(page.get_by_role("heading", name="Not found")).to_be_visible()
     expect(page.locator("body")).to_have_css("background-color", DARK)
 
 

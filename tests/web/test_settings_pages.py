@@ -48,7 +48,7 @@ def test_the_filter_works_without_scripts(client: FlaskClient) -> None:
     text = page(client, "/settings?filter=LOGGED")
     assert 'id="setting-log_level"' in text
     assert 'id="setting-port"' not in text
-    assert "No setting holds these words." in page(client, "/settings?filter=nothing+of+this+kind")
+    assert "No setting contains these words." in page(client, "/settings?filter=nothing+of+this+kind")
 
 
 def test_the_page_says_where_the_file_is_and_that_there_is_none_yet(client: FlaskClient, file: Path) -> None:

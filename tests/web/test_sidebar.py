@@ -157,7 +157,7 @@ def test_a_search_shows_the_words_and_leads_to_the_turn(client: FlaskClient, stu
     page = client.get("/?q=goose geese").text
     assert f'href="/conversations/{conversation}?q=goose+geese&amp;at=2#turn-2"' in page
     assert "Seventeen &lt;b&gt;<mark>geese</mark>&lt;/b&gt; &amp; a swan." in page
-    assert "1 conversation holds one of these words." in page
+    assert "1 conversation contains any of these words" in page
 
 
 def test_a_word_that_is_not_typed_to_its_end_is_found(client: FlaskClient, stub: StubModel) -> None:
@@ -198,6 +198,7 @@ def test_a_conversation_opens_around_a_turn(client: FlaskClient) -> None:
 
 def test_deleted_conversations_are_listed_restored_and_erased(client: FlaskClient, services: Services) -> None:
     fill(services, 120)
+    assert "No deleted conversations." in client.get("/deleted").text
     for number in range(1, 61):
         client.delete(f"/api/conversations/{number}")
     titled = re.compile(r'aria-label="Restore Conversation (\d+) ')
@@ -230,6 +231,15 @@ def test_what_branched_off_says_where(client: FlaskClient, services: Services) -
     assert "Branched from turn 3" in client.get("/").text
     listed = client.get("/api/conversations").json["conversations"]
     assert listed[0]["branched_from"] == {"conversation_id": 9, "turn": 3}
+
+
+def test_an_error_says_what_kind_it_is_and_leads_home(client: FlaskClient) -> None:
+    missing = client.get("/conversations/9", headers=PAGE).text
+    assert "<h1>Not found</h1>" in missing
+    assert '<a href="/">Home</a>.</p>' in missing
+    refused = client.post("/theme", data={"theme": "pink"}, headers=PAGE).text
+    assert "<h1>Something went wrong</h1>" in refused
+    assert '<a href="/">Home</a>, or go back in your browser: what you typed is still there.</p>' in refused
 
 
 @pytest.mark.parametrize("theme", ["system", "light", "dark"])
