@@ -11,7 +11,7 @@ from sqlalchemy import Connection, RowMapping, Select, Table, and_, insert, lite
 
 from rag_assistant.errors import ConversationNotFound, InvalidRequest
 from rag_assistant.records import Branch, Question, Turn
-from rag_assistant.storage.conversations import LONGEST_TITLE, insert_conversation, load_conversation
+from rag_assistant.storage.conversations import insert_conversation, load_conversation
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.keywords import TURN_WORDS
 from rag_assistant.storage.recount import covered_by, recount
@@ -49,7 +49,7 @@ class BranchStore:
 
 
 def branch_for(connection: Connection, question: Question, title: str) -> int:
-    """Make the branch in which an edited question is asked, and return its id; ``title`` is for one without turns.
+    """Make the branch in which an edited question is asked, and return its id.
 
     Raises TurnNotFound, ConversationNotFound, InvalidRequest.
     """
@@ -60,7 +60,7 @@ def branch_for(connection: Connection, question: Question, title: str) -> int:
             f"Turn {turn.id}, which edits_turn names, is in conversation {turn.conversation_id} and not in "
             f"{question.conversation_id}."
         )
-    made = insert_conversation(connection, _title_of_branch(connection, origin) if turn.number > 1 else title)
+    made = insert_conversation(connection, title)
     connection.execute(
         update(conversations).where(conversations.c.id == made).values(_taken_along(connection, origin, turn, made))
     )
@@ -74,13 +74,6 @@ def branches_of(conversation_id: int) -> Select[Any]:
     there = conversations.c.branched_from.is_not(None) & conversations.c.deleted_at.is_(None)
     query = select(conversations.c.id, conversations.c.title, conversations.c.branched_from)
     return query.where(there, conversation_id == _OF).order_by(conversations.c.id)
-
-
-def _title_of_branch(connection: Connection, origin: RowMapping) -> str:
-    known = len(connection.execute(branches_of(origin["id"])).all())
-    mark = f" (branch {known + 1})" if known else " (branch)"
-    title: str = origin["title"]
-    return title[: LONGEST_TITLE - len(mark)] + mark
 
 
 def _taken_along(connection: Connection, origin: RowMapping, turn: Turn, made: int) -> dict[str, Any]:

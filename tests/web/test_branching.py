@@ -46,7 +46,8 @@ def test_a_branch_has_everything_that_was_there(client: FlaskClient) -> None:
     branch = client.get("/api/conversations/2").json
     assert branch["max_history_turns"] == 7
     assert branch["branched_from"] == {"conversation_id": 1, "turn": 3}
-    assert branch["title"] == "How many geese does the lighthouse keeper feed? (branch)"
+    # The list tells it from its origin by what is asked in it.
+    assert branch["title"] == "And larks?"
     copied = client.get("/api/conversations/2/turns").json["turns"]
     assert [(turn["pinned"], turn["excluded"]) for turn in copied] == [(True, False), (False, True), (False, False)]
     assert copied[0]["sources"] == first["sources"] != []
