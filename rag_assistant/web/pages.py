@@ -208,7 +208,7 @@ def conversation_page(
         result=result,
         decision=decision,
         **library_holds(),
-        deleted=whole_number("deleted", None, 1, LARGEST_NUMBER),
+        deleted=_just_deleted(),
         erased=request.args.get("erased") == "1",
         scope=shown.scope if shown else scope_in_address(),
         address=url_for("pages.conversation", conversation_id=shown.id) if shown else url_for("pages.start"),
@@ -225,6 +225,13 @@ def _later(shown: Conversation | None, turns: list[Turn]) -> str | None:
     first = turns[-1].number + 1
     at = first + TURNS_SHOWN // 2
     return url_for("pages.conversation", conversation_id=shown.id, at=at, _anchor=f"turn-{first}")
+
+
+def _just_deleted() -> Conversation | None:
+    """Return the conversation that the address names as deleted, for as long as none was deleted after it."""
+    number = whole_number("deleted", None, 1, LARGEST_NUMBER)
+    last = services().conversations.deleted(1) if number is not None else []
+    return next((one for one in last if one.id == number), None)
 
 
 def library_holds() -> dict[str, bool]:

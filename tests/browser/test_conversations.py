@@ -51,7 +51,7 @@ def test_erasing_asks_first_and_leaves_nothing(page: Page, server: ServerProcess
     panel.get_by_text("Erase for good").click()
     expect(panel).to_contain_text("Are you sure?")
     panel.get_by_role("button", name="Yes, erase it").click()
-    expect(page.locator("p.banner[role=status]")).to_have_text("The conversation was erased for good.")
+    expect(page.locator("p.just-done[role=status]")).to_have_text("The conversation was erased for good.")
     assert server.call("POST", "/api/conversations/1/restore")[0] == 404
 
 

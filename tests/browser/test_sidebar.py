@@ -117,7 +117,10 @@ def test_the_conversation_on_the_page_is_deleted_and_brought_back(page: Page) ->
     ask_many(page, 1)
     choose(page, "Question 1", "Delete")
     expect(page).to_have_url(re.compile(r"/\?deleted=1$"))
-    expect(page.locator("form.banner")).to_contain_text("The conversation was deleted.")
+    note = page.locator(".just-done")
+    expect(note).to_contain_text("“Question 1” was deleted.")
+    edges = [one.bounding_box() for one in (note, page.locator(".welcome"))]
+    assert len({(box["x"], box["width"]) for box in edges if box}) == 1
     page.get_by_role("button", name="Undo").click()
     expect(page.locator("#turn-1 .question")).to_have_text("Question 1")
 

@@ -217,6 +217,15 @@ def test_deleted_conversations_are_listed_restored_and_erased(client: FlaskClien
     assert [one["conversation_id"] for one in rest["conversations"]] == [10, 9, 8, 7, 6, 5, 2, 1]
 
 
+def test_the_start_page_names_the_conversation_that_was_deleted_last(client: FlaskClient, services: Services) -> None:
+    fill(services, 2)
+    client.patch("/api/conversations/1", json={"title": "Geese & ducks"})
+    assert post(client, "/conversations/1/delete") == (303, "/?deleted=1")
+    assert "“<bdi>Geese &amp; ducks</bdi>” was deleted." in client.get("/?deleted=1").text
+    client.delete("/api/conversations/2")
+    assert "was deleted." not in client.get("/?deleted=1").text
+
+
 def test_what_was_brought_back_meanwhile_is_not_erased(client: FlaskClient, services: Services) -> None:
     fill(services, 1)
     client.delete("/api/conversations/1")
