@@ -4,7 +4,7 @@ import { keepCookie } from "./theme.js";
 
 const REACH = "800px 0px";
 const list = () => document.getElementById("conversations");
-const parts = () => [...list().querySelectorAll(".part")];
+const parts = () => [...list().querySelectorAll(".list-part")];
 let nearness = null;
 
 /** Keep the list up to date, and let it grow and shrink with scrolling. */
@@ -99,7 +99,7 @@ async function take(drawn) {
   const own = drawn.getElementById("conversations");
   if (!own || sought() || isBusy()) return;
   if (parts().length > 1) await refreshConversations();
-  else put(parts()[0], document.adoptNode(own.querySelector(".part")));
+  else put(parts()[0], document.adoptNode(own.querySelector(".list-part")));
 }
 
 async function partAt(url, signal) {
@@ -173,7 +173,7 @@ async function bringOlder(older) {
     delete older.dataset.asked;
     return;
   }
-  const part = older.closest(".part");
+  const part = older.closest(".list-part");
   part.dataset.until = from;
   made.dataset.from = from;
   older.remove();

@@ -38,7 +38,7 @@ def test_the_list_grows_with_scrolling_and_lets_go_of_what_is_far_away(page: Pag
     box.evaluate("box => { box.scrollTop = 0; }")
     expect(row(page, "Talk 1")).to_be_visible()
     # What one comes back to is drawn again.
-    box.evaluate("box => { box.scrollTop = box.querySelectorAll('.part')[1].offsetTop; }")
+    box.evaluate("box => { box.scrollTop = box.querySelectorAll('.list-part')[1].offsetTop; }")
     expect(row(page, "Talk 60")).to_be_attached()
     headings = page.locator("#conversations h2:not(.visually-hidden)").all_inner_texts()
     assert len(headings) == len(set(headings))
@@ -61,6 +61,8 @@ def test_a_title_is_written_in_its_place(page: Page) -> None:
     choose(page, "Question 1", "Rename")
     box = page.get_by_label("Title of the conversation")
     expect(box).to_be_focused()
+    # A row is drawn within its own edges.
+    expect(box).to_have_css("outline-offset", "-2px")
     box.fill("Not this")
     page.keyboard.press("Escape")
     expect(row(page, "Question 1")).to_be_visible()
@@ -72,6 +74,11 @@ def test_a_title_is_written_in_its_place(page: Page) -> None:
     expect(row(page, "A better title").locator("a")).to_be_focused()
     page.reload()
     expect(row(page, "A better title")).to_be_visible()
+
+
+def test_an_empty_list_of_conversations_shows_nothing(page: Page) -> None:
+    page.goto("/")
+    expect(page.locator("#conversations .list-part")).to_have_css("height", "0px")
 
 
 def test_a_conversation_is_pinned_and_unpinned(page: Page, server: ServerProcess) -> None:
