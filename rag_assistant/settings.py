@@ -43,7 +43,7 @@ class Settings(BaseModel):
     history_strategy: Literal["window", "smart"] = setting(
         "window",
         "one of window, smart",
-        "window: the last max_history_turns turns. smart: one or two of them, as the conversation's structure says.",
+        "window: the last max_history_turns turns. smart: one or two of them, those with tools first.",
     )
     smart_levels: tuple[SmartLevel, ...] = setting(
         (

@@ -39,7 +39,7 @@ EXAMPLES = (
 )
 STRATEGY_WORDS = {
     "window": "The newest",
-    "smart": "One to three, those with tools first",
+    "smart": "One or two, those with tools first",
 }
 SEARCH_WORDS = {
     "question": "the question as it was asked",
@@ -98,7 +98,7 @@ def window_words(rules: Rules) -> str:
     if limit == 0:
         return "Sees no earlier turns"
     if rules.strategy == "smart":
-        return "Sees one to three turns"
+        return "Sees one or two turns"
     if limit is None:
         return "Sees all turns"
     return "Sees the last turn" if limit == 1 else f"Sees the last {limit:,} turns"

@@ -20,6 +20,11 @@ def test_the_slider_moves_the_line_before_anything_is_kept(page: Page, server: S
     slider = panel.get_by_label("Window, in turns")
     expect(slider).to_be_focused()
     expect(slider).to_have_attribute("max", "11")
+    # The default holds, so it is drawn like a value.
+    shades = panel.locator("#max-history-turns").evaluate(
+        "(box) => [null, '::placeholder'].map((part) => getComputedStyle(box, part).color)"
+    )
+    assert shades[0] == shades[1]
     slider.fill("2")
     expect(sentence).to_have_text(SEES_TWO)
     expect(panel.locator(".outlook")).to_have_text(f"Not set yet. If you set this, {SEES_TWO}.")
@@ -83,7 +88,7 @@ def test_set_keeps_the_window_and_the_strategy_and_leaves_the_rest(page: Page, s
     kept = server.call("GET", "/api/conversations/1")[1]
     assert (kept["max_history_turns"], kept["on_overflow"], "history_strategy" in kept) == (1, "ask", False)
     control = window(page)
-    control.get_by_role("button", name="As set for all (5)").click()
+    control.get_by_role("button", name="Default (5)").click()
     with page.expect_response(lambda response: response.request.method == "PATCH"):
         control.get_by_role("button", name="Set", exact=True).click()
     expect(page.locator(".horizon")).to_have_count(0)

@@ -53,6 +53,11 @@ def test_a_pinned_turn_comes_back_past_the_filter() -> None:
     assert fit_history([*turns(7), NOW], policy).receipt.kept_turns == (1, 7)
 
 
+def test_one_or_two_turns_stay_by_the_default_levels() -> None:
+    sizes = {len(choose_turns([uses] * total, total)[0]) for total in range(2, 9) for uses in (False, True)}
+    assert sizes == {1, 2}
+
+
 def test_the_turns_that_decide_are_few() -> None:
     assert turns_worth_reading() == 5
     long = [message for n in range(1, 101) for message in (tool_turn(n) if n % 2 else turn(n))]

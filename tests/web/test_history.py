@@ -68,6 +68,7 @@ def test_a_conversation_can_have_its_own_strategy(client: FlaskClient, stub: Stu
     receipt = client.get(f"/api/turns/{answer['turn_id']}/receipt").json
     assert receipt["explanation"] == "7 completed turns (more): 1 kept."
     assert answer["history"]["turns_dropped"] == 6
+    assert "Sees one or two turns" in client.get(f"/conversations/{conversation}").text
     client.patch(f"/api/conversations/{conversation}", json={"history_strategy": "default"})
     assert ask(client, "Question 9.", conversation_id=conversation)["history"]["strategy"] == "window"
 
