@@ -68,10 +68,46 @@ def test_from_right_to_left_everything_stands_on_the_other_side(page: Page, serv
         expect(edge).to_have_attribute("aria-valuenow", "512")
 
 
-def test_a_title_reads_in_its_own_direction(page: Page, server: ServerProcess) -> None:
-    fill(server, 1, title="שלום עולם")
-    page.goto("/")
-    expect(page.locator("#conversations .title")).to_have_css("direction", "rtl")
+@pytest.mark.parametrize("direction", ["ltr", "rtl"])
+def test_a_settings_value_stands_above_its_origin(page: Page, direction: str) -> None:
+    page.goto("/settings?filter=max_history_turns")
+    page.evaluate(f"document.dir = '{direction}'")
+    outer = page.locator("#setting-max_history_turns").evaluate(
+        """(one) => [".value", ".origin"].map((part) => {
+            const box = one.querySelector(part).getBoundingClientRect();
+            return Math.round(document.dir === "rtl" ? box.left : box.right);
+        })"""
+    )
+    assert outer[0] == outer[1]
+
+
+def test_what_people_wrote_reads_in_its_own_direction_wherever_it_stands(page: Page, server: ServerProcess) -> None:
+    hello = "שלום עולם?"
+    fill(server, 2, title=hello)
+    server.call("DELETE", "/api/conversations/2")
+    document = upload(server, hello, "Seventeen geese.", tags=hello)
+    paths = (
+        "/?deleted=2", f"/?documents={document}", "/?q=שלום", "/conversations/1", "/deleted",
+        "/documents", f"/documents?tag={hello[:-1]}%3F", "/documents?q=אין", f"/documents/{document}",
+    )  # fmt: skip
+    for path in paths:
+        page.goto(path)
+        # The composer's label is a sentence of ours; what only a screen reader says has no direction.
+        directions = page.locator("body").evaluate(
+            """(body) => {
+                const walker = document.createTreeWalker(body, NodeFilter.SHOW_TEXT);
+                const found = [];
+                while (walker.nextNode()) {
+                    const holder = walker.currentNode.parentElement;
+                    const isTheirs = /[א-ת]/.test(walker.currentNode.data);
+                    if (!isTheirs || holder.closest(".visually-hidden, .composer")) continue;
+                    found.push(getComputedStyle(holder).direction);
+                }
+                return found;
+            }"""
+        )
+        assert directions, path
+        assert set(directions) == {"rtl"}, path
 
 
 def test_whoever_wants_little_motion_gets_none(page: Page) -> None:
