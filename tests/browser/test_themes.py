@@ -9,6 +9,7 @@ from tests.browser.talk import ask_many
 from tests.server_process import ServerProcess
 
 LIGHT, DARK = "rgb(251, 250, 247)", "rgb(20, 24, 23)"
+RAISED_IN_THE_DARK = "rgb(28, 34, 33)"
 
 
 @pytest.mark.parametrize(("system", "paper"), [("light", LIGHT), ("dark", DARK)])
@@ -25,6 +26,12 @@ def test_the_page_follows_the_system_until_a_theme_is_chosen(page: Page, system:
     expect(page.locator("body")).to_have_css("background-color", other)
     page.get_by_role("button", name="System", exact=True).click()
     expect(page.locator("body")).to_have_css("background-color", paper)
+
+
+def test_a_question_stands_out_from_the_page_in_the_dark(page: Page) -> None:
+    page.emulate_media(color_scheme="dark")
+    ask_many(page, 1)
+    expect(page.locator("#turn-1 .question")).to_have_css("background-color", RAISED_IN_THE_DARK)
 
 
 def test_a_theme_is_chosen_without_scripts(chromium_without_scripts: Browser, server: ServerProcess) -> None:
