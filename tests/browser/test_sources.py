@@ -140,3 +140,10 @@ def test_chips_with_long_names_stay_inside_the_page(
     expect(turn.locator(".cited .chip")).to_be_visible()
     assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
     assert turn.evaluate("turn => turn.scrollWidth <= turn.clientWidth")
+
+
+def test_the_tint_of_a_passage_begins_where_its_heading_does(page: Page, server: ServerProcess) -> None:
+    document = upload(server, "prices.md", PRICES)
+    page.goto(f"/documents/{document}?start=0&end={len(PRICES)}")
+    edges = [page.locator(f"main .document {part}").bounding_box() for part in ("h1", "mark")]
+    assert len({box["x"] for box in edges if box}) == 1
