@@ -9,7 +9,7 @@ const SECONDS_BETWEEN_LOOKS = 1;
 const MOST_LOOKED_AT = 200;
 const WORKED_ON = ["queued", "reading", "embedding"];
 
-/** Each has file, fields, state, and as they come: sent (0 to 1), id, reason, embedded, chunks. */
+/** Each has file, fields, state, and as they come: sent (0 to 1), id, reason, refused, embedded, chunks. */
 let items = [];
 let looking = false;
 
@@ -101,6 +101,8 @@ function accepted(item, request) {
   }
   if (request.status !== 202 || !data) {
     const told = new Refusal(data?.error ?? { type: "Unknown", message: `The server answered with status ${request.status}.` });
+    // What is wrong with the file itself is as wrong the next time.
+    item.refused = request.status >= 400 && request.status < 500;
     settle(item, "failed", told.message);
     return;
   }

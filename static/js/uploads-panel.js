@@ -97,6 +97,7 @@ function makeRow(item, actions) {
 }
 
 function drawRow(item, { row, state, bar, act, reason }) {
+  if (item.state === "failed" && row.className !== "failed") putBehindFailures(row);
   row.className = item.state;
   setText(state, wordsFor(item));
   setText(reason, item.state === "embedding" ? "" : item.reason ?? "");
@@ -104,11 +105,23 @@ function drawRow(item, { row, state, bar, act, reason }) {
   bar.hidden = !["sending", "embedding"].includes(item.state);
   bar.max = 1;
   bar.value = item.state === "sending" ? item.sent : (item.embedded ?? 0) / (item.chunks || 1);
-  const doable = BUSY.includes(item.state) ? "cancel" : ["failed", "cancelled"].includes(item.state) ? "retry" : "";
+  const doable = BUSY.includes(item.state) ? "cancel" : canBeRetried(item) ? "retry" : "";
   act.hidden = !doable;
   act.dataset.act = doable;
   setText(act, doable === "cancel" ? "Cancel" : "Retry");
   act.setAttribute("aria-label", `${act.textContent} ${item.name}`);
+}
+
+/** What failed stands in front of all else, in sight; whoever is in its row stays there. */
+function putBehindFailures(row) {
+  const focused = row.contains(document.activeElement) ? document.activeElement : null;
+  const list = row.parentElement;
+  list.insertBefore(row, list.querySelector("li:not(.failed)"));
+  focused?.focus();
+}
+
+function canBeRetried(item) {
+  return item.state === "cancelled" || (item.state === "failed" && !item.refused);
 }
 
 function wordsFor(item) {
