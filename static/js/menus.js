@@ -1,4 +1,5 @@
-// A menu that is opened closes as menus do: by Escape, or by a click elsewhere.
+// A menu that is opened closes as menus do: by Escape, or by a click elsewhere. A list stays at its button.
+import { placeAt } from "./placing.js";
 
 /** Close each menu marked with data-closes when the person turns away from it. */
 export function enableMenus() {
@@ -9,6 +10,12 @@ export function enableMenus() {
   });
   // Before all others that listen for Escape: it closes one thing, and a menu lies on top.
   document.addEventListener("keydown", closeByKey, { capture: true });
+  for (const name of ["toggle", "scroll"]) document.addEventListener(name, placeLists, { capture: true, passive: true });
+  addEventListener("resize", placeLists);
+}
+
+function placeLists() {
+  for (const list of document.querySelectorAll("details[open] > .menu-list")) placeAt(list.previousElementSibling, list);
 }
 
 function closeByKey(event) {

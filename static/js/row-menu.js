@@ -2,6 +2,7 @@
 import { send } from "./api.js";
 import { refreshConversations } from "./conversations.js";
 import { refreshPage } from "./frame.js";
+import { placeAt } from "./placing.js";
 import { complainAbout, undoable } from "./toast.js";
 
 const menu = () => document.getElementById("row-menu");
@@ -31,11 +32,7 @@ function open(button) {
   // Whoever goes from landmark to landmark finds the menu in the one of its row.
   button.closest("nav")?.append(menu());
   menu().showPopover();
-  const [box, own] = [button.getBoundingClientRect(), menu().getBoundingClientRect()];
-  const left = getComputedStyle(button).direction === "rtl" ? box.left : box.right - own.width;
-  const top = box.bottom + own.height > innerHeight ? box.top - own.height : box.bottom;
-  menu().style.setProperty("left", `${Math.max(8, Math.min(left, innerWidth - own.width - 8))}px`);
-  menu().style.setProperty("top", `${Math.max(8, top)}px`);
+  placeAt(button, menu());
   menu().dataset.conversation = id;
   menu().querySelector("[role=menuitem]").focus();
 }

@@ -141,6 +141,35 @@ def test_the_menu_of_an_answer_opens_and_closes_as_menus_do(page: Page) -> None:
     expect(menu.get_by_role("button", name="Pin")).to_be_hidden()
 
 
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (640, 400), (390, 844)])
+@pytest.mark.parametrize("direction", ["ltr", "rtl"])
+def test_the_menu_of_an_answer_is_never_cut_off(page: Page, width: int, height: int, direction: str) -> None:
+    page.set_viewport_size({"width": width, "height": height})
+    ask_many(page, 3)
+    regenerate(page, 3)
+    expect(page.locator("#turn-3 .versions")).to_be_visible()
+    page.evaluate("direction => { document.dir = direction; }", direction)
+    for number in (1, 3):
+        menu = page.locator(f"#turn-{number} .more")
+        menu.locator("summary").click()
+        for part in (menu.get_by_role("button", name="Pin"), menu.get_by_text("Answered by")):
+            expect(part).to_be_in_viewport(ratio=1)
+            part.click(trial=True)  # Nothing lies on top of it.
+        if number == 1 and height > 400:
+            assert menu.evaluate("menu => menu.lastElementChild.offsetTop + 1 >= menu.getBoundingClientRect().bottom")
+        page.keyboard.press("Escape")
+
+
+def test_the_menu_of_an_answer_stays_at_its_button_when_the_page_moves(page: Page) -> None:
+    page.set_viewport_size({"width": 640, "height": 400})
+    ask_many(page, 3)
+    menu = page.locator("#turn-2 .more")
+    menu.locator("summary").click()
+    gap = "menu => menu.querySelector('.menu-list').offsetTop - menu.getBoundingClientRect().bottom"
+    page.locator("#main").evaluate("main => { main.scrollTop -= 60; }")
+    page.wait_for_function("menu => Math.abs((" + gap + ")(menu)) < 2", arg=menu.element_handle())
+
+
 @pytest.mark.settings(RETRIEVAL="agent")
 def test_the_steps_to_an_answer_are_one_line_that_opens(page: Page, stub: StubModel) -> None:
     stub.replies += [Reply("", tool_calls=[call("list_documents")]), Reply("", tool_calls=[call("list_documents")])]
