@@ -290,6 +290,8 @@ def test_what_was_left_out_before_stands_in_the_figures_without_being_a_trim(cli
     assert (answer["history_trimmed"], answer["history"]["left_out"]) == (False, {"excluded": 1})
     page = client.get(f"/turns/{answer['turn_id']}").text
     assert "The model saw 3 of 4 earlier turns (1 excluded)." in page
+    again = ask(client, "And again?", conversation_id=conversation)
+    assert "Trimmed" not in client.get(f"/turns/{again['turn_id']}").text, "what a person excluded was not trimmed"
 
 
 def test_pinning_and_excluding_rule_each_other_out(client: FlaskClient) -> None:
