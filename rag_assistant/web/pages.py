@@ -14,6 +14,7 @@ from werkzeug.wrappers import Response
 from rag_assistant.commands import CommandResult, is_command, run_command
 from rag_assistant.errors import InvalidRequest, OverflowDecisionNeeded
 from rag_assistant.records import EVERYTHING, LARGEST_NUMBER, Conversation, Scope, Turn
+from rag_assistant.settings_file import PROJECT
 from rag_assistant.turn_view import support_of
 from rag_assistant.validation import spells_number
 from rag_assistant.web.around import around, page_of_turns
@@ -28,6 +29,12 @@ blueprint = Blueprint("pages", __name__)
 TURNS_SHOWN = 30
 # The part of the guide that the examples of the first page are about.
 GUIDE_NAME = "2-history-window.md"
+GUIDE_NAMES = frozenset(path.name for path in (PROJECT / "docs" / "guide").glob("*.md"))
+# Of so many of the newest documents, so many of a person's own are named on the first page.
+DOCUMENTS_LOOKED_AT = 50
+DOCUMENTS_NAMED = 3
+# Words find a document before it is embedded.
+FINDABLE = ("embedding", "ready")
 
 
 @blueprint.get("/")
@@ -207,7 +214,7 @@ def conversation_page(
         longest_question=services().settings.current.max_question_chars,
         result=result,
         decision=decision,
-        **library_holds(),
+        **({} if shown else library_holds()),
         deleted=_just_deleted(),
         erased=request.args.get("erased") == "1",
         scope=shown.scope if shown else scope_in_address(),
@@ -234,10 +241,15 @@ def _just_deleted() -> Conversation | None:
     return next((one for one in last if one.id == number), None)
 
 
-def library_holds() -> dict[str, bool]:
-    """Return whether there are documents to ask about, and whether our guide is among them."""
-    found = services().documents
-    return {"has_documents": bool(found.page(1)), "has_guide": bool(found.find(GUIDE_NAME, EVERYTHING, 1)[0])}
+def library_holds() -> dict[str, Any]:
+    """Return whether there are documents, the newest that are not ours and can be asked about, and if our guide is."""
+    newest = services().documents.page(DOCUMENTS_LOOKED_AT)
+    own = [one for one in newest if one.state in FINDABLE and not one.replaces and one.name not in GUIDE_NAMES]
+    return {
+        "has_documents": bool(newest),
+        "has_guide": bool(services().documents.find(GUIDE_NAME, EVERYTHING, 1)[0]),
+        "own_documents": own[:DOCUMENTS_NAMED],
+    }
 
 
 def _to_conversation(conversation_id: int) -> Response:

@@ -35,6 +35,17 @@ export function enableDocuments() {
   }, pace);
 }
 
+/** Draw the first page's welcome, which names documents, as the server has it now, if this page shows it. */
+export async function redrawWelcome() {
+  const response = document.querySelector(".welcome") && (await fetch(location.href).catch(() => null));
+  const drawn = response?.ok && documentOf(await response.text()).querySelector(".welcome");
+  const known = document.querySelector(".welcome");
+  if (!drawn || !known) return;
+  const isHeld = known.contains(document.activeElement);
+  known.replaceWith(document.adoptNode(drawn));
+  if (isHeld) drawn.querySelector("input[type=file]")?.focus();
+}
+
 /** Draw the list as the server has it now, if this page shows it. */
 export async function redrawList() {
   if (!list()) return;

@@ -1,6 +1,6 @@
 // The files that are on their way into the library: sent a few at a time, then watched until they are ready.
 import { Refusal, send } from "./api.js";
-import { redrawList } from "./documents.js";
+import { redrawList, redrawWelcome } from "./documents.js";
 import { sentenceOf } from "./toast.js";
 import { drawPanel } from "./uploads-panel.js";
 
@@ -147,4 +147,5 @@ async function look() {
   }
   looking = false;
   redrawList();
+  redrawWelcome().catch(() => null);
 }

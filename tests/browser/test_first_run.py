@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, FilePayload, Page, expect
 
 from rag_assistant.web.history_pages import EXAMPLES
 from tests.browser.talk import ask_many
@@ -60,6 +60,21 @@ def test_an_empty_library_says_what_to_do_and_shows_no_examples(page: Page, serv
     expect(page.get_by_role("heading", name="Add your documents")).to_be_visible()
     expect(page.locator(".welcome")).to_contain_text("Your library is empty, so there is nothing to answer from yet.")
     expect(page.locator(".examples")).to_have_count(0)
+
+
+def test_the_first_page_takes_documents_and_then_asks_about_them(page: Page) -> None:
+    page.goto("/")
+    welcome = page.locator(".welcome")
+    expect(welcome).to_contain_text("A guide to this assistant is already in your library.")
+    geese = FilePayload(name="geese.txt", mimeType="text/plain", buffer=b"The keeper feeds seventeen geese.")
+    welcome.get_by_label("Add documents").focus()
+    welcome.get_by_label("Add documents").set_input_files(geese)
+    about = welcome.get_by_role("link", name="Ask about geese.txt")
+    expect(about).to_be_visible(timeout=30_000)
+    expect(welcome).not_to_contain_text("guide")
+    expect(welcome.get_by_label("Add documents")).to_be_focused()
+    about.click()
+    expect(page.get_by_role("heading", name="Ask about geese.txt")).to_be_visible()
 
 
 def test_a_connected_model_has_no_note(page: Page) -> None:
