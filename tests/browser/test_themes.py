@@ -140,3 +140,18 @@ def test_the_list_of_documents_keeps_its_names_whole_beside_the_conversation(pag
     assert lines <= 2
     width = drawer.locator(".documents").evaluate("one => one.clientWidth / one.parentElement.clientWidth")
     assert width > 0.95
+
+
+def test_letters_of_twice_the_size_fit_on_a_phone(page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    for path in ("/documents", "/settings?filter=history", "/deleted"):
+        page.goto(path)
+        page.evaluate("document.documentElement.style.fontSize = '200%'")
+        beyond = page.locator("main").evaluate("(main) => main.scrollWidth - main.clientWidth")
+        assert beyond <= 0, path
+    page.get_by_role("button", name="Menu").click()
+    last = page.get_by_role("button", name="Keyboard shortcuts").bounding_box()
+    sidebar = page.locator("#sidebar").bounding_box()
+    assert last is not None
+    assert sidebar is not None
+    assert last["x"] + last["width"] <= sidebar["width"]
