@@ -84,6 +84,7 @@ async function redraw() {
     now.querySelector(".changed").textContent = "changed just now";
     old.replaceWith(now);
   }
+  view.querySelector(".connect")?.toggleAttribute("hidden", drawn.querySelector(".connect").hidden);
   const [banner, problem] = [view.querySelector(".banner"), drawn.querySelector(".banner")];
   if (banner && problem) banner.replaceWith(problem);
   else if (banner) banner.remove();

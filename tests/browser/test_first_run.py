@@ -51,6 +51,23 @@ def test_the_note_about_the_built_in_model_leads_to_a_better_one_and_is_put_away
     expect(note).to_have_count(0)
 
 
+@pytest.mark.model
+def test_what_connects_a_model_is_copied_and_goes_when_one_is_connected(newcomer: Page, tmp_path: Path) -> None:
+    newcomer.goto("/settings?filter=openai")
+    connect = newcomer.locator(".connect")
+    newcomer.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    connect.get_by_role("button", name="Copy").first.click()
+    expect(connect.get_by_role("button", name="Copied")).to_be_visible()
+    copied = newcomer.evaluate("() => navigator.clipboard.readText()")
+    newcomer.get_by_label("Find a setting").fill("temperature")
+    expect(connect).to_be_hidden()
+    newcomer.get_by_label("Find a setting").fill("openai")
+    expect(connect).to_be_visible()
+    (tmp_path / "settings.json").write_text(copied)
+    expect(newcomer.locator("#setting-openai_base_url .value")).to_contain_text("localhost:11434")
+    expect(connect).to_be_hidden()
+
+
 def test_an_empty_library_says_what_to_do_and_shows_no_examples(page: Page, server: ServerProcess) -> None:
     page.goto("/")
     expect(page.locator(".examples button")).to_have_text(list(EXAMPLES))

@@ -2,6 +2,7 @@
 
 import html
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,26 @@ def test_the_filter_works_without_scripts(client: FlaskClient) -> None:
     assert 'id="setting-log_level"' in text
     assert 'id="setting-port"' not in text
     assert "No setting contains these words." in page(client, "/settings?filter=nothing+of+this+kind")
+
+
+@pytest.mark.parametrize("known", [None, '{\n  "max_history_turns": 5\n}\n'])
+def test_what_connects_a_model_is_ready_to_be_pasted(
+    client: FlaskClient, services: Services, file: Path, monkeypatch: pytest.MonkeyPatch, known: str | None
+) -> None:
+    assert '<div class="connect" hidden>' in page(client)
+    monkeypatch.setattr(services.models, "uses_built_in", lambda: True)
+    if known:
+        file.write_text(known)
+    text = page(client)
+    assert '<div class="connect">' in text
+    blocks = re.findall(r'<pre class="line"[^>]*>(.*?)</pre>', text, re.DOTALL)
+    pasted = [json.loads(known.replace("{", "{\n" + block, 1) if known else block) for block in blocks]
+    values = [Settings.model_validate(one) for one in pasted]
+    assert [(one.openai_base_url, one.openai_api_key) for one in values] == [
+        ("http://localhost:11434/v1", None),
+        ("https://api.openai.com/v1", "your key"),
+    ]
+    assert 'class="connect"' not in page(client, "/settings?filter=log_level")
 
 
 def test_the_page_says_where_the_file_is_and_that_there_is_none_yet(client: FlaskClient, file: Path) -> None:
