@@ -62,6 +62,8 @@ def test_from_right_to_left_everything_stands_on_the_other_side(page: Page, serv
     box = sidebar.bounding_box()
     assert box is not None
     assert box["x"] + box["width"] == width
+    # Empty, a field of its own direction would have its words below its button.
+    expect(page.locator("#q")).to_have_css("direction", "rtl")
     page.get_by_role("link", name="Documents", exact=True).first.click()
     drawer = page.locator("#drawer")
     expect(drawer.get_by_role("heading", name="Documents")).to_be_visible()
