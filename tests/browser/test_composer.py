@@ -62,6 +62,23 @@ def test_the_gauge_tells_each_part_of_the_next_question(page: Page, server: Serv
 
 
 @pytest.mark.settings(MODEL_CONTEXT_TOKENS="4096")
+@pytest.mark.parametrize(("width", "height", "size"), [(1280, 800, "200%"), (640, 400, "100%"), (640, 844, "200%")])
+def test_large_letters_leave_the_row_below_the_box_whole(page: Page, width: int, height: int, size: str) -> None:
+    page.set_viewport_size({"width": width, "height": height})
+    ask_many(page, 1)
+    page.evaluate("size => document.documentElement.style.setProperty('font-size', size)", size)
+    for part in ("#window summary", ".gauge button", ".gauge .tokens-bar"):
+        expect(page.locator(part)).to_be_in_viewport(ratio=1)
+    page.locator(".gauge button").focus()
+    figures = page.locator(".gauge .figures")
+    expect(figures).to_be_in_viewport(ratio=1)
+    assert figures.evaluate("box => box.scrollWidth <= box.clientWidth")
+    words, note = (page.locator(f".gauge tr[data-part=passages] {part}") for part in (".part-words", "small"))
+    lines = "part => [...part.getClientRects()].map((line) => Math.round(line.left))"
+    assert min(note.evaluate(lines)) >= min(words.evaluate(lines))
+
+
+@pytest.mark.settings(MODEL_CONTEXT_TOKENS="4096")
 def test_the_gauge_grows_with_the_question_as_it_is_typed(page: Page, server: ServerProcess) -> None:
     ask_many(page, 1)
     part = page.locator(".gauge .tokens-bar .part-question")
