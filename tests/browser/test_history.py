@@ -25,6 +25,29 @@ def test_the_buttons_of_the_options_compact_clear_reset_and_undo(page: Page, stu
         expect(page.locator(".horizon")).to_have_count(0)
 
 
+def test_the_options_say_what_each_button_does(page: Page) -> None:
+    ask_many(page, 1)
+    opened = options(page)
+    for name, does in (
+        ("Compact", "Put a summary in place of the older turns."),
+        ("Clear", "Let the model forget what was said so far. Can be undone."),
+        ("Reset", "Clear, and drop this conversation\u2019s own settings."),
+    ):
+        expect(opened.get_by_role("button", name=name)).to_have_accessible_description(does)
+        expect(opened.get_by_text(does, exact=True)).to_be_visible()
+
+
+@pytest.mark.parametrize(("width", "height", "size"), [(1280, 800, "200%"), (640, 400, "100%"), (640, 844, "200%")])
+def test_the_options_fit_and_show_that_there_is_more_below(page: Page, width: int, height: int, size: str) -> None:
+    page.set_viewport_size({"width": width, "height": height})
+    ask_many(page, 1)
+    page.evaluate("size => document.documentElement.style.setProperty('font-size', size)", size)
+    panel = options(page).locator("> .panel")
+    expect(panel).to_be_in_viewport(ratio=1)
+    assert panel.evaluate("panel => panel.scrollWidth <= panel.clientWidth && panel.scrollHeight > panel.clientHeight")
+    expect(panel).to_have_css("background-attachment", "local, scroll, scroll")
+
+
 @pytest.mark.settings(MAX_HISTORY_TURNS="1")
 def test_a_pinned_turn_is_seen_and_an_excluded_one_is_not(page: Page, stub: StubModel) -> None:
     ask_many(page, 3)
