@@ -1,5 +1,6 @@
-"""Fill the list of conversations of a running server, and find its parts on the page."""
+"""Fill the list of conversations, or one of them, of a running server; find the parts of the list on the page."""
 
+import sqlite3
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -35,3 +36,30 @@ def choose(page: Page, title: str, action: str) -> None:
     row(page, title).hover()
     page.get_by_role("button", name=f"Actions for {title}", exact=True).click()
     page.get_by_role("menuitem", name=action, exact=True).click()
+
+
+def lengthen(server: ServerProcess, count: int) -> None:
+    """Make a conversation of ``count`` turns by copying its first one in the database of a server that rests meanwhile.
+
+    The turns differ in their numbers and questions: "Question 7".
+    """
+    server.call("POST", "/api/query", {"question": "Question 1"})
+    server.kill()
+    path = next(server.data.glob("*.db"))
+    with sqlite3.connect(path) as database:
+        names = [row[1] for row in database.execute("PRAGMA table_info(turns)") if row[1] not in ("id", "number")]
+        listed = ", ".join(names)
+        for number in range(2, count + 1):
+            made = database.execute(
+                f"INSERT INTO turns (number, {listed}) SELECT ?, {listed} FROM turns WHERE id = 1", (number,)
+            ).lastrowid
+            database.execute(
+                "INSERT INTO messages (turn_id, position, role, content, extra) SELECT ?, position, role, "
+                "replace(content, 'Question 1', 'Question ' || ?), extra FROM messages WHERE turn_id = 1",
+                (made, number),
+            )
+        database.execute(
+            "UPDATE conversations SET turns = ?, visible_turns = ?, visible_messages = ?", (count, count, 2 * count)
+        )
+    database.close()
+    server.start("/readyz")

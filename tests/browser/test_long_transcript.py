@@ -1,11 +1,9 @@
 """A transcript of 2,000 turns: the newest are there at once, the others come as one scrolls up to them."""
 
-import sqlite3
-from pathlib import Path
-
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.browser.lists import lengthen
 from tests.browser.talk import ask
 from tests.server_process import ServerProcess
 
@@ -14,28 +12,7 @@ TURNS = 2_000
 
 @pytest.fixture
 def long(server: ServerProcess) -> None:
-    """Fill a conversation by copying its first turn in the database of a server that rests meanwhile."""
-    server.call("POST", "/api/query", {"question": "Question 1"})
-    server.kill()
-    path = next(Path(server.environment["DATA_DIR"]).glob("*.db"))
-    with sqlite3.connect(path) as database:
-        names = [row[1] for row in database.execute("PRAGMA table_info(turns)") if row[1] not in ("id", "number")]
-        listed = ", ".join(names)
-        for number in range(2, TURNS + 1):
-            made = database.execute(
-                f"INSERT INTO turns (number, {listed}) SELECT ?, {listed} FROM turns WHERE id = 1",
-                (number,),
-            ).lastrowid
-            database.execute(
-                "INSERT INTO messages (turn_id, position, role, content, extra) SELECT ?, position, role, "
-                "replace(content, 'Question 1', 'Question ' || ?), extra FROM messages WHERE turn_id = 1",
-                (made, number),
-            )
-        database.execute(
-            "UPDATE conversations SET turns = ?, visible_turns = ?, visible_messages = ?", (TURNS, TURNS, 2 * TURNS)
-        )
-    database.close()
-    server.start("/readyz")
+    lengthen(server, TURNS)
 
 
 @pytest.mark.usefixtures("long")

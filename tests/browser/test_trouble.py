@@ -1,13 +1,12 @@
 """What goes wrong on the way: refusals, lost answers and answers that come too late leave the page usable."""
 
-import sqlite3
-from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.browser.holding import Held
+from tests.browser.lists import lengthen
 from tests.browser.talk import ask, ask_many, mark, say
 from tests.server_process import ServerProcess
 from tests.stub_model import Reply, StubModel
@@ -129,28 +128,8 @@ def test_a_picture_dragged_out_of_the_page_is_no_file_to_add(page: Page) -> None
     expect(hint).to_be_visible()
 
 
-@pytest.fixture
-def long(page: Page, server: ServerProcess) -> None:
-    """Fill a conversation by copying its first turn in the database of a server that rests meanwhile."""
-    server.call("POST", "/api/query", {"question": "Question 1"})
-    server.kill()
-    path = next(Path(server.environment["DATA_DIR"]).glob("*.db"))
-    with sqlite3.connect(path) as database:
-        names = [row[1] for row in database.execute("PRAGMA table_info(turns)") if row[1] not in ("id", "number")]
-        listed = ", ".join(names)
-        for number in range(2, 151):
-            made = database.execute(
-                f"INSERT INTO turns (number, {listed}) SELECT ?, {listed} FROM turns WHERE id = 1", (number,)
-            ).lastrowid
-            copied = "SELECT ?, position, role, content, extra FROM messages WHERE turn_id = 1"
-            database.execute(f"INSERT INTO messages (turn_id, position, role, content, extra) {copied}", (made,))
-        database.execute("UPDATE conversations SET turns = 150, visible_turns = 150, visible_messages = 300")
-    database.close()
-    server.start("/readyz")
-
-
-@pytest.mark.usefixtures("long")
-def test_later_turns_bring_no_second_way_to_the_earlier_ones(page: Page) -> None:
+def test_later_turns_bring_no_second_way_to_the_earlier_ones(page: Page, server: ServerProcess) -> None:
+    lengthen(server, 150)
     page.goto("/conversations/1?at=60#turn-60")
     expect(page.locator("#turn-60")).to_be_in_viewport()
     page.get_by_role("link", name="Later turns").click()
