@@ -105,7 +105,10 @@ function options() {
   return [...document.querySelectorAll("#commands [role=option]")];
 }
 
-/** Show the commands that fit what is typed; arrows choose, Tab or Enter takes, Escape closes. */
+/**
+ * Show the commands that fit what is typed, the best one chosen; arrows choose another, Escape closes. Tab takes the
+ * chosen one into the box. So does Enter, but it carries out what is typed in full or can be nothing else.
+ */
 export function enableCommandList() {
   if (!composer()) return;
   const box = composer().elements.question;
@@ -126,14 +129,16 @@ export function enableCommandList() {
     close();
     box.focus();
   };
+  const typed = () => box.value.trim().toLowerCase();
   const suggest = () => {
-    const typed = box.value.trimStart().toLowerCase();
-    for (const one of options()) one.hidden = !typed.startsWith("/") || !one.dataset.command.startsWith(typed.trim());
-    list.hidden = options().every((one) => one.hidden);
-    choose(null);
+    for (const one of options()) one.hidden = !typed() || !one.dataset.command.startsWith(typed());
+    const shown = options().filter((one) => !one.hidden);
+    list.hidden = !shown.length;
+    choose(shown.find((one) => one.dataset.command === typed()) ?? shown[0] ?? null);
   };
 
-  box.addEventListener("input", suggest);
+  // What the page itself puts into the box, such as a command that failed, opens no list.
+  box.addEventListener("input", (event) => (event.isTrusted ? suggest() : close()));
   // Who cannot scroll otherwise takes the focus into the list, and uses the arrow keys there.
   box.addEventListener("blur", (event) => {
     if (event.relatedTarget !== list) close();
@@ -145,17 +150,19 @@ export function enableCommandList() {
     const option = event.target.closest("[role=option]");
     if (option) take(option);
   });
-  // Before the composer's own keys: Enter takes the chosen command instead of sending what is typed so far.
+  // Before the composer's own keys, which send on Enter.
   box.addEventListener("keydown", (event) => {
     if (list.hidden || event.isComposing) return;
     const shown = options().filter((one) => !one.hidden);
     const chosen = shown.findIndex((one) => one.getAttribute("aria-selected") === "true");
+    const sends = event.key === "Enter" && !event.shiftKey;
+    if (sends && shown[chosen].dataset.command === typed()) return;
     if (event.key === "ArrowDown") choose(shown[(chosen + 1) % shown.length]);
-    else if (event.key === "ArrowUp") choose(shown[(chosen <= 0 ? shown.length : chosen) - 1]);
+    else if (event.key === "ArrowUp") choose(shown.at(chosen - 1));
     else if (event.key === "Escape") close();
-    else if (event.key === "Tab" && !event.shiftKey) take(shown[Math.max(0, chosen)]);
-    else if (event.key === "Enter" && chosen >= 0) take(shown[chosen]);
+    else if (sends || (event.key === "Tab" && !event.shiftKey)) take(shown[chosen]);
     else return;
+    if (sends && shown.length === 1) composer().requestSubmit();
     event.preventDefault();
     event.stopImmediatePropagation();
   });

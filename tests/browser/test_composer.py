@@ -125,7 +125,7 @@ def test_commands_are_carried_out_in_place_and_are_no_turns(page: Page, server: 
     box.press_sequentially("/c")
     choices = page.get_by_role("listbox", name="Commands").get_by_role("option")
     expect(choices).to_have_count(3)
-    page.keyboard.press("ArrowDown")
+    expect(choices.first).to_have_attribute("aria-selected", "true")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     expect(box).to_have_value("/clear")
@@ -145,6 +145,7 @@ def test_commands_are_carried_out_in_place_and_are_no_turns(page: Page, server: 
     say(page, "/undo")
     expect(page.locator("#composer-error")).to_have_text("There is nothing to undo in conversation 1.")
     expect(box).to_have_value("/undo")
+    expect(choices.last).to_be_hidden()
     box.fill("/hist")
     page.keyboard.press("Tab")
     expect(box).to_have_value("/history")
@@ -153,3 +154,38 @@ def test_commands_are_carried_out_in_place_and_are_no_turns(page: Page, server: 
     say(page, "/nothing")
     expect(page.locator("#composer-error")).to_contain_text('There is no command "/nothing".')
     assert server.call("GET", "/api/conversations/1")[1]["turns"] == 2
+
+
+def test_enter_carries_out_the_only_command_that_fits_and_completes_the_best_of_several(page: Page) -> None:
+    ask_many(page, 1)
+    box = page.get_by_label("Your question")
+    chosen = page.locator("#commands [aria-selected=true]")
+    box.press_sequentially("/hi")
+    expect(chosen).to_have_attribute("data-command", "/history")
+    page.keyboard.press("Enter")
+    expect(page.locator(".result")).to_contain_text("1 turn, 2 messages")
+    expect(box).to_have_value("")
+    box.press_sequentially("/h")
+    page.keyboard.press("ArrowUp")
+    expect(chosen).to_have_attribute("data-command", "/help")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(box).to_have_value("/history")
+    expect(page.locator("#commands")).to_be_hidden()
+    expect(page.locator(".result")).to_have_count(1)
+
+
+def test_a_command_typed_in_full_is_carried_out_though_another_begins_with_it(page: Page) -> None:
+    ask_many(page, 1)
+    page.get_by_label("Your question").press_sequentially("/clear")
+    expect(page.locator("#commands [aria-selected=true]")).to_have_attribute("data-command", "/clear")
+    page.keyboard.press("Enter")
+    expect(page.locator(".result .command code")).to_have_text("/clear")
+
+
+def test_shift_and_enter_begin_a_new_line_though_a_command_is_chosen(page: Page) -> None:
+    page.goto("/")
+    box = page.get_by_label("Your question")
+    box.press_sequentially("/hi")
+    page.keyboard.press("Shift+Enter")
+    expect(box).to_have_value("/hi\n")
