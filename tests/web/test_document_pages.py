@@ -44,8 +44,8 @@ def test_what_is_refused_of_several_files_is_named_and_the_rest_is_taken(client:
     status, page = post(client, "/documents", file=sent)
     assert status == 422
     assert "1 of 3 files were added. Refused:" in page
-    assert '<b>program</b>: "program" is a program' in page
-    assert "<b>empty.txt</b>: The file is empty." in page
+    assert '<b dir="auto">program</b>: "program" is a program' in page
+    assert '<b dir="auto">empty.txt</b>: The file is empty.' in page
     assert names_on(page) == ["one.txt"]
 
 
@@ -127,7 +127,7 @@ def test_documents_are_sought_by_words_of_their_names_and_tags(client: FlaskClie
         listed = client.get("/api/documents", query_string={"q": sought}).json["documents"]
         assert [one["name"] for one in listed] == found
     assert client.get("/api/documents", query_string={"q": "x" * 201}).status_code == 422
-    assert "No document has “&lt;b&gt;” in its name" in client.get("/documents?q=<b>").text
+    assert "No document has “<bdi>&lt;b&gt;</bdi>” in its name" in client.get("/documents?q=<b>").text
 
 
 def test_what_is_done_with_chosen_documents_is_done_with_each(client: FlaskClient) -> None:
@@ -178,7 +178,7 @@ def test_a_newer_version_says_of_what_and_that_it_is_not_found_yet(
     assert post(client, "/documents", file=sent, replaces=str(older)) == (303, "/documents")
     until(lambda: "embedding 0 of 1" in client.get("/documents").text)
     page = client.get("/documents").text
-    assert "Newer version of geese.txt; found when it is ready" in page
+    assert "Newer version of <bdi>geese.txt</bdi>; found when it is ready" in page
     assert "found by its words" not in page
 
 
