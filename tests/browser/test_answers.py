@@ -62,6 +62,20 @@ def test_a_stopped_answer_can_be_had_anew_and_is_not_lost(page: Page, stub: Stub
     expect(page.locator("#turn-1.stopped .answer")).to_contain_text("word word")
 
 
+def test_a_question_that_was_stopped_before_the_first_word_can_be_asked_again(page: Page, stub: StubModel) -> None:
+    page.goto("/")
+    stub.default = Reply(hang_at=0)
+    page.get_by_label("Your question").fill("Why?")
+    page.keyboard.press("Enter")
+    expect(page.locator("#turn-1.running")).to_be_visible()
+    page.get_by_role("button", name="Stop").click()
+    expect(page.locator("#turn-1.stopped .state")).to_have_text("Stopped before the first word.")
+    stub.default = Reply("Because.")
+    page.get_by_role("button", name="Ask again").click()
+    expect(page.locator("#turn-1.completed .answer")).to_have_text("Because.")
+    expect(page.locator(".versions")).to_have_count(0)
+
+
 def test_only_the_last_answer_offers_to_be_had_anew(page: Page) -> None:
     ask_many(page, 2)
     expect(page.locator("#turn-2").get_by_role("button", name="Regenerate")).to_be_visible()

@@ -153,6 +153,10 @@ def test_commands_are_carried_out_in_place_and_are_no_turns(page: Page, server: 
     expect(page.locator(".result").last).to_contain_text("2 turns, 4 messages (2 assistant, 2 user).")
     say(page, "/nothing")
     expect(page.locator("#composer-error")).to_contain_text('There is no command "/nothing".')
+    box.press("End")
+    expect(page.locator("#composer-error")).to_be_visible()
+    box.press("Backspace")
+    expect(page.locator("#composer-error")).to_be_hidden()
     assert server.call("GET", "/api/conversations/1")[1]["turns"] == 2
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.talk import ask
+from tests.browser.talk import ask, say
 from tests.server_process import ServerProcess
 from tests.stub_model import Reply, StubModel
 
@@ -175,6 +175,24 @@ def test_a_question_that_comes_too_early_stays_in_the_box_and_says_why(page: Pag
     expect(page.get_by_label("Your question")).to_have_value("Two")
     page.get_by_role("button", name="Stop").click()
     expect(page.locator("#turn-1.stopped")).to_be_visible()
+    expect(page.locator("#composer-error")).to_be_hidden()
+    expect(page.get_by_label("Your question")).to_have_value("Two")
+
+
+def test_no_question_is_taken_while_an_answer_is_written_also_after_a_reload(page: Page, stub: StubModel) -> None:
+    stub.default = Reply("word " * 3000, seconds_between=0.02)
+    page.goto("/")
+    say(page, "One")
+    button = page.get_by_role("button", name="Ask", exact=True)
+    expect(page.locator(".answer")).to_contain_text("word word")
+    page.reload()
+    expect(button).to_be_disabled()
+    page.get_by_label("Your question").fill("Two")
+    page.keyboard.press("Enter")
+    expect(page.locator("#composer-error.hint")).to_contain_text("An answer is being written.")
+    page.get_by_role("button", name="Stop").click()
+    expect(page.locator("#turn-1.stopped")).to_be_visible()
+    expect(button).to_be_enabled()
     expect(page.locator("#composer-error")).to_be_hidden()
     expect(page.get_by_label("Your question")).to_have_value("Two")
 

@@ -67,6 +67,21 @@ def test_what_is_selected_in_a_finished_block_stays_selected(
     assert page.evaluate("getSelection().toString()") == "The first block."
 
 
+def test_the_text_stays_where_it_is_when_the_answer_ends(page: Page, stub: StubModel) -> None:
+    stub.default = Reply("word " * 3000, seconds_between=0.02)
+    page.goto("/")
+    say(page, "Why?")
+    answer = page.locator("#turn-1 .answer")
+    expect(answer).to_contain_text("word word")
+    expect(page.locator("#turn-1 .state")).to_have_text("The answer is being written.")
+    place = "one => [one.getBoundingClientRect().left, one.getBoundingClientRect().top]"
+    before = answer.evaluate(place)
+    assert page.get_by_role("button", name="Stop").evaluate(place)[0] == before[0]
+    page.get_by_role("button", name="Stop").click()
+    expect(page.locator("#turn-1.stopped .seen")).to_be_visible()
+    assert answer.evaluate(place) == before
+
+
 def test_a_wide_table_and_long_code_scroll_by_themselves(page: Page, stub: StubModel) -> None:
     row = "|" + " a_rather_long_cell |" * 12
     stub.default = Reply(f"{row}\n|{'---|' * 12}\n{row}\n\n```\n{'long ' * 100}\n```")

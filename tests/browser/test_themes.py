@@ -7,6 +7,7 @@ from tests.browser.lists import fill
 from tests.browser.shelf import upload
 from tests.browser.talk import ask_many
 from tests.server_process import ServerProcess
+from tests.stub_model import Reply, StubModel
 
 LIGHT, DARK = "rgb(251, 250, 247)", "rgb(20, 24, 23)"
 RAISED_IN_THE_DARK = "rgb(28, 34, 33)"
@@ -117,6 +118,23 @@ def test_what_people_wrote_reads_in_its_own_direction_wherever_it_stands(page: P
         )
         assert directions, path
         assert set(directions) == {"rtl"}, path
+
+
+def test_a_question_reads_in_its_own_direction_and_stands_where_questions_stand(page: Page, stub: StubModel) -> None:
+    stub.default = Reply("שלום " * 200, seconds_between=0.02)
+    page.goto("/")
+    box = page.get_by_label("Your question")
+    box.fill("מה שלום האווזים?")
+    expect(box).to_have_css("direction", "rtl")
+    page.keyboard.press("Enter")
+    right = "one => Math.round(one.getBoundingClientRect().right)"
+    expect(page.locator("#turn-1 .answer")).to_contain_text("שלום שלום")
+    expect(page.locator("#turn-1 .answer")).to_have_css("direction", "rtl")
+    before = page.locator("#turn-1 .question").evaluate(right)
+    assert before == page.locator(".composer .box").evaluate(right)
+    page.get_by_role("button", name="Stop").click()
+    expect(page.locator("#turn-1.stopped .asked")).to_be_visible()
+    assert page.locator("#turn-1 .question").evaluate(right) == before
 
 
 def test_whoever_wants_little_motion_gets_none(page: Page) -> None:
