@@ -1,7 +1,7 @@
 """Scripts and style sheets: made small, and kept by browsers for good, since a change of any gives all a new address.
 
-The sheets go out as one, scripts without their comments. They are read once, at the start: what goes out under a
-version is what the version was made of, and a first view of some fifty files costs next to nothing.
+The sheets go out as one, and all without comments. They are read once, at the start: what goes out under a version is
+what the version was made of, and a first view of some fifty files costs next to nothing.
 
 The version stands in the path, so that a module's imports carry it along. Pages and the API are never compressed: where
 secrets and what a stranger chose stand in one answer, its length would tell of them (BREACH).
@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 
+import rcssmin
 import rjsmin
 from flask import Flask, Response, abort, request, url_for
 from flask_compress import Compress
@@ -50,7 +51,7 @@ def init_app(app: Flask) -> None:
         COMPRESS_REGISTER=False,
         COMPRESS_MIMETYPES=["text/javascript", "text/css"],
         COMPRESS_ALGORITHM=["br", "gzip"],
-        COMPRESS_BR_LEVEL=5,
+        COMPRESS_BR_LEVEL=10,
         COMPRESS_CACHE_BACKEND=Compressed,
         COMPRESS_CACHE_KEY=lambda asked: asked.view_args["filename"],
     )
@@ -82,13 +83,9 @@ def init_app(app: Flask) -> None:
 def read_files(folder: Path) -> dict[str, bytes]:
     """Return what goes over the wire, by its name in the address."""
     pictures = {path.name: path.read_bytes() for path in sorted(folder.glob("*.svg"))}
-    sheets = b"".join((folder / f"{name}.css").read_bytes() for name in SHEETS)
-    scripts = {f"js/{path.name}": _small(path.read_text()) for path in sorted((folder / "js").glob("*.js"))}
-    return {**pictures, ALL_SHEETS: sheets, **scripts}
-
-
-def _small(script: str) -> bytes:
-    return str(rjsmin.jsmin(script)).encode()
+    sheets = rcssmin.cssmin("".join((folder / f"{name}.css").read_text() for name in SHEETS))
+    scripts = {f"js/{path.name}": rjsmin.jsmin(path.read_text()) for path in sorted((folder / "js").glob("*.js"))}
+    return pictures | {name: text.encode() for name, text in {ALL_SHEETS: sheets, **scripts}.items()}
 
 
 def version_of(files: Mapping[str, bytes]) -> str:

@@ -45,7 +45,11 @@ def test_what_is_unpacked_is_every_sheet(client: FlaskClient) -> None:
     assert gzip.decompress(response.data) == client.get(address).data
     sheets = list((PROJECT / "static").glob("*.css"))
     assert {path.stem for path in sheets} == set(SHEETS)
-    assert len(client.get(address).data) == sum(path.stat().st_size for path in sheets)
+    whole = client.get(address).text
+    assert "Where questions are typed" not in whole
+    for path in sheets:
+        last = re.findall(r"\.[a-z][a-z-]+", path.read_text())[-1]
+        assert last in whole, path.name
 
 
 def test_scripts_go_out_without_their_comments(client: FlaskClient) -> None:
