@@ -40,7 +40,7 @@ async function ask(question, more) {
     giveBack(typed);
     const lost = document.querySelector(".turn[data-lost]") !== null;
     const why = lost ? "Not connected. Your question is kept here." : "An answer is being written. Ask when it has ended, or stop it.";
-    return complain(why, { whileBusy: true });
+    return complain(why, { whileBusy: true, whileLost: lost });
   }
   const view = new TurnView(place(question));
   view.element.querySelector(".stop").addEventListener("click", () => {
@@ -55,7 +55,8 @@ async function ask(question, more) {
     else withdraw(view.element, typed);
   } catch (reason) {
     withdraw(view.element, typed);
-    complain(reason instanceof TypeError && typed ? `${sentenceOf(reason)} Your question is still here.` : sentenceOf(reason));
+    const lost = reason instanceof TypeError;
+    complain(lost && typed ? `${sentenceOf(reason)} Your question is still here.` : sentenceOf(reason), { whileLost: lost });
   }
   return undefined;
 }

@@ -7,6 +7,7 @@ export function composer() {
 
 /** Let complaints go with the next letter, and the box grow with its text where the style sheet cannot. */
 export function enableComposer() {
+  if (composer()) keepNewsAbove();
   const grows = CSS.supports("field-sizing", "content");
   document.addEventListener("input", (event) => {
     if (event.target.id !== "question") return;
@@ -15,6 +16,13 @@ export function enableComposer() {
     event.target.style.setProperty("height", "auto");
     event.target.style.setProperty("height", `${event.target.scrollHeight}px`);
   });
+}
+
+/** Tell the style sheet how high the composer is, so that no news at the edge of the page lies on it. */
+function keepNewsAbove() {
+  const place = composer().parentElement;
+  const tell = () => document.documentElement.style.setProperty("--composer-height", `${place.offsetHeight}px`);
+  new ResizeObserver(tell).observe(place);
 }
 
 /** Return the conversation's id, null for a conversation that is none yet. */
@@ -28,12 +36,16 @@ export function readyToType() {
   if (matchMedia("(hover: hover)").matches) composer().elements.question.focus();
 }
 
-/** Show a sentence above the box, or take it away with null. One that holds `whileBusy` only is a hint, no error. */
-export function complain(sentence, { whileBusy = false } = {}) {
+/**
+ * Show a sentence above the box, or take it away with null. One that holds `whileBusy` only is a hint, no error; one that
+ * holds `whileLost` goes when the server can be reached again.
+ */
+export function complain(sentence, { whileBusy = false, whileLost = false } = {}) {
   const error = document.getElementById("composer-error");
   error.textContent = sentence ?? "";
   error.hidden = sentence === null;
   error.classList.toggle("hint", whileBusy);
+  error.classList.toggle("unreachable", whileLost);
 }
 
 /** Tell whether an answer of this conversation is being written. */

@@ -11,13 +11,15 @@ export const pace = { seconds: 3 };
 export function keepInStep() {
   if (!composer()) return;
   let gone = false;
+  let lost = false;
   const look = async () => {
     const id = conversationId();
     // An answer that is followed brings its news itself.
     if (id === null || isBusy()) return;
     const response = await fetch(`/api/conversations/${id}`, { method: "HEAD" }).catch(() => null);
-    if (!response || conversationId() !== id) return;
-    reached();
+    if (lost && response) reached();
+    lost = !response;
+    if (lost || conversationId() !== id) return;
     if (response.status === 404 && !gone) tellGone();
     else if (response.ok && gone) toldGone()?.remove();
     gone = response.status === 404;

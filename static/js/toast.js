@@ -67,7 +67,7 @@ export function complainAbout(reason) {
 
 /** The server has been reached: what says the opposite is over. */
 export function reached() {
-  for (const element of document.querySelectorAll(".toast.unreachable")) element.remove();
+  for (const element of document.querySelectorAll(".unreachable")) element.hidden = true;
 }
 
 /** Return an error as a sentence for people. */

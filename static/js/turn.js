@@ -120,7 +120,7 @@ export class TurnView {
 
   lose() {
     this.element.dataset.lost = "";
-    this.say("Connection lost. Reconnecting …");
+    this.say("Connection lost. Reconnecting…");
   }
 
   /** Take note that the server answers again, and tell it what it has not heard. */

@@ -153,7 +153,7 @@ def test_while_the_server_is_gone_the_page_says_so_and_keeps_what_is_wanted(
     page.context.set_offline(True)
     server.kill()
     state, told = page.locator("#turn-1 .state"), page.locator("#composer-error")
-    expect(state).to_have_text("Connection lost. Reconnecting …")
+    expect(state).to_have_text("Connection lost. Reconnecting…")
     page.get_by_label("Your question").fill("And then?")
     page.keyboard.press("Enter")
     expect(told).to_have_text("Not connected. Your question is kept here.")

@@ -7,7 +7,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.browser.holding import Held
 from tests.browser.lists import lengthen
-from tests.browser.talk import ask, ask_many, mark, say
+from tests.browser.talk import ask, ask_many, mark, say, set_in_module
 from tests.server_process import ServerProcess
 from tests.stub_model import Reply, StubModel
 
@@ -65,6 +65,45 @@ def test_an_answer_that_cannot_be_followed_says_why(page: Page, stub: StubModel,
     if status == 503:
         page.get_by_role("button", name="Stop").click()
         expect(page.locator("#turn-1.stopped")).to_be_visible()
+
+
+def test_what_says_that_the_server_is_away_goes_when_it_is_back_and_hides_no_complaint(page: Page) -> None:
+    ask_many(page, 1)
+    set_in_module(page, "sync.js", "pace.seconds = 0.2")
+    with page.expect_event("requestfailed", lambda request: request.url.endswith("/api/conversations/1")):
+        page.context.set_offline(True)
+    page.get_by_role("link", name="Settings", exact=True).click()
+    news, complaint = page.locator(".toast"), page.locator("#composer-error")
+    expect(news).to_have_text("The server cannot be reached.")
+    page.get_by_label("Your question").fill("one\ntwo\nthree\nfour")
+    page.keyboard.press("Enter")
+    expect(complaint).to_contain_text("Your question is still here.")
+    page.wait_for_function(
+        "document.querySelector('.toast').getBoundingClientRect().bottom"
+        " <= document.querySelector('.composer-place').getBoundingClientRect().top"
+    )
+    page.context.set_offline(False)
+    expect(news).to_be_hidden(timeout=8_000)
+    expect(complaint).to_be_hidden()
+
+
+def test_an_answer_that_is_followed_again_takes_back_that_there_is_no_connection(page: Page, stub: StubModel) -> None:
+    stub.default = Reply("word " * 3000, seconds_between=0.02)
+    page.goto("/")
+    page.route("**/api/turns/1/stream*", lambda route: route.abort())
+    say(page, "Why?")
+    expect(page.locator("#turn-1 .answer")).to_contain_text("word")
+    page.reload()
+    state, complaint = page.locator("#turn-1 .state"), page.locator("#composer-error")
+    expect(state).to_have_text("Connection lost. Reconnecting…")
+    page.get_by_label("Your question").fill("Two")
+    page.keyboard.press("Enter")
+    expect(complaint).to_have_text("Not connected. Your question is kept here.")
+    page.unroute("**/api/turns/1/stream*")
+    expect(state).to_have_text("The answer is being written.")
+    expect(complaint).to_be_hidden()
+    expect(page.get_by_label("Your question")).to_have_value("Two")
+    page.get_by_role("button", name="Stop").click()
 
 
 def test_the_focus_comes_back_to_a_link_that_was_drawn_anew(page: Page) -> None:
