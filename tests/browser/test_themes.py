@@ -1,14 +1,18 @@
 """The look: light and dark by the system and by hand, from right to left, with little motion."""
 
+from pathlib import Path
+
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from rag_assistant.web.static_files import SHEETS
 from tests.browser.lists import fill
 from tests.browser.shelf import upload
 from tests.browser.talk import ask_many
 from tests.server_process import ServerProcess
 from tests.stub_model import Reply, StubModel
 
+STATIC = Path(__file__).parents[2] / "static"
 LIGHT, DARK = "rgb(251, 250, 247)", "rgb(20, 24, 23)"
 RAISED_IN_THE_DARK = "rgb(28, 34, 33)"
 
@@ -135,6 +139,21 @@ def test_a_question_reads_in_its_own_direction_and_stands_where_questions_stand(
     page.get_by_role("button", name="Stop").click()
     expect(page.locator("#turn-1.stopped .asked")).to_be_visible()
     assert page.locator("#turn-1 .question").evaluate(right) == before
+
+
+def test_the_rules_that_go_out_are_those_that_were_written(page: Page) -> None:
+    page.goto("/")
+    written = "".join((STATIC / f"{name}.css").read_text() for name in SHEETS)
+    rules = """async (sheet) => {
+        const [written, sent] = [new CSSStyleSheet(), new CSSStyleSheet()];
+        written.replaceSync(sheet);
+        sent.replaceSync(await (await fetch(document.querySelector("link[rel=stylesheet]").href)).text());
+        const read = (one) => [...one.cssRules].map((rule) => rule.cssText.replace(/\\s*([,{}])\\s*/g, "$1"));
+        return [read(written), read(sent)];
+    }"""
+    before, after = page.evaluate(rules, written)
+    assert len(before) > 100
+    assert after == before
 
 
 def test_whoever_wants_little_motion_gets_none(page: Page) -> None:
