@@ -1,7 +1,7 @@
 // The page as the server draws it now: what stands around the transcript, and what changed in it.
 import { drawView, savedView } from "./horizon.js";
 import { documentOf } from "./html.js";
-import { replaceTurn } from "./redrawing.js";
+import { focusAgain, replaceTurn } from "./redrawing.js";
 import { keepAtEnd } from "./scroll.js";
 
 let newest = 0;
@@ -79,8 +79,10 @@ function takeSummary(transcript, drawn) {
   const made = drawn && document.adoptNode(drawn.cloneNode(true));
   if (known && made) {
     const open = known.querySelector(".read[open]");
+    const held = known.contains(document.activeElement) ? document.activeElement : null;
     known.replaceWith(made);
     if (open) made.querySelector(".read").open = true;
+    if (held) focusAgain(made, held);
   } else if (made) transcript.append(made);
   else known?.remove();
 }

@@ -49,7 +49,7 @@ function takeAttributes(element, like) {
 }
 
 /** Let whoever was in a part be at the same control again, or at the part itself. */
-function focusAgain(part, held) {
+export function focusAgain(part, held) {
   const isSame = (one) => one.className === held.className && one.textContent === held.textContent && !one.disabled;
   const same = [...part.querySelectorAll(held.tagName)].find(isSame);
   if (!same) part.tabIndex = -1;

@@ -51,6 +51,9 @@ def test_a_compaction_is_chosen_read_edited_and_undone_and_every_turn_outlives_a
     expect(summary.locator(".text")).to_have_text("They asked two things.")
     expect(summary).to_contain_text("written by a person")
     expect(summary).to_be_focused()
+    with page.expect_response("**/conversations/1"):
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(summary).to_be_focused()
 
     for kind in ("edit summary", "compact"):
         summary.get_by_role("button", name=f"Undo: {kind}").click()
