@@ -2,17 +2,18 @@
 
 from dotenv import load_dotenv
 
+import rag_assistant
+from rag_assistant.errors import SettingsError
+
 load_dotenv()
 
 if __name__ == "__main__":
-    from rag_assistant.serve import serve
+    from rag_assistant.server import serve
 
-    serve()
+    # Made, and its modules loaded, in the process that serves it.
+    serve(lambda: rag_assistant.create_app())
 else:
-    from rag_assistant import create_app
-    from rag_assistant.errors import SettingsError
-
     try:
-        app = create_app()
+        app = rag_assistant.create_app()
     except SettingsError as error:
         raise SystemExit(str(error)) from None

@@ -19,7 +19,7 @@ from bench.stage import (
     server,
     wait_for,
 )
-from rag_assistant.retrieval.embedding import MiniLM
+from rag_assistant.retrieval.embeddings.minilm import MiniLM
 
 CHUNKS = 1_000
 WINDOW_TURNS = 10

@@ -18,13 +18,13 @@ import numpy as np
 from bench.retrieval.measures import hit_at_1, ndcg_at_10, recall_at_5
 from bench.stage import open_database
 from rag_assistant.document_records import Chunk, ExtractedText, NewDocument
-from rag_assistant.retrieval import fusion
-from rag_assistant.retrieval.embedding import MiniLM, Vectors
+from rag_assistant.retrieval import hybrid
+from rag_assistant.retrieval.embeddings.minilm import MiniLM, Vectors
 from rag_assistant.retrieval.search import CANDIDATES
-from rag_assistant.retrieval.words import query_words, search_words
-from rag_assistant.storage.chunks import ChunkStore
-from rag_assistant.storage.documents import DocumentStore
-from rag_assistant.storage.keywords import KeywordIndex
+from rag_assistant.retrieval.tokenize import query_words, search_words
+from rag_assistant.storage.documents.chunks import ChunkStore
+from rag_assistant.storage.documents.documents import DocumentStore
+from rag_assistant.storage.full_text import KeywordIndex
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 WEIGHTS = (0.7, 0.65, 0.6, 0.5, 0.4, 0.3)
@@ -83,7 +83,7 @@ def main() -> None:
             vector_hits = search_by_vectors(data, rows, embedder)
             for weight in WEIGHTS:
                 by_weight[name][weight].append(score(data, fused(keyword_hits, vector_hits, weight)))
-            row += [score(data, vector_hits), score(data, fused(keyword_hits, vector_hits, fusion.VECTOR_WEIGHT))]
+            row += [score(data, vector_hits), score(data, fused(keyword_hits, vector_hits, hybrid.VECTOR_WEIGHT))]
         print(f"| {data.name} | {data.measure} | " + " | ".join(f"{value:.3f}" for value in row) + " |", flush=True)
     print("\n| embedder | chunks per second | " + " | ".join(f"mean at vector weight {w}" for w in WEIGHTS) + " |")
     print("|---|---|" + "---|" * len(WEIGHTS))
@@ -139,7 +139,7 @@ def lines(path: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (DATA / path).read_text(encoding="utf-8").split("\n") if line]
 
 
-Hits = dict[str, list[fusion.Hit]]
+Hits = dict[str, list[hybrid.Hit]]
 
 
 def search_by_keywords(data: DataSet) -> Hits:
@@ -175,7 +175,7 @@ def search_by_vectors(data: DataSet, rows: Vectors, embedder: Embedder) -> Hits:
 
 def fused(keyword_hits: Hits, vector_hits: Hits, vector_weight: float) -> Hits:
     """Return the hits of both, fused as the product does it, at a given weight for every language."""
-    return {query: fusion.fuse(keyword_hits[query], vector_hits[query], vector_weight) for query in vector_hits}
+    return {query: hybrid.fuse(keyword_hits[query], vector_hits[query], vector_weight) for query in vector_hits}
 
 
 def score(data: DataSet, hits: Hits) -> float:

@@ -18,16 +18,16 @@ from bench.retrieval import sets
 from bench.stage import open_database
 from rag_assistant.document_records import Chunk, ExtractedText, NewDocument
 from rag_assistant.errors import IndexUnavailable
-from rag_assistant.retrieval.chroma import ChromaIndex
-from rag_assistant.retrieval.embedding import Vectors
-from rag_assistant.retrieval.exact import ExactIndex
-from rag_assistant.retrieval.familiarity import FAMILIAR, Familiarity
+from rag_assistant.retrieval.embeddings.familiarity import FAMILIAR, Familiarity
+from rag_assistant.retrieval.embeddings.minilm import Vectors
+from rag_assistant.retrieval.indexes.chroma import ChromaIndex
+from rag_assistant.retrieval.indexes.exact import ExactIndex
 from rag_assistant.retrieval.search import CANDIDATES, Retriever
-from rag_assistant.retrieval.words import query_words, search_words
-from rag_assistant.storage.chunks import ChunkStore
+from rag_assistant.retrieval.tokenize import query_words, search_words
 from rag_assistant.storage.database import Database
-from rag_assistant.storage.documents import DocumentStore
-from rag_assistant.storage.keywords import KeywordIndex
+from rag_assistant.storage.documents.chunks import ChunkStore
+from rag_assistant.storage.documents.documents import DocumentStore
+from rag_assistant.storage.full_text import KeywordIndex
 
 SIZES = (1_000, 10_000, 30_000, 60_000, 100_000)
 DIMENSION = 384

@@ -9,10 +9,10 @@ import time
 
 from bench.stage import text_of
 from rag_assistant import create_app
-from rag_assistant.factory import Services
-from rag_assistant.library import CHUNKS_AT_ONCE
+from rag_assistant.documents.library import CHUNKS_AT_ONCE
 from rag_assistant.retrieval.chunking import indexed_text
-from rag_assistant.storage.documents import UNFINISHED
+from rag_assistant.services import Services
+from rag_assistant.storage.documents.documents import UNFINISHED
 
 DOCUMENTS = 8
 WORDS = 3_000

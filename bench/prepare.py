@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from bench.stage import add_conversation, open_database
+from rag_assistant.conversations.window import read_past, rules_for
 from rag_assistant.history import FittedHistory, fit_history
-from rag_assistant.past import read_past, rules_for
-from rag_assistant.prompt import INSTRUCTIONS
+from rag_assistant.prompts import INSTRUCTIONS
 from rag_assistant.records import Question, Turn
-from rag_assistant.settings import Settings
-from rag_assistant.storage.conversations import ConversationManager
+from rag_assistant.settings.schema import Settings
+from rag_assistant.storage.conversations.conversations import ConversationManager
+from rag_assistant.storage.conversations.history import HistoryStore
+from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.database import Database
-from rag_assistant.storage.history import HistoryStore
-from rag_assistant.storage.turns import TurnStore
 
 REPEATS = 500
 

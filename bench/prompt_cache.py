@@ -12,8 +12,8 @@ from typing import Any
 
 from bench.stage import text_of
 from rag_assistant.history import HistoryPolicy, fit_history
-from rag_assistant.model_files import LANGUAGE_MODEL
 from rag_assistant.records import Message
+from rag_assistant.runtime.model_files import LANGUAGE_MODEL
 
 WINDOW = 20
 SLACKS = (0, 5, 10)

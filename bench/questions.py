@@ -6,8 +6,8 @@ import tempfile
 import time
 
 from rag_assistant import create_app
-from rag_assistant.factory import Services
 from rag_assistant.records import Question
+from rag_assistant.services import Services
 
 # Each question with the facts of which one must stand in the answer.
 QUESTIONS = [

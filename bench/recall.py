@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from bench.stage import PROJECT, open_database
+from rag_assistant.conversations.window import read_past, rules_for
 from rag_assistant.history import fit_history
-from rag_assistant.past import read_past, rules_for
-from rag_assistant.prompt import INSTRUCTIONS, question_message
+from rag_assistant.prompts import INSTRUCTIONS, question_message
 from rag_assistant.records import Question
-from rag_assistant.retrieval.words import query_words, search_words
-from rag_assistant.settings import Settings
-from rag_assistant.storage.conversations import ConversationManager
-from rag_assistant.storage.history import HistoryStore
-from rag_assistant.storage.turns import TurnStore
+from rag_assistant.retrieval.tokenize import query_words, search_words
+from rag_assistant.settings.schema import Settings
+from rag_assistant.storage.conversations.conversations import ConversationManager
+from rag_assistant.storage.conversations.history import HistoryStore
+from rag_assistant.storage.conversations.turns import TurnStore
 
 DATA = PROJECT.parent / "shared" / "data" / "bfcl_memory"
 RECALLED = (0, 1, 2, 3, 5, 8, 10)

@@ -21,11 +21,11 @@ import psutil
 from sqlalchemy import insert
 
 from rag_assistant.document_records import Chunk, ExtractedText, NewDocument
-from rag_assistant.retrieval.words import search_words
-from rag_assistant.storage.chunks import ChunkStore
+from rag_assistant.retrieval.tokenize import search_words
 from rag_assistant.storage.database import Database, sqlite_url
-from rag_assistant.storage.documents import DocumentStore
-from rag_assistant.storage.embeddings import EmbeddingStore
+from rag_assistant.storage.documents.chunks import ChunkStore
+from rag_assistant.storage.documents.documents import DocumentStore
+from rag_assistant.storage.documents.embeddings import EmbeddingStore
 from rag_assistant.storage.migrate import migrate
 from rag_assistant.storage.tables import conversations, messages, turns
 

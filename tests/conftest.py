@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from rag_assistant.retrieval import embedding
+from rag_assistant.retrieval.embeddings import minilm
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.migrate import migrate
-from tests.fakes import WordHashEmbedder
-from tests.shell import Shell
-from tests.stub_model import StubModel
+from testkit.embedders import WordHashEmbedder
+from testkit.stub_model import StubModel
+from tests.cli.shell import Shell
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +31,7 @@ def stub() -> Iterator[StubModel]:
 @pytest.fixture
 def shell(tmp_path: Path, stub: StubModel, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
     """The command line over data of its own, with the stub model and a quick embedder."""
-    monkeypatch.setattr(embedding, "MiniLM", WordHashEmbedder)
+    monkeypatch.setattr(minilm, "MiniLM", WordHashEmbedder)
     monkeypatch.setattr("rag_assistant.factory.GUIDE", tmp_path / "no-guide")
     before = logging.getLogger("rag_assistant").level  # Commands make our log quieter for the rest of their process.
     yield Shell(

@@ -11,7 +11,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from rag_assistant import create_app
-from rag_assistant.settings import SECRET, Settings, is_live
+from rag_assistant.settings.schema import SECRET, Settings, is_live
 
 PROJECT = Path(__file__).resolve().parents[1]
 README = PROJECT / "README.md"

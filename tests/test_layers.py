@@ -1,65 +1,43 @@
-"""The house: imports point down, and each outside library has one home. Read from the code itself."""
+"""The house: imports point down, no circles, and each outside library has one home. Read from the code itself."""
 
 import ast
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 PACKAGE = Path(__file__).resolve().parents[1] / "rag_assistant"
 
-# Lowest first. A module may import from its own group and from every group below, but for strangers (see below).
-LAYERS = [
-    ("document_records", "records", "errors"),
-    (
-        "history",
-        "prompt",
-        "settings",
-        "settings_loading",
-        "settings_file",
-        "validation",
-        "left_out_words",
-        "turn_view",
-        "token_parts",
-        "settings_view",
-        "receipt_parts",
-        "export",
-        "model_files",
-        "children",
-        "data_dir",
-    ),
-    ("storage", "retrieval", "llm"),
-    (
-        "collaborators",
-        "choices",
-        "live",
-        "keeping",
-        "past",
-        "compaction",
-        "tools",
-        "progress",
-        "requesting",
-        "rewriting",
-        "scoping",
-        "searching",
-        "receipts",
-        "answering",
-        "assistant",
-        "history_actions",
-        "commands",
-        "background",
-        "uploads",
-        "library",
-        "page_pictures",
-        "folders",
-        "doctor",
-    ),
+# Lowest first. A room may import from every room below it, and from none beside it.
+FLOORS = [
+    ("errors", "document_records", "validation"),
+    ("records", "settings", "runtime"),
+    ("history", "extraction"),
+    ("presenters", "prompts", "retrieval", "llm"),
+    ("storage",),
+    ("conversations", "documents"),
+    ("answering",),
+    ("services",),
     ("web", "cli"),
     ("factory",),
-    ("serve",),
+    ("server",),
 ]
-STRANGERS = ("storage", "retrieval", "llm")
-PURE = frozenset(
-    "document_records records errors history prompt settings settings_loading collaborators choices left_out_words "
-    "turn_view token_parts settings_view receipt_parts export past validation".split()
-)
+RANK = {room: rank for rank, floor in enumerate(FLOORS) for room in floor}
+# Rooms that may not know each other, though one of them stands below the other.
+STRANGERS = {
+    frozenset(pair)
+    for pair in (
+        ("answering", "documents"),
+        ("storage", "llm"),
+        ("storage", "retrieval"),
+        ("storage", "extraction"),
+        ("retrieval", "extraction"),
+        ("server", "factory"),
+    )
+}
+PURE = tuple("document_records records errors history prompts presenters validation settings.schema".split())
 # What a pure module may import besides our own pure ones.
 HARMLESS = frozenset(
     "__future__ ast bisect collections copy dataclasses datetime difflib functools itertools json math re typing "
@@ -73,26 +51,41 @@ HOMES = {
     "httptools": ("llm",),
     "xllamacpp": ("llm",),
     "chromadb": ("retrieval",),
-    "kreuzberg": ("retrieval",),
-    "pypdfium2": ("retrieval",),
     "onnxruntime": ("retrieval",),
     "tokenizers": ("retrieval",),
+    "kreuzberg": ("extraction",),
+    "pypdfium2": ("extraction",),
     "flask": ("web", "cli", "factory"),
     "markdown_it": ("web", "retrieval"),
     "nh3": ("web",),
     "flask_compress": ("web",),
-    "gunicorn": ("serve",),
-    "huey": ("background",),
+    "gunicorn": ("server",),
+    "huey": ("runtime",),
 }
+FILES = [path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py"]
 
 
-def part_of(path: Path) -> str:
+def name_of(path: Path) -> str:
+    """Return the dotted name of a module below the package, such as ``history.window``."""
+    return ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
+
+
+MODULES = {name_of(path) for path in FILES}
+PACKAGES = sorted({path.parent for path in FILES if (path.parent / "__init__.py").exists()})
+
+
+def room_of(path: Path) -> str:
     """Return the folder or the module of the package to which a file belongs."""
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    return name_of(path).split(".")[0]
 
 
-def imports_of(path: Path) -> list[str]:
-    """Return what a file imports, but for what is only there for the type checker or loaded where it is used."""
+def is_pure(name: str) -> bool:
+    """Tell whether a module is one of those that only compute."""
+    return any(name == pure or name.startswith(f"{pure}.") for pure in PURE)
+
+
+def imports_of(path: Path) -> Iterator[str]:
+    """Yield what a file imports, by full name, at the top or late; what is there for types alone is left out."""
     tree = ast.parse(path.read_text())
     only_types = {
         id(inner)
@@ -100,65 +93,72 @@ def imports_of(path: Path) -> list[str]:
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
         for inner in ast.walk(node)
     }
-    found = []
     for node in ast.walk(tree):
         if id(node) in only_types:
             continue
         if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
+            yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            found.append(node.module or "")
-    return found
+            yield node.module or ""
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-FILES = [path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py"]
-RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
+def own_imports(path: Path) -> set[str]:
+    """Return the modules of ours that a file imports, by their names below the package."""
+    names = (name.removeprefix("rag_assistant.") for name in imports_of(path) if name.startswith("rag_assistant."))
+    return {name for name in names if name in MODULES}
 
 
-def test_every_module_has_its_layer() -> None:
-    assert {part_of(path) for path in FILES} == set(RANK)
+def test_the_top_level_is_frozen() -> None:
+    assert {room_of(path) for path in FILES} == set(RANK)
+
+
+def test_every_room_says_what_it_is_for() -> None:
+    unsaid = [
+        str(room) for room in PACKAGES if ast.get_docstring(ast.parse((room / "__init__.py").read_text())) is None
+    ]
+    assert unsaid == []
 
 
 def test_imports_point_down_and_strangers_do_not_meet() -> None:
     wrong = []
     for path in FILES:
-        own = part_of(path)
-        for name in imports_of(path):
-            if not name.startswith("rag_assistant."):
-                continue
-            other = name.split(".")[1]
-            meets_stranger = own in STRANGERS and other in STRANGERS and own != other
-            if RANK[other] > RANK[own] or meets_stranger:
-                wrong.append(f"{path.relative_to(PACKAGE)} imports {name}")
+        own = room_of(path)
+        for other in {name.split(".")[0] for name in own_imports(path)} - {own}:
+            if RANK[other] >= RANK[own] or frozenset((own, other)) in STRANGERS:
+                wrong.append(f"{path.relative_to(PACKAGE)} imports {other}")
     assert wrong == []
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: name_of(path / "__init__.py"))
+def test_there_is_no_circle_inside_a_package(package: Path) -> None:
+    files = [path for path in FILES if package in path.parents]
+    arrows = {name_of(path): own_imports(path) - {name_of(path)} for path in files}
+    while leaves := [name for name, targets in arrows.items() if not targets & arrows.keys()]:
+        for name in leaves:
+            del arrows[name]
+    assert arrows == {}, "these import each other in a circle, or stand above one"
 
 
 def test_each_library_has_its_home() -> None:
     wrong = []
     for path in FILES:
-        for name in imports_of(path):
-            homes = HOMES.get(name.split(".")[0])
-            if homes and part_of(path) not in homes:
-                wrong.append(f"{path.relative_to(PACKAGE)} imports {name}")
+        for library in {name.split(".")[0] for name in imports_of(path)} & HOMES.keys():
+            if room_of(path) not in HOMES[library]:
+                wrong.append(f"{path.relative_to(PACKAGE)} imports {library}")
     assert wrong == []
 
 
 def test_what_is_pure_imports_nothing_that_acts() -> None:
     wrong = []
     for path in FILES:
-        if part_of(path) not in PURE:
-            continue
-        for name in imports_of(path):
-            root = name.split(".")
-            pure = root[0] in HARMLESS or (root[0] == "rag_assistant" and (len(root) == 1 or root[1] in PURE))
-            if not pure:
-                wrong.append(f"{path.relative_to(PACKAGE)} imports {name}")
+        if is_pure(name_of(path)):
+            acting = {name for name in own_imports(path) if not is_pure(name)}
+            foreign = {name.split(".")[0] for name in imports_of(path)} - HARMLESS - {"rag_assistant"}
+            wrong += [f"{path.relative_to(PACKAGE)} imports {name}" for name in acting | foreign]
     assert wrong == []
 
 
 def test_history_is_importable_without_the_rest() -> None:
-    import subprocess
-    import sys
-
     code = "import sys, rag_assistant.history; print([m for m in ('flask', 'sqlalchemy', 'numpy') if m in sys.modules])"
     assert subprocess.check_output([sys.executable, "-c", code], text=True, cwd=PACKAGE.parent).strip() == "[]"

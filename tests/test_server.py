@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.server_process import ServerProcess
-from tests.stub_model import Reply, StubModel
+from testkit.server_process import ServerProcess
+from testkit.stub_model import Reply, StubModel
 
 ANSWER = " ".join(f"wörd{n}" for n in range(60))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rag_assistant.retrieval.embedding import MiniLM, Vectors
+from rag_assistant.retrieval.embeddings.minilm import MiniLM, Vectors
 
 FILE = Path(__file__).resolve().parents[1] / "results" / "embeddings.sqlite"
 TEXTS_AT_ONCE = 64

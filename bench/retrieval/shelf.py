@@ -13,15 +13,15 @@ from bench.retrieval.cache import CachedMiniLM
 from bench.retrieval.sets import Collection
 from bench.stage import open_database
 from rag_assistant.document_records import ExtractedText, NewDocument, Passage
+from rag_assistant.extraction.loaders import PLAIN
 from rag_assistant.records import Scope
 from rag_assistant.retrieval.chunking import chunk_document, indexed_text
-from rag_assistant.retrieval.followups import SearchQuery
-from rag_assistant.retrieval.loaders import PLAIN
+from rag_assistant.retrieval.follow_up import SearchQuery
 from rag_assistant.retrieval.search import CANDIDATES
-from rag_assistant.retrieval.words import query_words, search_words
-from rag_assistant.settings import Settings
+from rag_assistant.retrieval.tokenize import query_words, search_words
+from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.database import Database
-from tests.shelf import Shelf
+from testkit.shelf import Shelf
 
 CHUNK_CHARS: int = Settings.model_fields["chunk_chars"].default
 LOOKED_AT = 30  # So many chunks of each search are looked at for the first ten documents.

@@ -15,8 +15,8 @@ from bench.retrieval.measures import hit_at_1, holds_answer, holds_spans, mean, 
 from bench.retrieval.sets import Asked, Collection, Exchange
 from bench.retrieval.shelf import LOOKED_AT, CollectionShelf, names_of, shelf_of
 from rag_assistant.document_records import Passage
-from rag_assistant.retrieval.followups import SearchQuery
-from rag_assistant.retrieval.words import telling_words
+from rag_assistant.retrieval.follow_up import SearchQuery
+from rag_assistant.retrieval.tokenize import telling_words
 
 Measure = Callable[[Callable[[int], list[Passage]], Asked], float]
 

@@ -81,7 +81,7 @@ def upgrade() -> None:
 
 def index_earlier_turns() -> None:
     """Index the words of the turns that are there already."""
-    from rag_assistant.retrieval.words import search_words
+    from rag_assistant.retrieval.tokenize import search_words
 
     connection = op.get_bind()
     said = sa.text(

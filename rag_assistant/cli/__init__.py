@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from flask import Flask
 
-from rag_assistant.cli.asking import ask_command, chat_command
+from rag_assistant.cli.ask import ask_command, chat_command
 from rag_assistant.cli.database import database_commands
 from rag_assistant.cli.documents import documents_commands
 from rag_assistant.cli.history import history_commands
-from rag_assistant.cli.upkeep import doctor_command, reindex_command
+from rag_assistant.cli.maintenance import doctor_command, reindex_command
 
 if TYPE_CHECKING:
-    from rag_assistant.factory import Services
+    from rag_assistant.services import Services
 
 
 def init_app(app: Flask, services: Services) -> None:

@@ -13,13 +13,13 @@ import click
 from flask.cli import AppGroup
 
 from rag_assistant.cli.errors import named_errors
-from rag_assistant.data_dir import lock_data_dir
 from rag_assistant.document_records import Document
 from rag_assistant.errors import AssistantError, SettingsError
 from rag_assistant.records import LARGEST_NUMBER
+from rag_assistant.runtime.data_dir import lock_data_dir
 
 if TYPE_CHECKING:
-    from rag_assistant.factory import Services
+    from rag_assistant.services import Services
 
 SECONDS_BETWEEN_LOOKS = 0.2
 WORKED_ON = ("queued", "reading", "embedding")
@@ -102,7 +102,7 @@ def documents_commands(services: Services) -> AppGroup:
 
 def _take_in(services: Services, paths: tuple[Path, ...], tags: tuple[str, ...]) -> tuple[list[Document], int]:
     """Return the documents that are to be worked on, and how many files were refused."""
-    from rag_assistant.folders import Folders, files_below
+    from rag_assistant.documents.folder_sync import Folders, files_below
 
     folders = Folders(services.library, services.documents)
     added, refused, counts = [], 0, dict.fromkeys(("new", "changed", "moved", "known", "unchanged"), 0)
@@ -125,7 +125,7 @@ def _take_in(services: Services, paths: tuple[Path, ...], tags: tuple[str, ...])
 
 
 def _remove_missing(services: Services, paths: tuple[Path, ...]) -> None:
-    from rag_assistant.folders import Folders
+    from rag_assistant.documents.folder_sync import Folders
 
     for document in Folders(services.library, services.documents).gone_below(paths):
         services.library.remove(document.id)

@@ -9,16 +9,16 @@ import click
 from flask.cli import AppGroup
 
 from rag_assistant.cli.errors import named_errors
-from rag_assistant.commands import run_command
+from rag_assistant.conversations.commands import run_command
 from rag_assistant.errors import ReceiptNotFound
-from rag_assistant.export import FORMATS, as_json, as_markdown
+from rag_assistant.presenters.export import FORMATS, as_json, as_markdown
+from rag_assistant.presenters.turns import receipt_data
 from rag_assistant.records import LARGEST_NUMBER, ModelRequest
-from rag_assistant.turn_view import receipt_data
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from rag_assistant.factory import Services
+    from rag_assistant.services import Services
 
 TURNS_SHOWN = 20
 NUMBER = click.IntRange(1, LARGEST_NUMBER)

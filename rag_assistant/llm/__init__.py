@@ -1,1 +1,1 @@
-"""Language models: any OpenAI-compatible endpoint, or the small built-in one. The OpenAI SDK lives here only."""
+"""The model's side of the wire: any OpenAI-compatible endpoint, or the built-in model. The SDK lives here only."""

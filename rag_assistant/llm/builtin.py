@@ -7,12 +7,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from rag_assistant.children import Child, Process, plain_environment
 from rag_assistant.errors import ModelUnreachable
 from rag_assistant.llm.builtin_server import CONTEXT_TOKENS
 from rag_assistant.llm.endpoint import Endpoint
-from rag_assistant.model_files import LANGUAGE_MODEL
 from rag_assistant.records import BUILT_IN_MODEL
+from rag_assistant.runtime.model_files import LANGUAGE_MODEL
+from rag_assistant.runtime.supervised_process import Child, Process, plain_environment
 
 SECONDS_TO_START = 60.0
 

@@ -13,7 +13,7 @@ from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.client import OPENAI_BASE_URL, ModelClient
 from rag_assistant.llm.endpoint import Deadlines, Endpoint
 from rag_assistant.records import ModelReply, ModelRequest
-from rag_assistant.settings import Settings
+from rag_assistant.settings.schema import Settings
 
 OPENAI_DEFAULT_MODEL = "gpt-4o-mini"
 

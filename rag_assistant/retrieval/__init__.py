@@ -1,1 +1,1 @@
-"""From a file to passages: read, cut, embed, search. Chroma and the file formats' libraries live here only."""
+"""From a question to passages: tokenize, embed, search, fuse. Knows neither SQL nor files."""

@@ -15,13 +15,13 @@ import numpy as np
 from rag_assistant.document_records import Passage
 from rag_assistant.errors import EmbedderFailed
 from rag_assistant.records import EVERYTHING, Scope
-from rag_assistant.retrieval.embedding import Vectors
-from rag_assistant.retrieval.familiarity import Familiarity
-from rag_assistant.retrieval.followups import Exchange, Nearness, SearchQuery, compared_with, search_query
-from rag_assistant.retrieval.fusion import VECTOR_WEIGHT, Hit, add, fuse
-from rag_assistant.retrieval.results import distinct, joined, nothing_found, within
+from rag_assistant.retrieval.embeddings.familiarity import Familiarity
+from rag_assistant.retrieval.embeddings.minilm import Vectors
+from rag_assistant.retrieval.follow_up import Exchange, Nearness, SearchQuery, compared_with, search_query
+from rag_assistant.retrieval.hybrid import VECTOR_WEIGHT, Hit, add, fuse
+from rag_assistant.retrieval.postprocess import distinct, joined, nothing_found, within
 from rag_assistant.retrieval.sentences import nearest_sentences, sentences_of
-from rag_assistant.retrieval.words import query_words
+from rag_assistant.retrieval.tokenize import query_words
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from rag_assistant.retrieval.embedding import Vectors
+from rag_assistant.retrieval.embeddings.minilm import Vectors
 
 # A line break, or a blank behind the end of a sentence; Chinese and Japanese put no blank there.
 BREAK = re.compile("\\n+|(?<=[.!?])\\s+|(?<=[\u3002\uff01\uff1f])")

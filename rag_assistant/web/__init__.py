@@ -8,38 +8,35 @@ from flask import Flask
 from werkzeug.routing import IntegerConverter, Map
 
 from rag_assistant.records import LARGEST_NUMBER
-from rag_assistant.web import (
-    api,
-    conversations_api,
-    document_pages,
-    documents_api,
-    errors,
-    history_pages,
-    pages,
-    receipt_pages,
-    security,
-    settings_pages,
+from rag_assistant.web import assets, errors, health, security
+from rag_assistant.web.api import conversations as conversations_api
+from rag_assistant.web.api import documents as documents_api
+from rag_assistant.web.api import turns as turns_api
+from rag_assistant.web.pages import (
+    conversation,
+    documents,
+    history,
+    receipt,
+    settings,
     sidebar,
-    source_pages,
-    static_files,
-    system,
+    source,
 )
 
 if TYPE_CHECKING:
-    from rag_assistant.factory import Services
+    from rag_assistant.services import Services
 
 
 PARTS = (
-    api,
+    turns_api,
     conversations_api,
     documents_api,
-    pages,
-    document_pages,
-    source_pages,
-    receipt_pages,
-    history_pages,
+    conversation,
+    documents,
+    source,
+    receipt,
+    history,
     sidebar,
-    settings_pages,
+    settings,
 )
 
 
@@ -55,8 +52,8 @@ def init_app(app: Flask, services: Services) -> None:
     app.url_map.converters["int"] = NumberConverter
     security.init_app(app, services.settings.current)
     errors.init_app(app)
-    system.init_app(app, services)
-    static_files.init_app(app)
+    health.init_app(app, services)
+    assets.init_app(app)
     for part in PARTS:
         app.register_blueprint(part.blueprint)
 

@@ -10,7 +10,7 @@ from werkzeug.exceptions import HTTPException, RequestEntityTooLarge, SecurityEr
 
 from rag_assistant import errors
 from rag_assistant.errors import AssistantError
-from rag_assistant.turn_view import error_data
+from rag_assistant.presenters.turns import error_data
 
 log = logging.getLogger(__name__)
 

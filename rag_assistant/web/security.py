@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask import Flask, Response, request
 
 from rag_assistant.errors import RequestRefused
-from rag_assistant.settings import Settings
+from rag_assistant.settings.schema import Settings
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 OWN_NAMES = ("127.0.0.1", "localhost")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 from flask import current_app
 
 if TYPE_CHECKING:
-    from rag_assistant.factory import Services
+    from rag_assistant.services import Services
 
 
 def services() -> Services:

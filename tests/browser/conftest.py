@@ -15,10 +15,10 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
+from testkit.server_fork import ServerFork
+from testkit.server_process import ServerProcess
+from testkit.stub_model import StubModel
 from tests.browser.evidence import Evidence
-from tests.server_fork import ServerFork
-from tests.server_process import ServerProcess
-from tests.stub_model import StubModel
 
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]

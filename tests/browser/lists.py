@@ -9,7 +9,7 @@ from sqlalchemy import insert
 
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.tables import conversations
-from tests.server_process import ServerProcess
+from testkit.server_process import ServerProcess
 
 
 def fill(server: ServerProcess, count: int, **more: Any) -> None:

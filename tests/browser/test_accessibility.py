@@ -4,10 +4,10 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
+from testkit.server_process import ServerProcess
+from testkit.stub_model import StubModel
 from tests.browser.conftest import MILLISECONDS_TO_WAIT
 from tests.browser.views import SETTINGS, VIEWS, prepare
-from tests.server_process import ServerProcess
-from tests.stub_model import StubModel
 
 # What passes needs no report.
 EVERYTHING = {"resultTypes": ["violations"]}

@@ -4,9 +4,9 @@ import re
 
 from playwright.sync_api import Browser, Page, expect
 
+from testkit.server_process import ServerProcess
+from testkit.stub_model import Reply, StubModel
 from tests.browser.talk import ask_many
-from tests.server_process import ServerProcess
-from tests.stub_model import Reply, StubModel
 
 
 def edit(page: Page, turn: int) -> None:

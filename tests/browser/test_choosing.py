@@ -4,10 +4,10 @@ import re
 
 from playwright.sync_api import Page, expect
 
+from testkit.server_process import ServerProcess
+from testkit.stub_model import Reply, StubModel
 from tests.browser.shelf import FACT, upload
 from tests.browser.talk import ask
-from tests.server_process import ServerProcess
-from tests.stub_model import Reply, StubModel
 
 
 def names(page: Page) -> list[str]:

@@ -5,9 +5,9 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
+from testkit.server_process import ServerProcess
+from testkit.stub_model import StubModel
 from tests.browser.talk import above, ask, ask_many, dimmed, say
-from tests.server_process import ServerProcess
-from tests.stub_model import StubModel
 
 
 def test_the_box_grows_with_its_text_and_shrinks_again(page: Page) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from testkit.server_process import ServerProcess
+from testkit.stub_model import Reply, StubModel
 from tests.browser.talk import ask, ask_many, call, dimmed, mark, options, window
-from tests.server_process import ServerProcess
-from tests.stub_model import Reply, StubModel
 
 
 def test_a_search_finds_the_conversation_in_which_the_words_were_said(page: Page, stub: StubModel) -> None:

@@ -6,9 +6,9 @@ import pytest
 from fpdf import FPDF
 from playwright.sync_api import Browser, FilePayload, Locator, Page, expect
 
+from testkit.server_process import ServerProcess
+from testkit.stub_model import Reply, StubModel
 from tests.browser.talk import ask
-from tests.server_process import ServerProcess
-from tests.stub_model import Reply, StubModel
 
 FACT = "The lighthouse keeper feeds seventeen geese."
 

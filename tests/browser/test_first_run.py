@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, FilePayload, Page, expect
 
-from rag_assistant.web.history_pages import EXAMPLES
+from rag_assistant.web.pages.history import EXAMPLES
+from testkit.server_process import ServerProcess
 from tests.browser.talk import ask_many
-from tests.server_process import ServerProcess
 
 FACTS = {EXAMPLES[0]: "5", EXAMPLES[1]: "PDF", EXAMPLES[2]: "50 MB"}
 

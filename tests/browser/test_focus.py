@@ -2,8 +2,8 @@
 
 from playwright.sync_api import Page, expect
 
+from testkit.stub_model import Reply, StubModel
 from tests.browser.talk import ask_many, options, say
-from tests.stub_model import Reply, StubModel
 
 SLOWLY = Reply("word " * 40, seconds_between=0.05)
 

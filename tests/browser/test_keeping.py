@@ -5,9 +5,9 @@ from typing import Any
 
 from playwright.sync_api import BrowserContext, Page, Route, expect
 
+from testkit.server_process import ServerProcess
+from testkit.stub_model import Reply, StubModel
 from tests.browser.talk import ask, ask_many, say, set_in_module
-from tests.server_process import ServerProcess
-from tests.stub_model import Reply, StubModel
 
 
 def test_a_draft_survives_a_reload_and_belongs_to_its_conversation(page: Page) -> None:
@@ -100,7 +100,7 @@ def test_a_connection_that_falls_silent_is_given_up_and_the_answer_comes_whole(
     words = " ".join(f"w{n}" for n in range(120))
     stub.default = Reply(words, seconds_between=0.02)
     page.goto("/")
-    set_in_module(page, "./sse.js", "patience.seconds = 1")
+    set_in_module(page, "lib/sse.js", "patience.seconds = 1")
     # The first stream begins and then says nothing more, as after sleep: nobody closes it.
     page.evaluate(
         """() => {
@@ -235,7 +235,7 @@ def test_what_nobody_changed_is_not_fetched_again(context: BrowserContext, page:
     other = two_windows(context, page)
     fetched: list[str] = []
     other.on("request", lambda sent: fetched.append(f"{sent.method} {sent.url}"))
-    set_in_module(other, "./sync.js", "pace.seconds = 0.1")
+    set_in_module(other, "conversation/sync.js", "pace.seconds = 0.1")
     other.wait_for_event("request", lambda sent: sent.method == "HEAD")
     other.wait_for_event("request", lambda sent: sent.method == "HEAD")
     other.wait_for_event("request", lambda sent: sent.method == "HEAD")

@@ -5,10 +5,10 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from rag_assistant.web.frame import SHORTCUTS
+from rag_assistant.web.pages.frame import SHORTCUTS
+from testkit.server_process import ServerProcess
 from tests.browser.lists import fill, row
 from tests.browser.talk import ask_many
-from tests.server_process import ServerProcess
 
 SEARCH = "Search conversations"
 
@@ -25,7 +25,7 @@ def test_every_shortcut_stands_in_the_list_and_has_something_to_do(page: Page) -
     known = page.evaluate(
         """async () => {
             const main = document.querySelector("script[type=module]").src;
-            return Object.keys((await import(new URL("shortcuts.js", main))).actions);
+            return Object.keys((await import(new URL("shell/shortcuts.js", main))).actions);
         }"""
     )
     assert {shortcut.action for shortcut in SHORTCUTS if shortcut.action} == set(known)

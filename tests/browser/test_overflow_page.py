@@ -5,9 +5,9 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
+from testkit.server_process import ServerProcess
+from testkit.stub_model import Reply, StubModel
 from tests.browser.talk import above, ask, ask_many, say
-from tests.server_process import ServerProcess
-from tests.stub_model import Reply, StubModel
 
 SUMMARY = "The person asked five plain things and got short answers."
 

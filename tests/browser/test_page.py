@@ -5,9 +5,9 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Page, expect
 
+from testkit.server_process import ServerProcess
+from testkit.stub_model import Reply, StubModel
 from tests.browser.talk import ask, say
-from tests.server_process import ServerProcess
-from tests.stub_model import Reply, StubModel
 
 
 def test_a_question_is_answered_in_place_with_markdown_and_sources(page: Page, stub: StubModel) -> None:
@@ -284,7 +284,7 @@ def test_the_stream_reader_gives_the_same_events_wherever_the_bytes_are_cut(page
     page.goto("/")
     differences = page.evaluate(
         r"""async () => {
-            const { EventReader } = await import("/static/js/sse.js");
+            const { EventReader } = await import("/static/js/lib/sse.js");
             const stream = "event: a\nid: 1\ndata: ß 世 👋🏽\n\n: c\n\r\ndata:x\r\ndata: y\r\n\r\nid: 3\r\rdata: z\n\n";
             const bytes = new TextEncoder().encode(stream);
             const read = (cuts) => {

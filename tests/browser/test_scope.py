@@ -4,10 +4,10 @@ import re
 
 from playwright.sync_api import Browser, Page, expect
 
+from testkit.server_process import ServerProcess
+from testkit.stub_model import Reply, StubModel
 from tests.browser.shelf import FACT, upload
 from tests.browser.talk import ask
-from tests.server_process import ServerProcess
-from tests.stub_model import Reply, StubModel
 
 
 def test_a_tag_is_asked_about_until_its_label_is_taken_away(page: Page, server: ServerProcess, stub: StubModel) -> None:

@@ -2,10 +2,10 @@
 
 from playwright.sync_api import Page, expect
 
+from testkit.server_process import ServerProcess
+from testkit.stub_model import Reply, StubModel
 from tests.browser.talk import say
-from tests.server_process import ServerProcess
-from tests.stub_model import Reply, StubModel
-from tests.web.test_streamed_markdown import WHOLE
+from tests.web.markdown.test_streamed import WHOLE
 
 
 def watch(page: Page) -> None:

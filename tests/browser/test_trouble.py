@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
+from testkit.server_process import ServerProcess
+from testkit.stub_model import Reply, StubModel
 from tests.browser.holding import Held
 from tests.browser.lists import lengthen
 from tests.browser.talk import ask, ask_many, mark, say, set_in_module
-from tests.server_process import ServerProcess
-from tests.stub_model import Reply, StubModel
 
 COPIED: Any = "navigator.clipboard.readText()"
 DRAG = """kinds => {
@@ -69,7 +69,7 @@ def test_an_answer_that_cannot_be_followed_says_why(page: Page, stub: StubModel,
 
 def test_what_says_that_the_server_is_away_goes_when_it_is_back_and_hides_no_complaint(page: Page) -> None:
     ask_many(page, 1)
-    set_in_module(page, "sync.js", "pace.seconds = 0.2")
+    set_in_module(page, "conversation/sync.js", "pace.seconds = 0.2")
     with page.expect_event("requestfailed", lambda request: request.url.endswith("/api/conversations/1")):
         page.context.set_offline(True)
     page.get_by_role("link", name="Settings", exact=True).click()

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.server_process import ServerProcess
-from tests.stub_model import Reply, StubModel
+from testkit.server_process import ServerProcess
+from testkit.stub_model import Reply, StubModel
 
 
 @pytest.fixture

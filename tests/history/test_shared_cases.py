@@ -24,8 +24,8 @@ from rag_assistant.history import (
 from rag_assistant.history.budget import TOKENS_PER_MESSAGE, CountTokens, text_of
 from rag_assistant.history.repair import MISSING_RESULT
 from rag_assistant.records import Message
+from testkit.shared_data import shared_json
 from tests.history.conversations import user, without_notice
-from tests.shared_data import shared_json
 
 WINDOW = tuple(f"W{n:02}" for n in range(1, 21))
 REPAIR = ("R01", "R02", "R03", "R04", "R05")

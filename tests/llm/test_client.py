@@ -23,8 +23,8 @@ from rag_assistant.llm.client import ModelClient
 from rag_assistant.llm.endpoint import Deadlines, Endpoint
 from rag_assistant.llm.reader import AnswerReader
 from rag_assistant.records import ModelRequest
-from tests.shared_data import shared_jsonl
-from tests.stub_model import Reply, StubModel
+from testkit.shared_data import shared_jsonl
+from testkit.stub_model import Reply, StubModel
 
 QUESTION = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}]
 REQUEST = ModelRequest(tuple(QUESTION))

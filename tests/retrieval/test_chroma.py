@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rag_assistant.errors import IndexUnavailable
-from rag_assistant.retrieval.chroma import ChromaIndex
+from rag_assistant.retrieval.indexes.chroma import ChromaIndex
 from tests.web.conftest import until
 
 SECONDS = 60.0

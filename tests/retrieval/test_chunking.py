@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assistant.document_records import ExtractedText
+from rag_assistant.extraction.loaders import MARKDOWN, PDF, PLAIN
 from rag_assistant.retrieval.chunking import MOST_CHARACTERS_AT_ONCE, _sections, chunk_document
-from rag_assistant.retrieval.loaders import MARKDOWN, PDF, PLAIN
-from tests.shared_data import shared_jsonl
+from testkit.shared_data import shared_jsonl
 
 
 @given(

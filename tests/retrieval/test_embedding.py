@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from rag_assistant import model_files
 from rag_assistant.errors import EmbedderFailed
-from rag_assistant.retrieval import embedding
-from rag_assistant.retrieval.embedding import MiniLM
+from rag_assistant.retrieval.embeddings import minilm
+from rag_assistant.retrieval.embeddings.minilm import MiniLM
+from rag_assistant.runtime import model_files
 
 pytestmark = pytest.mark.model
 
@@ -44,6 +44,6 @@ def test_a_text_has_the_same_vector_in_whatever_company(model: MiniLM) -> None:
 def test_a_damaged_model_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import replace
 
-    monkeypatch.setattr(embedding, "EMBEDDING_MODEL", replace(model_files.EMBEDDING_MODEL, sha256="0" * 64))
+    monkeypatch.setattr(minilm, "EMBEDDING_MODEL", replace(model_files.EMBEDDING_MODEL, sha256="0" * 64))
     with pytest.raises(EmbedderFailed, match="install it again"):
         MiniLM().embed(["A goose."])

@@ -2,8 +2,8 @@
 
 import pytest
 
-from rag_assistant.retrieval.embedding import MiniLM
-from rag_assistant.retrieval.familiarity import FAMILIAR, Familiarity, familiarity
+from rag_assistant.retrieval.embeddings.familiarity import FAMILIAR, Familiarity, familiarity
+from rag_assistant.retrieval.embeddings.minilm import MiniLM
 
 
 def test_words_that_are_known_whole_count_as_words_and_as_pieces() -> None:

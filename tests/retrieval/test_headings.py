@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assistant.document_records import ExtractedText
+from rag_assistant.extraction.loaders import MARKDOWN, PLAIN
 from rag_assistant.retrieval.chunking import chunk_document, indexed_text
 from rag_assistant.retrieval.headings import LONGEST_PATH, MOST_CHARACTERS, section_starts
-from rag_assistant.retrieval.loaders import MARKDOWN, PLAIN
 
 
 def sections(text: str) -> dict[str, str]:

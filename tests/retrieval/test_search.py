@@ -7,11 +7,11 @@ import pytest
 
 from rag_assistant.errors import EmbedderFailed
 from rag_assistant.records import Scope
-from rag_assistant.retrieval.embedding import Vectors
-from rag_assistant.retrieval.familiarity import Familiarity
-from rag_assistant.retrieval.followups import SearchQuery
+from rag_assistant.retrieval.embeddings.familiarity import Familiarity
+from rag_assistant.retrieval.embeddings.minilm import Vectors
+from rag_assistant.retrieval.follow_up import SearchQuery
 from rag_assistant.storage.database import Database
-from tests.shelf import KEY, Shelf
+from testkit.shelf import KEY, Shelf
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """The sentences that the built-in model is given."""
 
 from rag_assistant.retrieval.sentences import nearest_sentences, sentences_of
-from tests.fakes import WordHashEmbedder
+from testkit.embedders import WordHashEmbedder
 
 embed = WordHashEmbedder().embed
 

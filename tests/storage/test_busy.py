@@ -8,8 +8,8 @@ import pytest
 
 from rag_assistant.errors import SettingsError, StorageFailed
 from rag_assistant.storage import database as module
-from rag_assistant.storage.answers import AnswerLog
-from rag_assistant.storage.conversations import ConversationManager
+from rag_assistant.storage.conversations.answer_log import AnswerLog
+from rag_assistant.storage.conversations.conversations import ConversationManager
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.migrate import migrate
 

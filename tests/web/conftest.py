@@ -13,11 +13,11 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from rag_assistant import create_app
-from rag_assistant.factory import Services
 from rag_assistant.llm import client as client_module
-from rag_assistant.retrieval import embedding
-from tests.fakes import WordHashEmbedder
-from tests.stub_model import StubModel
+from rag_assistant.retrieval.embeddings import minilm
+from rag_assistant.services import Services
+from testkit.embedders import WordHashEmbedder
+from testkit.stub_model import StubModel
 
 JSON = "application/json"
 PAGE = {"Accept": "text/html"}
@@ -43,7 +43,7 @@ def environment(tmp_path: Path, stub: StubModel) -> dict[str, str]:
 @pytest.fixture
 def stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Put what is quick in the place of what takes long."""
-    monkeypatch.setattr(embedding, "MiniLM", WordHashEmbedder)
+    monkeypatch.setattr(minilm, "MiniLM", WordHashEmbedder)
     monkeypatch.setattr("rag_assistant.factory.GUIDE", tmp_path / "no-guide")
     monkeypatch.setattr(client_module, "SECONDS_BEFORE_RETRY", (0.01, 0.01))
 

@@ -9,9 +9,9 @@ from flask.testing import FlaskClient
 
 from rag_assistant import create_app
 from rag_assistant.errors import SettingsError
-from rag_assistant.factory import Services
+from rag_assistant.services import Services
 from rag_assistant.web.security import HEADERS
-from tests.stub_model import Reply, StubModel
+from testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, upload
 
 STATIC = Path(__file__).resolve().parents[2] / "static"
@@ -125,7 +125,7 @@ def test_html_enters_the_page_in_one_place_only() -> None:
     templates = (STATIC.parent / "templates").glob("*.html")
     assert not [path.name for path in templates if inline.search(path.read_text())]
     python = (STATIC.parent / "rag_assistant").rglob("*.py")
-    assert [path.name for path in python if "Markup(" in path.read_text()] == ["markdown.py"]
+    assert [path.name for path in python if "Markup(" in path.read_text()] == ["render.py"]
 
 
 def test_a_broken_settings_file_is_named_where_people_look(client: FlaskClient, services: Services) -> None:

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, Playwright
 
+from testkit.server_fork import ServerFork
+from testkit.server_process import PROJECT, ServerProcess
+from testkit.stub_model import StubModel
 from tests.browser.conftest import CHROMIUM, FLAGS, MILLISECONDS_TO_WAIT
 from tests.browser.hostile.seeding import seed
 from tests.browser.hostile.watch import Elsewhere, Watch
-from tests.server_fork import ServerFork
-from tests.server_process import PROJECT, ServerProcess
-from tests.stub_model import StubModel
 
 
 @pytest.fixture(scope="session")
@@ -40,10 +40,10 @@ def watch(lured_chromium: Browser, elsewhere: Elsewhere) -> Iterator[Watch]:
 @pytest.fixture(scope="session")
 def own_elements() -> list[str]:
     """The elements that our templates, our scripts and the Markdown of an answer may make."""
-    from rag_assistant.web.markdown import TAGS
+    from rag_assistant.web.markdown.render import TAGS
 
     templates = "".join(path.read_text() for path in sorted((PROJECT / "templates").glob("*.html")))
-    scripts = "".join(path.read_text() for path in sorted((PROJECT / "static" / "js").glob("*.js")))
+    scripts = "".join(path.read_text() for path in sorted((PROJECT / "static" / "js").rglob("*.js")))
     made = re.findall(r'createElement\("([a-z]+)"\)', scripts)
     return sorted({"html", "head", *re.findall(r"<([a-z][a-z0-9]*)", templates), *made, *TAGS})
 

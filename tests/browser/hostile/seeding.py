@@ -11,10 +11,10 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+from testkit.server_process import ServerProcess
+from testkit.stub_model import Reply, StubModel
 from tests.browser.hostile.payloads import PAYLOADS, joined
 from tests.browser.talk import call
-from tests.server_process import ServerProcess
-from tests.stub_model import Reply, StubModel
 
 # Where text is kept. The word that stands for it at first is "mark" with the place behind it.
 KEPT = (

@@ -7,11 +7,11 @@ from itertools import pairwise
 import pytest
 from playwright.sync_api import Page
 
-from rag_assistant.web.blocks import Blocks
-from rag_assistant.web.markdown import SCHEMES, TAGS, render_markdown
+from rag_assistant.web.markdown.blocks import Blocks
+from rag_assistant.web.markdown.render import SCHEMES, TAGS, render_markdown
+from testkit.server_process import ServerProcess
 from tests.browser.hostile.payloads import PAYLOADS
 from tests.browser.hostile.watch import Watch
-from tests.server_process import ServerProcess
 
 AT_ONCE = 4_000
 LONG = 200
@@ -23,7 +23,7 @@ HARMLESS = "```\nx\n```\n\n| a |\n|---|\n| b |\n\n[x](https://example.org) $x$ \
 TAKE_IN = """
 async ([answers, tags, schemes, attributes]) => {
     const main = document.querySelector("script[type=module]").src;
-    const { setHtml } = await import(new URL("html.js", main));
+    const { setHtml } = await import(new URL("lib/html.js", main));
     const holder = document.body.appendChild(document.createElement("div"));
     const wrong = new Set();
     for (const answer of answers) {

@@ -4,7 +4,7 @@ import re
 
 from playwright.sync_api import Page
 
-from rag_assistant.web.markdown import render_markdown
+from rag_assistant.web.markdown.render import render_markdown
 from tests.browser.hostile.payloads import PAYLOADS, Payload
 from tests.browser.hostile.raw_pages import RawPages
 from tests.browser.hostile.watch import Watch

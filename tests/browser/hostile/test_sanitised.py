@@ -2,10 +2,10 @@
 
 from playwright.sync_api import Page
 
+from testkit.server_process import ServerProcess
 from tests.browser.hostile.payloads import PAYLOADS
 from tests.browser.hostile.seeding import seed_sources
 from tests.browser.hostile.watch import INSPECT, Watch, shown
-from tests.server_process import ServerProcess
 
 # The pages that show what is kept, and the places whose texts are seen there in full.
 VIEWS = {

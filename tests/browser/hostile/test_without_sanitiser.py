@@ -11,15 +11,15 @@ from playwright.sync_api import Page, expect
 from werkzeug.serving import make_server
 
 from rag_assistant import create_app
-from rag_assistant.retrieval import embedding
-from rag_assistant.web import pages
-from rag_assistant.web.blocks import Blocks
+from rag_assistant.retrieval.embeddings import minilm
+from rag_assistant.web.markdown.blocks import Blocks
+from rag_assistant.web.pages import conversation
+from testkit.embedders import WordHashEmbedder
+from testkit.stub_model import Reply, StubModel
 from tests.browser.hostile.payloads import PAYLOADS
 from tests.browser.hostile.test_policy_alone import GROUPED, TEMPT
 from tests.browser.hostile.watch import Watch
 from tests.browser.talk import say
-from tests.fakes import WordHashEmbedder
-from tests.stub_model import Reply, StubModel
 
 # Some texts take all that stands behind them into a script or a comment. Of those, each on a page of its own, some do.
 EVERY = 6
@@ -36,7 +36,7 @@ class Unguarded:
 
 @pytest.fixture
 def unguarded(tmp_path: Path, stub: StubModel, monkeypatch: pytest.MonkeyPatch) -> Iterator[Unguarded]:
-    monkeypatch.setattr(embedding, "MiniLM", WordHashEmbedder)
+    monkeypatch.setattr(minilm, "MiniLM", WordHashEmbedder)
     monkeypatch.setattr("rag_assistant.factory.GUIDE", tmp_path / "no-guide")
     files = {"DATA_DIR": str(tmp_path / "data"), "SETTINGS_FILE": str(tmp_path / "settings.json")}
     model = {"OPENAI_BASE_URL": stub.url, "OPENAI_MODEL": "stub-model", "FOLLOW_UPS": "words"}
@@ -45,7 +45,7 @@ def unguarded(tmp_path: Path, stub: StubModel, monkeypatch: pytest.MonkeyPatch) 
     server = make_server("127.0.0.1", 0, app, threaded=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     made = Unguarded(f"http://127.0.0.1:{server.port}")
-    monkeypatch.setattr(pages, "render_markdown", lambda *_: Markup(made.answer))
+    monkeypatch.setattr(conversation, "render_markdown", lambda *_: Markup(made.answer))
     monkeypatch.setattr(Blocks, "add", lambda *_: (0, made.answer))
     yield made
     server.shutdown()

@@ -1,0 +1,1 @@
+"""From a stored question to a stored answer. Knows nothing of how documents come in."""

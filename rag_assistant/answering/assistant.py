@@ -1,0 +1,245 @@
+"""Questions, from the first check to the last event: refuse, accept, answer in a thread of its own, let people follow.
+
+A turn is a row, not a connection: ``ask`` returns when the question is committed, the answer is written by a thread of
+its own, and ``follow`` shows what is committed to whoever wants to see it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from rag_assistant.answering.progress import Collaborators
+from rag_assistant.answering.runner import Answering
+from rag_assistant.answering.stream import LiveTurn, LiveTurns
+from rag_assistant.answering.tools import said_yes
+from rag_assistant.answering.writer import AnswerKeeper
+from rag_assistant.conversations.collaborators import (
+    Answers,
+    Conversations,
+    Documents,
+    History,
+    Models,
+    Retriever,
+    ToolRunner,
+    Turns,
+)
+from rag_assistant.conversations.scope import check_scope
+from rag_assistant.conversations.window import rules_for
+from rag_assistant.errors import ConversationBusy, InvalidRequest, NothingWaits, Overloaded
+from rag_assistant.presenters.turns import last_event, replay
+from rag_assistant.prompts import title_for
+from rag_assistant.records import Conversation, Event, Question, Turn, Unset
+from rag_assistant.settings.schema import Settings
+from rag_assistant.validation import storable
+
+log = logging.getLogger(__name__)
+
+SECONDS_BETWEEN_LOOKS_ELSEWHERE = 0.3
+
+
+class Assistant:
+    """Answers questions. Everything that a caller can be refused is refused by ``ask``, before anything is stored."""
+
+    def __init__(
+        self,
+        *,
+        conversations: Conversations,
+        turns: Turns,
+        answers: Answers,
+        history: History,
+        documents: Documents,
+        retriever: Retriever,
+        tools: ToolRunner,
+        models: Models,
+        settings: Callable[[], Settings],
+        most_running: int,
+    ) -> None:
+        self._conversations = conversations
+        self._turns = turns
+        self._keeper = AnswerKeeper(turns, answers)
+        self._documents = documents
+        self._models = models
+        self._settings = settings
+        self._live = LiveTurns(most_running)
+        self._answering_with = Collaborators(
+            conversations, documents, turns, history, retriever, tools, models, self._keeper, settings
+        )
+
+    def ask(self, question: Question) -> Turn:
+        """Commit a question and begin to answer it; return its turn.
+
+        A known Idempotency-Key returns the turn that it gave before, with no second answer. Raises InvalidRequest,
+        DocumentNotFound, ConversationNotFound, ConversationBusy, IdempotencyKeyReused, NothingWaits,
+        OverflowDecisionNeeded, Overloaded, StorageFailed.
+        """
+        known = self._turns.known(question)
+        if known is not None:
+            return known
+        self._check(question)
+        question = self._with_what_it_confirms(question)
+        self._ask_before_leaving_out(question)
+        return self._begin(lambda: self._turns.accept(question, title_for(question.text)))
+
+    def retry(self, turn_id: int) -> Turn:
+        """Answer a failed turn once more, and return it. Raises TurnNotFound, TurnNotRetryable, Overloaded."""
+        return self._begin(lambda: (self._turns.run_again(turn_id), True))
+
+    def regenerate(self, turn_id: int) -> Turn:
+        """Answer the last question of a conversation anew, and return its turn; the answer it has is kept.
+
+        Raises TurnNotFound, TurnNotRegenerable, ConversationBusy, Overloaded.
+        """
+        return self._begin(lambda: (self._turns.answer_anew(turn_id), True))
+
+    def follow(self, turn_id: int, after: int = 0) -> Iterator[Event | None]:
+        """Return the events of a turn from character ``after`` of its answer on; ``None`` is a heartbeat.
+
+        Raises TurnNotFound at once, not at the first event.
+        """
+        live = self._live.get(turn_id)
+        if live is not None:
+            return live.follow(after)
+        return self._follow_stored(self._turns.get(turn_id), after)
+
+    def _follow_stored(self, turn: Turn, after: int) -> Iterator[Event | None]:
+        """Yield the events of a turn from what is stored; one that another process answers is read again and again."""
+        position = after
+        while turn.status == "running":
+            if turn.answer[position:]:
+                yield Event("token", {"text": turn.answer[position:]}, len(turn.answer))
+                position = len(turn.answer)
+            else:
+                yield None
+            time.sleep(SECONDS_BETWEEN_LOOKS_ELSEWHERE)
+            turn = self._turns.get(turn.id)
+        yield from replay(turn, position)
+
+    def wait(self, turn_id: int) -> Turn:
+        """Return a turn when it has ended. Raises TurnNotFound."""
+        for _event in self.follow(turn_id):
+            pass
+        return self._turns.get(turn_id)
+
+    def stop(self, turn_id: int) -> Turn:
+        """End a running answer, keep what is written, and return the turn; one that has ended stays as it is."""
+        live = self._live.get(turn_id)
+        if live is None:
+            return self._turns.get(turn_id)
+        live.call.stop()
+        return self.wait(turn_id)
+
+    def recover(self) -> None:
+        """End the turns that a crash left running, with what was committed of them; what else went on is over."""
+        self._conversations.forget_doings()
+        for turn in self._turns.interrupt_unfinished():
+            log.warning(
+                "Turn %s was interrupted by the end of the server; %s characters are kept.", turn.id, len(turn.answer)
+            )
+
+    def close(self) -> None:
+        """Stop every running answer; what is written is kept."""
+        for live in self._live.all():
+            live.call.stop()
+
+    # --- refuse before the first byte
+
+    def _check(self, question: Question) -> None:
+        longest = self._settings().max_question_chars
+        if storable(question.text) != question.text:
+            raise InvalidRequest("The question holds a character that is none: half of a pair, or the character 0.")
+        if not question.text.strip():
+            raise InvalidRequest("The question is empty; it must have at least one visible character.")
+        if len(question.text) > longest:
+            raise InvalidRequest(f"The question has {len(question.text)} characters; the limit is {longest}.")
+        if not isinstance(question.scope, Unset):
+            check_scope(self._documents, question.scope)
+
+    def _with_what_it_confirms(self, question: Question) -> Question:
+        """Return the question with the turn whose "shall I?" it answers: named by the caller, or the one just before.
+
+        Raises NothingWaits if the named turn asks nothing, and InvalidRequest for an answer that is neither yes nor no.
+        """
+        if question.conversation_id is None or question.edits_turn is not None:
+            if question.confirms_turn is not None:
+                raise InvalidRequest("confirms_turn needs the conversation_id of that turn, and no edits_turn.")
+            return question
+        said = said_yes(question.text)
+        if question.confirms_turn is not None:
+            asked = self._turns.get(question.confirms_turn)
+            if asked.waiting is None or asked.conversation_id != question.conversation_id:
+                raise NothingWaits(question.confirms_turn)
+            if said is None:
+                raise InvalidRequest(f'Turn {asked.number} asks for a yes or a no; the answer is "{question.text}".')
+        elif said is not None:
+            last = self._turns.page(question.conversation_id, 1)
+            if last and last[0].waiting is not None:
+                return replace(question, confirms_turn=last[0].id)
+        return question
+
+    def _ask_before_leaving_out(self, question: Question) -> None:
+        """Refuse a question that would leave turns out, where a person wants to decide that. Nothing is stored.
+
+        Raises OverflowDecisionNeeded, ConversationNotFound, a ModelError.
+        """
+        # What the branch of an edited question leaves out was decided when the question was asked at first.
+        if question.conversation_id is None or question.confirms_turn is not None or question.edits_turn is not None:
+            return
+        conversation = self._conversations.get(question.conversation_id)
+        turn = _as_if_accepted(question, conversation)
+        if rules_for(conversation, self._settings(), turn).on_overflow == "ask":
+            if any(last.status == "running" for last in self._turns.page(conversation.id, 1)):
+                raise ConversationBusy(conversation.id)
+            Answering(turn, LiveTurn(self._models.new_call()), self._answering_with).refuse_to_leave_out()
+
+    def _begin(self, accept: Callable[[], tuple[Turn, bool]]) -> Turn:
+        if not self._live.reserve():
+            raise Overloaded(self._live.limit)
+        live = LiveTurn(self._models.new_call())
+        try:
+            turn, new = accept()
+        except BaseException:
+            self._live.give_back()
+            raise
+        if not new:
+            self._live.give_back()
+            return turn
+        self._live.enter(turn.id, live)
+        try:
+            threading.Thread(target=self._run, args=(turn, live), name=f"turn {turn.id}", daemon=True).start()
+        except RuntimeError as error:
+            self._live.leave(turn.id, live)
+            overloaded = Overloaded(self._live.limit)
+            self._keeper.fail(turn, live, overloaded)
+            raise overloaded from error
+        return turn
+
+    def _run(self, turn: Turn, live: LiveTurn) -> None:
+        """Answer a turn and keep how it ended, whatever happens."""
+        try:
+            live.finish(last_event(Answering(turn, live, self._answering_with).answer()))
+        except Exception:
+            log.exception("Turn %s could not be kept as it ended", turn.id)
+            live.finish(self._keeper.last_resort(turn, live))
+        finally:
+            self._live.leave(turn.id, live)
+
+
+def _as_if_accepted(question: Question, conversation: Conversation) -> Turn:
+    """Return the turn that a question would become, to try out what would be sent."""
+    return Turn(
+        id=0,
+        conversation_id=conversation.id,
+        number=conversation.turns + 1,
+        status="running",
+        question=question.text,
+        answer="",
+        created_at=datetime.now(UTC),
+        max_history_turns=question.max_history_turns,
+        scope=conversation.scope if isinstance(question.scope, Unset) else question.scope,
+        on_overflow=question.on_overflow,
+    )

@@ -1,0 +1,299 @@
+"""What the model may call when it searches by itself: search, read, list and delete documents.
+
+What a tool cannot do goes to the model as its result. A tool that destroys something does nothing by itself: it says
+what it would do, and a person answers.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from rag_assistant.document_records import Document, ExtractedText, Passage
+from rag_assistant.errors import AssistantError, DocumentNotFound, ToolFailed
+from rag_assistant.prompts import number_sources, passages_text
+from rag_assistant.records import EVERYTHING, LARGEST_NUMBER, Message, Scope, Turn
+from rag_assistant.validation import first_problem, storable
+
+log = logging.getLogger(__name__)
+
+MOST_CALLS_AT_ONCE = 16
+THREADS = 4
+MOST_PASSAGES = 20
+MOST_LISTED = 100
+LONGEST_PIECE = 8000
+MOST_DELETED_AT_ONCE = 100
+DOCUMENTS_NAMED = 5
+PASSAGES = "<passages>\n{}\n</passages>"
+
+LEGAL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+YES = frozenset("yes y ok okay confirm confirmed delete ja oui si sí".split()) | {
+    "yes please", "yes delete", "yes delete it", "yes delete them", "delete it", "delete them", "do it", "go ahead",
+}  # fmt: skip
+NO = frozenset("no n nope cancel cancelled stop nein non abort".split()) | {
+    "no thanks", "don't", "do not", "do not delete", "don't delete", "keep it", "keep them", "never mind",
+}  # fmt: skip
+
+
+class Documents(Protocol):
+    """Knows the documents."""
+
+    def get(self, document_id: int) -> Document: ...
+    def find(self, name_contains: str, scope: Scope, limit: int) -> tuple[list[Document], int]: ...
+    def text(self, document_id: int) -> ExtractedText: ...
+
+
+class Retriever(Protocol):
+    """Finds passages."""
+
+    def search(self, query: str, limit: int, scope: Scope = EVERYTHING) -> list[Passage]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a tool gave: text for the model, passages to be numbered as sources behind it, or a question to a person."""
+
+    text: str
+    passages: tuple[Passage, ...] = ()
+    asks: str | None = None
+    arguments: dict[str, Any] | None = None
+
+
+class Arguments(BaseModel):
+    """The arguments of a tool; unknown ones are refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+def _argument(default: Any, allowed: str, description: str, **limits: Any) -> Any:
+    return Field(default, description=description, json_schema_extra={"allowed": allowed}, **limits)
+
+
+class SearchDocuments(Arguments):
+    """Search the user's documents for passages that answer a question. Use the words that may stand in the text."""
+
+    query: str = _argument(..., "a text that is not empty", "What to search for.", min_length=1, max_length=2000)
+    limit: int = _argument(
+        6, f"a whole number from 1 to {MOST_PASSAGES}", "How many passages to return.", ge=1, le=MOST_PASSAGES
+    )
+
+
+class ReadDocument(Arguments):
+    """Read a piece of one document, when a passage is not enough."""
+
+    document_id: int = _argument(
+        ..., "the id of a document", "The document's id, as list_documents gives it.", ge=1, le=LARGEST_NUMBER
+    )
+    start: int = _argument(0, "a whole number, 0 or more", "The character to begin with.", ge=0, le=LARGEST_NUMBER)
+    length: int = _argument(
+        4000, f"a whole number from 1 to {LONGEST_PIECE}", "How many characters to read.", ge=1, le=LONGEST_PIECE
+    )
+
+
+class ListDocuments(Arguments):
+    """List the user's documents with their ids, the newest first."""
+
+    name_contains: str = _argument("", "a text", "Only documents whose name contains this.", max_length=255)
+
+
+class DeleteDocuments(Arguments):
+    """Delete documents for good. The user is asked first, and nothing is deleted before the answer is yes."""
+
+    document_ids: list[int] = _argument(
+        ..., f"a list of 1 to {MOST_DELETED_AT_ONCE} document ids", "The ids of the documents.",
+        min_length=1, max_length=MOST_DELETED_AT_ONCE,
+    )  # fmt: skip
+
+
+class Tools:
+    """Runs what the model calls."""
+
+    def __init__(self, documents: Documents, retriever: Retriever, remove: Callable[[int], None]) -> None:
+        self._documents = documents
+        self._retriever = retriever
+        self._remove = remove
+        self._tools: dict[str, tuple[type[Arguments], Callable[[Any, Scope], ToolResult]]] = {
+            "search_documents": (SearchDocuments, self._search),
+            "read_document": (ReadDocument, self._read),
+            "list_documents": (ListDocuments, self._list),
+            "delete_documents": (DeleteDocuments, self._ask_to_delete),
+        }
+        self.schemas: tuple[dict[str, Any], ...] = tuple(_schema(name, kind) for name, (kind, _) in self._tools.items())
+
+    def run_all(self, calls: Sequence[dict[str, Any]], scope: Scope) -> list[ToolResult]:
+        """Run calls in the OpenAI format, side by side, and return their results in the same order.
+
+        The tools know only the documents of the scope. What goes wrong is a result, too.
+        """
+        with ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="tool") as pool:
+            some = pool.map(lambda call: self._run(call, scope), calls[:MOST_CALLS_AT_ONCE])
+            results = list(some)
+        too_many = ToolResult(f"Error: at most {MOST_CALLS_AT_ONCE} calls at once are carried out. Call again.")
+        results += [too_many] * (len(calls) - len(results))
+        asking = [place for place, result in enumerate(results) if result.asks is not None]
+        for place in asking[1:]:
+            results[place] = ToolResult("Error: the user is asked one thing at a time. Call again after the answer.")
+        return results
+
+    def carry_out(self, waiting: dict[str, Any]) -> str:
+        """Do what a person has agreed to, and return what was done, in a sentence."""
+        deleted, gone = [], 0
+        for document_id in waiting["arguments"]["document_ids"]:
+            try:
+                name = self._documents.get(document_id).name
+                self._remove(document_id)
+                deleted.append(name)
+            except DocumentNotFound:
+                gone += 1
+        done = f"{_documents(len(deleted))} deleted: {_names(deleted)}." if deleted else "Nothing was deleted."
+        return f"{done} {_documents(gone)} not there any more." if gone else done
+
+    def _run(self, call: dict[str, Any], scope: Scope) -> ToolResult:
+        function = call["function"]
+        try:
+            kind, run = self._named(function["name"])
+            return run(_read_arguments(kind, function["arguments"]), scope)
+        except AssistantError as error:
+            return ToolResult(f"Error: {error}")
+        except Exception:
+            log.exception("The tool %s failed", function["name"])
+            return ToolResult("Error: the tool failed; the server's log says why.")
+
+    def _named(self, name: str) -> tuple[type[Arguments], Callable[[Any, Scope], ToolResult]]:
+        if name not in self._tools:
+            raise ToolFailed(f'There is no tool "{name}". There are: {", ".join(self._tools)}.')
+        return self._tools[name]
+
+    def _search(self, wanted: SearchDocuments, scope: Scope) -> ToolResult:
+        found = self._retriever.search(wanted.query, wanted.limit, scope)
+        return ToolResult("" if found else "Nothing was found. Try other words.", tuple(found))
+
+    def _read(self, wanted: ReadDocument, scope: Scope) -> ToolResult:
+        document = self._known(wanted.document_id, scope)
+        whole = self._documents.text(document.id)
+        piece = whole.text[wanted.start : wanted.start + wanted.length]
+        if not piece:
+            size = len(whole.text)
+            raise ToolFailed(f"Document {document.id} has {size} characters; there are none from {wanted.start} on.")
+        page = sum(start <= wanted.start for start in whole.page_starts) or None
+        end = wanted.start + len(piece)
+        passage = Passage(0, document.id, document.name, wanted.start, end, piece, page, 1.0)
+        return ToolResult(f"Characters {wanted.start} to {end} of {len(whole.text)}.", (passage,))
+
+    def _list(self, wanted: ListDocuments, scope: Scope) -> ToolResult:
+        found, total = self._documents.find(wanted.name_contains, scope, MOST_LISTED)
+        lines = [f"{document.id}: {document.name} ({document.state})" for document in found]
+        more = [f"and {total - len(found)} more; ask for part of a name"] if total > len(found) else []
+        return ToolResult("\n".join([f"{_documents(total)}:", *lines, *more]) if lines else "There are no documents.")
+
+    def _ask_to_delete(self, wanted: DeleteDocuments, scope: Scope) -> ToolResult:
+        ids = list(dict.fromkeys(wanted.document_ids))
+        names = [self._known(document_id, scope).name for document_id in ids]
+        asks = f"Found {_documents(len(ids))}: {_names(names)}. Delete {'it' if len(ids) == 1 else 'them'} for good?"
+        return ToolResult(
+            f"Nothing is deleted yet. The user is asked: {asks}", asks=asks, arguments={"document_ids": ids}
+        )
+
+    def _known(self, document_id: int, scope: Scope) -> Document:
+        document = self._documents.get(document_id)
+        if not scope.holds(document):
+            raise DocumentNotFound(document_id)
+        return document
+
+
+def with_results(
+    turn: Turn, calls: Sequence[dict[str, Any]], results: Sequence[ToolResult]
+) -> tuple[Turn, list[Message]]:
+    """Return a turn with what its tools found as sources, and the messages of the iteration.
+
+    The passages are numbered on behind the turn's sources. A tool that asks a person makes the turn wait.
+    """
+    said: list[Message] = [{"role": "assistant", "content": None, "tool_calls": [well_formed(call) for call in calls]}]
+    for call, result in zip(calls, results, strict=True):
+        new = number_sources(result.passages, len(turn.sources) + 1)
+        passages = PASSAGES.format(passages_text(new)) if new else ""
+        text = "\n".join(part for part in (result.text, passages) if part)
+        said.append({"role": "tool", "tool_call_id": call["id"], "content": text})
+        turn = replace(turn, sources=turn.sources + new)
+        if result.asks is not None:
+            waiting = {"call_id": call["id"], "tool": call["function"]["name"], "arguments": result.arguments}
+            turn = replace(turn, waiting=waiting)
+    return turn, said
+
+
+def said_yes(text: str) -> bool | None:
+    """Return whether a text says plainly yes or plainly no; ``None`` for everything else."""
+    plain = text.lower().replace("\u2019", "'")
+    words = " ".join("".join(c if c.isalnum() or c == "'" else " " for c in plain).split())
+    return True if words in YES else False if words in NO else None
+
+
+def well_formed(call: dict[str, Any]) -> dict[str, Any]:
+    """Return a call as every server takes it back: a legal name, and arguments that are one JSON object.
+
+    What the model really wrote stands in the result, which says what was wrong with it.
+    """
+    function = call["function"]
+    try:
+        is_object = isinstance(json.loads(function["arguments"]), dict)
+    except (ValueError, RecursionError):
+        is_object = False
+    name = function["name"] if LEGAL_NAME.fullmatch(function["name"]) else "unknown_tool"
+    return call | {"function": {"name": name, "arguments": function["arguments"] if is_object else "{}"}}
+
+
+def _clean(value: Any) -> Any:
+    """Return a JSON value in which every text can be kept."""
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, list):
+        return [_clean(one) for one in value]
+    return {storable(name): _clean(one) for name, one in value.items()} if isinstance(value, dict) else value
+
+
+def _read_arguments(kind: type[Arguments], text: str) -> Arguments:
+    try:
+        given = json.loads(text or "{}")
+    except (ValueError, RecursionError) as error:
+        raise ToolFailed(f"The arguments are not JSON: {text[:200]}") from error
+    if not isinstance(given, dict):
+        raise ToolFailed("The arguments must be one JSON object.")
+    try:
+        return kind.model_validate(_clean(given))
+    except ValidationError as error:
+        raise ToolFailed(first_problem(error, kind)[1]) from None
+
+
+def _schema(name: str, kind: type[Arguments]) -> dict[str, Any]:
+    """Return a tool in the OpenAI format."""
+    described = kind.model_json_schema()
+    properties = {
+        key: {name: value for name, value in field.items() if name not in ("title", "allowed")}
+        for key, field in described["properties"].items()
+    }
+    parameters = {"type": "object", "properties": properties, "required": described.get("required", [])}
+    return {
+        "type": "function",
+        "function": {
+            "name": name,
+            "description": kind.__doc__,
+            "parameters": parameters | {"additionalProperties": False},
+        },
+    }
+
+
+def _documents(count: int) -> str:
+    return "1 document" if count == 1 else f"{count} documents"
+
+
+def _names(names: Sequence[str]) -> str:
+    """Return some names as a list in a sentence."""
+    shown = ", ".join(f'"{name}"' for name in names[:DOCUMENTS_NAMED])
+    return f"{shown} and {len(names) - DOCUMENTS_NAMED} more" if len(names) > DOCUMENTS_NAMED else shown

@@ -1,0 +1,78 @@
+"""Keep what is answered: each piece of text before it is shown, and how a turn ended, whatever keeps us from it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import replace
+from typing import Any
+
+from rag_assistant.answering.stream import LiveTurn
+from rag_assistant.conversations.collaborators import Answers, Turns
+from rag_assistant.errors import AnswerStopped, AssistantError, StorageFailed
+from rag_assistant.presenters.turns import error_data, last_event
+from rag_assistant.prompts import mark_cited
+from rag_assistant.records import Event, Turn, TurnStatus
+
+log = logging.getLogger(__name__)
+
+SECONDS_BETWEEN_ATTEMPTS = 1.0
+SECONDS_TO_TRY_TO_COMMIT = 30.0
+
+
+class AnswerKeeper:
+    """Writes the text and the end of answers."""
+
+    def __init__(self, turns: Turns, answers: Answers) -> None:
+        self._turns = turns
+        self._answers = answers
+
+    def commit(self, turn: Turn, live: LiveTurn, text: str) -> None:
+        """Commit text before it is shown. Where the database is busy or full, try again for a while.
+
+        Raises StorageFailed.
+        """
+        end = time.monotonic() + SECONDS_TO_TRY_TO_COMMIT
+        while True:
+            try:
+                self._answers.append(turn.id, live.length, text)
+                return
+            except StorageFailed:
+                if live.call.stopped or time.monotonic() > end:
+                    raise
+                time.sleep(SECONDS_BETWEEN_ATTEMPTS)
+
+    def keep(self, turn: Turn, status: TurnStatus, answer: str, **how: Any) -> Turn:
+        """Keep the end of a turn. While the disk is full, try again until it is not: nothing written is given up."""
+        turn = replace(turn, sources=mark_cited(turn.sources, answer))
+        while True:
+            try:
+                return self._turns.finish(turn, status, answer, **how)
+            except StorageFailed:
+                time.sleep(SECONDS_BETWEEN_ATTEMPTS)
+
+    def fail(self, turn: Turn, live: LiveTurn, error: AssistantError) -> Turn:
+        """Keep a turn that did not come to its end: with what is written, if anything is."""
+        text = live.text()
+        status: TurnStatus = "stopped" if isinstance(error, AnswerStopped) else _status_of(text)
+        log.info("Turn %s %s: %s", turn.id, status, error)
+        named = None if status == "stopped" else (type(error).__name__, str(error))
+        # What it wanted to ask a person was not shown, or not whole: nothing waits.
+        return self.keep(replace(turn, waiting=None), status, text, error=named)
+
+    def last_resort(self, turn: Turn, live: LiveTurn) -> Event:
+        """Keep a turn with what is committed of it and nothing else, so that its conversation goes on.
+
+        Return the event that ends it. The next start keeps what even this could not.
+        """
+        text = live.text()
+        lost = StorageFailed("The end of the answer could not be stored; what was shown is kept.")
+        try:
+            return last_event(self._turns.finish(turn, _status_of(text), text, error=(type(lost).__name__, str(lost))))
+        except Exception:
+            log.exception("Turn %s could not be kept at all", turn.id)
+            return Event("error", {"status": "failed", "error": error_data(lost)})
+
+
+def _status_of(text: str) -> TurnStatus:
+    return "interrupted" if text.strip() else "failed"

@@ -1,0 +1,211 @@
+"""What a person can do with what the model sees: look at it, try another window, clear, compact, reset, undo.
+
+Nothing here shortens or loses a turn; each change can be undone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Protocol
+
+from rag_assistant.conversations.collaborators import Conversations, Endpoint, History, Models
+from rag_assistant.conversations.compaction import Compaction, Summariser, first_kept_after_compaction
+from rag_assistant.conversations.model_profile import choices_for
+from rag_assistant.conversations.window import Rules, read_past, rules_for, with_limits
+from rag_assistant.errors import InvalidRequest, NothingToSummarise, QuestionDoesNotFit
+from rag_assistant.history import FittedHistory, HistoryStrategy, LeftOut, fit_history
+from rag_assistant.presenters.history import seen, turns_by_reason
+from rag_assistant.records import UNSET, Conversation, Message, Summary, Turn, Unset, runs_of
+from rag_assistant.settings.schema import Settings
+
+LONGEST_SUMMARY_CHARS = 20_000
+PARTS = {"system": "system", "tools": "reserved", "summary": "summary", "history": "history"}
+
+
+class ChangeableHistory(History, Protocol):
+    """Keeps what the model sees, and changes it."""
+
+    def counts(self, conversation_id: int) -> dict[str, int]: ...
+    def edit_summary(self, conversation_id: int, text: str) -> Conversation: ...
+    def mark(self, turn_id: int, *, pinned: bool | None = None, excluded: bool | None = None) -> Turn: ...
+    def undo(self, conversation_id: int) -> tuple[Conversation, str]: ...
+    def last_change(self, conversation_id: int) -> str | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryView:
+    """What the model would see of a conversation if a question came now.
+
+    ``horizon`` is the number of the first turn of the newest part that is seen whole, ``None`` if none is.
+    ``can_undo`` names the last change. Tokens are estimates.
+    """
+
+    conversation: Conversation
+    rules: Rules
+    fitted: FittedHistory
+    limit: int | None
+    can_undo: str | None
+
+    @property
+    def kept_turns(self) -> list[list[int]]:
+        """The kept turns as runs of [first, last]."""
+        return runs_of(self.fitted.receipt.kept_turns)
+
+    @property
+    def horizon(self) -> int | None:
+        """Where the newest part begins."""
+        hidden = [
+            run.last_turn for run in self.fitted.receipt.left_out if run.reason not in ("excluded", "purged", "failed")
+        ]
+        newest = [number for number in self.fitted.receipt.kept_turns if number > max(hidden, default=0)]
+        return newest[0] if newest else None
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """The runs of turns that are not seen, with their reason."""
+        return self.fitted.receipt.left_out
+
+    @property
+    def sentence(self) -> str:
+        """What is seen and what is not, in words."""
+        return f"it sees {seen(self.fitted.receipt.turns_kept, turns_by_reason(self.left_out))}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the view as the API shows it."""
+        receipt = self.fitted.receipt
+        tokens = {name: receipt.tokens[part] for name, part in PARTS.items()}
+        summary = self.conversation.summary
+        return {
+            "max_history_turns": self.rules.max_history_turns,
+            "strategy": self.rules.strategy,
+            "on_overflow": self.rules.on_overflow,
+            "context_start": self.conversation.context_start,
+            "first_visible_turn": receipt.first_kept_turn,
+            "horizon": self.horizon,
+            "kept_turns": self.kept_turns,
+            "turns_kept": receipt.turns_kept,
+            "turns_dropped": receipt.turns_dropped,
+            "left_out": [asdict(run) for run in self.left_out],
+            "sentence": self.sentence,
+            "notice": self.fitted.notice,
+            "summary": None if summary is None else summary_data(summary),
+            "undo": self.can_undo,
+            "tokens": tokens | {"total": sum(tokens.values()), "limit": self.limit},
+        }
+
+
+class HistoryActions:
+    """Carries out what a person decides about the model's view of a conversation."""
+
+    def __init__(
+        self,
+        conversations: Conversations,
+        history: ChangeableHistory,
+        models: Models,
+        tool_schemas: Sequence[Any],
+        settings: Callable[[], Settings],
+    ) -> None:
+        self._conversations = conversations
+        self._history = history
+        self._models = models
+        self._tool_schemas = tool_schemas
+        self._settings = settings
+
+    def view(
+        self,
+        conversation_id: int,
+        max_history_turns: int | Unset | None = UNSET,
+        strategy: HistoryStrategy | None = None,
+    ) -> HistoryView:
+        """Return what the next question's model would see, with another window or strategy if one is given.
+
+        Raises ConversationNotFound.
+        """
+        settings = self._settings()
+        conversation = self._conversations.get(conversation_id)
+        rules = rules_for(conversation, settings)
+        if not isinstance(max_history_turns, Unset):
+            rules = replace(rules, max_history_turns=max_history_turns)
+        if strategy is not None:
+            rules = replace(rules, strategy=strategy)
+        endpoint = self._models.known_endpoint()
+        fitted = self._fitted(conversation, rules, settings, endpoint)
+        return HistoryView(
+            conversation, rules, fitted, endpoint.context_tokens, self._history.last_change(conversation_id)
+        )
+
+    def counts(self, conversation_id: int) -> dict[str, int]:
+        """Return how many messages of each role are kept of a conversation."""
+        return self._history.counts(conversation_id)
+
+    def clear(self, conversation_id: int) -> Conversation:
+        """Let the model see nothing of what was said so far. Raises ConversationBusy."""
+        return self._history.begin_afresh(conversation_id, "clear")
+
+    def reset(self, conversation_id: int) -> Conversation:
+        """Clear, and let the settings decide again about window, strategy and overflow. Raises ConversationBusy."""
+        return self._history.begin_afresh(conversation_id, "reset")
+
+    def compact(self, conversation_id: int) -> Conversation:
+        """Summarise the older half of what the model sees, and all that is left out before it.
+
+        Raises NothingToSummarise, SummaryRejected, HistoryChanged, ConversationBusy, a ModelError; then nothing has
+        changed.
+        """
+        settings = self._settings()
+        call = self._models.new_call()
+        endpoint = self._models.endpoint(call)
+        conversation = self._conversations.get(conversation_id)
+        fitted = self._fitted(conversation, rules_for(conversation, settings), settings, endpoint)
+        keep_from = first_kept_after_compaction(fitted, conversation.turns + 1)
+        if keep_from <= conversation.view_start:
+            raise NothingToSummarise(
+                f"Conversation {conversation_id} is too short to be summarised: the newest turns stay as they are, "
+                "and there are none before them."
+            )
+        by = Summariser(endpoint, choices_for(endpoint, settings), self._models.ratio(endpoint), call)
+        return Compaction(self._conversations, self._history, self._models).compact(
+            conversation, keep_from, by, lambda _sentence: None
+        )
+
+    def edit_summary(self, conversation_id: int, text: str) -> Conversation:
+        """Put a person's text in the place of the summary's. Raises NoSummary, InvalidRequest, ConversationBusy."""
+        if not text.strip():
+            raise InvalidRequest("The summary is empty; undo the compaction to do without one.")
+        if len(text) > LONGEST_SUMMARY_CHARS:
+            raise InvalidRequest(f"The summary has {len(text)} characters; the limit is {LONGEST_SUMMARY_CHARS}.")
+        return self._history.edit_summary(conversation_id, text.strip())
+
+    def mark(self, turn_id: int, *, pinned: bool | None = None, excluded: bool | None = None) -> Turn:
+        """Pin or exclude a turn, or take that back. Raises TurnNotFound, ConversationBusy."""
+        return self._history.mark(turn_id, pinned=pinned, excluded=excluded)
+
+    def undo(self, conversation_id: int) -> tuple[Conversation, str]:
+        """Take the last change back and say what it was. Raises NothingToUndo, ConversationBusy."""
+        return self._history.undo(conversation_id)
+
+    def _fitted(
+        self, conversation: Conversation, rules: Rules, settings: Settings, endpoint: Endpoint
+    ) -> FittedHistory:
+        """Fit the past as for a question that has no text yet."""
+        past = read_past(self._history, conversation, conversation.turns + 1, rules, settings)
+        choices = choices_for(endpoint, settings)
+        policy = with_limits(past, choices, self._models.ratio(endpoint), self._tool_schemas)
+        system: Message = {"role": "system", "content": choices.instructions}
+        messages: list[Message] = [system, *past.messages, {"role": "user", "content": ""}]
+        try:
+            return fit_history(messages, policy)
+        except QuestionDoesNotFit:
+            return fit_history(messages, replace(policy, token_budget=None))
+
+
+def summary_data(summary: Summary) -> dict[str, Any]:
+    """Return a summary as the API shows it."""
+    return {
+        "first_turn": summary.first_turn,
+        "last_turn": summary.last_turn,
+        "text": summary.text,
+        "written_by": summary.written_by,
+        "created_at": summary.created_at.isoformat(),
+    }

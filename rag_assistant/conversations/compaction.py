@@ -1,0 +1,180 @@
+"""Let the model summarise the older turns of a conversation, so that the summary goes in their place.
+
+The turns stay where they are; undoing a compaction brings the model's view of them back.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rag_assistant.conversations.collaborators import Conversations, Endpoint, History, Models
+from rag_assistant.conversations.model_profile import Choices
+from rag_assistant.errors import ModelFailed, NothingToSummarise, SummaryRejected
+from rag_assistant.history import FittedHistory, checked_summary, estimate_tokens, turns_kept_by_compaction
+from rag_assistant.prompts import summary_request, turn_text
+from rag_assistant.records import Conversation, ModelRequest
+
+log = logging.getLogger(__name__)
+
+SHORTEST_ROOM = 300
+ROOM_WITHOUT_LIMIT = 24_000
+MOST_PARTS = 40
+LONGEST_SUMMARY = 800
+# A summary may take this share of what a request may have, and this much at most; beyond that it is shortened.
+SHARE_OF_RECORD = 0.25
+LONGEST_RECORD = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class Summariser:
+    """The model that summarises: where it is, what it takes, and the call by which it can be stopped.
+
+    ``ratio`` is how it counts tokens, against our estimate.
+    """
+
+    endpoint: Endpoint
+    choices: Choices
+    ratio: float
+    call: Any
+
+
+class Compaction:
+    """Summarises."""
+
+    def __init__(self, conversations: Conversations, history: History, models: Models) -> None:
+        self._conversations = conversations
+        self._history = history
+        self._models = models
+
+    def compact(
+        self,
+        conversation: Conversation,
+        keep_from: int,
+        by: Summariser,
+        on_progress: Callable[[str], None],
+        running: int | None = None,
+    ) -> Conversation:
+        """Put a summary in the place of all turns before number ``keep_from``, and return the conversation.
+
+        A summary that is there already is extended: its text stays, the turns since are added to it; only where it
+        gets too long the whole of it is shortened. Pinned turns and those that wait for a person stay as they are.
+        ``running`` is the number of the turn that needs the room.
+
+        Raises NothingToSummarise, SummaryRejected, HistoryChanged, a ModelError or AnswerStopped; then nothing has
+        changed.
+        """
+        if by.endpoint.built_in:
+            # Tried: it wrote "I'm glad to hear that." fourteen times. A wrong record is worse than none.
+            raise SummaryRejected("The small built-in model cannot summarise; connect a better one.")
+        turns = self._history.between(conversation, conversation.view_start, keep_from - 1)
+        turns = [turn for turn in turns if not (turn.pinned or turn.waiting_call)]
+        if not turns:
+            raise NothingToSummarise("There are no older turns that a summary could stand for.")
+        texts = [turn_text(turn.number, turn.messages) for turn in turns]
+        known = conversation.summary
+        parts = _parts(texts, _room(by, known.text if known else ""), by.ratio)
+        covered = [turn.number for turn in turns]
+        try:
+            record = self._record_of(conversation, parts, covered, by, on_progress)
+        finally:
+            self._conversations.show_doing(conversation.id, None)
+        log.info("Conversation %s: turns %s to %s were summarised.", conversation.id, covered[0], covered[-1])
+        return self._history.keep_summary(conversation, record, covered, by.endpoint.model or "a model", running)
+
+    def _record_of(
+        self,
+        conversation: Conversation,
+        parts: Sequence[Sequence[str]],
+        covered: Sequence[int],
+        by: Summariser,
+        on_progress: Callable[[str], None],
+    ) -> str:
+        """Return the summary so far with that of each part behind it, shortened where it gets too long."""
+        record = conversation.summary.text if conversation.summary else ""
+        about = {"what": "compact", "first_turn": covered[0], "last_turn": covered[-1], "parts": len(parts)}
+
+        def tell(doing: dict[str, Any]) -> None:
+            self._conversations.show_doing(conversation.id, doing)
+            on_progress(doing_in_words(doing))
+
+        for number, part in enumerate(parts, 1):
+            tell(about | {"part": number})
+            record = "\n\n".join(piece for piece in (record, self._summary_of(part, record or None, by)) if piece)
+        if estimate_tokens(record) * by.ratio > _longest_record(by):
+            tell(about | {"what": "shorten", "part": len(parts)})
+            record = self._summary_of([record], None, by)
+        return record
+
+    def _summary_of(self, part: Sequence[str], known: str | None, by: Summariser) -> str:
+        """Return what the model writes about one part. Raises SummaryRejected if that cannot stand for it."""
+        source_tokens = sum(estimate_tokens(text) for text in part)
+        longest = min(LONGEST_SUMMARY, by.choices.answer_tokens or LONGEST_SUMMARY, int(_longest_record(by)))
+        request = ModelRequest(tuple(summary_request(part, known)), longest, by.choices.temperature)
+        pieces = []
+        for reply in self._models.stream(by.endpoint, request, by.call, lambda _sentence: None):
+            pieces.append(reply.text)
+            if reply.tool_calls:
+                raise ModelFailed("The model called a tool instead of writing a summary.")
+        return checked_summary("".join(pieces), source_tokens, estimate_tokens)
+
+
+def doing_in_words(doing: Mapping[str, Any]) -> str:
+    """Return what is being done with a conversation, as a sentence."""
+    if doing["what"] == "shorten":
+        return "Shortening the summary."
+    of = f", part {doing['part']} of {doing['parts']}" if doing["parts"] > 1 else ""
+    return f"Summarising turns {doing['first_turn']} to {doing['last_turn']}{of}."
+
+
+def first_kept_after_compaction(fitted: FittedHistory, next_turn: int) -> int:
+    """Return the number of the first turn that a compaction leaves as it is: it keeps half of what fits."""
+    border = max((run.last_turn for run in fitted.receipt.left_out if run.trimmed), default=0)
+    newest = [number for number in fitted.receipt.kept_turns if number > border]
+    keep = turns_kept_by_compaction(len(newest))
+    return newest[-keep] if keep else next_turn
+
+
+def _room(by: Summariser, known: str) -> int:
+    """Return how many tokens of turns go into one call."""
+    if by.choices.most_tokens is None:
+        return ROOM_WITHOUT_LIMIT
+    return max(SHORTEST_ROOM, int(0.8 * (by.choices.most_tokens - estimate_tokens(known) * by.ratio)) - SHORTEST_ROOM)
+
+
+def _longest_record(by: Summariser) -> float:
+    """Return how many tokens a whole summary may have: beside it there must be room for turns."""
+    limits = [limit for limit in (by.choices.most_tokens, by.choices.request_tokens) if limit is not None]
+    return min([LONGEST_RECORD, *(limit * SHARE_OF_RECORD for limit in limits)])
+
+
+def _parts(texts: Sequence[str], room: int, ratio: float) -> list[list[str]]:
+    """Return the texts in parts that fit into one call each; one that is too long alone is cut into several.
+
+    Raises NothingToSummarise if that takes too many calls.
+    """
+    parts: list[list[str]] = [[]]
+    used = 0.0
+    for piece in (piece for text in texts for piece in _pieces(text, room, ratio)):
+        tokens = estimate_tokens(piece) * ratio
+        if parts[-1] and used + tokens > room:
+            parts.append([])
+            used = 0.0
+        parts[-1].append(piece)
+        used += tokens
+    if len(parts) > MOST_PARTS:
+        raise NothingToSummarise(
+            f"A summary of all these turns would take {len(parts)} calls of the model; {MOST_PARTS} are the most. "
+            "Begin afresh with /reset, or set a smaller window."
+        )
+    return parts
+
+
+def _pieces(text: str, room: int, ratio: float) -> list[str]:
+    """Return a text in pieces of at most ``room`` tokens."""
+    if estimate_tokens(text) * ratio <= room:
+        return [text]
+    middle = len(text) // 2
+    return [*_pieces(text[:middle], room, ratio), *_pieces(text[middle:], room, ratio)]

@@ -1,0 +1,183 @@
+"""The past of a conversation as one request sees it: the rules in force, and what is read for them: no more than that.
+
+The same reading serves an answer and the preview of one, so that a preview cannot promise something else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Any, cast
+
+from rag_assistant.conversations.collaborators import History
+from rag_assistant.conversations.model_profile import Choices
+from rag_assistant.history import (
+    DEFAULT_LEVELS,
+    FilterLevel,
+    HistoryPolicy,
+    HistoryStrategy,
+    HistorySummary,
+    LeftOut,
+    LeftOutReason,
+    OverflowChoice,
+    estimate_tokens,
+    left_out,
+    turns_in_window,
+    turns_worth_reading,
+)
+from rag_assistant.records import LARGEST_NUMBER, Conversation, Message, PastTurn, Turn, Unset
+from rag_assistant.settings.schema import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What holds for one request: its own word, else the conversation's, else the settings'."""
+
+    max_history_turns: int | None
+    strategy: HistoryStrategy
+    on_overflow: OverflowChoice
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Turns that a decision for this very request took out of the model's view."""
+
+    reason: LeftOutReason
+    turns: int
+    messages: int
+    first_turn: int
+    last_turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """The messages that were read, oldest first, and the policy that goes with them."""
+
+    messages: tuple[Message, ...]
+    policy: HistoryPolicy
+
+
+def rules_for(conversation: Conversation, settings: Settings, turn: Turn | None = None) -> Rules:
+    """Return the rules for a turn of a conversation, or for its next one."""
+    limits = (
+        turn.max_history_turns if turn is not None else conversation.max_history_turns,
+        conversation.max_history_turns,
+    )
+    limit = next((said for said in limits if not isinstance(said, Unset)), settings.max_history_turns)
+    limit = None if limit is None else min(limit, LARGEST_NUMBER)
+    return Rules(
+        max_history_turns=limit,
+        strategy=cast("HistoryStrategy", conversation.history_strategy or settings.history_strategy),
+        on_overflow=cast(
+            "OverflowChoice",
+            (turn.on_overflow if turn is not None else None) or conversation.on_overflow or settings.on_overflow,
+        ),
+    )
+
+
+def read_past(
+    store: History,
+    conversation: Conversation,
+    before: int,
+    rules: Rules,
+    settings: Settings,
+    moved: Moved | None = None,
+) -> Past:
+    """Read the turns before number ``before`` that the rules may keep, and return them with their policy."""
+    levels = _levels(settings) if rules.strategy == "smart" else DEFAULT_LEVELS
+    total = conversation.visible_turns
+    newest = _turns_to_read(total, rules, settings.window_slack, levels)
+    turns = store.past(conversation, before, newest)
+    summary = conversation.summary
+    return Past(
+        messages=tuple(message for turn in turns for message in turn.messages),
+        policy=HistoryPolicy(
+            max_history_turns=rules.max_history_turns,
+            strategy=rules.strategy,
+            tool_iterations_keep=settings.tool_iterations_keep,
+            window_slack=settings.window_slack,
+            merge_system_messages=settings.merge_system_messages,
+            pinned=tuple(turn.number for turn in turns if turn.pinned),
+            pending=tuple(turn.waiting_call for turn in turns if turn.waiting_call is not None),
+            summary=None if summary is None else HistorySummary(summary.text, summary.first_turn, summary.last_turn),
+            smart_levels=levels,
+            unread=(*_standing(conversation, moved), *_unread(conversation, before, turns, newest, rules)),
+            turn_numbers=(*(turn.number for turn in turns), before),
+        ),
+    )
+
+
+def with_limits(
+    past: Past, choices: Choices, ratio: float, schemas: Sequence[Any], token_cap: int | None = None
+) -> HistoryPolicy:
+    """Return the policy with what the model adds to it: how it counts, what it takes, and room for the tools' schemas.
+
+    ``ratio`` corrects our estimates of tokens; ``token_cap`` bounds the request beyond what is set.
+    """
+    count = estimate_tokens if ratio == 1.0 else lambda text: ceil(estimate_tokens(text) * ratio)
+    budgets = [budget for budget in (choices.request_tokens, token_cap) if budget is not None]
+    return replace(
+        past.policy,
+        count_tokens=count,
+        token_budget=min(budgets, default=None),
+        reserved_tokens=count(json.dumps(schemas)) if choices.agent else 0,
+    )
+
+
+def moved_between(before: Conversation, after: Conversation, reason: LeftOutReason) -> Moved:
+    """Return what a decision took out of the model's view, from the conversation before and after it."""
+    return Moved(
+        reason=reason,
+        turns=before.visible_turns - after.visible_turns,
+        messages=before.visible_messages - after.visible_messages,
+        first_turn=before.view_start,
+        last_turn=after.view_start - 1,
+    )
+
+
+def _levels(settings: Settings) -> tuple[FilterLevel, ...]:
+    return tuple(FilterLevel(**level.model_dump()) for level in settings.smart_levels)
+
+
+def _turns_to_read(total: int, rules: Rules, slack: int, levels: Sequence[FilterLevel]) -> int | None:
+    if rules.strategy == "smart":
+        return min(total, turns_worth_reading(levels))
+    return None if rules.max_history_turns is None else turns_in_window(total, rules.max_history_turns, slack)
+
+
+def _unread(
+    conversation: Conversation, before: int, turns: Sequence[PastTurn], newest: int | None, rules: Rules
+) -> list[LeftOut]:
+    """Return the run of turns that are in the view but were not read, if there are any."""
+    read = [turn for turn in turns if turn.number >= conversation.view_start]
+    unread = conversation.visible_turns - len(read)
+    if unread <= 0 or newest is None:
+        return []
+    last = (read[-newest].number if newest else before) - 1
+    unread_messages = conversation.visible_messages - sum(len(turn.messages) for turn in read)
+    reason: LeftOutReason = "filtered" if rules.strategy == "smart" else "turn_limit"
+    return [left_out(reason, unread, unread_messages, conversation.view_start, last)]
+
+
+def _standing(conversation: Conversation, moved: Moved | None) -> list[LeftOut]:
+    """Return the runs that stand until the next change; what was moved out just now counts as trimmed."""
+    runs: list[LeftOut] = []
+    for run in conversation.standing_runs:
+        if moved is None or run["reason"] != moved.reason:
+            runs.append(left_out(**run))
+            continue
+        earlier = _without(run, moved)
+        runs += [left_out(**earlier)] if earlier["turns"] else []
+    if moved is not None and moved.turns:
+        runs.append(left_out(moved.reason, moved.turns, moved.messages, moved.first_turn, moved.last_turn, now=True))
+    return runs
+
+
+def _without(run: dict[str, Any], moved: Moved) -> dict[str, Any]:
+    return run | {
+        "turns": max(0, run["turns"] - moved.turns),
+        "messages": max(0, run["messages"] - moved.messages),
+        "last_turn": max(run["first_turn"], moved.first_turn - 1),
+    }

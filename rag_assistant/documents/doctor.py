@@ -1,0 +1,137 @@
+"""Compare what belongs together (SQL, the uploaded files, Chroma's index) and mend what does not agree.
+
+SQL is the truth: what is missing elsewhere is made anew from it, and what only stands elsewhere is taken away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from rag_assistant.documents.library import Library
+from rag_assistant.documents.uploads import Uploads
+from rag_assistant.storage.documents.checks import LibraryChecks
+from rag_assistant.storage.documents.chunks import ChunkStore
+from rag_assistant.storage.documents.documents import DocumentStore
+from rag_assistant.storage.documents.embeddings import EmbeddingStore
+
+LISTED = 10
+
+
+class Index(Protocol):
+    """An index of the vectors outside SQL."""
+
+    def differences(self) -> tuple[int, int]:
+        """Return how many vectors it lacks, and how many it has too many. Raises IndexUnavailable."""
+
+    def mend(self) -> None:
+        """Add the one, drop the other. Raises IndexUnavailable."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that does not agree, in a sentence; ``mend`` does what can be done about it, if anything can."""
+
+    sentence: str
+    mend: Callable[[], None] | None = None
+
+
+class Doctor:
+    """Examines a library. ``index`` is Chroma's, where it is in use and can be asked."""
+
+    def __init__(
+        self,
+        checks: LibraryChecks,
+        documents: DocumentStore,
+        chunks: ChunkStore,
+        embeddings: EmbeddingStore,
+        uploads: Uploads,
+        library: Library,
+        index: Index | None,
+    ) -> None:
+        self._checks = checks
+        self._documents = documents
+        self._chunks = chunks
+        self._embeddings = embeddings
+        self._uploads = uploads
+        self._library = library
+        self._index = index
+
+    def examine(self) -> Iterator[Finding]:
+        """Yield what does not agree, the worst first."""
+        for line in self._checks.database_damage():
+            yield Finding(f"The database is damaged: {line}. Restore a backup.")
+        yield from self._texts()
+        yield from self._vectors()
+        yield from self._counters()
+        yield from self._files()
+        yield from self._chroma()
+
+    def _texts(self) -> Iterator[Finding]:
+        cut, unknown = self._checks.badly_cut(), self._checks.without_words()
+        if cut:
+            yield Finding(f"{_named(cut)}: the chunks do not make up the text.", self._mending(cut))
+        if unknown:
+            yield Finding(f"{_named(unknown)}: words do not find all of it.", self._mending(unknown))
+        stray = self._checks.stray_words()
+        if stray:
+            yield Finding(f"{stray} entries of keyword search belong to no chunk.", self._checks.drop_stray_words)
+
+    def _vectors(self) -> Iterator[Finding]:
+        broken = self._checks.with_broken_vectors()
+        if broken:
+            yield Finding(f"{_named(broken)}: vectors of the wrong length.", self._drop_broken_vectors)
+        active = self._embeddings.active()
+        lacking = self._checks.lacking_vectors(active.key) if active else []
+        if lacking:
+            yield Finding(f"{_named(lacking)}: ready, but not all of it is embedded.", self._library.reindex)
+
+    def _counters(self) -> Iterator[Finding]:
+        wrong = self._checks.wrong_counts()
+        if wrong:
+            yield Finding(f"{_named(wrong)}: the number of chunks is wrong.", self._checks.recount)
+        for key in self._checks.wrong_versions():
+            yield Finding(f"The counters of {key} do not agree with its vectors.", self._checks.recount)
+
+    def _files(self) -> Iterator[Finding]:
+        there, known = self._uploads.names(), self._documents.known_files()
+        lost = [number for number in self._documents.ours() if self._documents.file_of(number) not in there]
+        if lost:
+            yield Finding(f"{_named(lost)}: the uploaded file is gone; what was read of it is still here.")
+        if self._uploads.strays(known):
+            count = len(self._uploads.strays(known))
+            yield Finding(f"{count} uploaded files belong to no document.", lambda: self._uploads.drop_strays(known))
+
+    def _chroma(self) -> Iterator[Finding]:
+        if self._index is None:
+            return
+        lacks, too_many = self._index.differences()
+        if lacks or too_many:
+            yield Finding(
+                f"Chroma lacks {lacks} vectors and has {too_many} that are not in the database.", self._index.mend
+            )
+
+    def _mending(self, document_ids: list[int]) -> Callable[[], None] | None:
+        """Return what reads some documents once more; ``None`` if one of their files is not here."""
+        here = self._uploads.names()
+        ours = set(self._documents.ours())
+        if any(one not in ours or self._documents.file_of(one) not in here for one in document_ids):
+            return None
+
+        def mend() -> None:
+            for document_id in document_ids:
+                self._chunks.distrust(document_id)
+                self._library.read_again(document_id)
+
+        return mend
+
+    def _drop_broken_vectors(self) -> None:
+        self._checks.drop_broken_vectors()
+        self._library.reindex()
+
+
+def _named(document_ids: list[int]) -> str:
+    shown = ", ".join(map(str, document_ids[:LISTED]))
+    more = f" and {len(document_ids) - LISTED} more" if len(document_ids) > LISTED else ""
+    return f"{'Document' if len(document_ids) == 1 else 'Documents'} {shown}{more}"

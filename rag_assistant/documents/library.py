@@ -1,0 +1,316 @@
+"""A document, top to bottom: accept, read, chunk, index, embed, remove.
+
+Accepting is quick and durable; the rest is work in the background, read in one lane and embedded in another, so that a
+long document is found by its words while its embeddings, or those of the one before it, are still on their way. How far
+each document has come stands in the documents' table; after a crash the lanes are filled from there.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from itertools import chain, repeat
+from pathlib import Path
+from typing import IO, Protocol
+
+from rag_assistant.document_records import Document, NewDocument
+from rag_assistant.documents.uploads import Uploads
+from rag_assistant.errors import AssistantError, EmbedderFailed, ExtractionCancelled, StorageFailed
+from rag_assistant.extraction.extract import extract
+from rag_assistant.retrieval.chunking import chunk_document, indexed_text
+from rag_assistant.retrieval.embeddings.registry import PROBE_TEXT, Recognised
+from rag_assistant.retrieval.tokenize import search_words
+from rag_assistant.runtime.job_queue import Lane, Work
+from rag_assistant.settings.schema import Settings
+from rag_assistant.storage.documents.chunks import ChunkStore
+from rag_assistant.storage.documents.documents import DocumentStore
+from rag_assistant.storage.documents.embeddings import EmbeddingStore
+
+log = logging.getLogger(__name__)
+
+CHUNKS_AT_ONCE = 16
+# How long to wait before what failed is tried again: an embedding model that is away comes back, or a person looks.
+SECONDS_BEFORE_RETRY = (2.0, 8.0, 30.0, 60.0, 120.0, 300.0)
+UNFORESEEN = "An error of the server kept it from being read; its log says more."
+
+
+class Embedders(Protocol):
+    """Knows the model that embeds what comes in."""
+
+    def wanted(self) -> Recognised:
+        """Return the model, loaded. Raises EmbedderFailed."""
+
+
+class Library:
+    """The documents: accepted here, worked on in the background, found through the retriever."""
+
+    def __init__(
+        self,
+        documents: DocumentStore,
+        chunks: ChunkStore,
+        embeddings: EmbeddingStore,
+        embedders: Embedders,
+        uploads: Uploads,
+        open_lane: Callable[[str], Lane],
+        settings: Callable[[], Settings],
+    ) -> None:
+        self._documents = documents
+        self._chunks = chunks
+        self._embeddings = embeddings
+        self._embedders = embedders
+        self._uploads = uploads
+        self._settings = settings
+        self._closing = threading.Event()
+        self._reading = open_lane("reading")
+        self._embedding = open_lane("embedding")
+        self._reading.offer("read", self._guarded(self._read))
+        self._embedding.offer("embed", self._guarded(self._embed), priority=1)
+        # Behind everything that is new.
+        self._embedding.offer("reindex", self._guarded(self._reindex))
+
+    # --- for those who wait
+
+    def accept(
+        self,
+        file: IO[bytes],
+        name: str,
+        *,
+        origin: str | None = None,
+        replaces: int | None = None,
+        tags: Sequence[str] = (),
+    ) -> tuple[Document, bool]:
+        """Keep a file and queue it; return its document, and False if its content was there before.
+
+        With ``replaces`` it is the newer version of that document, and takes its place when it is ready. Raises
+        UnsupportedDocument, BodyTooLarge, InvalidRequest, DocumentNotFound, SameContent. When it returns, the file is
+        on the disk.
+        """
+        received = self._uploads.receive(file, name, self._settings().max_upload_mb)
+        new = False
+        try:
+            document, new = self._documents.add(
+                NewDocument(
+                    name=received.name,
+                    media_type=received.media_type,
+                    size_bytes=received.size_bytes,
+                    sha256=received.sha256,
+                    file=received.file,
+                    origin=origin,
+                    replaces=replaces,
+                    tags=tuple(tags),
+                )
+            )
+        finally:
+            if not new:
+                self._uploads.drop(received.file)
+        if document.state == "queued":
+            self._queue(document.id)
+        return document, new
+
+    def remove(self, document_id: int) -> None:
+        """Delete a document: from now on no search finds it. Raises DocumentNotFound."""
+        for file in self._documents.delete(document_id):
+            self._uploads.drop(file)
+        log.info("Document %s was deleted.", document_id)
+
+    def cancel(self, document_id: int) -> Document:
+        """Stop working on a document and forget what was read of it; its file stays. Raises DocumentNotFound."""
+        return self._documents.cancel(document_id)
+
+    def read_again(self, document_id: int) -> Document:
+        """Read a document once more: it failed, was cancelled, or is to be cut anew. Raises DocumentNotFound.
+
+        One that is ready is found as before until its new chunks are there.
+        """
+        document = self._documents.queue_again(document_id)
+        if document.state == "queued":
+            self._queue(document.id)
+        return document
+
+    def path_of(self, document_id: int) -> Path:
+        """Return where the uploaded file lies. Raises DocumentNotFound."""
+        return self._uploads.path_of(self._documents.file_of(document_id))
+
+    def _queue(self, document_id: int) -> None:
+        """Put a document into the reading lane. It is accepted already: if that fails, the next start sees to it."""
+        try:
+            self._reading.add("read", document_id)
+        except Exception:
+            log.exception("Document %s waits for the next start: the queue failed", document_id)
+
+    # --- in the background
+
+    def start(self) -> None:
+        """Take up what a crash left half done, and begin to work."""
+        self._uploads.drop_strays(self._documents.known_files())
+        self._reading.forget()
+        self._embedding.forget()
+        to_read, to_embed = self._documents.take_up_unfinished()
+        if to_read or to_embed:
+            log.info("%s documents are taken up again.", len(to_read) + len(to_embed))
+        for document_id in to_read:
+            self._reading.add("read", document_id)
+        for document_id in to_embed:
+            self._embedding.add("embed", document_id)
+        self._embedding.add("reindex")
+        self._reading.start()
+        self._embedding.start()
+
+    def close(self) -> None:
+        """Stop working, after the batch at hand."""
+        self._closing.set()
+        self._reading.stop()
+        self._embedding.stop()
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything waits in the lanes or is being worked on."""
+        return self._reading.busy or self._embedding.busy
+
+    def reindex(self) -> None:
+        """Embed whatever the present model has not embedded, then let search use its vectors."""
+        self._embedding.add("reindex")
+
+    def _read(self, document_id: int) -> None:
+        """Keep text, chunks and words: keyword search finds the document from here on."""
+        document = self._documents.take(document_id)
+        if document is None:
+            return
+        settings = self._settings()
+        extracted = extract(
+            self.path_of(document.id),
+            document.media_type,
+            memory_mb=settings.extraction_memory_mb,
+            timeout_seconds=settings.extraction_timeout_seconds,
+            cancelled=lambda: self._closing.is_set() or not self._documents.is_in(document_id, "reading"),
+        )
+        chunks = chunk_document(extracted, settings.chunk_chars)
+        words = [" ".join(search_words(indexed_text(document.name, chunk.section, chunk.text))) for chunk in chunks]
+        if self._chunks.keep_text(document.id, extracted, chunks, words):
+            self._embedding.add("embed", document.id)
+
+    def _embed(self, document_id: int) -> None:
+        """Embed what is not embedded yet, batch by batch; what fails is tried again later."""
+        try:
+            model = self._embedders.wanted()
+            if self._embed_missing(document_id, model):
+                self._finish(document_id, model.key)
+            self._switch_if_due(model)
+        except EmbedderFailed as error:
+            attempt = self._documents.count_attempt(document_id)
+            if attempt is None:
+                return  # It was deleted.
+            if attempt > len(SECONDS_BEFORE_RETRY):
+                self._give_up_embedding(document_id, error)
+                return
+            delay = SECONDS_BEFORE_RETRY[attempt - 1]
+            self._documents.say(document_id, f"{error} It is tried again in {delay:g} seconds.")
+            self._embedding.add("embed", document_id, delay)
+
+    def _embed_missing(self, document_id: int, model: Recognised) -> bool:
+        """Return whether every chunk has its vector now; not so if the document went away, or we close."""
+        missing = self._embeddings.without_embedding(document_id, model.key)
+        for start in range(0, len(missing), CHUNKS_AT_ONCE):
+            batch = missing[start : start + CHUNKS_AT_ONCE]
+            vectors = model.embedder.embed([indexed_text(one.document, one.section, one.text) for one in batch])
+            rows = [(one.chunk_id, vector.tobytes()) for one, vector in zip(batch, vectors, strict=True)]
+            if self._closing.is_set() or not self._embeddings.keep_embeddings(document_id, model.key, rows):
+                return False
+        return True
+
+    def _finish(self, document_id: int, embedder: str) -> None:
+        not_needed = self._documents.finish(document_id, embedder)
+        if not_needed is None:
+            return
+        for file in not_needed:
+            self._uploads.drop(file)
+        log.info("Document %s is ready.", document_id)
+
+    def _give_up_embedding(self, document_id: int, error: EmbedderFailed) -> None:
+        self._documents.fail(document_id, f"{error} Words find it; its embeddings are missing.", also_ready=True)
+        log.warning("Document %s failed: %s", document_id, error)
+
+    # --- another embedding model, or vectors that are missing
+
+    def _reindex(self, after: int) -> None:
+        """Embed the first document behind ``after`` that lacks vectors, and go on with the next; then switch."""
+        try:
+            model = self._embedders.wanted()
+        except EmbedderFailed as error:
+            log.log(logging.DEBUG if after else logging.ERROR, "The embedding model cannot be used: %s", error)
+            self._embedding.add("reindex", after, SECONDS_BEFORE_RETRY[-1])
+            return
+        document_id = self._embeddings.next_without(model.key, after)
+        if document_id is None:
+            self._switch_if_due(model)
+            return
+        try:
+            if self._embed_missing(document_id, model):
+                self._finish(document_id, model.key)
+        except EmbedderFailed as error:
+            self._later_or_never(document_id, model, error)
+            return
+        self._embedding.add("reindex", document_id)
+
+    def _later_or_never(self, document_id: int, model: Recognised, error: EmbedderFailed) -> None:
+        """Wait for a model that is away; but go on without a document of which it alone cannot embed something."""
+        if not _answers(model):
+            log.warning("Embedding anew waits: %s", error)
+            self._embedding.add("reindex", document_id - 1, SECONDS_BEFORE_RETRY[2])
+            return
+        if (self._documents.count_attempt(document_id) or 0) > len(SECONDS_BEFORE_RETRY):
+            self._give_up_embedding(document_id, error)
+        self._embedding.add("reindex", document_id)
+
+    def _switch_if_due(self, model: Recognised) -> None:
+        """Let search use a model's vectors as soon as it has embedded everything; forget the models before it."""
+        active = self._embeddings.active()
+        if active is None:
+            return
+        if active.key != model.key:
+            if not self._embeddings.activate(model.key):
+                if self._embeddings.next_without(model.key, 0) is not None:
+                    self._embedding.add("reindex", 0, SECONDS_BEFORE_RETRY[0])
+                return
+            log.info("Search uses the vectors of %s from now on.", model.key)
+        for known in self._embeddings.known():
+            if known.key != model.key:
+                self._embeddings.forget(known.key)
+
+    # --- how a piece of work ends
+
+    def _guarded(self, work: Work) -> Work:
+        """Return the work with its endings: what goes wrong fails the document; a database that is away is waited for.
+
+        With a database that is away there is nothing else to do, so the lane waits.
+        """
+
+        def guarded(document_id: int) -> None:
+            for seconds in chain(SECONDS_BEFORE_RETRY, repeat(SECONDS_BEFORE_RETRY[-1])):
+                try:
+                    return work(document_id)
+                except ExtractionCancelled:
+                    return None  # A person said so, or we close: then it is taken up at the next start.
+                except StorageFailed as error:
+                    log.error("The library waits: %s", error)
+                except AssistantError as error:
+                    log.warning("Document %s failed: %s", document_id, error)
+                    return self._documents.fail(document_id, str(error))
+                except Exception:
+                    log.exception("Document %s failed", document_id)
+                    return self._documents.fail(document_id, UNFORESEEN)
+                if self._closing.wait(seconds):
+                    return None
+            return None
+
+        return guarded
+
+
+def _answers(model: Recognised) -> bool:
+    """Tell whether a model embeds anything at all."""
+    try:
+        model.embedder.embed([PROBE_TEXT])
+    except EmbedderFailed:
+        return False
+    return True

@@ -1,0 +1,100 @@
+"""Pictures of pages: drawn when somebody looks at one, a few at a time, the latest kept for a while."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+from rag_assistant.documents.library import Library
+from rag_assistant.errors import ExtractionFailed, PageNotDrawn
+from rag_assistant.extraction.formats.kinds import PDF
+from rag_assistant.extraction.page_render import draw_page, letters_of
+from rag_assistant.settings.schema import Settings
+from rag_assistant.storage.documents.documents import DocumentStore
+
+MOST_DRAWN_AT_ONCE = 2
+MOST_KEPT_BYTES = 40_000_000
+LONGEST_SECONDS = 20.0
+SECONDS_TO_WAIT = 20.0
+SECONDS_UNTIL_TRIED_AGAIN = 30.0
+
+# A file's content, a page of it, and the passage that is marked.
+Wanted = tuple[str, int, int, int]
+
+
+class PagePictures:
+    """Draws pages of PDF documents."""
+
+    def __init__(self, documents: DocumentStore, library: Library, settings: Callable[[], Settings]) -> None:
+        self._documents = documents
+        self._library = library
+        self._settings = settings
+        self._drawing = threading.BoundedSemaphore(MOST_DRAWN_AT_ONCE)
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[Wanted, bytes] = OrderedDict()
+        self._failed: dict[Wanted, tuple[float, str]] = {}
+
+    def picture(self, document_id: int, page: int, start: int, end: int) -> bytes:
+        """Return a PNG of a page, counted from 1, with what of the text from ``start`` to ``end`` is on it marked.
+
+        Raises DocumentNotFound, and PageNotDrawn with a sentence about why.
+        """
+        document = self._documents.get(document_id)
+        if document.media_type != PDF:
+            raise PageNotDrawn(f"{document.name} is no PDF; its text is shown instead.")
+        wanted = document.sha256, page, start, end
+        known = self._known(wanted)
+        if known is not None:
+            return known
+        if not self._drawing.acquire(timeout=SECONDS_TO_WAIT):
+            raise PageNotDrawn("Other pages are being drawn. Try again in a moment.")
+        try:
+            return self._known(wanted) or self._drawn(document_id, wanted)
+        finally:
+            self._drawing.release()
+
+    def _drawn(self, document_id: int, wanted: Wanted) -> bytes:
+        _, page, start, end = wanted
+        passage, before = self._on_page(document_id, page, start, end)
+        values = self._settings()
+        try:
+            picture = draw_page(
+                self._library.path_of(document_id),
+                page,
+                passage,
+                before,
+                memory_mb=values.extraction_memory_mb,
+                timeout_seconds=min(LONGEST_SECONDS, values.extraction_timeout_seconds),
+            )
+        except ExtractionFailed as error:
+            with self._lock:
+                self._failed = {key: said for key, said in self._failed.items() if said[0] > time.monotonic()}
+                self._failed[wanted] = time.monotonic() + SECONDS_UNTIL_TRIED_AGAIN, str(error)
+            raise PageNotDrawn(str(error)) from error
+        with self._lock:
+            self._kept[wanted] = picture
+            while sum(map(len, self._kept.values())) > MOST_KEPT_BYTES:
+                self._kept.popitem(last=False)
+        return picture
+
+    def _known(self, wanted: Wanted) -> bytes | None:
+        """Return a picture that was drawn before. Raises PageNotDrawn for what could not be drawn a moment ago."""
+        with self._lock:
+            until, sentence = self._failed.get(wanted, (0.0, ""))
+            if until > time.monotonic():
+                raise PageNotDrawn(sentence)
+            if wanted in self._kept:
+                self._kept.move_to_end(wanted)
+            return self._kept.get(wanted)
+
+    def _on_page(self, document_id: int, page: int, start: int, end: int) -> tuple[str, int]:
+        """Return what of a passage stands on a page, and how many letters of the page stand before it."""
+        extracted = self._documents.text(document_id)
+        starts = (*extracted.page_starts, len(extracted.text))
+        if not 1 <= page < len(starts) or end <= start:
+            return "", 0
+        first, last = starts[page - 1], starts[page]
+        inside = extracted.text[max(start, first) : max(first, min(end, last))]
+        return inside, len(letters_of(extracted.text[first : max(first, min(start, last))]))

@@ -1,0 +1,1 @@
+"""From a hostile file to text, in a sandbox. The libraries for file formats live here only."""

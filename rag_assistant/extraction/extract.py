@@ -1,0 +1,107 @@
+"""Read a document in a process of its own, under limits of memory, CPU time and wall clock.
+
+Hostile files are real: what they break is that process. As a program (``python -m rag_assistant.extraction.extract
+FILE MEDIA_TYPE MEMORY_MB SECONDS``) this module is that process; it prints one line of JSON, and the text behind it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from rag_assistant.document_records import ExtractedText
+from rag_assistant.errors import ExtractionFailed
+from rag_assistant.extraction.loaders import MARKDOWN, PLAIN, read_document, read_utf8
+from rag_assistant.extraction.sandbox import confine, limit
+from rag_assistant.extraction.sandbox_process import FAILED_CLEANLY, Limits, raise_for_end, run_confined
+from rag_assistant.runtime.supervised_process import end_with_parent
+
+log = logging.getLogger(__name__)
+
+MOST_CHARACTERS = 20_000_000
+# The longest text with four bytes a character, and the line before it.
+MOST_OUTPUT_BYTES = 4 * MOST_CHARACTERS + 10_000_000
+
+
+def extract(
+    path: Path,
+    media_type: str,
+    *,
+    memory_mb: int,
+    timeout_seconds: float,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> ExtractedText:
+    """Return the text of a file. Raises ExtractionFailed with a sentence about what was found.
+
+    ``cancelled`` is asked several times a second; once it says yes, ExtractionCancelled is raised.
+    """
+    if media_type in (PLAIN, MARKDOWN):
+        text = read_utf8(path)
+        if text is not None:
+            return _checked(ExtractedText(text, media_type, markdown=media_type == MARKDOWN))
+    limits = Limits(memory_mb, timeout_seconds, MOST_OUTPUT_BYTES)
+    output, status = run_confined(__spec__.name, [str(path), media_type], limits, cancelled=cancelled)
+    return _checked(_understood(output, status, timeout_seconds))
+
+
+def _understood(output: bytes, status: int, timeout_seconds: float) -> ExtractedText:
+    """Return what a process printed before it ended so. Raises ExtractionFailed if it could not read the file."""
+    raise_for_end(status, timeout_seconds)
+    first, _, text = output.partition(b"\n")
+    try:
+        found = json.loads(first)
+        if "failed" in found:
+            raise ExtractionFailed(str(found["failed"])) from RuntimeError(str(found.get("cause")))
+        starts = tuple(int(start) for start in found["page_starts"])
+        return ExtractedText(text.decode(), found["media_type"], starts, found["markdown"], found["warning"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ExtractionFailed("Reading this file failed: what came out of it made no sense.") from error
+
+
+def _checked(extracted: ExtractedText) -> ExtractedText:
+    """Return a text that is not empty and not too long, with a warning if its end was cut off."""
+    if not extracted.text.strip():
+        raise ExtractionFailed(" ".join(filter(None, ["There is no text in this file.", extracted.warning])))
+    return _shortened(extracted)
+
+
+def _shortened(extracted: ExtractedText) -> ExtractedText:
+    length = len(extracted.text)
+    if length <= MOST_CHARACTERS:
+        return extracted
+    said = f"Only the first {MOST_CHARACTERS} of {length} characters were read. Cut the file up to have all of it."
+    return replace(
+        extracted,
+        text=extracted.text[:MOST_CHARACTERS],
+        page_starts=tuple(start for start in extracted.page_starts if start < MOST_CHARACTERS),
+        warning=" ".join(filter(None, [extracted.warning, said])),
+    )
+
+
+def main(path: str, media_type: str, memory_mb: str, seconds: str) -> int:
+    """Read one file under limits and print its text; return the exit status."""
+    end_with_parent()
+    limit(int(memory_mb), int(seconds))
+    confine()
+    try:
+        extracted = _shortened(read_document(Path(path), media_type))
+    except ExtractionFailed as error:
+        print(json.dumps({"failed": str(error), "cause": repr(error.__cause__)[:500]}))
+        return FAILED_CLEANLY
+    about = {
+        "media_type": extracted.media_type,
+        "page_starts": list(extracted.page_starts),
+        "markdown": extracted.markdown,
+        "warning": extracted.warning,
+    }
+    sys.stdout.buffer.write(json.dumps(about).encode() + b"\n" + extracted.text.encode("utf-8", "replace"))
+    sys.stdout.buffer.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

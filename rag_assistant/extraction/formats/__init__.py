@@ -1,0 +1,1 @@
+"""How each kind of file is read. ``loaders.py`` chooses; all of it runs in the process of ``extract.py``."""

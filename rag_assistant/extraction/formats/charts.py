@@ -1,0 +1,42 @@
+"""Read the charts of Office documents: the figures behind them, as tables."""
+
+from __future__ import annotations
+
+from rag_assistant.extraction.formats.markup import table
+from rag_assistant.extraction.formats.packages import Element, local
+
+
+def charts_of(roots: list[Element]) -> list[str]:
+    """Return title and table of each chart."""
+    return [block for root in roots for block in (_title(root), _figures(root))]
+
+
+def _title(root: Element) -> str:
+    title = next((element for element in root.iter() if local(element) == "title"), None)
+    texts = [element.text for element in title.iter() if local(element) == "t"] if title is not None else []
+    return "Chart: " + "".join(text or "" for text in texts) if any(texts) else ""
+
+
+def _figures(root: Element) -> str:
+    """Return one row for each category and one column for each series."""
+    head, rows = [""], dict[int, list[str]]()
+    for number, series in enumerate((element for element in root.iter() if local(element) == "ser"), 1):
+        parts = {local(part): _points(part) for part in series}
+        head.append(" ".join(parts.get("tx", {}).values()))
+        names = parts.get("cat") or parts.get("xVal") or {}
+        values = parts.get("val") or parts.get("yVal") or {}
+        for index in sorted(names.keys() | values.keys()):
+            row = rows.setdefault(index, [names.get(index, "")])
+            row += [""] * (number - len(row)) + [values.get(index, "")]
+    return table([head, *(rows[index] for index in sorted(rows))])
+
+
+def _points(element: Element) -> dict[int, str]:
+    found: dict[int, str] = {}
+    for point in element.iter():
+        if local(point) in ("pt", "tx"):
+            value = next((part.text for part in point if local(part) == "v"), None)
+            index = point.get("idx", "0")
+            if value and index.isdigit():
+                found[int(index)] = value
+    return found

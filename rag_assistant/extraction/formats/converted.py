@@ -1,0 +1,113 @@
+"""Read what one library converts to Markdown: HTML, mails, workbooks, EPUB, RTF, and the Office files of before 2007.
+
+It is given the kind of a file, never its name: for source code it would fetch grammars from the network.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+from typing import Any
+
+from rag_assistant.document_records import ExtractedText
+from rag_assistant.errors import ExtractionFailed
+from rag_assistant.extraction.formats.kinds import DOC, EML, EPUB, HTML, MSG, ODS, PPT, RTF, XLS, XLSX
+from rag_assistant.extraction.formats.texts import clean, decoded
+
+NAMES = {
+    HTML: "page", EML: "mail", MSG: "mail", XLSX: "workbook", XLS: "workbook", ODS: "workbook", EPUB: "book",
+    RTF: "RTF file", DOC: "DOC file", PPT: "PPT file",
+}  # fmt: skip
+NO_CELLS = "There is no text in the cells of this workbook. Pictures are not read."
+NEWER = {DOC: "DOCX", PPT: "PPTX", XLS: "XLSX"}
+# What a page says to programs. The library would write it in front of the text.
+FOR_PROGRAMS = re.compile(r"<(?:meta|link|base)\b[^<>]*>", re.I)
+NOT_SHOWN = ("title", "svg", "style", "script")
+TITLE = re.compile(r"<title\b[^<>]*>([^<]{1,500})</title", re.I)
+PICTURE = re.compile(r"!\[([^\[\]\n]{0,2000})\]\([^()\n]*\)|\\!\[([^\[\]\n]{0,2000})\]\([^()\n]*\)")
+# The star says that old programs may skip it; what stands in a character style is text all the same.
+STARRED_STYLE = re.compile(rb"\\\*\\cs(?=\d)")
+EMPTY_ROW = re.compile(r"^\|[| ]*\|\n", re.M)
+
+
+def read_converted(path: Path, media_type: str) -> ExtractedText:
+    """Return the text of a file as Markdown. Raises ExtractionFailed."""
+    content = path.read_bytes()
+    title = ""
+    if media_type in (HTML, EML) or (media_type == RTF and b"\0" in content[:100]):
+        content, title = _in_utf8(content, media_type)
+    if media_type == RTF:
+        content = STARRED_STYLE.sub(rb"\\cs", content)
+    result = _convert(content, media_type)
+    text = clean(result.content).replace("\xad", "")
+    text = EMPTY_ROW.sub("", PICTURE.sub(lambda found: found[1] or found[2] or "", text))
+    if title and not re.search(r"^# ", text, re.M):
+        text = f"# {title}\n\n{text}"
+    if media_type in (XLS, ODS) and not cells_of(text):
+        raise ExtractionFailed(NO_CELLS)
+    return ExtractedText(text, media_type, markdown=True, warning=_warning(result))
+
+
+def cells_of(text: str) -> str:
+    """Return what a workbook's text is without the names of its sheets."""
+    return re.sub(r"^## .*$", "", text, flags=re.M).strip()
+
+
+def _convert(content: bytes, media_type: str) -> Any:
+    import kreuzberg
+
+    config = kreuzberg.ExtractionConfig(
+        output_format="markdown",
+        use_cache=False,  # It would be a folder on the disk.
+        enable_quality_processing=False,  # It leaves out what it does not take for prose.
+        concurrency=kreuzberg.ConcurrencyConfig(max_threads=1),
+    )
+    try:
+        return kreuzberg.extract_bytes_sync(content, media_type, config=config)
+    except kreuzberg.KreuzbergError as error:
+        name = NAMES[media_type]
+        if "password" in str(error).lower() or "encrypt" in str(error).lower():
+            raise ExtractionFailed(f"This {name} has a password. Save it without one and add it again.") from error
+        if media_type in NEWER:
+            raise ExtractionFailed(
+                f"This {name} cannot be read: it is damaged, has a password, or is of a very old version. "
+                f"Save it as {NEWER[media_type]} and add it again."
+            ) from error
+        raise ExtractionFailed(f"This {name} is damaged and cannot be read.") from error
+
+
+def _in_utf8(content: bytes, media_type: str) -> tuple[bytes, str]:
+    """Return a text as UTF-8, and the title of a page. A mail names its encodings part by part and stays as it is."""
+    if media_type == EML:
+        return (decoded(content).encode() if b"\0" in content[:100] else content), ""
+    text = decoded(content)
+    title = TITLE.search(text) if media_type == HTML else None
+    if media_type == HTML:
+        text = FOR_PROGRAMS.sub("", text)
+        for element in NOT_SHOWN:
+            text = _without(text, element)
+    return text.encode(), html.unescape(" ".join(title[1].split())) if title else ""
+
+
+def _without(text: str, element: str) -> str:
+    """Return a page without one kind of element, in time that grows with its length only."""
+    opening, closing = re.compile(rf"<{element}\b", re.I), re.compile(rf"</{element}\s*>", re.I)
+    kept, position = [], 0
+    while (opened := opening.search(text, position)) and (closed := closing.search(text, opened.end())):
+        kept.append(text[position : opened.start()])
+        position = closed.end()
+    return "".join([*kept, text[position:]])
+
+
+def _warning(result: Any) -> str | None:
+    warnings = []
+    attached = [str(name) for name in result.metadata.get("attachments") or []]
+    if attached:
+        more = f" and {len(attached) - 3} more" if len(attached) > 3 else ""
+        warnings.append(
+            f"What is attached to this mail is not read: {', '.join(attached[:3])}{more}. Add it as files of its own."
+        )
+    elif result.processing_warnings:
+        warnings.append("Not all parts of this file could be read.")
+    return " ".join(warnings) or None

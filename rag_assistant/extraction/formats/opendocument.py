@@ -1,0 +1,110 @@
+"""Read ODT and ODP: headings, paragraphs, lists, tables, text boxes, notes; each slide is a page."""
+
+from __future__ import annotations
+
+from rag_assistant.document_records import ExtractedText
+from rag_assistant.errors import ExtractionFailed
+from rag_assistant.extraction.formats.kinds import ODP, ODT
+from rag_assistant.extraction.formats.markup import heading, item, joined, table
+from rag_assistant.extraction.formats.packages import Element, Package, attribute, local
+from rag_assistant.extraction.formats.pages import pages_of
+
+MOST_REPEATS = 100
+SKIPPED = frozenset("tracked-changes forms sequence-decls variable-decls note-citation desc".split())
+
+
+def read_opendocument(package: Package, media_type: str) -> ExtractedText:
+    """Return the text of an ODT or ODP as Markdown. Raises ExtractionFailed."""
+    manifest = package.optional("META-INF/manifest.xml")
+    if manifest is not None and any(local(element) == "encryption-data" for element in manifest.iter()):
+        raise ExtractionFailed("This document has a password. Save it without one and add it again.")
+    root = package.xml("content.xml")
+    if media_type == ODP:
+        slides = [element for element in root.iter() if local(element) == "page"]
+        return pages_of([_slide(slide) for slide in slides], ODP, markdown=True)
+    body = next((element for element in root.iter() if local(element) == "body"), root)
+    blocks = _blocks(body)
+    styles = package.optional("styles.xml")
+    for element in styles.iter() if styles is not None else ():
+        if local(element) in ("header", "footer"):
+            blocks += _blocks(element)
+    return ExtractedText(joined(blocks), ODT, markdown=True)
+
+
+def _slide(slide: Element) -> str:
+    title, blocks = "", list[str]()
+    for element in slide:
+        if attribute(element, "class") == "title" and not title:
+            title = heading(2, " ".join(_blocks(element)))
+        elif local(element) == "notes":
+            said = " ".join(_blocks(element)).strip()
+            blocks.append(f"Notes: {said}" if said else "")
+        else:
+            blocks += _blocks(element, itself=True)
+    return joined([title, *blocks])
+
+
+def _blocks(parent: Element, depth: int = -1, *, itself: bool = False) -> list[str]:
+    """Return what stands in an element, block by block; ``depth`` is that of the list around it, -1 outside."""
+    found: list[str] = []
+    for element in [parent] if itself else parent:
+        kind = local(element)
+        if kind in ("p", "h"):
+            beside: list[Element] = []
+            text = _text(element, beside, top=True).strip()
+            level = attribute(element, "outline-level") or "1"
+            if kind == "h":
+                found.append(heading(int(level) if level.isdigit() else 1, text))
+            else:
+                found.append(item(depth, text) if depth >= 0 else text)
+            found += [block for frame in beside for block in _blocks(frame)]
+        elif kind == "list":
+            found += _blocks(element, depth + 1)
+        elif kind == "table":
+            found.append(_table(element))
+        elif kind not in SKIPPED:
+            found += _blocks(element, depth)
+    return found
+
+
+def _text(element: Element, beside: list[Element], *, top: bool = False) -> str:
+    """Return the text of a paragraph; frames with text of their own are put ``beside``."""
+    kind = local(element)
+    if not top and kind in SKIPPED:
+        return ""
+    if kind in ("text-box", "table"):
+        beside.append(element)
+        return ""
+    text = {"tab": "\t", "line-break": "\n", "note": " (", "annotation": " ("}.get(kind, "")
+    if kind == "s":
+        count = attribute(element, "c") or "1"
+        text = " " * (min(int(count), MOST_REPEATS) if count.isdigit() else 1)
+    text += element.text or ""
+    for child in element:
+        text += _text(child, beside) + (child.tail or "")
+    return text + (")" if kind in ("note", "annotation") else "")
+
+
+def _table(element: Element) -> str:
+    return table([_row(row) for row in _rows(element)])
+
+
+def _rows(parent: Element) -> list[Element]:
+    """Return the rows of a table, also those in groups, but none of a table in it."""
+    found: list[Element] = []
+    for element in parent:
+        if local(element) == "table-row":
+            found.append(element)
+        elif local(element) in ("table-header-rows", "table-rows", "table-row-group"):
+            found += _rows(element)
+    return found
+
+
+def _row(row: Element) -> list[str]:
+    cells: list[str] = []
+    for cell in row:
+        if local(cell) in ("table-cell", "covered-table-cell"):
+            repeats = attribute(cell, "number-columns-repeated") or "1"
+            text = " ".join(block.strip().removeprefix("- ") for block in _blocks(cell))
+            cells += [text] * (min(int(repeats), MOST_REPEATS) if repeats.isdigit() else 1)
+    return cells

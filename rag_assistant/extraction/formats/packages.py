@@ -1,0 +1,175 @@
+"""Open documents that are ZIP archives of XML, under limits: what is unpacked is bounded, and no entity is expanded."""
+
+from __future__ import annotations
+
+import posixpath
+import zipfile
+import zlib
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from xml.etree import ElementTree
+from xml.parsers import expat
+
+from rag_assistant.errors import ExtractionFailed
+from rag_assistant.extraction.formats.kinds import TAKEN, kind_of_package
+
+LARGEST_INFLATED_BYTES = 100_000_000
+MOST_MEMBERS = 20_000
+ENTITIES = "This file defines XML entities, which can grow without end. It is not read."
+XML_NAMES = (".xml", ".rels", ".opf", ".ncx")
+PAGE_NAMES = (".xhtml", ".html", ".htm")
+RELATION_ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
+# Pictures and films are never unpacked, so that their size does not count.
+NEVER_UNPACKED = (".png", ".jpg", ".jpeg", ".gif", ".emf", ".wmf", ".tif", ".tiff", ".mp4", ".mp3", ".wav", ".ttf")
+BROKEN = (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, EOFError, OSError, ValueError, zlib.error)
+
+Element = ElementTree.Element
+
+
+class Package:
+    """A ZIP archive of XML parts. ``unread`` names the parts that were asked for and are broken."""
+
+    def __init__(self, path: Path) -> None:
+        """Open it. Raises ExtractionFailed if it is broken, encrypted, or grows too large when unpacked."""
+        try:
+            self._archive = zipfile.ZipFile(path)
+        except BROKEN as error:
+            raise ExtractionFailed("This file is damaged and cannot be opened: it is cut off or no ZIP.") from error
+        self.names = set(self._archive.namelist())
+        self.unread: list[str] = []
+        self._left = LARGEST_INFLATED_BYTES
+        self._check()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._archive.close()
+
+    @property
+    def kind(self) -> str:
+        """The media type of the document. Raises ExtractionFailed if it is none."""
+        mimetype = self.read("mimetype")[:200].decode("ascii", "replace") if "mimetype" in self.names else ""
+        found = kind_of_package(self.names, mimetype)
+        if found is not None:
+            return found
+        if any(name.startswith("Index/") or name == "index.apxl" or name == "index.xml" for name in self.names):
+            raise ExtractionFailed("This is a Pages, Numbers or Keynote file. Export it as PDF or DOCX and add that.")
+        raise ExtractionFailed(
+            f"This is a ZIP archive of {len(self.names)} files and no document. Unpack it and add the files. "
+            f"Taken are {TAKEN}."
+        )
+
+    def read(self, name: str) -> bytes:
+        """Return a member. Raises ExtractionFailed if it is broken or what was unpacked grows too large."""
+        try:
+            with self._archive.open(name) as member:
+                content = member.read(self._left + 1)
+        except (*BROKEN, KeyError, RuntimeError) as error:
+            raise ExtractionFailed("This file is damaged: a part of it cannot be unpacked.") from error
+        self._left -= len(content)
+        if self._left < 0:
+            raise _too_large()
+        return content
+
+    def xml(self, name: str) -> Element:
+        """Return a part. Raises ExtractionFailed if it is missing or broken, or defines entities."""
+        content = self.read(name)
+        if b"<!ENTITY" in content:
+            raise ExtractionFailed(ENTITIES)
+        try:
+            return ElementTree.fromstring(content)  # noqa: S314 - bounded, without entities, in a child under limits
+        except (ElementTree.ParseError, ValueError, LookupError) as error:
+            raise ExtractionFailed("This file is damaged: a part of it is no well-formed XML.") from error
+
+    def optional(self, name: str) -> Element | None:
+        """Return a part, ``None`` if there is none or it is broken; a broken one is remembered as unread."""
+        if name not in self.names:
+            return None
+        try:
+            return self.xml(name)
+        except ExtractionFailed:
+            self.unread.append(name)
+            return None
+
+    def parts(self, start: str) -> list[Element]:
+        """Return the readable XML parts whose names begin so, in the order of their names."""
+        names = sorted(name for name in self.names if name.startswith(start) and name.endswith(".xml"))
+        return [part for name in names if (part := self.optional(name)) is not None]
+
+    def relations(self, name: str) -> dict[str, tuple[str, str]]:
+        """Return the kind and the target part of each relation of an OOXML part, by its id."""
+        folder, file = posixpath.split(name)
+        root = self.optional(f"{folder}/_rels/{file}.rels" if folder else f"_rels/{file}.rels")
+        found = {}
+        for relation in root if root is not None else ():
+            target = relation.get("Target", "")
+            whole = target.lstrip("/") if target.startswith("/") else posixpath.join(folder, target)
+            kind = relation.get("Type", "").rsplit("/", 1)[-1]
+            found[relation.get("Id", "")] = (kind, posixpath.normpath(whole))
+        return found
+
+    def main_part(self) -> str:
+        """Return the name of the part that an OOXML document begins with. Raises ExtractionFailed."""
+        for kind, target in self.relations("").values():
+            if kind == "officeDocument" and target in self.names:
+                return target
+        raise ExtractionFailed("This file is damaged: its main part is missing.")
+
+    def unpack_in_vain(self) -> list[str]:
+        """Unpack all that a library would, and return the names of the parts that are no well-formed XML.
+
+        Raises ExtractionFailed if it cannot be unpacked, grows larger than it says, or defines entities.
+        """
+        broken = []
+        for name in sorted(self.names):
+            if name.lower().endswith((*XML_NAMES, *PAGE_NAMES)):
+                content = self.read(name)
+                # Pages of old books name their characters by entities, harmlessly.
+                if name.lower().endswith(XML_NAMES) and not _is_well_formed(content):
+                    broken.append(name)
+        return broken
+
+    def _check(self) -> None:
+        members = self._archive.infolist()
+        if len(members) > MOST_MEMBERS:
+            raise ExtractionFailed(f"This file has {len(members)} parts; at most {MOST_MEMBERS} are unpacked.")
+        if any(member.flag_bits & 1 for member in members):
+            raise ExtractionFailed("This file has a password. Save it without one and add it again.")
+        counted = [member for member in members if not member.filename.lower().endswith(NEVER_UNPACKED)]
+        if sum(member.file_size for member in counted) > LARGEST_INFLATED_BYTES:
+            raise _too_large()
+
+
+def _is_well_formed(content: bytes) -> bool:
+    """Say whether a part is XML. Raises ExtractionFailed if it defines entities."""
+
+    def refuse(*_: object) -> None:
+        raise ExtractionFailed(ENTITIES)
+
+    parser = expat.ParserCreate()
+    parser.EntityDeclHandler = refuse
+    try:
+        parser.Parse(content, True)
+    except expat.ExpatError:
+        return False
+    return True
+
+
+def local(element: Element) -> str:
+    """Return an element's name without its namespace."""
+    return str(element.tag).rsplit("}", 1)[-1]
+
+
+def attribute(element: Element, name: str) -> str | None:
+    """Return an attribute by its name without its namespace."""
+    return next((value for key, value in element.attrib.items() if key.rsplit("}", 1)[-1] == name), None)
+
+
+def _too_large() -> ExtractionFailed:
+    return ExtractionFailed(
+        f"This file grows too large when it is unpacked: more than {LARGEST_INFLATED_BYTES // 1_000_000} MB."
+    )

@@ -1,0 +1,84 @@
+"""Read PDF, page by page: text, filled-in forms and notes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rag_assistant.document_records import ExtractedText
+from rag_assistant.errors import ExtractionFailed
+from rag_assistant.extraction.formats.kinds import PDF
+from rag_assistant.extraction.formats.pages import pages_of
+from rag_assistant.extraction.formats.texts import clean
+
+# What the library writes for a hyphen at the end of a line: the word goes on in the next.
+CUT_WORD = "\ufffe"
+# A page with nothing on it, which is no scan.
+BLANK = " "
+
+
+def read_pdf(path: Path) -> ExtractedText:
+    """Return the text of a PDF. Raises ExtractionFailed if it cannot be opened or holds no text."""
+    import pypdfium2
+
+    try:
+        pdf = pypdfium2.PdfDocument(path)
+        count = len(pdf)
+    except pypdfium2.PdfiumError as error:
+        if "password" in str(error).lower():
+            raise ExtractionFailed("This PDF has a password. Save it without one and add it again.") from error
+        raise ExtractionFailed("This PDF is damaged and cannot be opened.") from error
+    if not count:
+        raise ExtractionFailed("This PDF is damaged: it has no pages.")
+    found = [_page(pdf, number) for number in range(count)]
+    pages = [text or "" for text in found]
+    empty = [number for number, text in enumerate(found, 1) if text is not None and text != BLANK and not text.strip()]
+    broken = [number for number, text in enumerate(found, 1) if text is None]
+    if not any(page.strip() for page in pages):
+        if broken:
+            raise ExtractionFailed(f"This PDF is damaged: no page of {count} can be read.")
+        raise ExtractionFailed(
+            f"This PDF has no text on any page ({count}): probably a scan. Run a text recognition on it first."
+        )
+    warnings = []
+    if empty:
+        warnings.append(
+            f"{_share(empty, count)} no text: probably scans or pictures. What is on them is not found."
+            if len(empty) > 1
+            else f"Page {empty[0]} of {count} holds no text: probably a scan or a picture. What is on it is not found."
+        )
+    if broken:
+        warnings.append(f"{len(broken)} of {count} pages are damaged and could not be read.")
+    return pages_of(pages, PDF, " ".join(warnings) or None)
+
+
+def _share(pages: list[int], count: int) -> str:
+    return f"{len(pages)} of {count} pages hold"
+
+
+def flattened_page(pdf: Any, number: int) -> Any:
+    """Return a page, counted from 0, in which what is written in forms and notes has become part of the page.
+
+    Where that cannot be done, the page is as it was. Raises PdfiumError.
+    """
+    import pypdfium2.raw as pdfium
+
+    page = pdf[number]
+    if pdfium.FPDFPage_Flatten(page.raw, pdfium.FLAT_NORMALDISPLAY) == pdfium.FLATTEN_SUCCESS:
+        page = pdf[number]
+    return page
+
+
+def _page(pdf: Any, number: int) -> str | None:
+    """Return the text of a page, ``None`` if it is damaged: that does not take the others with it."""
+    import pypdfium2
+    import pypdfium2.raw as pdfium
+
+    try:
+        page = flattened_page(pdf, number)
+        text = clean(page.get_textpage().get_text_range())
+        if not text.strip() and pdfium.FPDFPage_CountObjects(page.raw) == 0:
+            return BLANK
+    except pypdfium2.PdfiumError:
+        return None
+    return text.replace(CUT_WORD + "\n", "").replace(CUT_WORD, "")

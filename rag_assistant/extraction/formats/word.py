@@ -1,0 +1,198 @@
+"""Read DOCX: paragraphs, headings, lists, tables, text boxes, equations, notes, comments, headers and footers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rag_assistant.document_records import ExtractedText
+from rag_assistant.extraction.formats.charts import charts_of
+from rag_assistant.extraction.formats.kinds import DOCX
+from rag_assistant.extraction.formats.markup import heading, item, joined, table
+from rag_assistant.extraction.formats.packages import Element, Package, attribute, local
+
+# Deleted text, what a field computes, and the second telling of a drawing for old programs.
+SKIPPED = frozenset("pPr rPr del moveFrom instrText Fallback delText sectPr tblPr tblGrid trPr tcPr".split())
+AS_TEXT = {"tab": "\t", "ptab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
+BETWEEN = {"f": "/", "sSup": "^", "sSub": "_"}
+DEEPEST_LIST = 9
+NO_NUMBER = ("bullet", "none")
+AROUND = {"d": ("(", ")"), "rad": ("√(", ")")}
+
+
+@dataclass
+class Styles:
+    """What the names of paragraph styles mean, and the lists: which are numbered, and how far they have come."""
+
+    levels: dict[str, int] = field(default_factory=dict)
+    lists: set[str] = field(default_factory=set)
+    numbered: set[tuple[str, int]] = field(default_factory=set)
+    counts: dict[str, list[int]] = field(default_factory=dict)
+
+    def mark(self, number_id: str, depth: int) -> str:
+        """Return what stands before the next item of a list, and count it."""
+        if (number_id, depth) not in self.numbered:
+            return "-"
+        counts = self.counts.setdefault(number_id, [0] * DEEPEST_LIST)
+        counts[depth:] = [counts[depth] + 1] + [0] * (DEEPEST_LIST - depth - 1)
+        return f"{counts[depth]}."
+
+
+def read_docx(package: Package) -> ExtractedText:
+    """Return the text of a DOCX as Markdown. Raises ExtractionFailed."""
+    main = package.main_part()
+    folder = main.rsplit("/", 1)[0]
+    styles = _styles(package.optional(f"{folder}/styles.xml"))
+    styles.numbered = _numbered(package.optional(f"{folder}/numbering.xml"))
+    blocks = _blocks(package.xml(main), styles)
+    for part in ("footnotes", "endnotes", "comments"):
+        root = package.optional(f"{folder}/{part}.xml")
+        blocks += [_note(note, part, styles) for note in (root if root is not None else ())]
+    blocks += charts_of(package.parts(f"{folder}/charts/chart"))
+    blocks += [" ".join(_drawn(root)) for root in package.parts(f"{folder}/diagrams/data")]
+    # Each section has its own headers and footers, most of them the same.
+    for part in ("header", "footer"):
+        blocks += dict.fromkeys(joined(_blocks(root, styles)) for root in package.parts(f"{folder}/{part}"))
+    return ExtractedText(joined(blocks), DOCX, markdown=True)
+
+
+def _styles(root: Element | None) -> Styles:
+    found = Styles()
+    based_on: dict[str, str] = {}
+    for style in root if root is not None else ():
+        identifier = attribute(style, "styleId") or ""
+        for part in style:
+            value = attribute(part, "val") or ""
+            if local(part) == "name" and value.lower().startswith("heading ") and value[8:9].isdigit():
+                found.levels[identifier] = int(value[8])
+            elif local(part) == "name" and value.lower() == "title":
+                found.levels[identifier] = 1
+            elif local(part) == "name" and value.lower().startswith("list ") and value.lower() != "list paragraph":
+                found.lists.add(identifier)
+            elif local(part) == "basedOn":
+                based_on[identifier] = value
+    for identifier in based_on:
+        parent, seen = based_on[identifier], {identifier}
+        while parent not in found.levels and parent in based_on and parent not in seen:
+            seen.add(parent)
+            parent = based_on[parent]
+        if identifier not in found.levels and parent in found.levels:
+            found.levels[identifier] = found.levels[parent]
+    return found
+
+
+def _numbered(root: Element | None) -> set[tuple[str, int]]:
+    """Return the lists and depths whose items have numbers."""
+    kinds: dict[str, set[int]] = {}
+    found = set()
+    for element in root if root is not None else ():
+        if local(element) == "abstractNum":
+            for level in (part for part in element if local(part) == "lvl"):
+                formats = [attribute(part, "val") for part in level if local(part) == "numFmt"]
+                deep = attribute(level, "ilvl") or ""
+                if deep.isdigit() and formats and formats[0] not in NO_NUMBER:
+                    kinds.setdefault(attribute(element, "abstractNumId") or "", set()).add(int(deep))
+        elif local(element) == "num":
+            kind = next((attribute(part, "val") for part in element if local(part) == "abstractNumId"), None)
+            found |= {(attribute(element, "numId") or "", deep) for deep in kinds.get(kind or "", ())}
+    return found
+
+
+def _blocks(parent: Element, styles: Styles) -> list[str]:
+    found: list[str] = []
+    for element in parent:
+        kind = local(element)
+        if kind == "p":
+            found += _paragraph(element, styles)
+        elif kind == "tbl":
+            found.append(_table(element, styles))
+        elif kind not in SKIPPED:
+            found += _blocks(element, styles)
+    return found
+
+
+def _paragraph(element: Element, styles: Styles) -> list[str]:
+    """Return a paragraph, and behind it what stands in its text boxes."""
+    boxes: list[Element] = []
+    text = _text(element, boxes).strip()
+    level, depth, number_id = _place(element, styles)
+    block = heading(level, text) if level else text
+    if not level and depth is not None and text:
+        block = item(depth, text, styles.mark(number_id, depth))
+    return [block, *(inner for box in boxes for inner in _blocks(box, styles))]
+
+
+def _place(paragraph: Element, styles: Styles) -> tuple[int, int | None, str]:
+    """Return the level of a heading (0 if it is none), the depth of a list item (``None`` if it is none), its list."""
+    level, depth, number_id = 0, None, ""
+    for part in next((part for part in paragraph if local(part) == "pPr"), ()):
+        value = attribute(part, "val") or ""
+        if local(part) == "pStyle":
+            level = level or styles.levels.get(value, 0)
+            depth = 0 if value in styles.lists else depth
+        elif local(part) == "outlineLvl" and value.isdigit() and int(value) < 9:
+            level = int(value) + 1
+        elif local(part) == "numPr":
+            values = {local(inner): attribute(inner, "val") or "0" for inner in part}
+            number_id, deep = values.get("numId", ""), values.get("ilvl", "0")
+            if number_id != "0":
+                depth = min(int(deep), DEEPEST_LIST - 1) if deep.isdigit() else 0
+    return level, depth, number_id
+
+
+def _text(element: Element, boxes: list[Element]) -> str:
+    kind = local(element)
+    if kind == "t":
+        return element.text or ""
+    if kind == "txbxContent":
+        boxes.append(element)
+        return ""
+    if kind in SKIPPED:
+        return ""
+    if kind == "docPr":
+        described = element.get("descr", "").strip()
+        return f" [Picture: {described}] " if described else ""
+    if kind in ("footnoteReference", "endnoteReference"):
+        return f"[^{attribute(element, 'id')}]"
+    if kind in BETWEEN:
+        return BETWEEN[kind].join(part for child in element if (part := _text(child, boxes)))
+    before, after = AROUND.get(kind, (AS_TEXT.get(kind, ""), ""))
+    if kind == "nary":
+        before = next((attribute(part, "val") or "" for part in element.iter() if local(part) == "chr"), "∫")
+    return before + "".join(_text(child, boxes) for child in element) + after
+
+
+def _table(element: Element, styles: Styles) -> str:
+    return table([_row(row, styles) for row in _inside(element, "tr")])
+
+
+def _row(row: Element, styles: Styles) -> list[str]:
+    cells: list[str] = []
+    for cell in _inside(row, "tc"):
+        cells.append(" ".join(block.strip().removeprefix("- ") for block in _blocks(cell, styles)))
+        span = next((attribute(part, "val") for part in cell.iter() if local(part) == "gridSpan"), None)
+        cells += [""] * (min(int(span), 100) - 1 if span and span.isdigit() else 0)
+    return cells
+
+
+def _inside(parent: Element, wanted: str) -> list[Element]:
+    """Return the rows or cells of a table, also those inside of content controls, but none of a table in it."""
+    found: list[Element] = []
+    for child in parent:
+        if local(child) == wanted:
+            found.append(child)
+        elif local(child) in ("sdt", "sdtContent", "ins", "customXml", "smartTag"):
+            found += _inside(child, wanted)
+    return found
+
+
+def _note(note: Element, part: str, styles: Styles) -> str:
+    text = " ".join(_blocks(note, styles)).strip()
+    if not text:
+        return ""
+    if part == "comments":
+        return f"Comment by {attribute(note, 'author') or 'somebody'}: {text}"
+    return f"[^{attribute(note, 'id')}]: {text}"
+
+
+def _drawn(root: Element) -> list[str]:
+    return [element.text for element in root.iter() if local(element) == "t" and element.text]

@@ -1,0 +1,116 @@
+"""Run a module of ours on a file in a process of its own, and take what it prints: a hostile file breaks that alone.
+
+The process limits and confines itself (confinement.py) before it touches the file; what it prints is bounded here.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rag_assistant.errors import ExtractionCancelled, ExtractionFailed
+from rag_assistant.runtime.supervised_process import plain_environment
+
+FAILED_CLEANLY = 3
+BYTES_AT_ONCE = 1 << 16
+SECONDS_BETWEEN_LOOKS = 0.1
+SECONDS_TO_END = 5.0
+TOO_MUCH_MEMORY = "Reading this file takes more memory than is allowed."
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a process may take, and how much it may print."""
+
+    memory_mb: int
+    timeout_seconds: float
+    most_output_bytes: int
+
+
+def run_confined(
+    module: str, arguments: Sequence[str], limits: Limits, *, cancelled: Callable[[], bool] = lambda: False
+) -> tuple[bytes, int]:
+    """Return what ``module`` prints as a program, and its exit status.
+
+    It is told its arguments, then its limits of memory in MB and of CPU time in seconds. ``cancelled`` is asked several
+    times a second. Raises ExtractionFailed if it takes too long or prints too much, ExtractionCancelled.
+    """
+    told = [*arguments, str(limits.memory_mb), str(int(limits.timeout_seconds) + 1)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", module, *told],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        env=plain_environment() | {"PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    try:
+        output = _output(process, limits, cancelled)
+    except BaseException:
+        _end(process, 0.0)
+        raise
+    _end(process, SECONDS_TO_END)
+    return output, process.returncode
+
+
+def raise_for_end(status: int, timeout_seconds: float) -> None:
+    """Raise ExtractionFailed with what the end of a process says about its file, unless it ended by itself."""
+    if status in (0, FAILED_CLEANLY):
+        return
+    raise ExtractionFailed(_sentence(status, timeout_seconds))
+
+
+def _output(process: subprocess.Popen[bytes], limits: Limits, cancelled: Callable[[], bool]) -> bytes:
+    """Return all that the process prints. Raises ExtractionFailed if it takes too long or prints too much."""
+    assert process.stdout is not None  # noqa: S101 - it was opened above, which the type checker cannot know
+    deadline = time.monotonic() + limits.timeout_seconds
+    pieces: list[bytes] = []
+    size = 0
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while True:
+            if cancelled():
+                raise ExtractionCancelled
+            if time.monotonic() > deadline:
+                raise ExtractionFailed(f"Reading this file took longer than {limits.timeout_seconds:g} seconds.")
+            if not selector.select(SECONDS_BETWEEN_LOOKS):
+                continue
+            piece = os.read(process.stdout.fileno(), BYTES_AT_ONCE)
+            if not piece:
+                return b"".join(pieces)
+            pieces.append(piece)
+            size += len(piece)
+            if size > limits.most_output_bytes:
+                raise ExtractionFailed("This file turned into more text than can be kept. Cut it up.")
+
+
+def _end(process: subprocess.Popen[bytes], patience_seconds: float) -> None:
+    """End the process with all that it started, and reap it; for so long it may end by itself."""
+    until = time.monotonic() + patience_seconds
+    # It is left unreaped until its group is killed, so that its number cannot be another's by then.
+    options = os.WEXITED | os.WNOWAIT | os.WNOHANG
+    while time.monotonic() < until and os.waitid(os.P_PID, process.pid, options) is None:
+        time.sleep(0.002)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
+
+
+def _sentence(status: int, timeout_seconds: float) -> str:
+    """Return what the end of a process says about the file."""
+    if -status == signal.SIGXCPU:
+        return f"Reading this file took longer than {timeout_seconds:g} seconds."
+    if -status == signal.SIGABRT:
+        return f"{TOO_MUCH_MEMORY} It may be damaged."
+    if -status == signal.SIGKILL:
+        return "Reading this file was ended from outside, as happens when the machine runs out of memory or time."
+    if status < 0:
+        return "Reading this file made its reader crash: it is damaged, or made to do harm."
+    return "Reading this file failed: it is damaged, or it needs more memory or time than allowed."

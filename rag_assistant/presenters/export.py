@@ -1,0 +1,119 @@
+"""A conversation as a file: Markdown to read, JSON to go on working with. Pure; written piece by piece."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from rag_assistant.document_records import Source
+from rag_assistant.presenters.turns import seen_by_model, turn_data, version_data
+from rag_assistant.records import AnswerVersion, Conversation, Scope, Turn
+
+FORMATS = {"markdown": ("md", "text/markdown; charset=utf-8"), "json": ("json", "application/json")}
+# Gives all answers of a turn that has more than one.
+Versions = Callable[[int], list[AnswerVersion]]
+
+
+def as_markdown(conversation: Conversation, turns: Iterable[Turn], versions: Versions) -> Iterator[str]:
+    """Yield a conversation as Markdown: each question, its answers, their sources, and what the model did not see."""
+    yield f"# {conversation.title}\n"
+    if (origin := conversation.branched_from) is not None:
+        yield f"\n*Branched from conversation {origin['conversation_id']}, before its turn {origin['turn']}.*\n"
+    if conversation.scope:
+        yield f"\n*About {_scope_in_words(conversation.scope)} only.*\n"
+    if conversation.summary is not None:
+        summary = conversation.summary
+        yield f"\n> Summary of turns {summary.first_turn} to {summary.last_turn}, as the model sees it:\n>\n"
+        yield _quoted(summary.text)
+    for turn in turns:
+        yield from _turn_as_markdown(turn)
+        if turn.versions > 1:
+            yield from _others_as_markdown(versions(turn.id), turn.versions)
+
+
+def _turn_as_markdown(turn: Turn) -> Iterator[str]:
+    yield f"\n## {turn.number}. {_one_line(turn.question)}\n\n"
+    if _one_line(turn.question) != turn.question:
+        yield f"{turn.question}\n\n"
+    if turn.scope:
+        yield f"*Asked about {_scope_in_words(turn.scope)} only.*\n\n"
+    yield f"{turn.answer or '(no answer)'}\n"
+    yield from _sources_as_markdown(turn.sources)
+    told = [turn.error_message] if turn.error_message else []
+    if (seen := seen_by_model(turn)) is not None:
+        told.append(f"The model saw {seen}.")
+    for sentence in (*told, *turn.notes):
+        yield f"\n*{sentence}*\n"
+
+
+def _sources_as_markdown(sources: Iterable[Source]) -> Iterator[str]:
+    """Yield what an answer cites, each with its page; without that, what was found for it."""
+    sources = list(sources)
+    cited = [source for source in sources if source.cited]
+    for source in cited:
+        yield f"\n[{source.n}] {_place_of(source)}\n"
+    if sources and not cited:
+        yield f"\nFound for it, not cited: {', '.join(dict.fromkeys(map(_place_of, sources)))}\n"
+
+
+def _others_as_markdown(answers: Iterable[AnswerVersion], count: int) -> Iterator[str]:
+    for one in answers:
+        if one.chosen:
+            continue
+        ended = "" if one.status == "completed" else f" ({one.status})"
+        yield f"\n> Answer {one.version} of {count}, not chosen{ended}:\n>\n"
+        yield _quoted(one.answer or "(no answer)")
+        for line in _sources_as_markdown(one.sources):
+            yield f">\n> {line.strip()}\n"
+
+
+def as_json(conversation: Conversation, turns: Iterable[Turn], versions: Versions) -> Iterator[str]:
+    """Yield a conversation as one JSON object.
+
+    It has ``title``, ``created_at``, ``branched_from``, ``scope``, ``summary``, and ``turns`` as in the API, each with
+    its ``scope`` and its ``other_answers``.
+    """
+    summary = conversation.summary
+    head = {
+        "title": conversation.title,
+        "created_at": conversation.created_at.isoformat(),
+        "branched_from": conversation.branched_from,
+        "scope": conversation.scope.as_dict(),
+        "summary": None
+        if summary is None
+        else {"first_turn": summary.first_turn, "last_turn": summary.last_turn, "text": summary.text},
+    }
+    yield json.dumps(head, ensure_ascii=False)[:-1] + ', "turns": ['
+    for number, turn in enumerate(turns):
+        yield (", " if number else "") + json.dumps(_turn_as_json(turn, versions), ensure_ascii=False)
+    yield "]}\n"
+
+
+def _turn_as_json(turn: Turn, versions: Versions) -> dict[str, Any]:
+    answers = versions(turn.id) if turn.versions > 1 else []
+    return turn_data(turn) | {
+        "scope": turn.scope.as_dict(),
+        "other_answers": [version_data(one) for one in answers if not one.chosen],
+    }
+
+
+def _scope_in_words(scope: Scope) -> str:
+    named = f"{'document' if len(scope.document_ids) == 1 else 'documents'} {', '.join(map(str, scope.document_ids))}"
+    tagged = f"tagged {' or '.join(scope.tags)}" if scope.tags else ""
+    if not scope.document_ids:
+        return f"documents {tagged}"
+    return f"{named}, where {tagged}" if tagged else named
+
+
+def _place_of(source: Source) -> str:
+    return f"{source.document}{f', page {source.page}' if source.page else ''}"
+
+
+def _quoted(text: str) -> str:
+    return "".join(f"> {line}".rstrip() + "\n" for line in text.splitlines())
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 100 else line[:99].rstrip() + "…"

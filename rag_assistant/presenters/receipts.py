@@ -1,0 +1,153 @@
+"""A receipt as a person reads it: part by part with tokens, and as a command that sends the request again. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rag_assistant.history import count_message, estimate_tokens
+from rag_assistant.presenters.turns import messages_sent
+from rag_assistant.records import Message, Turn
+
+BESIDE = re.compile(
+    r"\A(?:(?P<recalled>[^\n]*\n<earlier>\n.*?\n</earlier>)\n\n)?(?:(?P<passages><passages>\n.*?\n</passages>)\n\n)?",
+    re.DOTALL,
+)
+# Which parts a figure of the answer counts.
+FIGURES = {
+    "system": ("system", "notice"),
+    "summary": ("summary",),
+    "history": ("history",),
+    "passages": ("recalled", "passages"),
+    "question": ("question",),
+}
+CREDENTIALS = re.compile(r"(?<=://)[^/@]*@")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of what was sent: what it is, our estimate of its tokens, and its messages as role and text.
+
+    ``turn`` is the number of the turn that it is, where it is one.
+    """
+
+    kind: str
+    title: str
+    tokens: int
+    texts: tuple[tuple[str, str], ...]
+    turn: int | None = None
+
+
+def parts_of(turn: Turn, body: Mapping[str, Any]) -> list[Part]:
+    """Return the parts of a turn's last request in the order in which they were sent."""
+    messages = messages_sent(dict(body))
+    first = next((n for n, one in enumerate(messages) if one["role"] not in ("system", "developer")), len(messages))
+    running = max(first, _start_of_running(messages, body))
+    before = messages[first:running]
+    summarised = 2 if turn.history and turn.history.get("summary_sent") else 0
+    parts = [
+        *(_system_part(message, n) for n, message in enumerate(messages[:first])),
+        *([_part("summary", "Summary of older turns", before[:summarised])] if before[:summarised] else []),
+        *_past_turns(before[summarised:], body.get("kept_turns") or ()),
+        *_running_turn(messages[running:], turn.question if body.get("built_in") else None),
+    ]
+    return _corrected(parts, (turn.history or {}).get("tokens") or {})
+
+
+def as_curl(request: Mapping[str, Any], base_url: str) -> str:
+    """Return a shell command that sends a request again; the key is read from the environment.
+
+    The body stands in a here-document that nothing in it can end: it is one line of plain ASCII.
+    """
+    url = CREDENTIALS.sub("", base_url.rstrip("/")) + "/chat/completions"
+    quoted = "'" + url.replace("'", "'\\''") + "'"
+    return (
+        f"curl {quoted} \\\n"
+        '  -H "Authorization: Bearer $OPENAI_API_KEY" \\\n'
+        "  -H 'Content-Type: application/json' \\\n"
+        f"  --data-binary @- <<'JSON'\n{json.dumps(request)}\nJSON\n"
+    )
+
+
+def _corrected(parts: Sequence[Part], tokens: Mapping[str, Any]) -> list[Part]:
+    """Return the parts with their tokens adding up to the figures of the answer, which know how the model counts."""
+    corrected = list(parts)
+    for figure, kinds in FIGURES.items():
+        counted = sum(part.tokens for part in parts if part.kind in kinds)
+        ratio = tokens[figure] / counted if tokens.get(figure) and counted else 1
+        for n, part in enumerate(parts):
+            if part.kind in kinds:
+                corrected[n] = replace(part, tokens=round(part.tokens * ratio))
+    return corrected
+
+
+def _start_of_running(messages: Sequence[Message], body: Mapping[str, Any]) -> int:
+    """Return where the question stands; older receipts do not say it."""
+    last = max((n for n, one in enumerate(messages) if one["role"] == "user"), default=len(messages))
+    known = body.get("prefix_messages")
+    return known if isinstance(known, int) and known <= len(messages) else last
+
+
+def _system_part(message: Message, place: int) -> Part:
+    if place == 0:
+        return _part("system", "Instructions", [message])
+    return _part("notice", "Notice that turns were left out", [message])
+
+
+def _past_turns(messages: Sequence[Message], kept: Sequence[int]) -> list[Part]:
+    """Return the earlier turns, with their numbers where they are known for sure."""
+    groups: list[list[Message]] = []
+    for message in messages:
+        begins = message["role"] == "user" and not (groups and groups[-1][-1]["role"] == "user")
+        if begins or not groups:
+            groups.append([])
+        groups[-1].append(message)
+    numbers: Sequence[int | None] = kept if len(kept) == len(groups) else [None] * len(groups)
+    return [
+        _part("history", f"Turn {number}" if number else "An earlier turn", group, number)
+        for number, group in zip(numbers, groups, strict=True)
+    ]
+
+
+def _running_turn(messages: Sequence[Message], plain_question: str | None) -> list[Part]:
+    """Return the question, apart from what stands beside it, and the tool calls of its answer.
+
+    Before a ``plain_question``, that of the built-in model, stand sentences of the passages without a fence.
+    """
+    if not messages:
+        return []
+    asked, steps = messages[0], messages[1:]
+    text = asked.get("content") or ""
+    beside = BESIDE.match(text)
+    found = beside.groupdict() if beside else {}
+    parts = []
+    if found.get("recalled"):
+        parts.append(_text_part("recalled", "Found again in left-out turns", asked["role"], found["recalled"]))
+    if found.get("passages"):
+        parts.append(_text_part("passages", "Passages from your documents", asked["role"], found["passages"]))
+    rest = text[beside.end() :] if beside else text
+    if plain_question and rest.endswith(plain_question) and rest != plain_question:
+        sentences = rest.removesuffix(plain_question)
+        parts.append(_text_part("passages", "Sentences from your documents", asked["role"], sentences))
+        rest = plain_question
+    parts.append(_text_part("question", "Question", asked["role"], rest))
+    if steps:
+        parts.append(_part("steps", "Tool calls for this answer", steps))
+    return parts
+
+
+def _part(kind: str, title: str, messages: Sequence[Message], turn: int | None = None) -> Part:
+    tokens = sum(count_message(message, estimate_tokens) for message in messages)
+    return Part(kind, title, tokens, tuple((message["role"], _text_of(message)) for message in messages), turn)
+
+
+def _text_part(kind: str, title: str, role: str, text: str) -> Part:
+    return Part(kind, title, estimate_tokens(text), ((role, text),))
+
+
+def _text_of(message: Message) -> str:
+    calls = [f"{call['function']['name']} {call['function']['arguments']}" for call in message.get("tool_calls") or ()]
+    return "\n".join(filter(None, [message.get("content") or "", *calls]))

@@ -1,0 +1,107 @@
+"""Every setting as a person reads it: its value, where that comes from, and what may stand there. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rag_assistant.settings.schema import SECRET, Settings, is_live
+
+# What belongs together, in the order in which it is shown; a test sees to it that no setting is missing.
+TOPICS: dict[str, tuple[str, ...]] = {
+    "What the model sees of a conversation": (
+        "max_history_turns",
+        "history_strategy",
+        "smart_levels",
+        "on_overflow",
+        "window_slack",
+        "history_recall",
+        "tool_iterations_keep",
+        "history_token_budget",
+        "merge_system_messages",
+    ),
+    "The model": (
+        "openai_base_url",
+        "openai_api_key",
+        "openai_model",
+        "model_context_tokens",
+        "instructions",
+        "temperature",
+        "max_answer_tokens",
+        "max_question_chars",
+        "max_tool_iterations",
+    ),
+    "Patience with the model": (
+        "connect_timeout_seconds",
+        "first_token_timeout_seconds",
+        "token_timeout_seconds",
+        "answer_timeout_seconds",
+    ),
+    "Finding passages": (
+        "retrieval",
+        "max_passages",
+        "passages_token_budget",
+        "follow_ups",
+        "chunk_chars",
+        "embedder",
+        "embedding_base_url",
+        "embedding_api_key",
+        "embedder_options",
+        "chroma_url",
+        "chroma_from_chunks",
+    ),
+    "Documents": ("max_upload_mb", "extraction_timeout_seconds", "extraction_memory_mb"),
+    "The server": (
+        "host",
+        "port",
+        "allowed_hosts",
+        "max_running_answers",
+        "data_dir",
+        "database_url",
+        "log_level",
+    ),
+}
+ORIGINS = {"default": "the default", "file": "settings.json", "environment": "the environment"}
+
+
+@dataclass(frozen=True, slots=True)
+class SettingView:
+    """One setting: ``value`` as JSON (of a secret only whether it is set), ``line`` to copy into settings.json."""
+
+    name: str
+    value: str
+    origin: str
+    description: str
+    allowed: str
+    live: bool
+    line: str
+
+    def holds(self, words: str) -> bool:
+        """Tell whether a person who looks for these words means this setting."""
+        text = f"{self.name} {self.name.replace('_', ' ')} {self.description} {self.value}".lower()
+        return all(word in text for word in words.lower().split())
+
+
+def settings_view(values: Settings, origins: Mapping[str, str], sought: str = "") -> dict[str, list[SettingView]]:
+    """Return the settings by topic, those that hold all the words of ``sought``; topics without any are left out."""
+    content = values.model_dump(mode="json")
+    by_topic = {topic: [_view(name, content[name], origins[name]) for name in names] for topic, names in TOPICS.items()}
+    found = {topic: [view for view in views if view.holds(sought)] for topic, views in by_topic.items()}
+    return {topic: views for topic, views in found.items() if views}
+
+
+def _view(name: str, value: Any, origin: str) -> SettingView:
+    field = Settings.model_fields[name]
+    extra = field.json_schema_extra
+    secret = name in SECRET
+    return SettingView(
+        name=name,
+        value=("set" if value is not None else "not set") if secret else json.dumps(value, ensure_ascii=False),
+        origin=f"{ORIGINS[origin]} ({name.upper()})" if origin == "environment" else ORIGINS[origin],
+        description=field.description or "",
+        allowed=str(extra["allowed"]) if isinstance(extra, dict) else "",
+        live=is_live(name),
+        line=f"{json.dumps(name)}: {json.dumps('...' if secret else value, ensure_ascii=False)}",
+    )

@@ -1,0 +1,238 @@
+"""A turn as callers see it: one shape for the JSON answer, the stream's events, and the lists. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rag_assistant.errors import AssistantError
+from rag_assistant.history import FittedHistory, notice_for
+from rag_assistant.presenters.history import seen, turns_by_reason
+from rag_assistant.records import BUILT_IN_MODEL, AnswerVersion, Event, Message, Turn
+
+# A question and its answer.
+Exchange = tuple[str, str]
+
+
+def history_figures(
+    fitted: FittedHistory, passage_tokens: int, limit: int | None, recalled: Sequence[int] = ()
+) -> dict[str, Any]:
+    """Return the ``history`` object of an answer. Token figures are estimates, ``limit`` is what the model takes."""
+    receipt = fitted.receipt
+    tokens = receipt.tokens
+    parts = {
+        "system": tokens["system"],
+        "tools": tokens["reserved"],
+        "summary": tokens["summary"],
+        "history": tokens["history"],
+        "passages": passage_tokens,
+        "question": tokens["question"] - passage_tokens,
+    }
+    return {
+        "max_history_turns": receipt.max_history_turns,
+        "strategy": receipt.strategy,
+        "turns_total": receipt.turns_total,
+        "turns_kept": receipt.turns_kept,
+        "turns_dropped": receipt.turns_dropped,
+        "messages_dropped": receipt.messages_dropped,
+        "first_kept_turn": receipt.first_kept_turn,
+        "reason": receipt.reason,
+        "notice": fitted.notice,
+        "left_out": turns_by_reason(receipt.left_out),
+        "summary_sent": receipt.summary_sent,
+        "recalled_turns": list(recalled),
+        "iterations_dropped": receipt.iterations_dropped,
+        "tokens": parts | {"total": sum(parts.values()), "limit": limit},
+    }
+
+
+def exchanges_of(messages: Iterable[Message]) -> list[Exchange]:
+    """Return the questions of some messages, each with the last text that answers it."""
+    exchanges: list[Exchange] = []
+    for message in messages:
+        text = message.get("content") or ""
+        if message["role"] == "user":
+            exchanges.append((text, ""))
+        elif message["role"] == "assistant" and exchanges and text:
+            exchanges[-1] = (exchanges[-1][0], text)
+    return exchanges
+
+
+def support_of(turn: Turn) -> str:
+    """Return what an answer rests on.
+
+    ``cited``: it names passages. ``uncited``: it had passages and names none. ``given``: it had passages, and its
+    model, the built-in one, is too small to be asked to name them; or the server ended before it was kept which model
+    answered. ``nothing_found``: the documents were searched in vain. ``not_searched``: they were not searched.
+    """
+    if turn.sources:
+        if any(source.cited for source in turn.sources):
+            return "cited"
+        return "given" if turn.model in (BUILT_IN_MODEL, None) else "uncited"
+    searched = turn.search is not None or any(step["tool"] == "search_documents" for step in steps_of(turn.iterations))
+    return "nothing_found" if searched else "not_searched"
+
+
+def turn_data(turn: Turn) -> dict[str, Any]:
+    """Return a turn as it is answered and listed."""
+    history = turn.history
+    data: dict[str, Any] = {
+        "conversation_id": turn.conversation_id,
+        "turn_id": turn.id,
+        "turn": turn.number,
+        "status": turn.status,
+        "question": turn.question,
+        "answer": turn.answer,
+        "history_trimmed": history is not None and history["turns_dropped"] > 0,
+        "notice": notice_of(turn),
+        "history": history,
+        "steps": steps_of(turn.iterations),
+        "search": turn.search,
+        "support": support_of(turn),
+        "sources": [source.as_dict() for source in turn.sources],
+        "notes": list(turn.notes),
+        "usage": turn.usage,
+        "model": turn.model,
+        "pinned": turn.pinned,
+        "excluded": turn.excluded,
+        "purged": turn.purged,
+        "waiting": turn.waiting is not None,
+        "version": turn.version,
+        "versions": turn.versions,
+        "created_at": turn.created_at.isoformat(),
+        "finished_at": turn.finished_at.isoformat() if turn.finished_at else None,
+    }
+    if turn.error_type is not None:
+        data["error"] = {"type": turn.error_type, "message": turn.error_message}
+    return data
+
+
+def version_data(version: AnswerVersion) -> dict[str, Any]:
+    """Return one of a turn's answers as it is listed."""
+    return {
+        "version": version.version,
+        "chosen": version.chosen,
+        "status": version.status,
+        "answer": version.answer,
+        "model": version.model,
+        "sources": [source.as_dict() for source in version.sources],
+        "notes": list(version.notes),
+        "finished_at": version.finished_at.isoformat() if version.finished_at else None,
+    }
+
+
+def seen_by_model(turn: Turn) -> str | None:
+    """Return what the model saw of the earlier turns, ``None`` where nothing was left out."""
+    history = turn.history
+    if history is None:
+        return None
+    left_out = history.get(
+        "left_out", {history["reason"]: history["turns_dropped"]} if history["turns_dropped"] else {}
+    )
+    return seen(history["turns_kept"], left_out) if left_out else None
+
+
+def shifts(turns: Iterable[Turn], before: Turn | None = None) -> frozenset[int]:
+    """Return the numbers of the turns that say what was left out: those where it differs in kind from the turn before.
+
+    ``before`` is the turn in front of them. A full window says it once, not with every answer.
+    """
+    known = _kind_left_out(before) if before is not None else None
+    told = []
+    for turn in turns:
+        if turn.history is None:
+            continue
+        kind = _kind_left_out(turn)
+        if kind and kind != known:
+            told.append(turn.number)
+        known = kind
+    return frozenset(told)
+
+
+def _kind_left_out(turn: Turn) -> frozenset[str]:
+    """Return why turns were left out for a turn, and whether a summary stood for them."""
+    history = turn.history
+    if history is None or seen_by_model(turn) is None:
+        return frozenset()
+    reasons = history.get("left_out") or {history["reason"]: history["turns_dropped"]}
+    return frozenset(reasons) | ({"with a summary"} if history.get("summary_sent") else frozenset())
+
+
+def receipt_data(turn: Turn, body: dict[str, Any]) -> dict[str, Any]:
+    """Return a turn's receipt as it is shown: the exact requests, what was left out of them and why, the figures."""
+    data = turn_data(turn)
+    names = ("turn_id", "conversation_id", "turn", "status", "history_trimmed", "notice", "history", "usage", "model")
+    return {name: data[name] for name in names} | body | {"messages": messages_sent(body)}
+
+
+def messages_sent(body: dict[str, Any]) -> list[Message]:
+    """Return the messages of a receipt's last request; older receipts have them alone."""
+    sent: list[Message] = body["request"]["messages"] if "request" in body else body["messages"]
+    return sent
+
+
+def notice_of(turn: Turn) -> str | None:
+    """Return the notice that the model got with a turn, ``None`` if it got none."""
+    history = turn.history
+    if history is None or not history["turns_dropped"]:
+        return None
+    return str(history["notice"]) if "notice" in history else notice_for(history["turns_kept"])
+
+
+def steps_of(iterations: Sequence[Message]) -> list[dict[str, Any]]:
+    """Return the tool calls of a turn with their results, in their order, numbered from 1."""
+    steps: list[dict[str, Any]] = []
+    open_steps: list[dict[str, Any]] = []
+    for message in iterations:
+        for call in message.get("tool_calls") or ():
+            function = call["function"]
+            step = {"n": len(steps) + 1, "tool": function["name"], "arguments": function["arguments"], "result": None}
+            steps.append(step)
+            open_steps.append(step)
+        if message["role"] == "tool" and open_steps:
+            open_steps.pop(0)["result"] = message["content"]
+    return steps
+
+
+def step_events(turn: Turn, steps: Sequence[dict[str, Any]]) -> list[Event]:
+    """Return the events that show tool calls with their results."""
+    place = {"conversation_id": turn.conversation_id, "turn_id": turn.id, "turn": turn.number}
+    return [Event("step", step | place) for step in steps]
+
+
+def state_event(turn: Turn, state: str, message: str) -> Event:
+    """Return the event that says what is awaited before the answer begins."""
+    place = {"conversation_id": turn.conversation_id, "turn_id": turn.id, "turn": turn.number}
+    return Event("state", {"state": state, "message": message} | place)
+
+
+def start_event(turn: Turn) -> Event:
+    """Return the event that says what is known before the first text."""
+    data = turn_data(turn)
+    for name in ("answer", "usage", "finished_at", "error", "steps", "support"):
+        data.pop(name, None)
+    data["trimmed"] = data["history_trimmed"]
+    data["dropped"] = turn.history["messages_dropped"] if turn.history else 0
+    return Event("start", data | {"status": "running"})
+
+
+def last_event(turn: Turn) -> Event:
+    """Return the event that ends a turn's stream: ``error`` if something went wrong, else ``end``."""
+    return Event("error" if turn.error_type else "end", turn_data(turn))
+
+
+def replay(turn: Turn, after: int) -> list[Event]:
+    """Return the events of a turn that has ended, from character ``after`` of its answer on."""
+    events: list[Event] = []
+    if turn.history is not None:
+        events.append(start_event(turn))
+    events += step_events(turn, steps_of(turn.iterations))
+    if turn.answer[after:]:
+        events.append(Event("token", {"text": turn.answer[after:]}, len(turn.answer)))
+    return [*events, last_event(turn)]
+
+
+def error_data(error: AssistantError) -> dict[str, Any]:
+    """Return an error in the one shape in which it is shown; some carry ``details`` by which a caller can decide."""
+    details = getattr(error, "details", None)
+    return {"type": type(error).__name__, "message": str(error)} | ({"details": details} if details else {})

@@ -1,0 +1,199 @@
+"""Which embedding model embeds what comes in, and whose vectors are searched until everything is embedded anew.
+
+A model is known again by what it makes of a fixed text, not by its name: behind an address another one may stand today.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from rag_assistant.document_records import KnownEmbedder
+from rag_assistant.errors import EmbedderFailed
+from rag_assistant.retrieval.embeddings.familiarity import FAMILIAR, Familiarity
+from rag_assistant.retrieval.embeddings.minilm import Vectors
+
+log = logging.getLogger(__name__)
+
+PROBE_TEXT = "A lighthouse keeper counts the geese that rest on the rocks, 17 of them, before the fog comes in."
+SECONDS_BETWEEN_TRIES = 30.0
+SAME_MODEL = 0.99  # The cosine of two probes above which both come from one model; rounding moves the fourth decimal.
+
+Source = dict[str, Any]
+
+
+class EmbeddingModel(Protocol):
+    """Turns texts into vectors, of whatever length."""
+
+    name: str
+
+    def load(self) -> None:
+        """Make it ready. Raises EmbedderFailed."""
+
+    def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]] | Vectors:
+        """Return one vector for each text. Raises EmbedderFailed."""
+
+    def close(self) -> None:
+        """Give back what it holds."""
+
+
+class Embedder:
+    """A model that is ready, and whose vectors have length 1."""
+
+    def __init__(self, model: EmbeddingModel) -> None:
+        """Load a model and try it out. Raises EmbedderFailed."""
+        self.name = model.name
+        self._model = model
+        self._width: int | None = None
+        try:
+            model.load()
+            (self.probe,) = self.embed([PROBE_TEXT])
+        except EmbedderFailed:
+            model.close()
+            raise
+        self._width = len(self.probe)
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return one vector of length 1 for each text, as float32 rows. Raises EmbedderFailed."""
+        try:
+            rows: Vectors = np.asarray(self._model.embed(texts), np.float32)
+            sound = rows.ndim == 2 and len(rows) == len(texts) and rows.shape[1] > 0 and bool(np.isfinite(rows).all())
+        except (TypeError, ValueError):
+            sound = False
+        if not sound:
+            raise EmbedderFailed(
+                f"The embedding model {self.name} did not give one vector of numbers for each of {len(texts)} texts."
+            )
+        if self._width is not None and rows.shape[1] != self._width:
+            raise EmbedderFailed(
+                f"The embedding model {self.name} gives {rows.shape[1]} numbers for a text and gave {self._width} "
+                "before: another model stands there now. Restart the server to embed everything anew."
+            )
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        return (rows / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+
+    def familiarity(self, text: str) -> Familiarity:
+        """Return how well the model knows a text; one that cannot tell is taken to know it. Raises EmbedderFailed."""
+        tells = getattr(self._model, "familiarity", None)
+        return tells(text) if tells is not None else FAMILIAR
+
+    def close(self) -> None:
+        """Give back what the model holds."""
+        self._model.close()
+
+
+class EmbedderStore(Protocol):
+    """Keeps which models there are."""
+
+    def known(self) -> list[KnownEmbedder]: ...
+    def active(self) -> KnownEmbedder | None: ...
+    def keep(self, key: str, source: Source, dimension: int, probe: bytes) -> None: ...
+
+
+@dataclass(frozen=True)
+class Recognised:
+    """A model together with the key under which its vectors are kept."""
+
+    key: str
+    embedder: Embedder
+
+
+class Embedders:
+    """The model that the settings name (``wanted``), and the one whose vectors are searched now (``active``).
+
+    ``make`` returns the model to which the settings in a source lead; it may raise EmbedderFailed.
+    """
+
+    def __init__(self, store: EmbedderStore, source: Source, make: Callable[[Source], EmbeddingModel]) -> None:
+        self._store = store
+        self._source = source
+        self._make = make
+        self._lock = threading.Lock()
+        self._wanted: Recognised | None = None
+        self._older: dict[str, Embedder] = {}
+        self._older_tried: dict[str, float] = {}
+        self.problem: str | None = None
+
+    @property
+    def loaded(self) -> bool:
+        """Whether the model that the settings name is ready."""
+        return self._wanted is not None
+
+    def wanted(self) -> Recognised:
+        """Return the model that the settings name; load and recognise it at the first call. Raises EmbedderFailed."""
+        if self._wanted is None:
+            with self._lock:
+                if self._wanted is None:
+                    self._wanted = self._recognise()
+        return self._wanted
+
+    def active(self) -> tuple[KnownEmbedder, Embedder] | None:
+        """Return the model whose vectors are searched, and how to embed with it; ``None`` while that is not possible.
+
+        It never waits for a model to load: until then a question does without vectors.
+        """
+        if self._wanted is None and self.problem is None:
+            return None  # It is being loaded.
+        known = self._store.active()
+        if known is None:
+            return None
+        if self._wanted is not None and known.key == self._wanted.key:
+            return known, self._wanted.embedder
+        if known.key in self._older:
+            return known, self._older[known.key]
+        self._open_behind(known)
+        return None
+
+    def close(self) -> None:
+        """Give back what the models hold."""
+        if self._wanted is not None:
+            self._wanted.embedder.close()
+        for older in self._older.values():
+            older.close()
+
+    def _recognise(self) -> Recognised:
+        try:
+            embedder = Embedder(self._make(self._source))
+        except EmbedderFailed as error:
+            self.problem = str(error)
+            raise
+        self.problem = None
+        known = [one for one in self._store.known() if one.key.partition("#")[0] == embedder.name]
+        same = (one.key for one in known if _same(one, embedder.probe))
+        # A key is never given to another model again: an index elsewhere may still hold the old one's vectors.
+        fresh = f"{embedder.name}#{hashlib.sha256(embedder.probe.tobytes()).hexdigest()[:8]}"
+        key = next(same, fresh)
+        self._store.keep(key, self._source, len(embedder.probe), embedder.probe.tobytes())
+        return Recognised(key, embedder)
+
+    def _open_behind(self, known: KnownEmbedder) -> None:
+        """Open the model that was used before, behind the questions; try again after a while if it is away."""
+        if time.monotonic() - self._older_tried.get(known.key, -SECONDS_BETWEEN_TRIES) < SECONDS_BETWEEN_TRIES:
+            return
+        self._older_tried[known.key] = time.monotonic()
+        threading.Thread(target=self._open_older, args=(known,), name="embedder", daemon=True).start()
+
+    def _open_older(self, known: KnownEmbedder) -> None:
+        try:
+            embedder = Embedder(self._make(known.source))
+        except EmbedderFailed as error:
+            log.warning("Until everything is embedded anew, keywords search alone. %s", error)
+            return
+        if _same(known, embedder.probe):
+            self._older[known.key] = embedder
+        else:
+            embedder.close()
+
+
+def _same(known: KnownEmbedder, probe: Vectors) -> bool:
+    """Tell whether a probe comes from a known model."""
+    if known.dimension != len(probe):
+        return False
+    return known.probe is None or float(np.frombuffer(known.probe, np.float32) @ probe) >= SAME_MODEL

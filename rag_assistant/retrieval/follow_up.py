@@ -1,0 +1,106 @@
+"""Tell whether a question leans on what was said before it, and on what: pure, without a model and in any language.
+
+A question of a conversation is compared with two things: the exchanges before it, and the best chunk of the library.
+A question that stands alone is much nearer to the library than to whatever was said before; one that leans is not
+("And for boats?" is near to nothing). No list of pronouns decides. Every figure here lies on a plateau that was
+measured on mtrag, doc2dial, cranfield, cacm, covidqa and xquad (docs/retrieval-benchmarks.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rag_assistant.retrieval.tokenize import search_words, telling_words
+
+Exchange = tuple[str, str]
+
+# What of the past a question can lean on: its last questions, and where the last answer begins.
+QUESTIONS = 3
+ANSWER_CHARACTERS = 300
+
+# The context counts 0.8 where the conversation is as near as the library, and 0.15 less for each 0.1 that it is
+# farther; under 0.4 the question stands alone, and so it does when nothing in the conversation is near to it at all.
+MOST_SHARE = 0.8
+LEAST_SHARE = 0.4
+SHARE_LOST = 1.5
+LEAST_NEARNESS = 0.1
+# A question of one telling word leans unless the library is that much nearer.
+ONE_WORD_DISTANCE = 0.5
+# One of two telling words leans if it is near to nothing in the library either ("And which setting changes that?").
+FEW_TELLING_WORDS = 2
+NEAR_TO_NOTHING = 0.3
+
+# Without vectors: a question of so few words, or with such a share of its words in the context, leans a little less.
+FEW_WORDS = 3
+SHARED_WORDS = 0.25
+SHARE_BY_WORDS = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class SearchQuery:
+    """What to search with: the question as asked, and what it leans on, which counts ``share`` beside it.
+
+    A question that stands alone has no context.
+    """
+
+    text: str
+    context: str = ""
+    share: float = 0.0
+
+    @property
+    def leans(self) -> bool:
+        """Whether the question needs what was said before it."""
+        return bool(self.context)
+
+
+@dataclass(frozen=True, slots=True)
+class Nearness:
+    """How near a question is to the conversation before it, and to the best chunk of the library: cosines."""
+
+    conversation: float
+    library: float
+
+
+def search_query(question: str, exchanges: Sequence[Exchange], nearness: Nearness | None = None) -> SearchQuery:
+    """Return what to search with after some exchanges (question and answer each, the oldest first).
+
+    Without ``nearness`` (no embedding model, or one that does not know the language) the words decide.
+    """
+    context = context_of(exchanges)
+    if not context:
+        return SearchQuery(question)
+    share = _share_by_words(question, context) if nearness is None else _share(question, nearness)
+    return SearchQuery(question, context, share) if share else SearchQuery(question)
+
+
+def context_of(exchanges: Sequence[Exchange]) -> str:
+    """Return what a question can lean on, as one text; empty at the beginning of a conversation."""
+    asked = [question.strip() for question, _ in exchanges[-QUESTIONS:]]
+    answer = exchanges[-1][1].strip()[:ANSWER_CHARACTERS] if exchanges else ""
+    return " ".join(part for part in [*asked, answer] if part)
+
+
+def compared_with(exchanges: Sequence[Exchange]) -> list[str]:
+    """Return the texts of a conversation of which the nearest one says how near the whole is to a question."""
+    parts = (exchanges[-1][0].strip(), context_of(exchanges)) if exchanges else ()
+    return list(dict.fromkeys(part for part in parts if part))
+
+
+def _share(question: str, nearness: Nearness) -> float:
+    telling = len(telling_words(question))
+    distance = nearness.library - nearness.conversation
+    lost = telling <= FEW_TELLING_WORDS and nearness.library < NEAR_TO_NOTHING
+    if telling == 0 or lost or (telling == 1 and distance < ONE_WORD_DISTANCE):
+        return MOST_SHARE
+    share = min(MOST_SHARE, 1 - SHARE_LOST * distance)
+    return share if share >= LEAST_SHARE and nearness.conversation >= LEAST_NEARNESS else 0.0
+
+
+def _share_by_words(question: str, context: str) -> float:
+    words = search_words(question)
+    telling = telling_words(question)
+    if len(words) <= FEW_WORDS or not telling:
+        return SHARE_BY_WORDS
+    known = set(search_words(context))
+    return SHARE_BY_WORDS if sum(word in known for word in telling) >= SHARED_WORDS * len(telling) else 0.0

@@ -1,1 +1,0 @@
-"""How each kind of file is read. ``loaders.py`` chooses; all of it runs in the child of ``extraction.py``."""

@@ -1,0 +1,84 @@
+"""Exact vector search: every embedded chunk in one matrix in memory, which follows what SQL holds.
+
+Up to some ten thousand chunks nothing is faster, it has no file that can break, and it is always right.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_assistant.retrieval.embeddings.minilm import Vectors
+
+ROWS_AT_ONCE = 5000
+
+
+class VectorStore(Protocol):
+    """Where the embeddings are kept for good."""
+
+    def version(self, embedder: str) -> tuple[int, int]:
+        """Return two numbers that move with every vector that is kept, and every one that is dropped."""
+
+    def vectors_after(self, embedder: str, chunk_id: int, limit: int) -> list[tuple[int, bytes]]:
+        """Return up to ``limit`` embedded chunks with an id above ``chunk_id``, in the order of their ids."""
+
+
+class ExactIndex:
+    """All vectors of one embedder, as they were at the last ``refresh``."""
+
+    def __init__(self, store: VectorStore, embedder: str, dimension: int) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._dimension = dimension
+        self._lock = threading.Lock()
+        self._version: tuple[int, int] | None = None
+        self._ids: NDArray[np.int64] = np.empty(0, np.int64)
+        self._rows: Vectors = np.empty((0, dimension), np.float32)
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def search(self, vector: Vectors, limit: int, chunk_ids: Collection[int] | None = None) -> list[tuple[int, float]]:
+        """Return up to ``limit`` chunk ids with their cosine, the nearest first; with ``chunk_ids``, only of those."""
+        with self._lock:
+            ids, rows = self._ids, self._rows
+        if chunk_ids is not None:
+            chosen = np.isin(ids, np.fromiter(chunk_ids, np.int64, len(chunk_ids)))
+            ids, rows = ids[chosen], rows[chosen]
+        if not len(ids):
+            return []
+        cosines = rows @ vector
+        limit = min(limit, len(ids))
+        nearest = np.argpartition(-cosines, limit - 1)[:limit]
+        nearest = nearest[np.argsort(-cosines[nearest], kind="stable")]
+        return [(int(ids[place]), float(cosines[place])) for place in nearest]
+
+    def refresh(self, version: tuple[int, int]) -> None:
+        """Take over what was embedded up to a ``version`` of the store; start anew after a deletion."""
+        if version == self._version:
+            return
+        with self._lock:
+            added, deleted = version
+            if self._version is None or deleted != self._version[1]:
+                self._read_after(0)
+            else:
+                self._read_after(int(self._ids[-1]) if len(self._ids) else 0)
+                if len(self._ids) < added - deleted:  # Some that came later have smaller ids.
+                    self._read_after(0)
+            self._version = version
+
+    def _read_after(self, chunk_id: int) -> None:
+        """Read every embedding of a chunk above ``chunk_id``, and keep those of the others that are here."""
+        kept = self._ids <= chunk_id
+        found_ids, found_rows = [self._ids[kept]], [self._rows[kept]]
+        while batch := self._store.vectors_after(self._embedder, chunk_id, ROWS_AT_ONCE):
+            chunk_id = batch[-1][0]
+            sound = [(number, vector) for number, vector in batch if len(vector) == 4 * self._dimension]
+            found_ids.append(np.array([number for number, _ in sound], np.int64))
+            joined = b"".join(vector for _, vector in sound)
+            found_rows.append(np.frombuffer(joined, np.float32).reshape(len(sound), self._dimension))
+        self._ids, self._rows = np.concatenate(found_ids), np.concatenate(found_rows)

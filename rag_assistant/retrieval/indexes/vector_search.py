@@ -1,0 +1,119 @@
+"""Vector search: Chroma where the library is large enough for it to be the faster one, the exact index otherwise."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Sequence
+
+from rag_assistant.document_records import KnownEmbedder
+from rag_assistant.errors import EmbedderFailed, IndexUnavailable
+from rag_assistant.retrieval.embeddings.familiarity import Familiarity
+from rag_assistant.retrieval.embeddings.minilm import Vectors
+from rag_assistant.retrieval.embeddings.question_cache import QuestionVectors
+from rag_assistant.retrieval.embeddings.registry import Embedder, Embedders
+from rag_assistant.retrieval.indexes.chroma import ChromaIndex
+from rag_assistant.retrieval.indexes.exact import ExactIndex, VectorStore
+
+log = logging.getLogger(__name__)
+
+SECONDS_OF_REST = 10.0
+
+
+class VectorSpace:
+    """The vectors of one embedding model, searched in one of two ways. Whatever Chroma does, there is an answer."""
+
+    def __init__(self, store: VectorStore, key: str, dimension: int, chroma: ChromaIndex, from_chunks: int) -> None:
+        self.key = key
+        self.chroma = chroma
+        self.question_vectors = QuestionVectors()
+        # After a failure the model is left alone for a while: each question would wait for it anew.
+        self.rests_until = 0.0
+        self._exact = ExactIndex(store, key, dimension)
+        self._from_chunks = from_chunks
+
+    def search(
+        self, vector: Vectors, limit: int, version: tuple[int, int], chunk_ids: Collection[int] | None = None
+    ) -> list[tuple[int, float]]:
+        """Return up to ``limit`` chunk ids with their cosine, the nearest first; with ``chunk_ids``, only of those."""
+        if chunk_ids is None and version[0] - version[1] >= self._from_chunks:
+            self.chroma.start()
+            try:
+                return self.chroma.search(vector, limit, version)
+            except IndexUnavailable as error:
+                log.debug("Exact search answers: %s", error)
+        self._exact.refresh(version)
+        return self._exact.search(vector, limit, chunk_ids)
+
+
+class ActiveVectors:
+    """The vectors as they are at one moment: what embeds a question, and where it is looked for."""
+
+    def __init__(self, known: KnownEmbedder, embedder: Embedder, space: VectorSpace) -> None:
+        self._known = known
+        self._embedder = embedder
+        self._space = space
+
+    @property
+    def empty(self) -> bool:
+        """Whether there are none."""
+        return self._known.version[0] == self._known.version[1]
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return one vector of length 1 for each text. Raises EmbedderFailed."""
+        return self._embedder.embed(texts)
+
+    def of_questions(self, texts: Sequence[str]) -> list[Vectors]:
+        """Return one vector for each short text; the newest are remembered. Raises EmbedderFailed."""
+        try:
+            return self._space.question_vectors.of(texts, self._embedder.embed)
+        except EmbedderFailed:
+            self._space.rests_until = time.monotonic() + SECONDS_OF_REST
+            raise
+
+    def familiarity(self, text: str) -> Familiarity:
+        """Return how well the model knows a text."""
+        return self._embedder.familiarity(text)
+
+    def search(self, vector: Vectors, limit: int, chunk_ids: Collection[int] | None = None) -> list[tuple[int, float]]:
+        """Return up to ``limit`` chunk ids with their cosine, the nearest first; with ``chunk_ids``, only of those."""
+        return self._space.search(vector, limit, self._known.version, chunk_ids)
+
+
+class VectorSearch:
+    """Gives the vectors that are searched now, and follows when another model's take their place."""
+
+    def __init__(
+        self, store: VectorStore, embedders: Embedders, open_chroma: Callable[[str], ChromaIndex], from_chunks: int
+    ) -> None:
+        self._store = store
+        self._embedders = embedders
+        self._open_chroma = open_chroma
+        self._from_chunks = from_chunks
+        self._lock = threading.Lock()
+        self._space: VectorSpace | None = None
+
+    def now(self) -> ActiveVectors | None:
+        """Return the vectors to search, ``None`` while no embedding model is ready: then keywords search alone."""
+        found = self._embedders.active()
+        if found is None:
+            return None
+        known, embedder = found
+        with self._lock:
+            if self._space is None or self._space.key != known.key:
+                self.close()
+                chroma = self._open_chroma(known.key)
+                self._space = VectorSpace(self._store, known.key, known.dimension, chroma, self._from_chunks)
+            rests = time.monotonic() < self._space.rests_until
+            return None if rests else ActiveVectors(known, embedder, self._space)
+
+    @property
+    def chroma(self) -> ChromaIndex | None:
+        """Chroma's index of the vectors that are searched now, whether it runs or not."""
+        return self._space.chroma if self._space is not None else None
+
+    def close(self) -> None:
+        """End Chroma's process, if it is ours."""
+        if self._space is not None:
+            self._space.chroma.close()

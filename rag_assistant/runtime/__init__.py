@@ -1,0 +1,1 @@
+"""What the operating system gives us: a job queue, supervised processes, the data folder, model files."""

@@ -1,0 +1,139 @@
+"""Children: processes of ours that are started behind the scenes, watched, started again, and end when we end.
+
+``python -m rag_assistant.runtime.supervised_process PROGRAM ARGUMENT ...`` becomes that program, after asking the
+kernel to end it together with its parent. A process that reads its input to its end needs no such help.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from typing import Generic, Literal, TypeVar
+
+log = logging.getLogger(__name__)
+
+PR_SET_PDEATHSIG = 1
+PLAIN_VARIABLES = frozenset(
+    "PATH HOME LANG LC_ALL LC_CTYPE TZ TMPDIR VIRTUAL_ENV PYTHONPATH PYTHONUTF8 LD_LIBRARY_PATH".split()
+)
+SECONDS_BEFORE_RESTART = (1.0, 2.0, 5.0, 15.0, 60.0)
+
+State = Literal["off", "starting", "ready", "failed"]
+Service = TypeVar("Service")
+Process = subprocess.Popen[str]
+
+
+class Child(Generic[Service]):
+    """Keeps one process running. ``service`` is what it offers, such as its address, once it offers it.
+
+    ``launch`` starts the process; ``ready`` waits until it serves and returns the service, ``None`` if it never will.
+    """
+
+    def __init__(self, name: str, launch: Callable[[], Process], ready: Callable[[Process], Service | None]) -> None:
+        self._name = name
+        self._launch = launch
+        self._ready = ready
+        self._changed = threading.Condition()
+        self._closing = threading.Event()
+        self._process: Process | None = None
+        self._service: Service | None = None
+        self.state: State = "off"
+        self.problem: str | None = None
+
+    def start(self) -> None:
+        """Start the process in the background, once."""
+        with self._changed:
+            if self.state != "off":
+                return
+            self.state = "starting"
+        threading.Thread(target=self._run, name=self._name, daemon=True).start()
+
+    @property
+    def service(self) -> Service | None:
+        """What the process offers now; ``None`` while it does not run."""
+        return self._service
+
+    @property
+    def pid(self) -> int | None:
+        """The number of the process, for those who measure it."""
+        return self._process.pid if self._process is not None else None
+
+    def wait(self, seconds: float, ended: Callable[[], bool] = lambda: False) -> Service | None:
+        """Return the service as soon as it is there; ``None`` when it failed, ``ended``, or after ``seconds``."""
+        waited = 0.0
+        with self._changed:
+            while self._service is None and self.state == "starting" and not ended() and waited < seconds:
+                self._changed.wait(0.2)
+                waited += 0.2
+            return self._service
+
+    def close(self) -> None:
+        """End the process for good."""
+        self._closing.set()
+        self.kill()
+
+    def kill(self) -> None:
+        """End the process; unless we close, it is started again."""
+        process = self._process
+        if process is not None:
+            process.kill()
+            process.wait()
+
+    def _run(self) -> None:
+        """Start the process again and again until we close; this thread lives as long as its children."""
+        failures = 0
+        while not self._closing.is_set():
+            served = self._run_once()
+            failures = 0 if served else min(failures + 1, len(SECONDS_BEFORE_RESTART) - 1)
+            if not self._closing.wait(SECONDS_BEFORE_RESTART[failures]):
+                log.warning("%s ended and is started again.", self._name)
+
+    def _run_once(self) -> bool:
+        """Run one process from its start to its end; return whether it ever served."""
+        try:
+            process = self._process = self._launch()
+        except Exception as error:  # noqa: BLE001 - whatever keeps it from starting is the same to those who wait
+            self._become("failed", None, str(error))
+            log.error("%s cannot be started: %s", self._name, error)
+            return False
+        service = self._ready(process)
+        if service is not None:
+            self._become("ready", service, None)
+            log.info("%s is ready.", self._name)
+        else:
+            self._become("failed", None, "Its process ended before it was ready.")
+            process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
+        if service is not None:
+            self._become("starting", None, None)
+        return service is not None
+
+    def _become(self, state: State, service: Service | None, problem: str | None) -> None:
+        with self._changed:
+            self.state, self._service, self.problem = state, service, problem
+            self._changed.notify_all()
+
+
+def plain_environment() -> dict[str, str]:
+    """Return the environment for a child: what it needs to run, and none of our keys and passwords."""
+    return {name: value for name, value in os.environ.items() if name in PLAIN_VARIABLES}
+
+
+def end_with_parent() -> None:
+    """Ask Linux to kill this process when the thread that started it ends; elsewhere, do nothing."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    end_with_parent()
+    os.execvp(sys.argv[1], sys.argv[1:])  # noqa: S606 - becoming the named program is its purpose

@@ -1,0 +1,102 @@
+"""Serve for real: gunicorn with one process and as many threads as answers may be read at once."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from gunicorn.app.base import BaseApplication
+from gunicorn.arbiter import Arbiter
+
+from rag_assistant.errors import AssistantError
+from rag_assistant.runtime.supervised_process import end_with_parent
+from rag_assistant.settings.live import open_settings
+from rag_assistant.settings.schema import Settings
+
+if TYPE_CHECKING:
+    from flask import Flask
+
+log = logging.getLogger(__name__)
+
+# Beside the threads that wait for answers, some for everything else.
+SPARE_THREADS = 24
+SECONDS_TO_END = 10
+
+
+class Server(BaseApplication):
+    """gunicorn, configured by our settings. The application is made in the process that serves it."""
+
+    def __init__(self, create_app: Callable[[], Flask], settings: Settings) -> None:
+        self._create_app = create_app
+        self._settings = settings
+        super().__init__()
+
+    def load_config(self) -> None:
+        """Set what differs from gunicorn's own choices."""
+        settings = self._settings
+        options = {
+            "bind": f"{settings.host}:{settings.port}",
+            "workers": 1,
+            "worker_class": "gthread",
+            "threads": settings.max_running_answers + SPARE_THREADS,
+            "worker_connections": 2 * (settings.max_running_answers + SPARE_THREADS),
+            "backlog": 2048,
+            "timeout": 60,
+            "graceful_timeout": SECONDS_TO_END,
+            "keepalive": 5,
+            "loglevel": "error",
+            "when_ready": say_where,
+            "worker_tmp_dir": "/dev/shm",  # noqa: S108 - the heartbeat's file; a slow disk must not stop it
+        }
+        for name, value in options.items():
+            self.cfg.set(name, value)
+
+    def load(self) -> Any:
+        """Make the application and start its services. What keeps it from starting is one sentence in the log."""
+        # A master that is killed could not tell us; gunicorn would see it after seconds, with the port still taken.
+        end_with_parent()
+        try:
+            app = self._create_app()
+            app.extensions["assistant"].start()
+        except AssistantError as error:
+            log.error("Cannot start. %s", error)
+            sys.exit(Arbiter.WORKER_BOOT_ERROR)
+        return app
+
+
+def serve(create_app: Callable[[], Flask]) -> None:
+    """Serve the application until the process is ended. Exits with a sentence if a setting is wrong."""
+    try:
+        settings = open_settings().current
+    except AssistantError as error:
+        sys.exit(f"Cannot start. {error}")
+    configure_logging(settings.log_level)
+    refuse_used_port(settings)
+    Server(create_app, settings).run()
+
+
+def refuse_used_port(settings: Settings) -> None:
+    """Exit with a sentence if somebody else listens on our port."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((settings.host, settings.port))
+        except OSError as error:
+            sys.exit(
+                f"Cannot start. Port {settings.port} of {settings.host} cannot be used ({error.strerror}). Set PORT."
+            )
+
+
+def say_where(arbiter: Arbiter) -> None:
+    """Print the address when we listen on it; PORT=0 lets the system choose."""
+    host, port = arbiter.LISTENERS[0].getsockname()[:2]
+    print(f"The assistant is starting on http://{host}:{port}", flush=True)
+
+
+def configure_logging(level: str) -> Any:
+    """Log our own lines, and of others only what is amiss."""
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("rag_assistant").setLevel(level)

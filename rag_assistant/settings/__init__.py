@@ -1,0 +1,1 @@
+"""What may be configured, and the values in force now."""

@@ -1,0 +1,154 @@
+"""The settings file while we run: read, checked and taken over whenever it changes.
+
+We read the user's file and never write it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+from rag_assistant.errors import SettingsError
+from rag_assistant.settings.loading import LoadedSettings, Origin, load_settings
+from rag_assistant.settings.schema import Settings, is_live
+
+log = logging.getLogger(__name__)
+
+PROJECT = Path(__file__).resolve().parents[2]
+LARGEST_FILE_BYTES = 1_000_000
+SECONDS_BETWEEN_LOOKS = 1.0
+
+
+class LiveSettings:
+    """The settings in force, following settings.json while we run. A broken file changes nothing and is named."""
+
+    def __init__(self, path: Path, environment: Mapping[str, str]) -> None:
+        self._path = path
+        self._environment = dict(environment)
+        self._read_last = _read(path)
+        self._loaded = load_settings(_decoded(self._read_last, path.name), self._environment, path.name)
+        self._closing = threading.Event()
+        self._unsettled: str | None = None
+        self._era = secrets.token_hex(4)
+        self._changes = 0
+        self.problem: str | None = None
+        # Whether the problem is in the file; else it is a change that waits for a restart.
+        self.broken = False
+
+    @property
+    def current(self) -> Settings:
+        """The values in force now; read it once for each question, so that one question sees one set."""
+        return self._loaded.values
+
+    @property
+    def origins(self) -> dict[str, Origin]:
+        """Where each value in force came from."""
+        return self._loaded.origins
+
+    @property
+    def path(self) -> Path:
+        """The file that is followed."""
+        return self._path
+
+    @property
+    def version(self) -> str:
+        """A text that is another one whenever a value or the problem has changed, or the server was started again."""
+        return f"{self._era}-{self._changes}"
+
+    def look(self) -> None:
+        """Read the file again if its content changed, and apply it if it is right.
+
+        What is wrong is reported when it is still so at the next look: an editor may be in the middle of saving.
+        """
+        try:
+            content = _read(self._path)
+            if content == self._read_last:
+                self._settle()
+                return
+            self._read_last, self._unsettled = content, None
+            if content is None:
+                raise SettingsError(f"{self._path.name} is gone.")
+            loaded = load_settings(_decoded(content, self._path.name), self._environment, self._path.name)
+        except SettingsError as error:
+            problem = f"{error} The last good values stay in force."
+            if problem == self._unsettled:
+                self._report(problem, broken=True)
+            self._unsettled = problem
+        else:
+            self._apply(loaded)
+
+    def _settle(self) -> None:
+        if self._unsettled is not None:
+            self._report(self._unsettled, broken=True)
+            self._unsettled = None
+
+    def watch(self) -> None:
+        """Look at the file every second, in a thread of its own, until ``close``."""
+        threading.Thread(target=self._watch, name="settings", daemon=True).start()
+
+    def close(self) -> None:
+        """Stop watching."""
+        self._closing.set()
+
+    def _watch(self) -> None:
+        while not self._closing.wait(SECONDS_BETWEEN_LOOKS):
+            self.look()
+
+    def _apply(self, loaded: LoadedSettings) -> None:
+        """Take over every live value; name those that wait for a restart."""
+        before, after = self.current.model_dump(), loaded.values.model_dump()
+        changed = [name for name in after if after[name] != before[name]]
+        waiting = [name for name in changed if not is_live(name)]
+        kept = {name: before[name] for name in waiting}
+        origins = loaded.origins | {name: self._loaded.origins[name] for name in waiting}
+        self._loaded = LoadedSettings(loaded.values.model_copy(update=kept), origins)
+        if changed or self.problem:
+            self._changes += 1
+        self.problem, self.broken = None, False
+        if changed:
+            log.info("%s changed: %s", self._path.name, ", ".join(changed))
+        if waiting:
+            self._report(f"{self._path.name}: a change of {', '.join(waiting)} takes effect at the next start.")
+
+    def _report(self, problem: str, broken: bool = False) -> None:
+        if problem != self.problem:
+            self.problem, self.broken = problem, broken
+            self._changes += 1
+            log.warning("%s", problem)
+
+
+def open_settings(environment: Mapping[str, str] | None = None) -> LiveSettings:
+    """Return the settings of settings.json beside app.py, or of the file that SETTINGS_FILE names."""
+    environment = os.environ if environment is None else environment
+    path = PROJECT / (environment.get("SETTINGS_FILE") or "settings.json")
+    if not path.exists():
+        log.warning("There is no %s; every setting has its default.", path)
+    return LiveSettings(path, environment)
+
+
+def _read(path: Path) -> bytes | None:
+    """Return the file's bytes, just more than allowed if it is too large, ``None`` if there is no file."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST_FILE_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise SettingsError(f"{path.name} cannot be read: {error.strerror}.") from error
+    return content
+
+
+def _decoded(content: bytes | None, file_name: str) -> str | None:
+    if content is None:
+        return None
+    if len(content) > LARGEST_FILE_BYTES:
+        raise SettingsError(f"{file_name} is larger than {LARGEST_FILE_BYTES} bytes; it must be smaller.")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise SettingsError(f"{file_name} line {line}: this is not UTF-8 text.") from error

@@ -1,0 +1,114 @@
+"""How the text of settings.json and the environment become one validated, frozen Settings.
+
+The environment beats the file, the file beats the defaults. Pure; settings_file.py follows the file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_origin
+
+from pydantic import ValidationError
+
+from rag_assistant.errors import SettingsError
+from rag_assistant.settings.schema import HTTP_URL, SECRET, Settings
+from rag_assistant.validation import first_problem
+
+# Other names that a variable of the environment may have.
+ENVIRONMENT_ALIASES = {"AGENT_CONVERSATION_HISTORY_KEEP": "tool_iterations_keep"}
+
+Origin = Literal["default", "file", "environment"]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedSettings:
+    """Settings with where each value came from."""
+
+    values: Settings
+    origins: dict[str, Origin]
+
+
+def load_settings(text: str | None, environment: Mapping[str, str], file_name: str = "settings.json") -> LoadedSettings:
+    """Return the settings of a file's text (``None``: there is no file) and an environment.
+
+    Raises SettingsError, which names file and line or the variable, the value, and what is allowed.
+    """
+    from_file = {} if text is None else _parse(text, file_name)
+    for name in from_file:
+        _check({name: from_file[name]}, f"{file_name} line {_line_of(name, text or '')}: ")
+    from_environment: dict[str, Any] = {}
+    for variable, name in [*ENVIRONMENT_ALIASES.items(), *((name.upper(), name) for name in Settings.model_fields)]:
+        raw = environment.get(variable, "")
+        if raw:
+            from_environment[name] = _from_environment(name, raw)
+            _check({name: from_environment[name]}, f"The environment variable {variable}: ")
+    origins: dict[str, Origin] = dict.fromkeys(Settings.model_fields, "default")
+    origins.update(dict.fromkeys(from_file, "file"))
+    origins.update(dict.fromkeys(from_environment, "environment"))
+    return LoadedSettings(Settings(**(from_file | from_environment)), origins)
+
+
+def _parse(text: str, file_name: str) -> dict[str, Any]:
+    try:
+        content = json.loads(text, object_pairs_hook=_without_doubles, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        raise SettingsError(
+            f"{file_name} line {error.lineno}, column {error.colno}: this is not JSON ({error.msg})."
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise SettingsError(f"{file_name}: {error}.") from error
+    if not isinstance(content, dict):
+        raise SettingsError(f'{file_name} must hold one object, such as {{"max_history_turns": 5}}.')
+    content.pop("$schema", None)
+    return content
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = [name for name, _ in pairs]
+    double = next((name for name in names if names.count(name) > 1), None)
+    if double is not None:
+        raise ValueError(f'"{double}" stands there twice; it must stand there once')
+    return dict(pairs)
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a number in JSON")
+
+
+def _check(values: dict[str, Any], where: str) -> None:
+    try:
+        Settings(**values)
+    except ValidationError as error:
+        name, sentence = first_problem(error, Settings)
+        if name in SECRET:
+            sentence = f"{name} has a value that is not allowed."
+        elif name.endswith("_url") and {"@", "?"} & set(str(values[name])):
+            sentence = f"{name} has a value that is not allowed; it must be {HTTP_URL}."  # There may be a key in it.
+        raise SettingsError(f"{where}{sentence}") from None
+
+
+def _line_of(name: str, text: str) -> int:
+    quoted = json.dumps(name)
+    for number, line in enumerate(text.splitlines(), 1):
+        if quoted in line:
+            return number
+    return 1
+
+
+def _from_environment(name: str, raw: str) -> Any:
+    """Return a variable's value: text where the setting is text, else the JSON value that it spells, if it does."""
+    if name in _TEXT_SETTINGS:
+        return None if raw == "null" else raw
+    try:
+        return json.loads(raw.lower() if raw in ("True", "False", "None") else raw)
+    except ValueError:
+        return raw
+
+
+_TEXT_SETTINGS = frozenset(
+    name
+    for name, field in Settings.model_fields.items()
+    if field.annotation in (str, str | None) or get_origin(field.annotation) is Literal
+)

@@ -1,0 +1,1 @@
+"""Conversations, turns and answers in SQL: each method is one short transaction."""

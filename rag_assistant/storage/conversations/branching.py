@@ -1,0 +1,127 @@
+"""Branches: a conversation that goes off another one before one of its turns, and is its own from there on.
+
+What was said before that turn is copied: neither conversation can change what the other one's model sees.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, Select, Table, and_, insert, literal, select, update
+
+from rag_assistant.errors import ConversationNotFound, InvalidRequest
+from rag_assistant.records import Branch, Question, Turn
+from rag_assistant.storage.conversations.conversations import insert_conversation, load_conversation
+from rag_assistant.storage.conversations.counters import covered_by, recount
+from rag_assistant.storage.conversations.turn_rows import load_turn
+from rag_assistant.storage.database import Database
+from rag_assistant.storage.full_text import TURN_WORDS
+from rag_assistant.storage.tables import answer_versions, conversations, messages, receipts, summaries, turns
+
+# What a copied turn does not take along: its places, its key, and a confirmation that waits, since one yes is enough.
+NOT_COPIED = ("id", "conversation_id", "idempotency_key", "request_hash", "waiting")
+
+_OF = conversations.c.branched_from["conversation_id"].as_integer()
+
+
+class BranchStore:
+    """Knows which conversations go off which."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def branches_of(self, conversation_id: int) -> list[Branch]:
+        """Return the branches that go off a conversation, the oldest first."""
+        with self._database.read() as connection:
+            rows = connection.execute(branches_of(conversation_id))
+            return [Branch(row.id, row.title, row.branched_from["turn"]) for row in rows]
+
+    def origin_of(self, branched_from: dict[str, Any] | None) -> Branch | None:
+        """Return where a branch comes from; ``None`` if that was deleted, or if it comes from nowhere."""
+        if branched_from is None:
+            return None
+        with self._database.read() as connection:
+            try:
+                row = load_conversation(connection, branched_from["conversation_id"])
+            except ConversationNotFound:
+                return None
+            return Branch(row["id"], row["title"], branched_from["turn"])
+
+
+def branch_for(connection: Connection, question: Question, title: str) -> int:
+    """Make the branch in which an edited question is asked, and return its id.
+
+    Raises TurnNotFound, ConversationNotFound, InvalidRequest.
+    """
+    turn = load_turn(connection, question.edits_turn or 0)
+    origin = load_conversation(connection, turn.conversation_id)
+    if question.conversation_id not in (None, turn.conversation_id):
+        raise InvalidRequest(
+            f"Turn {turn.id}, which edits_turn names, is in conversation {turn.conversation_id} and not in "
+            f"{question.conversation_id}."
+        )
+    made = insert_conversation(connection, title)
+    connection.execute(
+        update(conversations).where(conversations.c.id == made).values(_taken_along(connection, origin, turn, made))
+    )
+    _copy_turns(connection, origin["id"], made, turn.number)
+    recount(connection, made)
+    return made
+
+
+def branches_of(conversation_id: int) -> Select[Any]:
+    """Return the query for the branches of a conversation that were not deleted, the oldest first."""
+    there = conversations.c.branched_from.is_not(None) & conversations.c.deleted_at.is_(None)
+    query = select(conversations.c.id, conversations.c.title, conversations.c.branched_from)
+    return query.where(there, conversation_id == _OF).order_by(conversations.c.id)
+
+
+def _taken_along(connection: Connection, origin: RowMapping, turn: Turn, made: int) -> dict[str, Any]:
+    """Return what the branch has from its origin besides turns: a view that begins behind the turn is not its own."""
+    last = turn.number - 1
+    start = origin["context_start"] if origin["context_start"] <= turn.number else 1
+    values = {
+        "branched_from": {"conversation_id": origin["id"], "turn": turn.number},
+        "overrides": origin["overrides"],
+        "scope": origin["scope"],
+        "turns": last,
+        "decided_until": min(origin["decided_until"], last),
+        "context_start": start,
+        "view_start": start,
+    }
+    covered = covered_by(connection, origin["summary_id"])
+    if covered and covered[-1][1] <= last:
+        own = [column for column in summaries.columns if column.name not in ("id", "conversation_id")]
+        copied = select(*own).where(summaries.c.id == origin["summary_id"])
+        row = connection.execute(copied).mappings().one()
+        summary_id = connection.execute(
+            insert(summaries).values(dict(row) | {"conversation_id": made}).returning(summaries.c.id)
+        ).scalar_one()
+        values |= {"summary_id": summary_id, "view_start": max(start, min(origin["view_start"], turn.number))}
+    return values
+
+
+def _copy_turns(connection: Connection, origin: int, made: int, before: int) -> None:
+    """Copy the turns with a number below ``before``, with everything that belongs to them."""
+    names = [column.name for column in turns.columns if column.name not in NOT_COPIED]
+    chosen = [turns.c[name] for name in names]
+    mine = select(literal(made), *chosen)
+    own = and_(turns.c.conversation_id == origin, turns.c.number < before)
+    connection.execute(insert(turns).from_select(["conversation_id", *names], mine.where(own)))
+    old, new = turns.alias("old"), turns.alias("new")
+    pairs = (
+        select(old.c.id.label("old_id"), new.c.id.label("new_id"))
+        .join_from(old, new, old.c.number == new.c.number)
+        .where(old.c.conversation_id == origin, new.c.conversation_id == made)
+        .subquery("pairs")
+    )
+    for table in (messages, receipts, answer_versions):
+        _copy_rows(connection, table, pairs)
+    TURN_WORDS.copy(connection, pairs)
+
+
+def _copy_rows(connection: Connection, table: Table, pairs: Any) -> None:
+    """Copy the rows of turns: ``pairs`` says for each old turn which the new one is."""
+    names = [column.name for column in table.columns if column.name != "turn_id"]
+    rows = select(pairs.c.new_id, *(table.c[name] for name in names)).join(table, table.c.turn_id == pairs.c.old_id)
+    connection.execute(insert(table).from_select(["turn_id", *names], rows))

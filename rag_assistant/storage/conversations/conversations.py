@@ -1,0 +1,243 @@
+"""Conversations: made, listed, found, named, put away, brought back and erased."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Column, Connection, RowMapping, Select, bindparam, delete, func, insert, select, tuple_, update
+
+from rag_assistant.errors import ConversationBusy, ConversationNotFound, NotPutAway, TooManyPinned
+from rag_assistant.records import EVERYTHING, UNSET, Conversation, ConversationHit, Scope, Summary, Unset
+from rag_assistant.storage.conversations.search import find_conversations
+from rag_assistant.storage.database import Database
+from rag_assistant.storage.full_text import TURN_WORDS
+from rag_assistant.storage.tables import conversations, now, summaries, turns
+
+LONGEST_TITLE = 200
+# All of them are shown, above everything else.
+MOST_PINNED = 100
+
+# Where a list goes on: the moment by which it is ordered, and the id among those of one moment.
+Place = tuple[datetime, int]
+
+_INSERT = insert(conversations).returning(conversations.c.id)
+_CONVERSATION = select(conversations).where(
+    conversations.c.id == bindparam("conversation"), conversations.c.deleted_at.is_(None)
+)
+
+
+class ConversationManager:
+    """Keeps the conversations themselves; their turns are kept by TurnStore."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def create(self, title: str) -> Conversation:
+        """Return a new, empty conversation."""
+        with self._database.write() as connection:
+            return conversation_of(connection, load_conversation(connection, insert_conversation(connection, title)))
+
+    def get(self, conversation_id: int) -> Conversation:
+        """Return one conversation. Raises ConversationNotFound, also for one that was deleted."""
+        with self._database.read() as connection:
+            return conversation_of(connection, load_conversation(connection, conversation_id))
+
+    def page(
+        self, limit: int, before: Place | None = None, until: Place | None = None, *, pinned: bool | None = None
+    ) -> list[Conversation]:
+        """Return up to ``limit`` conversations, the latest used first, behind ``before`` and not behind ``until``.
+
+        With ``pinned`` only those that are pinned, or only those that are not. A place is a moment with an id, so that
+        a list goes on where it was also when the conversation that stood there is used again.
+        """
+        query = select(conversations).where(conversations.c.deleted_at.is_(None))
+        if pinned is not None:
+            query = query.where(conversations.c.pinned.is_(pinned))
+        return self._listed(query, conversations.c.updated_at, limit, before, until)
+
+    def deleted(self, limit: int, before: Place | None = None) -> list[Conversation]:
+        """Return up to ``limit`` conversations that were put away, the last first, behind ``before``."""
+        query = select(conversations).where(conversations.c.deleted_at.is_not(None))
+        return self._listed(query, conversations.c.deleted_at, limit, before, None)
+
+    def _listed(
+        self, query: Select[Any], moment: Column[Any], limit: int, before: Place | None, until: Place | None
+    ) -> list[Conversation]:
+        place = tuple_(moment, conversations.c.id)
+        if before is not None:
+            query = query.where(place < tuple_(*before))
+        if until is not None:
+            query = query.where(place >= tuple_(*until))
+        with self._database.read() as connection:
+            rows = connection.execute(query.order_by(moment.desc(), conversations.c.id.desc()).limit(limit))
+            return _conversations_of(connection, rows.mappings().all())
+
+    def find(self, words: Sequence[str], limit: int, *, typing: bool = False) -> list[ConversationHit]:
+        """Return up to ``limit`` conversations with a title or a turn that holds any of ``words``, the best hit first.
+
+        While somebody is ``typing``, the last word may be the beginning of one.
+        """
+        if not words:
+            return []
+        with self._database.read() as connection:
+            rows = find_conversations(connection, words, limit, typing)
+            found = _conversations_of(connection, [row for row, _, _ in rows])
+            return [ConversationHit(one, turn, text) for one, (_, turn, text) in zip(found, rows, strict=True)]
+
+    def change(
+        self,
+        conversation_id: int,
+        *,
+        title: str | None = None,
+        own: Mapping[str, Any] | None = None,
+        pinned: bool | None = None,
+        scope: Scope | None = None,
+    ) -> Conversation:
+        """Rename a conversation, pin it, set what it decides for itself (``own``) and what it is about, and return it.
+
+        In ``own``, a name with ``UNSET`` is forgotten, so that the settings decide again. Raises ConversationNotFound,
+        TooManyPinned.
+        """
+        with self._database.write() as connection:
+            row = load_conversation(connection, conversation_id)
+            values: dict[str, Any] = {} if title is None else {"title": title}
+            if pinned is not None:
+                if pinned and not row["pinned"] and _count_pinned(connection) >= MOST_PINNED:
+                    raise TooManyPinned(MOST_PINNED)
+                values["pinned"] = pinned
+            if scope is not None:
+                values["scope"] = scope.as_dict()
+            if own:
+                kept = row["overrides"] | dict(own)
+                values["overrides"] = {name: value for name, value in kept.items() if not isinstance(value, Unset)}
+            if values:
+                connection.execute(update(conversations).where(conversations.c.id == conversation_id).values(values))
+            return conversation_of(connection, load_conversation(connection, conversation_id))
+
+    def show_doing(self, conversation_id: int, doing: Mapping[str, Any] | None) -> None:
+        """Keep what is being done with a conversation, so that every page of it can show how far that is."""
+        with self._database.write() as connection:
+            connection.execute(
+                update(conversations)
+                .where(conversations.c.id == conversation_id)
+                .values(doing=None if doing is None else dict(doing))
+            )
+
+    def forget_doings(self) -> None:
+        """Take away what a process that crashed was doing."""
+        with self._database.write() as connection:
+            connection.execute(update(conversations).where(conversations.c.doing.is_not(None)).values(doing=None))
+
+    def delete(self, conversation_id: int) -> None:
+        """Put a conversation away: it is not found any more until ``restore``. Raises ConversationNotFound."""
+        with self._database.write() as connection:
+            load_conversation(connection, conversation_id)
+            connection.execute(
+                update(conversations).where(conversations.c.id == conversation_id).values(deleted_at=now())
+            )
+
+    def restore(self, conversation_id: int) -> Conversation:
+        """Bring a deleted conversation back, whole. Raises ConversationNotFound if there never was one."""
+        with self._database.write() as connection:
+            connection.execute(
+                update(conversations).where(conversations.c.id == conversation_id).values(deleted_at=None)
+            )
+            return conversation_of(connection, load_conversation(connection, conversation_id))
+
+    def purge(self, conversation_id: int, *, put_away: bool = False) -> None:
+        """Erase a conversation with everything that was said in it, from the file, too. There is no way back.
+
+        With ``put_away`` only one that was deleted before. Raises ConversationNotFound if there never was one,
+        ConversationBusy while it answers, NotPutAway.
+        """
+        with self._database.write() as connection:
+            found = connection.execute(
+                select(conversations.c.deleted_at).where(conversations.c.id == conversation_id).with_for_update()
+            ).first()
+            if found is None:
+                raise ConversationNotFound(conversation_id)
+            if put_away and found.deleted_at is None:
+                raise NotPutAway(conversation_id)
+            own = turns.c.conversation_id == conversation_id
+            if connection.execute(select(turns.c.id).where(own, turns.c.status == "running")).first() is not None:
+                raise ConversationBusy(conversation_id)
+            TURN_WORDS.drop(connection, select(turns.c.id).where(own))
+            connection.execute(delete(conversations).where(conversations.c.id == conversation_id))
+        self._database.forget_deleted()
+
+
+def insert_conversation(connection: Connection, title: str, scope: Scope = EVERYTHING) -> int:
+    """Insert an empty conversation about some documents and return its id."""
+    moment = now()
+    conversation_id: int = connection.execute(
+        _INSERT,
+        {
+            "title": title[:LONGEST_TITLE],
+            "created_at": moment,
+            "updated_at": moment,
+            "overrides": {},
+            "scope": scope.as_dict(),
+            "turns": 0,
+            "visible_turns": 0,
+            "visible_messages": 0,
+        },
+    ).scalar_one()
+    return conversation_id
+
+
+def load_conversation(connection: Connection, conversation_id: int, *, lock: bool = False) -> RowMapping:
+    """Return a conversation's row, locked against other writers if asked. Raises ConversationNotFound."""
+    query = _CONVERSATION.with_for_update() if lock else _CONVERSATION
+    row = connection.execute(query, {"conversation": conversation_id}).mappings().first()
+    if row is None:
+        raise ConversationNotFound(conversation_id)
+    return row
+
+
+def conversation_of(connection: Connection, row: RowMapping) -> Conversation:
+    """Return the record of a row, with its summary."""
+    return _conversations_of(connection, [row])[0]
+
+
+def _conversations_of(connection: Connection, rows: Sequence[RowMapping]) -> list[Conversation]:
+    """Return the records of rows, in their order; their summaries are read at once."""
+    wanted = [row["summary_id"] for row in rows if row["summary_id"] is not None]
+    known: dict[int, Summary] = {}
+    if wanted:
+        for found in connection.execute(select(summaries).where(summaries.c.id.in_(wanted))).mappings():
+            known[found["id"]] = Summary(**{name: found[name] for name in Summary.__slots__})
+    return [_record_of(row, known.get(row["summary_id"])) for row in rows]
+
+
+def _record_of(row: RowMapping, summary: Summary | None) -> Conversation:
+    own = row["overrides"]
+    return Conversation(
+        id=row["id"],
+        title=row["title"],
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+        turns=row["turns"],
+        visible_turns=row["visible_turns"],
+        visible_messages=row["visible_messages"],
+        max_history_turns=own.get("max_history_turns", UNSET),
+        history_strategy=own.get("history_strategy"),
+        on_overflow=own.get("on_overflow"),
+        context_start=row["context_start"],
+        view_start=row["view_start"],
+        decided_until=row["decided_until"],
+        held_turns=row["held_turns"],
+        standing_runs=tuple(row["standing_runs"]),
+        doing=row["doing"],
+        summary=summary,
+        pinned=row["pinned"],
+        branched_from=row["branched_from"],
+        deleted_at=row["deleted_at"],
+        scope=Scope.from_dict(row["scope"]),
+    )
+
+
+def _count_pinned(connection: Connection) -> int:
+    pinned = conversations.c.pinned.is_(True), conversations.c.deleted_at.is_(None)
+    return connection.execute(select(func.count()).select_from(conversations).where(*pinned)).scalar_one()

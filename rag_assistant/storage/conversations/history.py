@@ -1,0 +1,312 @@
+"""What the model sees of a conversation, as it is kept: the window read and nothing more, where the view begins,
+summaries, and changes that can be undone. No turn is ever shortened or lost by anything here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal
+
+from sqlalchemy import (
+    Connection,
+    RowMapping,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
+
+from rag_assistant.document_records import Source
+from rag_assistant.errors import ConversationBusy, HistoryChanged, NoSummary, NothingToUndo, TurnSummarised
+from rag_assistant.records import LARGEST_NUMBER, Conversation, PastTurn, RecalledTurn, Turn, runs_of
+from rag_assistant.storage.conversations.conversations import conversation_of, load_conversation
+from rag_assistant.storage.conversations.counters import covered_by, recount
+from rag_assistant.storage.conversations.turn_rows import as_turns, load_turn
+from rag_assistant.storage.conversations.windows import (
+    WHOLE,
+    WHOLE_AND_HELD,
+    WHOLE_WITH_MARKS,
+    WINDOW,
+    WINDOW_AND_HELD,
+    past_turns,
+)
+from rag_assistant.storage.database import Database
+from rag_assistant.storage.full_text import TURN_WORDS
+from rag_assistant.storage.tables import conversations, history_changes, messages, now, summaries, turns
+
+ChangeKind = Literal["clear", "reset", "compact", "edit summary", "pin", "exclude"]
+VIEW = ("context_start", "view_start", "summary_id", "decided_until")
+MARKS = ("pinned", "excluded")
+
+
+class HistoryStore:
+    """Keeps where the model's view of each conversation begins, and reads what is in it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def past(self, conversation: Conversation, before: int, newest: int | None) -> list[PastTurn]:
+        """Return the ``newest`` turns before number ``before`` that are in the model's view, oldest first.
+
+        Turns that are pinned or wait for a person come along, wherever they stand behind the context start. Reads
+        those turns and no others; ``None`` reads all that are in the view.
+        """
+        if newest == 0 and not conversation.held_turns:
+            return []
+        place: dict[str, Any] = {
+            "conversation": conversation.id,
+            "before": before,
+            "first": conversation.view_start,
+        }
+        if newest is not None:
+            place["limit"] = min(newest, LARGEST_NUMBER)
+        query = WHOLE if newest is None else WINDOW
+        if conversation.held_turns:
+            query = WHOLE_AND_HELD if newest is None else WINDOW_AND_HELD
+        with self._database.read() as connection:
+            rows = connection.execute(query, place).all()
+        return past_turns(rows)
+
+    def between(self, conversation: Conversation, first: int, last: int) -> list[PastTurn]:
+        """Return the turns from number ``first`` to ``last`` that are in the model's view, oldest first."""
+        place = {"conversation": conversation.id, "first": max(first, conversation.view_start), "before": last + 1}
+        with self._database.read() as connection:
+            rows = connection.execute(WHOLE_WITH_MARKS, place).all()
+        return past_turns(rows)
+
+    def counts(self, conversation_id: int) -> dict[str, int]:
+        """Return how many messages of each role are kept of a conversation."""
+        with self._database.read() as connection:
+            load_conversation(connection, conversation_id)
+            rows = connection.execute(
+                select(messages.c.role, func.count())
+                .join_from(turns, messages, messages.c.turn_id == turns.c.id)
+                .where(turns.c.conversation_id == conversation_id)
+                .group_by(messages.c.role)
+            )
+            return {row[0]: row[1] for row in rows}
+
+    def recall(
+        self, conversation: Conversation, words: Sequence[str], before: int, seen: Collection[int], limit: int
+    ) -> list[RecalledTurn]:
+        """Return up to ``limit`` turns behind the context start that hold any of ``words``, in their order.
+
+        ``seen`` are the numbers of turns that the model sees anyway. What was excluded or purged is never found.
+        """
+        if not words or not limit:
+            return []
+        with self._database.read() as connection:
+            candidates = select(turns.c.id).where(
+                turns.c.conversation_id == conversation.id,
+                turns.c.visible,
+                turns.c.number.between(conversation.context_start, before - 1),
+                turns.c.number.not_in(list(seen)),
+            )
+            ids = [turn_id for turn_id, _ in TURN_WORDS.best(connection, words, limit, candidates)]
+            rows = connection.execute(select(turns).where(turns.c.id.in_(ids)).order_by(turns.c.number)).mappings()
+            return [_recalled(turn) for turn in as_turns(connection, rows)]
+
+    # --- changes; each can be undone
+
+    def begin_afresh(self, conversation_id: int, kind: ChangeKind, at_turn: int | None = None) -> Conversation:
+        """Let the model's view begin at turn ``at_turn`` (default: the next one), without a summary.
+
+        The kind ``reset`` without a turn also forgets what was set for this conversation alone.
+        """
+        with self._changing(conversation_id, kind, running=at_turn) as (connection, row):
+            start = row["turns"] + 1 if at_turn is None else at_turn
+            values: dict[str, Any] = {"context_start": start, "view_start": start, "summary_id": None}
+            if kind == "reset" and at_turn is None:
+                values["overrides"] = {}
+            _set(connection, conversation_id, values)
+        return self._get(conversation_id)
+
+    def keep_summary(
+        self, conversation: Conversation, text: str, covered: Sequence[int], written_by: str, running: int | None
+    ) -> Conversation:
+        """Put a summary in the place of the turns ``covered`` and of those that the present summary stands for.
+
+        ``conversation`` is as it was when the summary was begun; raises HistoryChanged if what the model sees is not
+        that any more. ``running`` is the number of the turn that needs it.
+        """
+        with self._changing(conversation.id, "compact", running) as (connection, row):
+            known = conversation.summary
+            begun_with = (conversation.context_start, conversation.view_start, known.id if known else None)
+            if (row["context_start"], row["view_start"], row["summary_id"]) != begun_with:
+                raise HistoryChanged
+            there = connection.execute(
+                select(turns.c.number)
+                .where(turns.c.conversation_id == conversation.id, turns.c.visible, ~turns.c.held)
+                .where(turns.c.number.between(row["view_start"], covered[-1]))
+                .order_by(turns.c.number)
+            )
+            if list(there.scalars()) != list(covered):
+                raise HistoryChanged
+            runs = covered_by(connection, row["summary_id"]) + runs_of(covered)
+            summary_id = _insert_summary(connection, conversation.id, text, runs, written_by)
+            _set(connection, conversation.id, {"summary_id": summary_id, "view_start": covered[-1] + 1})
+        return self._get(conversation.id)
+
+    def edit_summary(self, conversation_id: int, text: str) -> Conversation:
+        """Replace the summary's text by what a person wrote. Raises NoSummary."""
+        with self._changing(conversation_id, "edit summary") as (connection, row):
+            old = connection.execute(select(summaries).where(summaries.c.id == row["summary_id"])).mappings().first()
+            if old is None:
+                raise NoSummary(conversation_id)
+            summary_id = _insert_summary(connection, conversation_id, text, old["covered"], "a person")
+            _set(connection, conversation_id, {"summary_id": summary_id})
+        return self._get(conversation_id)
+
+    def mark(self, turn_id: int, *, pinned: bool | None = None, excluded: bool | None = None) -> Turn:
+        """Pin a turn, so that it is never left out, or exclude it, or take that back.
+
+        Raises TurnNotFound, ConversationBusy, TurnSummarised.
+        """
+        with self._database.read() as connection:
+            turn = load_turn(connection, turn_id)
+        marks = {name: value for name, value in (("pinned", pinned), ("excluded", excluded)) if value is not None}
+        if pinned or excluded:
+            marks = {"pinned": bool(pinned), "excluded": bool(excluded)}  # One rules the other out.
+        if marks:
+            kind: ChangeKind = "pin" if pinned is not None else "exclude"
+            with self._changing(turn.conversation_id, kind, turn_id=turn_id) as (connection, row):
+                covered = covered_by(connection, row["summary_id"])
+                if excluded and any(first <= turn.number <= last for first, last in covered):
+                    raise TurnSummarised(turn.number)
+                connection.execute(update(turns).where(turns.c.id == turn_id).values(marks))
+                _see(connection, turn_id)
+        with self._database.read() as connection:
+            return load_turn(connection, turn_id)
+
+    def undo(self, conversation_id: int) -> tuple[Conversation, str]:
+        """Take the last change back, and return the conversation and what kind of change it was.
+
+        Raises NothingToUndo.
+        """
+        with self._database.write() as connection:
+            row = load_conversation(connection, conversation_id, lock=True)
+            _refuse_while_running(connection, row, None)
+            last = (
+                connection.execute(
+                    select(history_changes)
+                    .where(history_changes.c.conversation_id == conversation_id)
+                    .order_by(history_changes.c.id.desc())
+                    .limit(1)
+                )
+                .mappings()
+                .first()
+            )
+            if last is None:
+                raise NothingToUndo(conversation_id)
+            before = dict(last["before"])
+            for turn_id, marks in before.pop("marks", {}).items():
+                connection.execute(update(turns).where(turns.c.id == int(turn_id)).values(marks))
+                _see(connection, int(turn_id))
+            _set(connection, conversation_id, before)
+            connection.execute(delete(history_changes).where(history_changes.c.id == last["id"]))
+            recount(connection, conversation_id)
+        return self._get(conversation_id), last["kind"]
+
+    def last_change(self, conversation_id: int) -> str | None:
+        """Return the kind of the change that ``undo`` would take back."""
+        with self._database.read() as connection:
+            found: str | None = connection.execute(
+                select(history_changes.c.kind)
+                .where(history_changes.c.conversation_id == conversation_id)
+                .order_by(history_changes.c.id.desc())
+                .limit(1)
+            ).scalar()
+            return found
+
+    def decide(self, conversation_id: int, until_turn: int) -> None:
+        """Remember that a person agreed that turns up to ``until_turn`` are left out."""
+        with self._database.write() as connection:
+            connection.execute(
+                update(conversations)
+                .where(conversations.c.id == conversation_id, conversations.c.decided_until < until_turn)
+                .values(decided_until=until_turn)
+            )
+
+    def _get(self, conversation_id: int) -> Conversation:
+        with self._database.read() as connection:
+            return conversation_of(connection, load_conversation(connection, conversation_id))
+
+    @contextmanager
+    def _changing(
+        self, conversation_id: int, kind: ChangeKind, running: int | None = None, turn_id: int | None = None
+    ) -> Iterator[tuple[Connection, RowMapping]]:
+        """Give a transaction for a change, with the conversation's row before it; the change is noted for ``undo``.
+
+        What leaves everything as it was is no change: an undo of it would undo nothing.
+
+        While an answer is written nothing else may change what it sees: raises ConversationBusy, unless it is that
+        turn (``running``, its number) that needs the change.
+        """
+        with self._database.write() as connection:
+            row = load_conversation(connection, conversation_id, lock=True)
+            _refuse_while_running(connection, row, running)
+            own = kind == "reset" and running is None
+            before = _undoable(connection, row, own, turn_id)
+            yield connection, row
+            if _undoable(connection, load_conversation(connection, conversation_id), own, turn_id) == before:
+                return
+            connection.execute(
+                insert(history_changes).values(
+                    conversation_id=conversation_id, kind=kind, before=before, created_at=now()
+                )
+            )
+            recount(connection, conversation_id)
+
+
+def _undoable(connection: Connection, row: RowMapping, own: bool, turn_id: int | None) -> dict[str, Any]:
+    """Return what ``undo`` brings back: the view, with ``own`` what was set for the conversation, a turn's marks."""
+    state: dict[str, Any] = {name: row[name] for name in (*VIEW, *(("overrides",) if own else ()))}
+    if turn_id is not None:
+        marks = connection.execute(select(turns).where(turns.c.id == turn_id)).mappings().one()
+        state["marks"] = {str(turn_id): {name: marks[name] for name in MARKS}}
+    return state
+
+
+def _refuse_while_running(connection: Connection, row: RowMapping, running: int | None) -> None:
+    found = connection.execute(
+        select(turns.c.number).where(turns.c.conversation_id == row["id"], turns.c.status == "running")
+    ).scalar()
+    if found is not None and found != running:
+        raise ConversationBusy(row["id"])
+
+
+def _set(connection: Connection, conversation_id: int, values: dict[str, Any]) -> None:
+    connection.execute(update(conversations).where(conversations.c.id == conversation_id).values(values))
+
+
+def _see(connection: Connection, turn_id: int) -> None:
+    """Let a turn be visible to the model if it has an answer with text and nothing speaks against it."""
+    turn = load_turn(connection, turn_id)
+    visible = bool(turn.answer.strip()) and not (turn.excluded or turn.purged)
+    connection.execute(update(turns).where(turns.c.id == turn_id).values(visible=visible))
+
+
+def _insert_summary(
+    connection: Connection, conversation_id: int, text: str, covered: list[list[int]], written_by: str
+) -> int:
+    summary_id: int = connection.execute(
+        insert(summaries)
+        .values(
+            conversation_id=conversation_id,
+            first_turn=covered[0][0],
+            last_turn=covered[-1][1],
+            covered=covered,
+            text=text,
+            written_by=written_by,
+            created_at=now(),
+        )
+        .returning(summaries.c.id)
+    ).scalar_one()
+    return summary_id
+
+
+def _recalled(turn: Turn) -> RecalledTurn:
+    cited: tuple[Source, ...] = tuple(source for source in turn.sources if source.cited)
+    return RecalledTurn(turn.number, turn.question, turn.answer, cited)

@@ -1,0 +1,132 @@
+"""How a turn ends, and how what was said in it becomes rows: the counters of its conversation move with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
+
+from rag_assistant.records import Message, Turn, TurnStatus
+from rag_assistant.storage.conversations.counters import recount
+from rag_assistant.storage.conversations.turn_rows import load_turn
+from rag_assistant.storage.full_text import TURN_WORDS
+from rag_assistant.storage.tables import answer_parts, conversations, messages, now, turns
+
+# How many characters of a turn are found by their words; PostgreSQL takes a megabyte of them at most.
+LONGEST_INDEXED = 200_000
+
+_END = (
+    update(turns)
+    .where(turns.c.id == bindparam("turn"), turns.c.status == "running")
+    .values(
+        status=bindparam("new_status"),
+        visible=bindparam("new_visible"),
+        purged=bindparam("new_purged"),
+        waiting=bindparam("new_waiting"),
+        notes=bindparam("new_notes"),
+        usage=bindparam("new_usage"),
+        model=bindparam("new_model"),
+        sources=bindparam("new_sources"),
+        search=bindparam("new_search"),
+        error_type=bindparam("new_error_type"),
+        error_message=bindparam("new_error_message"),
+        finished_at=bindparam("moment"),
+    )
+)
+_PURGE = update(turns).where(turns.c.id == bindparam("turn")).values(visible=False, purged=True, waiting=None)
+_COUNT = (
+    update(conversations)
+    .where(conversations.c.id == bindparam("conversation"))
+    .values(
+        visible_turns=conversations.c.visible_turns + bindparam("more_turns"),
+        visible_messages=conversations.c.visible_messages + bindparam("more_messages"),
+        updated_at=bindparam("moment"),
+    )
+)
+_DROP_PARTS = delete(answer_parts).where(answer_parts.c.turn_id == bindparam("turn"))
+_COUNT_MESSAGES = (
+    update(turns).where(turns.c.id == bindparam("turn")).values(message_count=turns.c.message_count + bindparam("more"))
+)
+_MESSAGE_COUNT = select(turns.c.message_count).where(turns.c.id == bindparam("turn"))
+INSERT_MESSAGE = insert(messages)
+
+
+def end_turn(
+    connection: Connection,
+    turn: Turn,
+    status: TurnStatus,
+    answer: str,
+    usage: dict[str, Any] | None,
+    error: tuple[str, str] | None,
+    words_of: Callable[[str], str],
+) -> Turn:
+    """End a running turn with its whole answer, and return it; one that has ended already stays as it is."""
+    moment = now()
+    purged = turn.confirms_turn is not None and status == "completed"
+    visible = bool(answer.strip()) and not purged and not turn.excluded
+    error_type, error_message = error or (None, None)
+    ended = connection.execute(
+        _END,
+        {
+            "turn": turn.id,
+            "new_status": status,
+            "new_visible": visible,
+            "new_purged": purged,
+            "new_waiting": turn.waiting,
+            "new_notes": list(turn.notes),
+            "new_usage": usage,
+            "new_model": turn.model,
+            "new_sources": [source.as_dict() for source in turn.sources],
+            "new_search": turn.search,
+            "new_error_type": error_type,
+            "new_error_message": error_message,
+            "moment": moment,
+        },
+    )
+    if not ended.rowcount:
+        return load_turn(connection, turn.id)
+    connection.execute(_DROP_PARTS, {"turn": turn.id})
+    if answer:
+        insert_messages(connection, turn.id, [{"role": "assistant", "content": answer}])
+    if answer.strip():
+        TURN_WORDS.insert(connection, [(turn.id, words_found_by(turn.question, answer, words_of))])
+    said = connection.execute(_MESSAGE_COUNT, {"turn": turn.id}).scalar_one()
+    more = {"more_turns": int(visible), "more_messages": said * int(visible)}
+    connection.execute(_COUNT, {"conversation": turn.conversation_id, "moment": moment} | more)
+    if purged:
+        connection.execute(_PURGE, {"turn": turn.confirms_turn})
+    if turn.waiting is not None or turn.pinned or not visible:
+        recount(connection, turn.conversation_id)
+    return replace(
+        turn,
+        status=status,
+        answer=answer,
+        usage=usage,
+        error_type=error_type,
+        error_message=error_message,
+        finished_at=moment,
+        purged=purged,
+    )
+
+
+def words_found_by(question: str, answer: str, words_of: Callable[[str], str]) -> str:
+    """Return the words by which a turn is found."""
+    return words_of(f"{question}\n{answer}"[:LONGEST_INDEXED])
+
+
+def insert_messages(connection: Connection, turn_id: int, said: Sequence[Message]) -> None:
+    """Put messages behind those that the turn has."""
+    first = connection.execute(_MESSAGE_COUNT, {"turn": turn_id}).scalar_one()
+    rows = []
+    for position, message in enumerate(said, first):
+        extra = {name: value for name, value in message.items() if name not in ("role", "content")}
+        row = {"turn_id": turn_id, "position": position, "role": message["role"], "content": message.get("content")}
+        rows.append(row | {"extra": extra or None})
+    connection.execute(INSERT_MESSAGE, rows)
+    connection.execute(_COUNT_MESSAGES, {"turn": turn_id, "more": len(rows)})
+
+
+def message_row(turn_id: int, position: int, role: str, content: str) -> dict[str, Any]:
+    return {"turn_id": turn_id, "position": position, "role": role, "content": content, "extra": None}

@@ -1,0 +1,311 @@
+"""Turns: accepted, answered, ended. A turn is a row, not a connection: what is accepted is there for ever.
+
+The statements that every question needs are built once, here: building one costs more than running it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from rag_assistant.errors import (
+    ConversationBusy,
+    ConversationNotFound,
+    IdempotencyKeyReused,
+    TurnNotRetryable,
+)
+from rag_assistant.records import EVERYTHING, UNTITLED, Message, Question, Scope, Turn, TurnStatus, Unset
+from rag_assistant.storage.conversations.branching import branch_for
+from rag_assistant.storage.conversations.conversations import insert_conversation, load_conversation
+from rag_assistant.storage.conversations.counters import recount
+from rag_assistant.storage.conversations.turn_endings import INSERT_MESSAGE, end_turn, insert_messages, message_row
+from rag_assistant.storage.conversations.turn_rows import (
+    as_turns,
+    committed_text,
+    hash_of,
+    load_turn,
+    request_of,
+)
+from rag_assistant.storage.conversations.versions import (
+    keep_version,
+    load_turn_locked,
+    refuse_to_answer_anew,
+    take_answer_off,
+)
+from rag_assistant.storage.database import Database
+from rag_assistant.storage.tables import conversations, now, receipts, turns
+
+log = logging.getLogger(__name__)
+
+TURNS_AT_ONCE = 200
+CRASHED = ("AnswerInterrupted", "The server ended while it was answering. What was written so far is kept.")
+CRASHED_EARLY = ("AnswerInterrupted", "The server ended before the first word. Your question was kept; try again.")
+
+_NEXT_NUMBER = (
+    update(conversations)
+    .where(conversations.c.id == bindparam("conversation"), conversations.c.deleted_at.is_(None))
+    .values(turns=conversations.c.turns + 1, updated_at=bindparam("moment"))
+    .returning(conversations.c.turns)
+)
+_NAME_BY_QUESTION = (
+    update(conversations)
+    .where(conversations.c.id == bindparam("conversation"), conversations.c.title == UNTITLED)
+    .values(title=bindparam("new_title"))
+)
+_INSERT_TURN = insert(turns).returning(turns.c.id)
+_KEEP_FIGURES = (
+    update(turns)
+    .where(turns.c.id == bindparam("turn"))
+    .values(history=bindparam("new_history"), sources=bindparam("new_sources"), search=bindparam("new_search"))
+)
+_INSERT_RECEIPT = insert(receipts)
+_NEW_BODY = update(receipts).where(receipts.c.turn_id == bindparam("turn")).values(body=bindparam("new_body"))
+
+
+class TurnStore:
+    """Keeps turns with their messages and receipts.
+
+    ``owner`` names this installation, so that it finds its own. ``words_of`` makes of a text what keyword search
+    reads of it.
+    """
+
+    def __init__(self, database: Database, owner: str, words_of: Callable[[str], str]) -> None:
+        self._database = database
+        self._owner = owner
+        self._words_of = words_of
+
+    def accept(self, question: Question, title: str) -> tuple[Turn, bool]:
+        """Commit a question as a running turn, and return it and whether it is new.
+
+        Without a conversation, one is made with ``title``; for an edited question a branch is made. A known
+        Idempotency-Key gives the turn it gave before. Raises ConversationNotFound, TurnNotFound, InvalidRequest,
+        ConversationBusy, IdempotencyKeyReused.
+        """
+        try:
+            with self._database.write() as connection:
+                known = _known(connection, question)
+                if known is not None:
+                    return known, False
+                place = question.conversation_id
+                if question.edits_turn is not None:
+                    place = branch_for(connection, question, title)
+                return self._insert(connection, question, place, title), True
+        except IntegrityError:
+            # Another turn of the conversation runs, or the same request was accepted a moment ago.
+            with self._database.read() as connection:
+                known = _known(connection, question)
+            if known is None and question.conversation_id is not None:
+                raise ConversationBusy(question.conversation_id) from None
+            if known is None:
+                raise
+            return known, False
+
+    def known(self, question: Question) -> Turn | None:
+        """Return the turn that the question's Idempotency-Key gave before. Raises IdempotencyKeyReused."""
+        if question.idempotency_key is None:
+            return None
+        with self._database.read() as connection:
+            return _known(connection, question)
+
+    def _insert(self, connection: Connection, question: Question, conversation_id: int | None, title: str) -> Turn:
+        moment = now()
+        named = conversation_id is not None
+        if conversation_id is None:
+            scope = EVERYTHING if isinstance(question.scope, Unset) else question.scope
+            conversation_id = insert_conversation(connection, title, scope)
+        number = connection.execute(_NEXT_NUMBER, {"conversation": conversation_id, "moment": moment}).scalar()
+        if number is None:
+            raise ConversationNotFound(conversation_id)
+        scope = _scope_of(connection, question, conversation_id)
+        if number == 1 and named:
+            connection.execute(_NAME_BY_QUESTION, {"conversation": conversation_id, "new_title": title})
+        turn_id = connection.execute(
+            _INSERT_TURN,
+            {
+                "conversation_id": conversation_id,
+                "number": number,
+                "status": "running",
+                "visible": False,
+                "owner": self._owner,
+                "request": request_of(replace(question, scope=scope)),
+                "idempotency_key": question.idempotency_key,
+                "request_hash": hash_of(question) if question.idempotency_key else None,
+                "message_count": 1,
+                "notes": [],
+                "created_at": moment,
+            },
+        ).scalar_one()
+        connection.execute(INSERT_MESSAGE, message_row(turn_id, 0, "user", question.text))
+        return Turn(
+            id=turn_id,
+            conversation_id=conversation_id,
+            number=number,
+            status="running",
+            question=question.text,
+            answer="",
+            created_at=moment,
+            max_history_turns=question.max_history_turns,
+            scope=scope,
+            on_overflow=question.on_overflow,
+            confirms_turn=question.confirms_turn,
+        )
+
+    def run_again(self, turn_id: int) -> Turn:
+        """Make a failed turn a running one again. It must be the conversation's last; raises TurnNotRetryable."""
+        with self._database.write() as connection:
+            turn, conversation = load_turn_locked(connection, turn_id)
+            if turn.status != "failed":
+                raise TurnNotRetryable(
+                    f"Turn {turn_id} is {turn.status}; only a failed one can be retried. Ask the question again."
+                )
+            if conversation["turns"] != turn.number:
+                raise TurnNotRetryable(
+                    f"Turn {turn_id} is not the last of its conversation any more. Ask the question again."
+                )
+            take_answer_off(connection, turn_id, {"status": "running", "owner": self._owner})
+            recount(connection, turn.conversation_id)
+            return load_turn(connection, turn_id)
+
+    def answer_anew(self, turn_id: int) -> Turn:
+        """Make the last turn of a conversation a running one again; the answer that it has is kept as a version.
+
+        Raises TurnNotRegenerable, ConversationBusy.
+        """
+        with self._database.write() as connection:
+            turn, conversation = load_turn_locked(connection, turn_id)
+            refuse_to_answer_anew(turn, conversation)
+            # What has no text is not worth going back to.
+            values: dict[str, Any] = {"status": "running", "owner": self._owner}
+            if turn.answer.strip():
+                keep_version(connection, turn)
+                values |= {"version": turn.versions + 1, "versions": turn.versions + 1}
+            take_answer_off(connection, turn_id, values)
+            recount(connection, turn.conversation_id)
+            return load_turn(connection, turn_id)
+
+    def keep_receipt(self, turn: Turn, receipt: dict[str, Any]) -> None:
+        """Keep what is about to be sent to the model, before it is sent; ``turn`` brings its figures and sources."""
+        with self._database.write() as connection:
+            kept = {
+                "turn": turn.id,
+                "new_history": turn.history,
+                "new_sources": [source.as_dict() for source in turn.sources],
+                "new_search": turn.search,
+            }
+            connection.execute(_KEEP_FIGURES, kept)
+            if not connection.execute(_NEW_BODY, {"turn": turn.id, "new_body": receipt}).rowcount:
+                connection.execute(_INSERT_RECEIPT, {"turn_id": turn.id, "body": receipt})
+
+    def keep_iteration(self, turn_id: int, said: Sequence[Message]) -> None:
+        """Keep one tool iteration of a running turn: the calls, and all their results."""
+        with self._database.write() as connection:
+            insert_messages(connection, turn_id, said)
+
+    def receipt(self, turn_id: int) -> dict[str, Any] | None:
+        """Return a turn's receipt, ``None`` while there is none. Raises TurnNotFound, ConversationNotFound."""
+        with self._database.read() as connection:
+            load_conversation(connection, load_turn(connection, turn_id).conversation_id)
+            body: dict[str, Any] | None = connection.execute(
+                select(receipts.c.body).where(receipts.c.turn_id == turn_id)
+            ).scalar()
+            return body
+
+    def finish(
+        self,
+        turn: Turn,
+        status: TurnStatus,
+        answer: str,
+        *,
+        usage: dict[str, Any] | None = None,
+        error: tuple[str, str] | None = None,
+    ) -> Turn:
+        """End a running turn with its whole answer, and return it; one that has ended already stays as it is.
+
+        ``turn`` brings its model, its sources, its notes and what it waits for. An answer with text makes the turn
+        visible to the model; a turn without text never is. A turn that answers the question of another one
+        (``confirms_turn``) takes that one out of the model's view, and itself.
+        """
+        with self._database.write() as connection:
+            return end_turn(connection, turn, status, answer, usage, error, self._words_of)
+
+    def interrupt_unfinished(self) -> list[Turn]:
+        """End the turns of this owner that a crash left running, with the text that was committed, and return them."""
+        with self._database.read() as connection:
+            left = connection.execute(
+                select(turns.c.id).where(turns.c.status == "running", turns.c.owner == self._owner)
+            ).scalars()
+            unfinished = list(left)
+        ended = []
+        for turn_id in unfinished:
+            try:
+                with self._database.write() as connection:
+                    ended.append(self._end_unfinished(connection, turn_id))
+            except Exception:
+                log.exception("Turn %s could not be ended; its conversation stays closed", turn_id)
+        return ended
+
+    def get(self, turn_id: int) -> Turn:
+        """Return one turn; the answer of a running one is what is committed so far.
+
+        Raises TurnNotFound, or ConversationNotFound if its conversation was deleted.
+        """
+        with self._database.read() as connection:
+            turn = load_turn(connection, turn_id)
+            load_conversation(connection, turn.conversation_id)
+            return turn
+
+    def page(self, conversation_id: int, limit: int, before: int | None = None) -> list[Turn]:
+        """Return up to ``limit`` turns with a number below ``before``, oldest first. Raises ConversationNotFound."""
+        query = select(turns).where(turns.c.conversation_id == conversation_id)
+        if before is not None:
+            query = query.where(turns.c.number < before)
+        with self._database.read() as connection:
+            load_conversation(connection, conversation_id)
+            rows = connection.execute(query.order_by(turns.c.number.desc()).limit(limit)).mappings().all()
+            return as_turns(connection, reversed(rows))
+
+    def every(self, conversation_id: int) -> Iterator[Turn]:
+        """Yield all turns of a conversation, oldest first, read some at a time. Raises ConversationNotFound."""
+        query = select(turns).where(turns.c.conversation_id == conversation_id, turns.c.number > bindparam("after"))
+        query = query.order_by(turns.c.number).limit(TURNS_AT_ONCE)
+        after = 0
+        while True:
+            with self._database.read() as connection:
+                load_conversation(connection, conversation_id)
+                found = as_turns(connection, connection.execute(query, {"after": after}).mappings())
+            yield from found
+            if len(found) < TURNS_AT_ONCE:
+                return
+            after = found[-1].number
+
+    def _end_unfinished(self, connection: Connection, turn_id: int) -> Turn:
+        text = committed_text(connection, turn_id)
+        status: TurnStatus = "interrupted" if text.strip() else "failed"
+        error = CRASHED if text.strip() else CRASHED_EARLY
+        return end_turn(connection, load_turn(connection, turn_id), status, text, None, error, self._words_of)
+
+
+def _known(connection: Connection, question: Question) -> Turn | None:
+    """Return the turn that the question's Idempotency-Key gave before. Raises IdempotencyKeyReused."""
+    if question.idempotency_key is None:
+        return None
+    row = connection.execute(
+        select(turns.c.id, turns.c.request_hash).where(turns.c.idempotency_key == question.idempotency_key)
+    ).first()
+    if row is None:
+        return None
+    if row.request_hash != hash_of(question):
+        raise IdempotencyKeyReused(question.idempotency_key)
+    return load_turn(connection, row.id)
+
+
+def _scope_of(connection: Connection, question: Question, conversation_id: int) -> Scope:
+    """Return which documents a question is about: those that it names, else those of its conversation."""
+    if not isinstance(question.scope, Unset):
+        return question.scope
+    return Scope.from_dict(load_conversation(connection, conversation_id)["scope"])

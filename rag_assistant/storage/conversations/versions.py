@@ -1,0 +1,199 @@
+"""The answers that a turn's question got: one stands in the turn, the others are kept beside it, each whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, delete, insert, select, update
+
+from rag_assistant.document_records import Source
+from rag_assistant.errors import ConversationBusy, TurnNotRegenerable, VersionFixed, VersionNotFound
+from rag_assistant.records import AnswerVersion, Turn
+from rag_assistant.storage.conversations.conversations import load_conversation
+from rag_assistant.storage.conversations.counters import covered_by, recount
+from rag_assistant.storage.conversations.turn_endings import insert_messages, words_found_by
+from rag_assistant.storage.conversations.turn_rows import load_turn
+from rag_assistant.storage.database import Database
+from rag_assistant.storage.full_text import TURN_WORDS
+from rag_assistant.storage.tables import answer_versions, history_changes, messages, receipts, turns
+
+# The columns of a turn that are about its answer, and what they hold while there is none.
+ABOUT_THE_ANSWER: dict[str, Any] = {
+    "status": "running",
+    "history": None,
+    "sources": None,
+    "search": None,
+    "usage": None,
+    "model": None,
+    "notes": [],
+    "error_type": None,
+    "error_message": None,
+}
+
+
+class VersionStore:
+    """Lists the answers of a turn, and puts another one in the turn's place."""
+
+    def __init__(self, database: Database, words_of: Callable[[str], str]) -> None:
+        self._database = database
+        self._words_of = words_of
+
+    def all(self, turn_id: int) -> list[AnswerVersion]:
+        """Return the answers of a turn, the first one first. Raises TurnNotFound, ConversationNotFound."""
+        with self._database.read() as connection:
+            turn = load_turn(connection, turn_id)
+            load_conversation(connection, turn.conversation_id)
+            rows = connection.execute(
+                select(answer_versions).where(answer_versions.c.turn_id == turn_id).order_by(answer_versions.c.version)
+            )
+            found = [_version_of(row) for row in rows.mappings()]
+        present = AnswerVersion(
+            turn.version, turn.status, turn.answer, turn.model, turn.sources, turn.notes, turn.finished_at, chosen=True
+        )
+        return sorted([*found, present], key=lambda one: one.version)
+
+    def choose(self, turn_id: int, version: int) -> Turn:
+        """Let one of its answers be the turn's answer; the present one is kept. The model sees the chosen one.
+
+        Raises VersionNotFound, VersionFixed, ConversationBusy.
+        """
+        with self._database.write() as connection:
+            turn, conversation = load_turn_locked(connection, turn_id)
+            if version == turn.version:
+                return turn
+            row = _load_version(connection, turn, version)
+            _refuse_to_choose(connection, turn, conversation)
+            keep_version(connection, turn)
+            take_answer_off(connection, turn_id, row["figures"] | {"version": version})
+            self._put_on(connection, turn, row)
+            recount(connection, turn.conversation_id)
+            return load_turn(connection, turn_id)
+
+    def _put_on(self, connection: Connection, turn: Turn, row: RowMapping) -> None:
+        """Give a turn that has no answer the one that a row keeps, and forget the row."""
+        said = row["messages"]
+        answer = answer_in(said)
+        if said:
+            insert_messages(connection, turn.id, said)
+        if row["receipt"] is not None:
+            connection.execute(insert(receipts).values(turn_id=turn.id, body=row["receipt"]))
+        visible = bool(answer.strip()) and not (turn.excluded or turn.purged)
+        connection.execute(
+            update(turns).where(turns.c.id == turn.id).values(visible=visible, finished_at=row["finished_at"])
+        )
+        if answer.strip():
+            TURN_WORDS.insert(connection, [(turn.id, words_found_by(turn.question, answer, self._words_of))])
+        own = answer_versions.c.turn_id == turn.id
+        connection.execute(delete(answer_versions).where(own, answer_versions.c.version == row["version"]))
+
+
+def load_turn_locked(connection: Connection, turn_id: int) -> tuple[Turn, RowMapping]:
+    """Return a turn and its conversation's row, locked against other writers. Raises as ``load_turn`` does."""
+    conversation = load_conversation(connection, load_turn(connection, turn_id).conversation_id, lock=True)
+    # Once more: another writer may have changed the turn while this one waited for the lock.
+    return load_turn(connection, turn_id), conversation
+
+
+def keep_version(connection: Connection, turn: Turn) -> None:
+    """Keep the answer of a turn beside it, with everything that belongs to it."""
+    row = connection.execute(select(turns).where(turns.c.id == turn.id)).mappings().one()
+    said: list[dict[str, Any]] = list(turn.iterations)
+    if turn.answer:
+        said.append({"role": "assistant", "content": turn.answer})
+    body = connection.execute(select(receipts.c.body).where(receipts.c.turn_id == turn.id)).scalar()
+    connection.execute(
+        insert(answer_versions).values(
+            turn_id=turn.id,
+            version=turn.version,
+            messages=said,
+            figures={name: row[name] for name in ABOUT_THE_ANSWER},
+            receipt=body,
+            finished_at=turn.finished_at,
+        )
+    )
+
+
+def take_answer_off(connection: Connection, turn_id: int, values: dict[str, Any]) -> None:
+    """Leave of a turn its question alone, and give it the ``values``. The counters are the caller's."""
+    fresh = ABOUT_THE_ANSWER | {"message_count": 1, "visible": False, "finished_at": None} | values
+    connection.execute(update(turns).where(turns.c.id == turn_id).values(fresh))
+    connection.execute(delete(receipts).where(receipts.c.turn_id == turn_id))
+    connection.execute(delete(messages).where(messages.c.turn_id == turn_id, messages.c.position > 0))
+    TURN_WORDS.drop(connection, select(turns.c.id).where(turns.c.id == turn_id))
+
+
+def refuse_to_answer_anew(turn: Turn, conversation: RowMapping) -> None:
+    """Raise TurnNotRegenerable or ConversationBusy if the turn's question cannot be answered anew."""
+    if turn.status == "running":
+        raise ConversationBusy(turn.conversation_id)
+    if conversation["turns"] != turn.number:
+        raise TurnNotRegenerable(
+            f"Turn {turn.number} is not the last of its conversation any more. Edit its question instead: it is asked "
+            "in a branch."
+        )
+    if turn.purged or turn.waiting is not None or turn.confirms_turn is not None:
+        raise TurnNotRegenerable(
+            f"Turn {turn.number} asks for a confirmation or answers one; that is not done twice. Ask again."
+        )
+    if conversation["doing"] is not None:
+        raise TurnNotRegenerable("The conversation is being summarised. Wait until that is done.")
+    if turn.number < conversation["view_start"]:
+        raise TurnNotRegenerable(
+            f"The model does not see turn {turn.number} any more: it was cleared or summarised. Undo that to have it "
+            "answered anew."
+        )
+
+
+def answer_in(said: list[dict[str, Any]]) -> str:
+    """Return the answer among what was said behind a question, an empty text if there is none."""
+    last = said[-1] if said else {}
+    return (last.get("content") or "") if last.get("role") == "assistant" and "tool_calls" not in last else ""
+
+
+def _load_version(connection: Connection, turn: Turn, version: int) -> RowMapping:
+    own = answer_versions.c.turn_id == turn.id
+    query = select(answer_versions).where(own, answer_versions.c.version == version)
+    row = connection.execute(query).mappings().first()
+    if row is None:
+        raise VersionNotFound(turn.id, version, turn.versions)
+    return row
+
+
+def _refuse_to_choose(connection: Connection, turn: Turn, conversation: RowMapping) -> None:
+    busy = select(turns.c.id).where(turns.c.conversation_id == turn.conversation_id, turns.c.status == "running")
+    if connection.execute(busy).first() is not None:
+        raise ConversationBusy(turn.conversation_id)
+    if turn.purged or turn.waiting is not None:
+        raise VersionFixed(
+            f"Turn {turn.number} asks for a confirmation, or asked for one. Its answer stays: a yes or no is about it."
+        )
+    if conversation["doing"] is not None:
+        raise VersionFixed("The conversation is being summarised. Wait until that is done to choose another answer.")
+    for summary_id in _summaries_in_reach(connection, conversation):
+        if any(first <= turn.number <= last for first, last in covered_by(connection, summary_id)):
+            raise VersionFixed(
+                f"Turn {turn.number} is part of a summary that the model sees, or sees again by an undo, and the "
+                "summary tells of this answer. Undo the summary to choose another one."
+            )
+
+
+def _summaries_in_reach(connection: Connection, conversation: RowMapping) -> set[int]:
+    """Return the summary that the model sees, and those that taking changes back would bring back."""
+    own = history_changes.c.conversation_id == conversation["id"]
+    earlier = connection.execute(select(history_changes.c.before).where(own)).scalars()
+    ids = {conversation["summary_id"], *(before.get("summary_id") for before in earlier)}
+    return {summary_id for summary_id in ids if summary_id is not None}
+
+
+def _version_of(row: RowMapping) -> AnswerVersion:
+    figures = row["figures"]
+    return AnswerVersion(
+        version=row["version"],
+        status=figures["status"],
+        answer=answer_in(row["messages"]),
+        model=figures["model"],
+        sources=tuple(Source(**source) for source in figures["sources"] or ()),
+        notes=tuple(figures["notes"]),
+        finished_at=row["finished_at"],
+    )

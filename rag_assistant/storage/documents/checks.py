@@ -1,0 +1,138 @@
+"""What may be wrong with the library in SQL: counters, texts, words and vectors that do not fit together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, Select, func, select, text, update
+
+from rag_assistant.storage.database import Database
+from rag_assistant.storage.full_text import CHUNK_WORDS
+from rag_assistant.storage.tables import chunks, document_texts, documents, embedders, embeddings
+
+Ids = list[int]
+
+
+class LibraryChecks:
+    """Each method looks for one kind of damage and returns the documents that have it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def database_damage(self) -> list[str]:
+        """Return what the database itself says is broken; PostgreSQL is not asked."""
+        if not self._database.is_sqlite:
+            return []
+        with self._database.read() as connection:
+            found = list(connection.execute(text("PRAGMA quick_check(10)")).scalars())
+        return [] if found == ["ok"] else [str(line) for line in found]
+
+    def badly_cut(self) -> Ids:
+        """Return the documents whose chunks are not the pieces of their text that they say, or leave some of it out."""
+        with self._database.read() as connection:
+            done = select(documents.c.id).where(documents.c.state == "ready")
+            return [one for one in connection.execute(done).scalars().all() if not _is_covered(connection, one)]
+
+    def without_words(self) -> Ids:
+        """Return the documents with chunks that keyword search does not know."""
+        with self._database.read() as connection:
+            words, key = CHUNK_WORDS.columns(connection)
+            ready = select(documents.c.id).where(documents.c.state == "ready")
+            indexed = select(key).select_from(words)
+            unknown = select(chunks.c.document_id).where(chunks.c.id.not_in(indexed), chunks.c.document_id.in_(ready))
+            return _sorted(connection, unknown)
+
+    def stray_words(self) -> int:
+        """Return how many entries of keyword search belong to no chunk."""
+        with self._database.read() as connection:
+            words, key = CHUNK_WORDS.columns(connection)
+            stray = select(func.count()).select_from(words).where(key.not_in(select(chunks.c.id)))
+            return connection.execute(stray).scalar_one()
+
+    def drop_stray_words(self) -> None:
+        """Take those entries away."""
+        with self._database.write() as connection:
+            words, key = CHUNK_WORDS.columns(connection)
+            stray = select(key).select_from(words).where(key.not_in(select(chunks.c.id)))
+            gone = list(connection.execute(stray).scalars())
+            connection.execute(words.delete().where(key.in_(gone)))
+
+    def with_broken_vectors(self) -> Ids:
+        """Return the documents with a vector that does not have its model's length."""
+        with self._database.read() as connection:
+            return _sorted(connection, _broken_vectors(select(chunks.c.document_id)))
+
+    def drop_broken_vectors(self) -> None:
+        """Take those vectors away: they are made anew."""
+        with self._database.write() as connection:
+            broken = list(connection.execute(_broken_vectors(select(chunks.c.id))).scalars())
+            connection.execute(embeddings.delete().where(embeddings.c.chunk_id.in_(broken)))
+            _recount(connection)
+
+    def lacking_vectors(self, embedder: str) -> Ids:
+        """Return the documents that are called ready and have a chunk without a vector of this model."""
+        has_one = select(embeddings.c.chunk_id).where(embeddings.c.embedder == embedder)
+        lacking = (
+            select(chunks.c.document_id)
+            .join(documents, documents.c.id == chunks.c.document_id)
+            .where(documents.c.state == "ready", chunks.c.id.not_in(has_one))
+        )
+        with self._database.read() as connection:
+            return _sorted(connection, lacking)
+
+    def wrong_counts(self) -> Ids:
+        """Return the documents whose number of chunks is not what they say."""
+        held = select(func.count()).where(chunks.c.document_id == documents.c.id).scalar_subquery()
+        with self._database.read() as connection:
+            return _sorted(connection, select(documents.c.id).where(documents.c.chunks != held))
+
+    def wrong_versions(self) -> list[str]:
+        """Return the models whose counters do not agree with the vectors that are kept."""
+        held = select(func.count()).where(embeddings.c.embedder == embedders.c.key).scalar_subquery()
+        with self._database.read() as connection:
+            wrong = select(embedders.c.key).where(embedders.c.additions - embedders.c.deletions != held)
+            return list(connection.execute(wrong).scalars())
+
+    def recount(self) -> None:
+        """Let all counters say what is there."""
+        with self._database.write() as connection:
+            _recount(connection)
+
+
+def _is_covered(connection: Connection, document_id: int) -> bool:
+    whole = connection.execute(select(document_texts.c.text).where(document_texts.c.document_id == document_id))
+    held = whole.scalar() or ""
+    rows = connection.execute(
+        select(chunks.c.start, chunks.c.end, chunks.c.text)
+        .where(chunks.c.document_id == document_id)
+        .order_by(chunks.c.start)
+    )
+    reached = 0
+    for row in rows:
+        if held[row.start : row.end] != row.text or held[reached : row.start].strip():
+            return False
+        reached = max(reached, row.end)
+    return not held[reached:].strip()
+
+
+def _broken_vectors(query: Select[Any]) -> Select[Any]:
+    return (
+        query.select_from(embeddings)
+        .join(chunks, chunks.c.id == embeddings.c.chunk_id)
+        .join(embedders, embedders.c.key == embeddings.c.embedder)
+        .where(func.length(embeddings.c.vector) != 4 * embedders.c.dimension)
+    )
+
+
+def _recount(connection: Connection) -> None:
+    held = select(func.count()).where(chunks.c.document_id == documents.c.id).scalar_subquery()
+    connection.execute(update(documents).values(chunks=held))
+    kept = select(func.count()).where(embeddings.c.embedder == embedders.c.key).scalar_subquery()
+    # Both move, so that every index sees that it is behind.
+    connection.execute(
+        update(embedders).values(deletions=embedders.c.deletions + 1, additions=embedders.c.deletions + 1 + kept)
+    )
+
+
+def _sorted(connection: Connection, query: Select[Any]) -> Ids:
+    return sorted(connection.execute(query.distinct()).scalars())

@@ -1,0 +1,158 @@
+"""The text of documents, cut into chunks: the truth that keyword and vector search point into."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from rag_assistant.document_records import Chunk, ExtractedText, Passage
+from rag_assistant.records import Scope
+from rag_assistant.storage.database import Database
+from rag_assistant.storage.documents.embeddings import count_dropped
+from rag_assistant.storage.documents.scope import in_scope
+from rag_assistant.storage.full_text import CHUNK_WORDS
+from rag_assistant.storage.tables import chunks, document_texts, documents
+
+# The position of chunks that the next reading is to replace: no reading gives it.
+NOWHERE = -1
+
+
+class ChunkStore:
+    """Keeps what was read of documents, and gives what a search found."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def keep_text(self, document_id: int, extracted: ExtractedText, pieces: Sequence[Chunk], words: list[str]) -> bool:
+        """Keep a document's text, its chunks and their words: from now on it is found by keywords.
+
+        ``words[i]`` is what keyword search reads of ``pieces[i]``. Chunks of an earlier attempt are replaced, unless
+        they are the same: then their embeddings stay. Return False if the document was deleted or cancelled meanwhile.
+        """
+        with self._database.write() as connection:
+            state = select(documents.c.state).where(documents.c.id == document_id).with_for_update()
+            if connection.execute(state).scalar() != "reading":
+                return False
+            same = _chunks_are(connection, document_id, pieces)
+            values: dict[str, Any] = {
+                "state": "embedding",
+                "media_type": extracted.media_type,
+                "reason": extracted.warning,
+                "page_starts": list(extracted.page_starts),
+                "chunks": len(pieces),
+            }
+            if not same:
+                drop_chunks(connection, document_id)
+                values["embedded"] = 0
+            connection.execute(update(documents).where(documents.c.id == document_id).values(values))
+            if not same:
+                _insert(connection, document_id, extracted, pieces, words)
+            return True
+
+    def distrust(self, document_id: int) -> None:
+        """Note that a document's chunks are not what they should be: the next reading replaces them all.
+
+        Until then they stay, for what is damaged is better than nothing.
+        """
+        with self._database.write() as connection:
+            connection.execute(update(chunks).where(chunks.c.document_id == document_id).values(position=NOWHERE))
+
+    def passages(self, chunk_ids: Sequence[int]) -> dict[int, Passage]:
+        """Return the chunks that may be found, by id, without a score.
+
+        What was deleted is not among them, nor what belongs to a newer version that has not taken its place yet.
+        """
+        with self._database.read() as connection:
+            rows = connection.execute(
+                select(chunks, documents.c.name)
+                .join_from(chunks, documents, chunks.c.document_id == documents.c.id)
+                .where(chunks.c.id.in_(chunk_ids), documents.c.replaces.is_(None))
+            )
+            return {
+                row.id: Passage(
+                    chunk_id=row.id,
+                    document_id=row.document_id,
+                    document=row.name,
+                    start=row.start,
+                    end=row.end,
+                    text=row.text,
+                    page=row.page,
+                    section=row.section,
+                    score=0.0,
+                )
+                for row in rows
+            }
+
+    def ids_on_their_way(self) -> set[int]:
+        """Return the ids of the chunks of newer versions that are not to be found yet."""
+        newer = select(documents.c.id).where(documents.c.replaces.is_not(None))
+        with self._database.read() as connection:
+            return set(connection.execute(select(chunks.c.id).where(chunks.c.document_id.in_(newer))).scalars())
+
+    def text_between(self, document_id: int, start: int, end: int) -> str:
+        """Return a piece of a document's text, empty if it is gone."""
+        piece = func.substr(document_texts.c.text, start + 1, end - start)
+        with self._database.read() as connection:
+            return connection.execute(select(piece).where(document_texts.c.document_id == document_id)).scalar() or ""
+
+    def section_at(self, document_id: int, position: int) -> str | None:
+        """Return the path of headings above a place in a document's text, ``None`` where there is none."""
+        nearest = (
+            select(chunks.c.section)
+            .where(chunks.c.document_id == document_id, chunks.c.start <= position)
+            .order_by(chunks.c.start.desc())
+            .limit(1)
+        )
+        with self._database.read() as connection:
+            return connection.execute(nearest).scalar()
+
+    def chunk_ids_of(self, scope: Scope) -> set[int]:
+        """Return the ids of all chunks of some documents."""
+        with self._database.read() as connection:
+            return set(connection.execute(select(chunks.c.id).where(in_scope(chunks.c.document_id, scope))).scalars())
+
+
+def drop_chunks(connection: Connection, document_id: int) -> None:
+    """Delete a document's text, chunks, words and vectors."""
+    own = select(chunks.c.id).where(chunks.c.document_id == document_id)
+    count_dropped(connection, own)
+    CHUNK_WORDS.drop(connection, own)
+    connection.execute(delete(document_texts).where(document_texts.c.document_id == document_id))
+    connection.execute(delete(chunks).where(chunks.c.document_id == document_id))
+
+
+def move_chunks(connection: Connection, from_document: int, to_document: int) -> None:
+    """Let text and chunks of one document be those of another, which has none."""
+    for table in (document_texts, chunks):
+        connection.execute(update(table).where(table.c.document_id == from_document).values(document_id=to_document))
+
+
+def _insert(
+    connection: Connection, document_id: int, extracted: ExtractedText, pieces: Sequence[Chunk], words: list[str]
+) -> None:
+    connection.execute(
+        insert(document_texts).values(
+            document_id=document_id, text=extracted.text, markdown=extracted.markdown, warning=extracted.warning
+        )
+    )
+    if pieces:
+        rows = [_chunk_row(document_id, piece) for piece in pieces]
+        ids = list(
+            connection.execute(insert(chunks).returning(chunks.c.id, sort_by_parameter_order=True), rows).scalars()
+        )
+        CHUNK_WORDS.insert(connection, list(zip(ids, words, strict=True)))
+
+
+def _chunk_row(document_id: int, piece: Chunk) -> dict[str, Any]:
+    return {"document_id": document_id} | {name: getattr(piece, name) for name in Chunk.__slots__}
+
+
+def _chunks_are(connection: Connection, document_id: int, pieces: Sequence[Chunk]) -> bool:
+    rows = connection.execute(
+        select(*(chunks.c[name] for name in Chunk.__slots__))
+        .where(chunks.c.document_id == document_id)
+        .order_by(chunks.c.position)
+    )
+    return bool(pieces) and [Chunk(*row) for row in rows] == list(pieces)

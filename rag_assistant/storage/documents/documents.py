@@ -1,0 +1,322 @@
+"""Documents: which there are, how far each has come, and what takes another's place.
+
+Their text and chunks are in chunks.py, the vectors of the chunks in embeddings.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from sqlalchemy import ColumnElement, Connection, RowMapping, delete, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from rag_assistant.document_records import Document, DocumentState, ExtractedText, NewDocument
+from rag_assistant.errors import SameContent
+from rag_assistant.records import Scope
+from rag_assistant.storage.database import Database
+from rag_assistant.storage.documents.chunks import drop_chunks
+from rag_assistant.storage.documents.rows import (
+    add_tags,
+    as_documents,
+    document_to_replace,
+    drop_versions_on_their_way,
+    is_whole,
+    load_document,
+    row_of,
+    set_values,
+    take_its_place,
+)
+from rag_assistant.storage.documents.scope import in_scope, named_or_tagged
+from rag_assistant.storage.tables import document_tags, document_texts, documents, now
+
+UNFINISHED: tuple[DocumentState, ...] = ("queued", "reading", "embedding")
+GIVEN_UP: tuple[DocumentState, ...] = ("failed", "cancelled")
+
+
+class DocumentStore:
+    """Keeps documents. What is deleted here is gone from every answer at once, whatever an index still holds.
+
+    ``owner`` names this installation: it works on the files that lie in its own folder and on no others.
+    """
+
+    def __init__(self, database: Database, owner: str) -> None:
+        self._database = database
+        self._owner = owner
+
+    def add(self, new: NewDocument) -> tuple[Document, bool]:
+        """Keep a new document as ``queued``; return it and True, or the one with the same content and False.
+
+        One with the same content gets the new tags, too, and an origin if it has none; if it failed or was cancelled,
+        it is queued again. A newer version takes the place of those of the same document that are on their way.
+        Raises DocumentNotFound, and SameContent if another document has the content of a newer version.
+        """
+        try:
+            return self._add(new)
+        except IntegrityError:  # Somebody else added the same content at the same moment.
+            return self._add(new)
+
+    def _add(self, new: NewDocument) -> tuple[Document, bool]:
+        with self._database.write() as connection:
+            replaces = document_to_replace(connection, new.replaces)
+            same = connection.execute(select(documents).where(documents.c.sha256 == new.sha256)).mappings().first()
+            if same is not None and replaces not in (None, same["id"], same["replaces"]):
+                raise SameContent(same["id"], replaces)
+            drop_versions_on_their_way(connection, replaces, but=same["id"] if same is not None else None)
+            if same is not None:
+                self._take_up_same(connection, same, new, replaces)
+                return load_document(connection, same["id"]), False
+            document_id = connection.execute(
+                insert(documents)
+                .values(
+                    name=new.name,
+                    media_type=new.media_type,
+                    size_bytes=new.size_bytes,
+                    sha256=new.sha256,
+                    owner=self._owner,
+                    file=new.file,
+                    state="queued",
+                    chunks=0,
+                    embedded=0,
+                    created_at=now(),
+                    origin=new.origin,
+                    replaces=replaces,
+                )
+                .returning(documents.c.id)
+            ).scalar_one()
+            add_tags(connection, document_id, new.tags)
+            return load_document(connection, document_id), True
+
+    def _take_up_same(self, connection: Connection, same: RowMapping, new: NewDocument, replaces: int | None) -> None:
+        if same["state"] in GIVEN_UP and same["owner"] == self._owner:
+            replaces = None if replaces == same["id"] else replaces
+            set_values(connection, same["id"], state="queued", reason=None, replaces=replaces)
+        if new.origin and not same["origin"]:
+            set_values(connection, same["id"], origin=new.origin)
+        add_tags(connection, same["id"], new.tags)
+
+    def change(
+        self, document_id: int, *, name: str | None = None, tags: Sequence[str] | None = None, origin: str | None = None
+    ) -> Document:
+        """Give a document another name, other tags or another origin; ``None`` leaves it. Raises DocumentNotFound."""
+        with self._database.write() as connection:
+            row_of(connection, document_id)
+            changed = {key: value for key, value in (("name", name), ("origin", origin)) if value is not None}
+            if changed:
+                set_values(connection, document_id, **changed)
+            if tags is not None:
+                connection.execute(delete(document_tags).where(document_tags.c.document_id == document_id))
+                add_tags(connection, document_id, tags)
+            return load_document(connection, document_id)
+
+    def get(self, document_id: int) -> Document:
+        """Return one document. Raises DocumentNotFound."""
+        with self._database.read() as connection:
+            return load_document(connection, document_id)
+
+    def page(
+        self, limit: int, before_id: int | None = None, tag: str | None = None, sought: str = ""
+    ) -> list[Document]:
+        """Return up to ``limit`` documents with an id below ``before_id``, the newest first.
+
+        With ``tag``, only those that have it; with ``sought``, those whose name or one of whose tags holds the text.
+        """
+        query = select(documents).order_by(documents.c.id.desc()).limit(limit)
+        if before_id is not None:
+            query = query.where(documents.c.id < before_id)
+        if tag is not None:
+            query = query.where(in_scope(documents.c.id, Scope(tags=(tag,))))
+        if sought:
+            query = query.where(named_or_tagged(sought))
+        with self._database.read() as connection:
+            return as_documents(connection, query)
+
+    def find(self, name_contains: str, scope: Scope, limit: int) -> tuple[list[Document], int]:
+        """Return up to ``limit`` documents whose name contains a text, the newest first, and how many there are.
+
+        Upper and lower case are the same (in ASCII). Newer versions that are not ready yet are left out.
+        """
+        conditions: list[ColumnElement[bool]] = [documents.c.replaces.is_(None)]
+        if name_contains:
+            conditions.append(documents.c.name.icontains(name_contains, autoescape=True))
+        if scope:
+            conditions.append(in_scope(documents.c.id, scope))
+        query = select(documents).where(*conditions).order_by(documents.c.id.desc()).limit(limit)
+        with self._database.read() as connection:
+            total = connection.execute(select(func.count()).select_from(documents).where(*conditions)).scalar_one()
+            return as_documents(connection, query), total
+
+    def tags(self) -> dict[str, int]:
+        """Return every tag with how many documents have it, in the order of the alphabet."""
+        query = (
+            select(document_tags.c.tag, func.count().label("documents")).group_by(document_tags.c.tag).order_by("tag")
+        )
+        with self._database.read() as connection:
+            return {row.tag: row.documents for row in connection.execute(query)}
+
+    def missing(self, document_ids: Iterable[int]) -> list[int]:
+        """Return those of the ids that name no document."""
+        wanted = list(document_ids)
+        if not wanted:
+            return []
+        with self._database.read() as connection:
+            found = set(connection.execute(select(documents.c.id).where(documents.c.id.in_(wanted))).scalars())
+        return [document_id for document_id in wanted if document_id not in found]
+
+    def file_of(self, document_id: int) -> str:
+        """Return the name of the uploaded file. Raises DocumentNotFound."""
+        with self._database.read() as connection:
+            return str(row_of(connection, document_id)["file"])
+
+    def known_files(self) -> set[str]:
+        """Return the names of all uploaded files that belong to a document."""
+        with self._database.read() as connection:
+            return set(connection.execute(select(documents.c.file)).scalars())
+
+    def by_origin(self) -> dict[str, Document]:
+        """Return the documents that were read from files of this machine, by the file's path."""
+        query = select(documents).where(documents.c.origin.is_not(None), documents.c.replaces.is_(None))
+        with self._database.read() as connection:
+            return {document.origin or "": document for document in as_documents(connection, query)}
+
+    def text(self, document_id: int) -> ExtractedText:
+        """Return a document's text, empty while it is not read. Raises DocumentNotFound."""
+        with self._database.read() as connection:
+            row = row_of(connection, document_id)
+            found = connection.execute(
+                select(document_texts.c.text, document_texts.c.markdown).where(
+                    document_texts.c.document_id == document_id
+                )
+            ).first()
+            pages = tuple(row["page_starts"] or ())
+            return ExtractedText(found.text if found else "", row["media_type"], pages, bool(found and found.markdown))
+
+    # --- how far it has come
+
+    def take(self, document_id: int) -> Document | None:
+        """Return a document that is to be read, now in the state ``reading``; ``None`` if it is not, or not ours."""
+        with self._database.write() as connection:
+            to_read = documents.c.state.in_(("queued", "reading"))
+            taken = connection.execute(
+                update(documents)
+                .where(documents.c.id == document_id, to_read, documents.c.owner == self._owner)
+                .values(state="reading", reason=None, attempts=0)
+            )
+            return load_document(connection, document_id) if taken.rowcount else None
+
+    def take_up_unfinished(self) -> tuple[list[int], list[int]]:
+        """Return which documents are to be read and which to be embedded, after a crash or a start."""
+        with self._database.write() as connection:
+            ours = documents.c.owner == self._owner
+            connection.execute(update(documents).where(ours, documents.c.state == "reading").values(state="queued"))
+            found = {
+                state: list(
+                    connection.execute(
+                        select(documents.c.id).where(ours, documents.c.state == state).order_by(documents.c.id)
+                    ).scalars()
+                )
+                for state in ("queued", "embedding")
+            }
+            return found["queued"], found["embedding"]
+
+    def ours(self) -> list[int]:
+        """Return the ids of all documents whose files lie with this installation."""
+        with self._database.read() as connection:
+            query = select(documents.c.id).where(documents.c.owner == self._owner).order_by(documents.c.id)
+            return list(connection.execute(query).scalars())
+
+    def is_in(self, document_id: int, state: DocumentState) -> bool:
+        """Tell whether a document exists and is in a state."""
+        with self._database.read() as connection:
+            row = select(documents.c.id).where(documents.c.id == document_id, documents.c.state == state)
+            return connection.execute(row).first() is not None
+
+    def count_attempt(self, document_id: int) -> int | None:
+        """Return how often a document could not be embedded since it was read, this time included.
+
+        ``None`` if it is not there any more.
+        """
+        with self._database.write() as connection:
+            counted = (
+                update(documents)
+                .where(documents.c.id == document_id)
+                .values(attempts=documents.c.attempts + 1)
+                .returning(documents.c.attempts)
+            )
+            return connection.execute(counted).scalar()
+
+    def say(self, document_id: int, reason: str) -> None:
+        """Keep a sentence about a document that is being embedded, such as what is tried again."""
+        with self._database.write() as connection:
+            embedding = (documents.c.id == document_id, documents.c.state == "embedding")
+            connection.execute(update(documents).where(*embedding).values(reason=reason))
+
+    def queue_again(self, document_id: int) -> Document:
+        """Queue a document of ours that is not being worked on once more. Raises DocumentNotFound."""
+        with self._database.write() as connection:
+            row = row_of(connection, document_id)
+            if row["state"] not in UNFINISHED and row["owner"] == self._owner:
+                set_values(connection, document_id, state="queued", reason=None)
+            return load_document(connection, document_id)
+
+    def cancel(self, document_id: int) -> Document:
+        """Give up a document that is worked on, and forget what was read of it. Raises DocumentNotFound.
+
+        One that is not worked on is left as it is; one that was ready and is to be read again is ready again.
+        """
+        with self._database.write() as connection:
+            row = row_of(connection, document_id)
+            was_ready = row["state"] in ("queued", "reading") and 0 < row["chunks"] == row["embedded"]
+            if was_ready:
+                set_values(connection, document_id, state="ready", reason=None)
+            elif row["state"] in UNFINISHED:
+                drop_chunks(connection, document_id)
+                set_values(connection, document_id, state="cancelled", reason=None, chunks=0, embedded=0)
+            return load_document(connection, document_id)
+
+    def finish(self, document_id: int, embedder: str) -> list[str] | None:
+        """Mark a document as ready, if every chunk of it is embedded by ``embedder``; else leave it and return None.
+
+        A newer version takes the place of the older one in the same step. Return the names of the files that are not
+        needed any more.
+        """
+        with self._database.write() as connection:
+            own = select(documents).where(documents.c.id == document_id).with_for_update()
+            row = connection.execute(own).mappings().first()
+            # Failed is one that could not be embedded for too long, and now is after all.
+            if row is None or row["state"] not in ("embedding", "failed") or not is_whole(connection, row, embedder):
+                return None
+            warning = select(document_texts.c.warning).where(document_texts.c.document_id == document_id)
+            finished = {
+                "state": "ready",
+                "embedded": row["chunks"],
+                "reason": connection.execute(warning).scalar(),
+                "replaces": None,
+            }
+            return take_its_place(connection, row, finished)
+
+    def fail(self, document_id: int, reason: str, *, also_ready: bool = False) -> None:
+        """Mark a document that is worked on as failed, with the reason that a person reads.
+
+        With ``also_ready`` one that was ready, too: a new embedding model cannot take it.
+        """
+        states = (*UNFINISHED, "ready") if also_ready else UNFINISHED
+        with self._database.write() as connection:
+            connection.execute(
+                update(documents)
+                .where(documents.c.id == document_id, documents.c.state.in_(states))
+                .values(state="failed", reason=reason)
+            )
+
+    def delete(self, document_id: int) -> list[str]:
+        """Delete a document with all that was made of it, newer versions on their way included.
+
+        Return the names of the files that are not needed any more. Raises DocumentNotFound.
+        """
+        with self._database.write() as connection:
+            row_of(connection, document_id)
+            both = documents.c.id == document_id, documents.c.replaces == document_id
+            rows = connection.execute(select(documents.c.id, documents.c.file).where(both[0] | both[1])).all()
+            for row in rows:
+                drop_chunks(connection, row.id)
+                connection.execute(delete(documents).where(documents.c.id == row.id))
+            return [row.file for row in rows]

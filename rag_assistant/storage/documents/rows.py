@@ -1,0 +1,126 @@
+"""Rows of documents, and the small steps of which changes of documents are made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, Select, delete, exists, func, insert, select, update
+
+from rag_assistant.document_records import Document
+from rag_assistant.errors import DocumentNotFound
+from rag_assistant.storage.documents.chunks import drop_chunks, move_chunks
+from rag_assistant.storage.tables import chunks, document_tags, documents, embeddings
+
+IDS_AT_ONCE = 10_000  # PostgreSQL takes 65,535 parameters.
+# What a newer version brings to the document whose place it takes.
+TAKEN_OVER = ("media_type", "size_bytes", "sha256", "owner", "file", "chunks", "page_starts")
+
+
+def row_of(connection: Connection, document_id: int) -> RowMapping:
+    """Return a document's row, and keep others from changing it until this transaction ends.
+
+    Raises DocumentNotFound.
+    """
+    query = select(documents).where(documents.c.id == document_id).with_for_update()
+    row = connection.execute(query).mappings().first()
+    if row is None:
+        raise DocumentNotFound(document_id)
+    return row
+
+
+def document_to_replace(connection: Connection, document_id: int | None) -> int | None:
+    """Return the document that a newer version is to replace: a version on its way stands for what it replaces."""
+    if document_id is None:
+        return None
+    replaced: int | None = row_of(connection, document_id)["replaces"]
+    return document_id if replaced is None else replaced
+
+
+def drop_versions_on_their_way(connection: Connection, replaces: int | None, but: int | None) -> None:
+    """Give up the newer versions of a document that are not ready yet; their files are dropped with the strays."""
+    if replaces is not None:
+        for version in (
+            connection.execute(select(documents.c.id).where(documents.c.replaces == replaces)).scalars().all()
+        ):
+            if version != but:
+                drop_chunks(connection, version)
+                connection.execute(delete(documents).where(documents.c.id == version))
+
+
+def load_document(connection: Connection, document_id: int) -> Document:
+    """Return a document with its tags. Raises DocumentNotFound."""
+    found = as_documents(connection, select(documents).where(documents.c.id == document_id))
+    if not found:
+        raise DocumentNotFound(document_id)
+    return found[0]
+
+
+def set_values(connection: Connection, document_id: int, **values: Any) -> None:
+    """Change columns of a document's row."""
+    connection.execute(update(documents).where(documents.c.id == document_id).values(values))
+
+
+def add_tags(connection: Connection, document_id: int, tags: Sequence[str]) -> None:
+    """Give a document the tags that it does not have yet."""
+    here = set(
+        connection.execute(select(document_tags.c.tag).where(document_tags.c.document_id == document_id)).scalars()
+    )
+    rows = [{"document_id": document_id, "tag": tag} for tag in dict.fromkeys(tags) if tag not in here]
+    if rows:
+        connection.execute(insert(document_tags), rows)
+
+
+def is_whole(connection: Connection, document: RowMapping, embedder: str) -> bool:
+    """Tell whether every chunk of a document that was read is there, and has its vector."""
+    own = chunks.c.document_id == document["id"]
+    held = connection.execute(select(func.count()).select_from(chunks).where(own)).scalar_one()
+    has_one = exists().where(embeddings.c.chunk_id == chunks.c.id, embeddings.c.embedder == embedder)
+    lacking = connection.execute(select(chunks.c.id).where(own, ~has_one).limit(1)).first()
+    return 0 < held == document["chunks"] and lacking is None
+
+
+def take_its_place(connection: Connection, newer: RowMapping, finished: dict[str, Any]) -> list[str]:
+    """Finish a document; if it is a newer version of another one, let it become that one and return the old file."""
+    older = connection.execute(select(documents).where(documents.c.id == newer["replaces"])).mappings().first()
+    if older is None:
+        set_values(connection, newer["id"], **finished)
+        return []
+    newer_tags = select(document_tags.c.tag).where(document_tags.c.document_id == newer["id"])
+    add_tags(connection, older["id"], connection.execute(newer_tags).scalars().all())
+    drop_chunks(connection, older["id"])
+    move_chunks(connection, newer["id"], older["id"])
+    connection.execute(delete(documents).where(documents.c.id == newer["id"]))
+    set_values(connection, older["id"], **{name: newer[name] for name in TAKEN_OVER}, **finished)
+    return [str(older["file"])]
+
+
+def as_documents(connection: Connection, query: Select[Any]) -> list[Document]:
+    """Return the documents whose rows a query gives, with their tags."""
+    rows = connection.execute(query).mappings().all()
+    tags: dict[int, list[str]] = {}
+    for start in range(0, len(rows), IDS_AT_ONCE):
+        ids = [row["id"] for row in rows[start : start + IDS_AT_ONCE]]
+        named = select(document_tags).where(document_tags.c.document_id.in_(ids)).order_by(document_tags.c.tag)
+        for row in connection.execute(named):
+            tags.setdefault(row.document_id, []).append(row.tag)
+    return [_as_document(row, tuple(tags.get(row["id"], ()))) for row in rows]
+
+
+def _as_document(row: RowMapping, tags: tuple[str, ...]) -> Document:
+    return Document(
+        id=row["id"],
+        name=row["name"],
+        media_type=row["media_type"],
+        size_bytes=row["size_bytes"],
+        sha256=row["sha256"],
+        state=row["state"],
+        reason=row["reason"],
+        chunks=row["chunks"],
+        embedded=row["embedded"],
+        pages=len(row["page_starts"]) if row["page_starts"] else None,
+        created_at=row["created_at"],
+        tags=tags,
+        origin=row["origin"],
+        replaces=row["replaces"],
+    )

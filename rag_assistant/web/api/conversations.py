@@ -1,0 +1,224 @@
+"""The JSON API of conversations: made, found, named, exported, erased; and what the model sees of each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Blueprint, Response, jsonify, make_response, request
+
+from rag_assistant.conversations.commands import run_command
+from rag_assistant.conversations.compaction import doing_in_words
+from rag_assistant.conversations.scope import check_scope
+from rag_assistant.errors import InvalidRequest
+from rag_assistant.presenters.export import FORMATS, as_json, as_markdown
+from rag_assistant.presenters.turns import turn_data
+from rag_assistant.records import EVERYTHING, LARGEST_NUMBER, Conversation, Unset
+from rag_assistant.retrieval.tokenize import query_words
+from rag_assistant.web.pages.conversation_list import place_in, place_of
+from rag_assistant.web.request_parsing import (
+    ChangeConversationBody,
+    CommandBody,
+    NewConversationBody,
+    NoFields,
+    SummaryBody,
+    flag_asked,
+    history_limit_asked,
+    page_limit,
+    read_json,
+    read_optional_json,
+    strategy_asked,
+    whole_number,
+)
+from rag_assistant.web.services import services
+
+blueprint = Blueprint("conversations_api", __name__, url_prefix="/api/conversations")
+
+
+@blueprint.get("")
+def conversations() -> Response:
+    """Return the conversations, the latest used first; with ``q``, those that hold these words, and in which turn.
+
+    ``pinned=1`` gives those that are pinned alone, ``pinned=0`` the others, ``deleted=1`` those that were put away.
+    """
+    limit = page_limit()
+    manager = services().conversations
+    if "q" in request.args:
+        hits = manager.find(query_words(request.args["q"]), limit)
+        found = [conversation_data(hit.conversation) | {"turn": hit.turn} for hit in hits]
+        return jsonify(conversations=found, next_before=None)
+    before = place_in("before", request.args.get("before"))
+    if flag_asked("deleted"):
+        page = manager.deleted(limit, before)
+    else:
+        page = manager.page(limit, before, pinned=flag_asked("pinned"))
+    last = page[-1] if len(page) == limit else None
+    return jsonify(
+        conversations=[conversation_data(conversation) for conversation in page],
+        next_before=place_of(last.deleted_at or last.updated_at, last.id) if last else None,
+    )
+
+
+@blueprint.post("")
+def new_conversation() -> Response:
+    """Make an empty conversation."""
+    made = services().conversations.create(read_optional_json(NewConversationBody).title)
+    return make_response(jsonify(conversation_data(made)), 201)
+
+
+@blueprint.get("/<int:conversation_id>")
+def conversation(conversation_id: int) -> Response:
+    """Return a conversation, with what the model sees of it; HEAD tells by its ETag whether anything is new."""
+    tag = services().etags.of(conversation_id)
+    response = Response() if request.method == "HEAD" else shown(conversation_id)
+    response.headers["ETag"] = tag
+    return response
+
+
+@blueprint.patch("/<int:conversation_id>")
+def change_conversation(conversation_id: int) -> Response:
+    """Rename or pin a conversation, or set what it decides for itself and which documents it is about."""
+    body = read_json(ChangeConversationBody)
+    scope = body.scope(services().conversations.get(conversation_id).scope)
+    check_scope(services().documents, scope or EVERYTHING)
+    services().conversations.change(conversation_id, title=body.title, own=body.own(), pinned=body.pinned, scope=scope)
+    return shown(conversation_id)
+
+
+@blueprint.delete("/<int:conversation_id>")
+def delete_conversation(conversation_id: int) -> Response:
+    """Put a conversation away; ``restore`` brings it back."""
+    services().conversations.delete(conversation_id)
+    return make_response("", 204)
+
+
+@blueprint.post("/<int:conversation_id>/restore")
+def restore_conversation(conversation_id: int) -> Response:
+    """Bring a deleted conversation back, whole."""
+    read_optional_json(NoFields)
+    return jsonify(conversation_data(services().conversations.restore(conversation_id)))
+
+
+@blueprint.post("/<int:conversation_id>/purge")
+def purge_conversation(conversation_id: int) -> Response:
+    """Erase a conversation with all that was said in it. There is no way back."""
+    read_optional_json(NoFields)
+    services().conversations.purge(conversation_id)
+    return make_response("", 204)
+
+
+@blueprint.get("/<int:conversation_id>/turns")
+def turns(conversation_id: int) -> Response:
+    """Return a page of turns, oldest first, ending before the turn number ``before``."""
+    limit = page_limit()
+    found = services().turns.page(conversation_id, limit, whole_number("before", None, 1, LARGEST_NUMBER))
+    return jsonify(
+        turns=[turn_data(turn) for turn in found],
+        next_before=found[0].number if found and found[0].number > 1 else None,
+    )
+
+
+@blueprint.get("/<int:conversation_id>/export")
+def export(conversation_id: int) -> Response:
+    """Return the whole conversation as a file."""
+    wanted = request.args.get("format", "markdown")
+    if wanted not in FORMATS:
+        raise InvalidRequest(f'format is "{wanted}"; it must be one of {", ".join(FORMATS)}.')
+    found = services().conversations.get(conversation_id)
+    ending, media_type = FORMATS[wanted]
+    write = as_markdown if wanted == "markdown" else as_json
+    pieces = write(found, services().turns.every(conversation_id), services().versions.all)
+    response = Response(pieces, content_type=media_type)
+    response.headers["Content-Disposition"] = f'attachment; filename="conversation-{conversation_id}.{ending}"'
+    return response
+
+
+# --- what the model sees
+
+
+@blueprint.get("/<int:conversation_id>/preview")
+def preview(conversation_id: int) -> Response:
+    """Return what the next question's model would see with another window or strategy; nothing changes."""
+    view = services().history_actions.view(conversation_id, history_limit_asked(), strategy_asked())
+    return jsonify(view.as_dict())
+
+
+@blueprint.get("/<int:conversation_id>/doing")
+def doing(conversation_id: int) -> Response:
+    """Return what is being done with the conversation that takes its time; null while nothing is."""
+    found = services().conversations.get(conversation_id).doing
+    return jsonify(doing=None if found is None else found | {"sentence": doing_in_words(found)})
+
+
+@blueprint.post("/<int:conversation_id>/clear")
+def clear(conversation_id: int) -> Response:
+    """Let the model see nothing of what was said so far."""
+    read_optional_json(NoFields)
+    services().history_actions.clear(conversation_id)
+    return shown(conversation_id)
+
+
+@blueprint.post("/<int:conversation_id>/reset")
+def reset(conversation_id: int) -> Response:
+    """Clear, and give up what was set for this conversation alone."""
+    read_optional_json(NoFields)
+    services().history_actions.reset(conversation_id)
+    return shown(conversation_id)
+
+
+@blueprint.post("/<int:conversation_id>/compact")
+def compact(conversation_id: int) -> Response:
+    """Let the model summarise the older turns; answers when it has."""
+    read_optional_json(NoFields)
+    services().history_actions.compact(conversation_id)
+    return shown(conversation_id)
+
+
+@blueprint.post("/<int:conversation_id>/undo")
+def undo(conversation_id: int) -> Response:
+    """Take the last change of the model's view back."""
+    read_optional_json(NoFields)
+    _, kind = services().history_actions.undo(conversation_id)
+    return shown(conversation_id, undone=kind)
+
+
+@blueprint.put("/<int:conversation_id>/summary")
+def edit_summary(conversation_id: int) -> Response:
+    """Replace the text of the summary that the model sees."""
+    services().history_actions.edit_summary(conversation_id, read_json(SummaryBody).text)
+    return shown(conversation_id)
+
+
+@blueprint.post("/<int:conversation_id>/commands")
+def command(conversation_id: int) -> Response:
+    """Carry out a command such as /history, and return what it did."""
+    services().conversations.get(conversation_id)
+    result = run_command(read_json(CommandBody).command, services().history_actions, conversation_id)
+    view = services().history_actions.view(conversation_id)
+    return jsonify(command=result.command, text=result.text, fold=result.fold, view=view.as_dict())
+
+
+def shown(conversation_id: int, **more: Any) -> Response:
+    """Return a conversation with its view."""
+    view = services().history_actions.view(conversation_id)
+    return jsonify(conversation_data(view.conversation) | {"view": view.as_dict()} | more)
+
+
+def conversation_data(conversation: Conversation) -> dict[str, Any]:
+    """Return a conversation as it is listed; what it decides for itself stands there if it does."""
+    data = {
+        "conversation_id": conversation.id,
+        "title": conversation.title,
+        "created_at": conversation.created_at.isoformat(),
+        "updated_at": conversation.updated_at.isoformat(),
+        "turns": conversation.turns,
+        "pinned": conversation.pinned,
+        "scope": conversation.scope.as_dict(),
+    }
+    if not isinstance(conversation.max_history_turns, Unset):
+        data["max_history_turns"] = conversation.max_history_turns
+    if conversation.deleted_at is not None:
+        data["deleted_at"] = conversation.deleted_at.isoformat()
+    for name in ("history_strategy", "on_overflow", "branched_from"):
+        if getattr(conversation, name) is not None:
+            data[name] = getattr(conversation, name)
+    return data

@@ -1,0 +1,169 @@
+"""The JSON API of the library: add, list, show and delete documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import IO, Any
+
+from flask import Blueprint, Response, jsonify, make_response, request, send_file
+
+from rag_assistant.document_records import Document
+from rag_assistant.documents.uploads import clean_name
+from rag_assistant.errors import InvalidRequest, UnsupportedContentType
+from rag_assistant.records import LARGEST_NUMBER
+from rag_assistant.validation import spells_number, storable
+from rag_assistant.web.request_parsing import (
+    ChangeDocumentBody,
+    NoFields,
+    UploadFields,
+    checked,
+    page_limit,
+    read_json,
+    read_optional_json,
+    whole_number,
+)
+from rag_assistant.web.security import MOST_FORM_PARTS
+from rag_assistant.web.services import services
+
+blueprint = Blueprint("documents_api", __name__, url_prefix="/api/documents")
+
+FORM_OVERHEAD_BYTES = 100_000
+LONGEST_SEARCH = 200
+
+
+@blueprint.post("")
+def add() -> Response:
+    """Take a file and answer at once; its state says how far it has come."""
+    ((file, name),), said = uploaded_files(1)
+    with file:
+        document, new = services().library.accept(file, name, replaces=said.replaces, tags=said.tags)
+    return make_response(jsonify(document_data(document) | {"new": new}), 202)
+
+
+@blueprint.get("")
+def documents() -> Response:
+    """Return the documents, the newest first; with ``q``, those whose name or one of whose tags holds its words."""
+    limit = page_limit()
+    before = whole_number("before", None, 1, LARGEST_NUMBER)
+    found = services().documents.page(limit, before, request.args.get("tag"), sought_documents())
+    return jsonify(
+        documents=[document_data(document) for document in found],
+        next_before=found[-1].id if len(found) == limit else None,
+    )
+
+
+@blueprint.get("/<int:document_id>")
+def document(document_id: int) -> Response:
+    """Return a document, with how far it has come."""
+    return jsonify(document_data(services().documents.get(document_id)))
+
+
+@blueprint.get("/tags")
+def tags() -> Response:
+    """Return every tag with how many documents have it."""
+    return jsonify(tags=services().documents.tags())
+
+
+@blueprint.patch("/<int:document_id>")
+def change(document_id: int) -> Response:
+    """Give a document another name or other tags."""
+    body = read_json(ChangeDocumentBody)
+    return jsonify(
+        document_data(
+            services().documents.change(
+                document_id, name=None if body.name is None else clean_name(body.name), tags=body.tags
+            )
+        )
+    )
+
+
+@blueprint.post("/<int:document_id>/cancel")
+def cancel(document_id: int) -> Response:
+    """Stop working on a document; it can be taken up again."""
+    read_optional_json(NoFields)
+    return jsonify(document_data(services().library.cancel(document_id)))
+
+
+@blueprint.post("/<int:document_id>/retry")
+def retry(document_id: int) -> Response:
+    """Read a document once more: it failed, was cancelled, or is to be cut anew."""
+    read_optional_json(NoFields)
+    return make_response(jsonify(document_data(services().library.read_again(document_id))), 202)
+
+
+@blueprint.get("/<int:document_id>/text")
+def text(document_id: int) -> Response:
+    """Return the text that was read, into which the offsets of sources point."""
+    found = services().documents.text(document_id)
+    return jsonify(document_id=document_id, text=found.text, page_starts=found.page_starts)
+
+
+@blueprint.delete("/<int:document_id>")
+def delete(document_id: int) -> Response:
+    """Delete a document: from now on no search finds it."""
+    services().library.remove(document_id)
+    return make_response("", 204)
+
+
+@blueprint.get("/<int:document_id>/file")
+def file(document_id: int) -> Response:
+    """Return the original, always as a download and never as something that a browser opens."""
+    found = services().documents.get(document_id)
+    response = send_file(
+        services().library.path_of(document_id).resolve(),
+        mimetype="application/octet-stream",
+        as_attachment=True,
+        download_name=found.name,
+    )
+    response.headers["Content-Security-Policy"] = "sandbox; default-src 'none'"
+    return response
+
+
+def sought_documents() -> str:
+    """Return the words that documents are looked for with. Raises InvalidRequest."""
+    sought = request.args.get("q", "").strip()
+    if len(sought) > LONGEST_SEARCH or storable(sought) != sought:
+        raise InvalidRequest(f"q has {len(sought)} characters; it must be a text of up to {LONGEST_SEARCH}.")
+    return sought
+
+
+def uploaded_files(most: int) -> tuple[list[tuple[IO[bytes], str]], UploadFields]:
+    """Return up to ``most`` files of a multipart form, each with its name, and what is said beside them.
+
+    Raises UnsupportedContentType, InvalidRequest.
+    """
+    if request.mimetype != "multipart/form-data":
+        kind = request.mimetype or "not given"
+        raise UnsupportedContentType(f'The content type is "{kind}"; it must be multipart/form-data, field "file".')
+    request.max_content_length = most * services().settings.current.max_upload_mb * 1_000_000 + FORM_OVERHEAD_BYTES
+    request.max_form_parts = most + MOST_FORM_PARTS
+    files = request.files.getlist("file")
+    fields = ("file", *UploadFields.model_fields)
+    unknown = [name for name in (*request.form, *request.files) if name not in fields]
+    if unknown:
+        raise InvalidRequest(f'"{unknown[0]}" is not known. Known are: {", ".join(fields)}.')
+    named = [(file.stream, file.filename) for file in files if file.filename]
+    if not 1 <= len(files) <= most or len(named) < len(files):
+        wanted = "one, with a name" if most == 1 else f"1 to {most}, each with a name"
+        raise InvalidRequest(f'There are {len(files)} files in the field "file"; there must be {wanted}.')
+    return named, _said_beside(request.form)
+
+
+def tags_in(text: str) -> list[str]:
+    """Return tags that are written with commas between them."""
+    return [tag for tag in text.split(",") if tag.strip()]
+
+
+def _said_beside(form: Mapping[str, str]) -> UploadFields:
+    said: dict[str, Any] = {"tags": tags_in(form.get("tags", ""))}
+    replaces = form.get("replaces", "").strip()
+    if replaces:
+        said["replaces"] = int(replaces) if spells_number(replaces) else replaces
+    return checked(UploadFields, said)
+
+
+def document_data(document: Document) -> dict[str, Any]:
+    """Return a document as it is listed."""
+    data = asdict(document)
+    return {"document_id": data.pop("id")} | data | {"created_at": document.created_at.isoformat()}

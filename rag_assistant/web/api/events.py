@@ -1,0 +1,104 @@
+"""Server-sent events: the streaming twin of the JSON answer. It forwards the assistant's events and adds nothing."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+from flask import Response
+
+from rag_assistant.errors import Overloaded
+from rag_assistant.records import Event
+from rag_assistant.validation import spells_number
+from rag_assistant.web.markdown.blocks import Blocks
+
+HEADERS = {
+    "Content-Type": "text/event-stream; charset=utf-8",
+    "Cache-Control": "no-store, no-transform",
+    "X-Accel-Buffering": "no",
+}
+HEARTBEAT = b": still here\n\n"
+SHORTEST_PAUSE_SECONDS = 0.04
+
+
+class Readers:
+    """Bounds how many connections wait for an answer at once; each of them holds a thread."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._waiting = 0
+
+    def enter(self) -> None:
+        """Take a place. Raises Overloaded if there is none."""
+        with self._lock:
+            if self._waiting >= self._limit:
+                raise Overloaded(self._limit)
+            self._waiting += 1
+
+    def leave(self) -> None:
+        """Free a place."""
+        with self._lock:
+            self._waiting -= 1
+
+
+def event_stream(events: Iterator[Event | None], readers: Readers, blocks: Blocks | None = None) -> Response:
+    """Return the response that streams ``events``; the reader's place is freed when it ends, however it ends.
+
+    With ``blocks``, which must see the answer from its beginning, each ``token`` says how it is drawn: ``keep`` blocks
+    of what was drawn stay, ``html`` comes behind them. The text itself is left out.
+    """
+    frames = map(frame, events) if blocks is None else _drawn(events, blocks)
+    return Response(_Frames(frames, readers), headers=HEADERS, direct_passthrough=True)
+
+
+class _Frames:
+    """What the server iterates over, with nothing in between; it closes it however the stream ends."""
+
+    def __init__(self, frames: Iterator[bytes], readers: Readers) -> None:
+        self._frames = frames
+        self._readers = readers
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._frames
+
+    def close(self) -> None:
+        """Free the reader's place."""
+        self._readers.leave()
+
+
+def frame(event: Event | None) -> bytes:
+    """Return an event as it goes over the wire, a comment for ``None``; its id is the position in the answer."""
+    if event is None:
+        return HEARTBEAT
+    position = f"id: {event.position}\n" if event.position is not None else ""
+    return f"event: {event.name}\n{position}data: ".encode() + orjson.dumps(event.data) + b"\n\n"
+
+
+def _drawn(events: Iterator[Event | None], blocks: Blocks) -> Iterator[bytes]:
+    """Yield frames whose tokens carry HTML. Drawing sets the pace, so that a long answer does not cost a core."""
+    for event in events:
+        if event is None or event.name != "token":
+            yield frame(event)
+            continue
+        began = time.monotonic()
+        keep, html = blocks.add(event.data["text"])
+        yield frame(Event("token", {"keep": keep, "html": html}, event.position))
+        time.sleep(max(SHORTEST_PAUSE_SECONDS, 5 * (time.monotonic() - began)))
+
+
+def last_event_id(raw: str | None) -> int:
+    """Return the position that a reader who comes back names; 0 if it names none or nonsense."""
+    return int(raw) if raw is not None and spells_number(raw) else 0
+
+
+def collect(events: Iterator[Event | None]) -> dict[str, Any]:
+    """Return the data of the last event: the JSON answer is what the stream ends with."""
+    data: dict[str, Any] = {}
+    for event in events:
+        if event is not None:
+            data = event.data
+    return data

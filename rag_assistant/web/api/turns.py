@@ -1,0 +1,173 @@
+"""The JSON API: questions and their answers, turns, search."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from flask import Blueprint, Response, current_app, jsonify, make_response, request
+
+from rag_assistant.answering.search import EXCHANGES
+from rag_assistant.errors import InvalidRequest, ReceiptNotFound
+from rag_assistant.presenters.turns import Exchange, exchanges_of, receipt_data, turn_data, version_data
+from rag_assistant.records import LARGEST_NUMBER, Turn
+from rag_assistant.web.api.events import Readers, collect, event_stream, last_event_id
+from rag_assistant.web.errors import status_of_name
+from rag_assistant.web.markdown.blocks import Blocks
+from rag_assistant.web.request_parsing import (
+    ChangeTurnBody,
+    NoFields,
+    QueryBody,
+    idempotency_key,
+    page_limit,
+    read_json,
+    read_optional_json,
+    scope_asked,
+    whole_number,
+)
+from rag_assistant.web.services import services
+
+blueprint = Blueprint("api", __name__, url_prefix="/api")
+
+
+@blueprint.post("/query")
+def query() -> Response:
+    """Answer a question: the same events as the stream, collected."""
+    question = read_json(QueryBody).as_question(idempotency_key())
+    readers().enter()
+    try:
+        turn = services().assistant.ask(question)
+        return answer(collect(services().assistant.follow(turn.id)))
+    finally:
+        readers().leave()
+
+
+@blueprint.post("/query/stream")
+def query_stream() -> Response:
+    """Answer a question as a stream of events."""
+    question = read_json(QueryBody).as_question(idempotency_key())
+    readers().enter()
+    try:
+        turn = services().assistant.ask(question)
+        return stream(turn, 0)
+    except BaseException:
+        readers().leave()
+        raise
+
+
+@blueprint.get("/turns/<int:turn_id>")
+def turn(turn_id: int) -> Response:
+    """Return a turn as it is now."""
+    return jsonify(turn_data(services().turns.get(turn_id)))
+
+
+@blueprint.get("/turns/<int:turn_id>/stream")
+def turn_stream(turn_id: int) -> Response:
+    """Follow a turn from where the reader left off."""
+    found = services().turns.get(turn_id)
+    readers().enter()
+    try:
+        return stream(found, last_event_id(request.headers.get("Last-Event-ID")))
+    except BaseException:
+        readers().leave()
+        raise
+
+
+@blueprint.post("/turns/<int:turn_id>/stop")
+def stop(turn_id: int) -> Response:
+    """End a running answer; what is written is kept."""
+    read_optional_json(NoFields)
+    return jsonify(turn_data(services().assistant.stop(turn_id)))
+
+
+@blueprint.post("/turns/<int:turn_id>/retry")
+def retry(turn_id: int) -> Response:
+    """Answer a failed question once more; follow it by its stream."""
+    read_optional_json(NoFields)
+    return make_response(jsonify(turn_data(services().assistant.retry(turn_id))), 202)
+
+
+@blueprint.post("/turns/<int:turn_id>/regenerate")
+def regenerate(turn_id: int) -> Response:
+    """Answer the last question of a conversation anew; the answer that it has is kept as a version."""
+    read_optional_json(NoFields)
+    return make_response(jsonify(turn_data(services().assistant.regenerate(turn_id))), 202)
+
+
+@blueprint.get("/turns/<int:turn_id>/versions")
+def versions(turn_id: int) -> Response:
+    """Return the answers that a turn's question got, the first one first."""
+    return jsonify(versions=[version_data(version) for version in services().versions.all(turn_id)])
+
+
+@blueprint.post("/turns/<int:turn_id>/versions/<int:version>/choose")
+def choose_version(turn_id: int, version: int) -> Response:
+    """Let one of its answers be the turn's answer."""
+    read_optional_json(NoFields)
+    services().turns.get(turn_id)
+    return jsonify(turn_data(services().versions.choose(turn_id, version)))
+
+
+@blueprint.patch("/turns/<int:turn_id>")
+def change_turn(turn_id: int) -> Response:
+    """Pin a turn, so that the model always sees it, or exclude it, or take that back."""
+    body = read_json(ChangeTurnBody)
+    services().turns.get(turn_id)
+    return jsonify(turn_data(services().history_actions.mark(turn_id, pinned=body.pinned, excluded=body.excluded)))
+
+
+@blueprint.get("/turns/<int:turn_id>/receipt")
+def receipt(turn_id: int) -> Response:
+    """Return what the model was sent for this turn, and what was left out."""
+    found = services().turns.get(turn_id)
+    body = services().turns.receipt(turn_id)
+    if body is None:
+        raise ReceiptNotFound(turn_id)
+    return jsonify(receipt_data(found, body))
+
+
+@blueprint.get("/search")
+def search() -> Response:
+    """Return what retrieval finds for a query, without an answer."""
+    text = request.args.get("q", "")
+    if not text.strip():
+        raise InvalidRequest('q is empty; give the words to search for, such as /api/search?q="history window".')
+    limit, scope = page_limit(default=10, highest=100), scope_asked()
+    conversation_id = whole_number("conversation_id", None, 1, LARGEST_NUMBER)
+    exchanges = _newest_exchanges(conversation_id) if conversation_id is not None else []
+    asked = services().retriever.follow_up(text, exchanges, scope)
+    found = services().retriever.search(asked, limit, scope)
+    passages = [{k: v for k, v in asdict(passage).items() if k != "chunk_id"} for passage in found]
+    return jsonify(query=text, leans_on=asked.context or None, passages=passages)
+
+
+def _newest_exchanges(conversation_id: int) -> list[Exchange]:
+    """Return what a follow-up in a conversation would lean on."""
+    conversation = services().conversations.get(conversation_id)
+    if services().settings.current.follow_ups == "off":
+        return []
+    turns = services().history.past(conversation, conversation.turns + 1, EXCHANGES)
+    return exchanges_of(message for turn in turns for message in turn.messages)
+
+
+def readers() -> Readers:
+    """Return the bound on connections that wait for an answer."""
+    return current_app.extensions.setdefault("readers", Readers(services().settings.current.max_running_answers))  # type: ignore[no-any-return]
+
+
+def stream(turn: Turn, after: int) -> Response:
+    """Return the stream of a turn, whose id stands in X-Turn-Id.
+
+    With ?html=1, for the page, it begins with the whole answer so far, and its tokens are drawn by blocks.
+    """
+    drawn = request.args.get("html") == "1"
+    events = services().assistant.follow(turn.id, 0 if drawn else after)
+    response = event_stream(events, readers(), Blocks() if drawn else None)
+    response.headers["X-Turn-Id"] = str(turn.id)
+    return response
+
+
+def answer(data: dict[str, Any]) -> Response:
+    """Return the JSON answer of a turn that has ended; the status says whether it failed."""
+    status = status_of_name(data["error"]["type"]) if data["status"] == "failed" else 200
+    return make_response(jsonify(data), status)

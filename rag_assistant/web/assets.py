@@ -1,0 +1,98 @@
+"""Scripts and style sheets: kept by browsers for good, since a change of any gives all a new address.
+
+The sheets go out as one, the scripts without their comments. They are read once, at the start: what goes out under a
+version is what the version was made of, and a first view of some fifty files costs next to nothing.
+
+The version stands in the path, so that a module's imports carry it along. Pages and the API are never compressed: where
+secrets and what a stranger chose stand in one answer, its length would tell of them (BREACH).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+
+import rjsmin
+from flask import Flask, Response, abort, request, url_for
+from flask_compress import Compress
+
+KEPT_FOR_GOOD = "public, max-age=31536000, immutable"
+# A page of before an update asks for the files of before it; what it gets instead is not to be kept.
+NOT_KEPT = "no-cache"
+VERSION_LENGTH = 12
+# The order is that of the cascade.
+SHEETS = (
+    "base frame sidebar transcript answers sources composer window receipt documents document uploads settings".split()
+)
+ALL_SHEETS = "all.css"
+MEDIA_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+
+
+class Compressed(dict[str, bytes]):
+    """What was compressed once, as Flask-Compress asks for it."""
+
+    def set(self, key: str, content: bytes) -> None:
+        """Keep a file's compressed content."""
+        self[key] = content
+
+
+def init_app(app: Flask) -> None:
+    """Serve the static files under their version, and let templates address them so."""
+    files = read_files(Path(app.static_folder or ""))
+    current = version_of(files)
+    modules = [name for name in files if name.endswith(".js")]
+    app.config.update(
+        COMPRESS_REGISTER=False,
+        COMPRESS_MIMETYPES=["text/javascript", "text/css"],
+        COMPRESS_ALGORITHM=["br", "gzip"],
+        COMPRESS_BR_LEVEL=10,
+        COMPRESS_CACHE_BACKEND=Compressed,
+        COMPRESS_CACHE_KEY=lambda asked: asked.view_args["filename"],
+    )
+    compress = Compress(app)
+
+    @app.get("/static/v-<version>/<path:filename>")
+    @compress.compressed()
+    def versioned_static(version: str, filename: str) -> Response:
+        if filename not in files:
+            abort(404)
+        # Whole: the files are small, and a response that is streamed is compressed less well.
+        response = Response(files[filename], content_type=MEDIA_TYPES[Path(filename).suffix])
+        response.headers["Cache-Control"] = KEPT_FOR_GOOD if version == current else NOT_KEPT
+        if version != current:
+            response.add_etag()
+            response.make_conditional(request)
+        return response
+
+    @app.template_global()
+    def static_url(filename: str) -> str:
+        return url_for("versioned_static", version=current, filename=filename)
+
+    @app.template_global()
+    def script_modules() -> list[str]:
+        """Return every module, so that a page can ask for all at once instead of finding one behind the other."""
+        return modules
+
+
+def read_files(folder: Path) -> dict[str, bytes]:
+    """Return what goes over the wire, by its name in the address."""
+    pictures = {path.name: path.read_bytes() for path in sorted(folder.glob("*.svg"))}
+    sheets = "".join((folder / f"{name}.css").read_text() for name in SHEETS)
+    scripts = {
+        path.relative_to(folder).as_posix(): rjsmin.jsmin(path.read_text())
+        for path in sorted((folder / "js").rglob("*.js"))
+    }
+    return pictures | {name: text.encode() for name, text in {ALL_SHEETS: sheets, **scripts}.items()}
+
+
+def version_of(files: Mapping[str, bytes]) -> str:
+    """Return a text that is another one whenever any of the files is."""
+    known = sha256()
+    for name, content in files.items():
+        known.update(name.encode() + b"\0" + sha256(content).digest())
+    return known.hexdigest()[:VERSION_LENGTH]

@@ -1,0 +1,62 @@
+"""How the server is: alive, ready, and with which settings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from flask import Flask, Response, jsonify, make_response
+
+from rag_assistant.settings.schema import SECRET, Settings, is_live
+
+if TYPE_CHECKING:
+    from rag_assistant.services import Services
+
+
+def init_app(app: Flask, services: Services) -> None:
+    """Add /healthz, /readyz, /api/settings, and its version, which pages look at to see a change."""
+
+    @app.get("/healthz")
+    def healthz() -> Response:
+        return jsonify(status="ok")
+
+    @app.get("/readyz")
+    def readyz() -> Response:
+        parts = readiness(services)
+        # While Chroma is away, exact search answers: that is no reason to send people elsewhere.
+        ready = all(state in ("ready", "off") for part, state in parts.items() if part != "chroma")
+        return make_response(
+            jsonify(ready=ready, parts=parts, settings_problem=services.settings.problem), 200 if ready else 503
+        )
+
+    @app.get("/api/settings")
+    def settings() -> Response:
+        return jsonify(settings=settings_data(services), problem=services.settings.problem)
+
+    @app.get("/api/settings/version")
+    def settings_version() -> Response:
+        return jsonify(version=services.settings.version)
+
+
+def readiness(services: Services) -> dict[str, str]:
+    """Return the state of each part that takes its time: ``ready``, ``off`` where it is not used, or what it does."""
+    model = services.models.built_in.child.state if services.models.uses_built_in() else "ready"
+    return {
+        "database": "ready",
+        "model": model,
+        "embedder": "ready" if services.embedders.loaded else "failed" if services.embedders.problem else "starting",
+        "chroma": services.vectors.chroma.state if services.vectors.chroma else "off",
+    }
+
+
+def settings_data(services: Services) -> list[dict[str, Any]]:
+    """Return every setting with its value and origin; of a secret only whether it is set."""
+    values = services.settings.current.model_dump(mode="json")
+    rows = []
+    for name, described in Settings.model_fields.items():
+        shown = {"set": values[name] is not None} if name in SECRET else {"value": values[name]}
+        rows.append(
+            {"name": name, "origin": services.settings.origins[name], "live": is_live(name)}
+            | shown
+            | {"description": described.description}
+        )
+    return rows

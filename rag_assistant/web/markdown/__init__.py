@@ -1,0 +1,1 @@
+"""From Markdown to HTML: the one place where text that we did not write becomes HTML, behind its sanitiser."""

@@ -1,0 +1,44 @@
+"""An answer that is being written, drawn block by block: what is finished is drawn once, its open end with each piece.
+
+What a reader has seen never goes away again. So the open end is drawn as it will most probably read when it is
+finished (see open_end.py), and what can still become either text or a mark is held back until that is known.
+"""
+
+from __future__ import annotations
+
+import re
+
+from rag_assistant.web.markdown.open_end import completed
+from rag_assistant.web.markdown.render import LONGEST_MARKDOWN, drawn, parse, render_markdown
+
+# Lines as Markdown counts them; str.splitlines also breaks at form feeds and at Unicode's own separators.
+LINES = re.compile(r"[^\r\n]*(?:\r\n?|\n|\Z)")
+
+
+class Blocks:
+    """Takes an answer piece by piece, from its beginning."""
+
+    def __init__(self) -> None:
+        self._open = ""
+        self._finished = 0
+
+    def add(self, text: str) -> tuple[int, str]:
+        """Take a piece; return how many of the elements that were drawn so far stay, and the HTML behind them."""
+        self._open += text
+        keep = self._finished
+        if len(self._open) > LONGEST_MARKDOWN:
+            return keep, str(render_markdown(self._open))
+        html = self._draw_finished()
+        return keep, html + str(drawn(parse(completed(self._open))))
+
+    def _draw_finished(self) -> str:
+        """Return the HTML of what has become finished, and go on behind it. The last block is never finished."""
+        tokens = parse(self._open)
+        starts = [number for number, token in enumerate(tokens) if token.level == 0 and token.nesting >= 0]
+        if len(starts) < 2:
+            return ""
+        last = tokens[starts[-1]]
+        self._finished += len(starts) - 1
+        html = str(drawn(tokens[: starts[-1]]))
+        self._open = "".join(LINES.findall(self._open)[last.map[0] if last.map else 0 :])
+        return html

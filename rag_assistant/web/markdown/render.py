@@ -1,0 +1,133 @@
+"""Answers as HTML: the one place where text that we did not write becomes HTML. Markdown first, then the sanitiser.
+
+No raw HTML, no images, no styles: whatever a model or a document says, nothing runs and nothing is fetched.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Collection, Sequence
+
+import nh3
+from markdown_it import MarkdownIt
+from markdown_it.common.utils import escapeHtml
+from markdown_it.renderer import RendererProtocol
+from markdown_it.rules_core import StateCore
+from markdown_it.token import Token
+from markdown_it.utils import EnvType, OptionsDict
+from markupsafe import Markup
+
+from rag_assistant.web.markdown.formulas import enable_formulas
+from rag_assistant.web.markdown.nesting import limit_nesting
+
+LONGEST_MARKDOWN = 200_000
+
+TAGS = frozenset(
+    "a blockquote br code del em h1 h2 h3 h4 h5 h6 hr li ol p pre s strong table tbody td th thead tr ul".split()
+)
+ATTRIBUTES = {"*": set[str](), "a": {"href"}, "ol": {"start"}, "pre": {"data-language"}}
+CLASSES = {"code": {"math"}}
+SCHEMES = frozenset({"http", "https", "mailto"})
+LANGUAGE = re.compile(r"[A-Za-z0-9+#._-]{1,30}")
+PRE = re.compile(r'<pre(?: data-language="([^"]*)")?>')
+CODE_BAR = (
+    '<div class="code"><div class="code-bar"><span>{language}</span>'
+    '<button class="copy-code scripts-only" type="button" data-copy-code>Copy</button></div><pre tabindex="0">'
+)
+CITATION = re.compile(r"\[(\d{1,3})\]")
+
+
+def render_markdown(text: str, sources: Collection[int] = (), anchor: str = "") -> Markup:
+    """Return an answer as safe HTML; ``[n]`` of the ``sources`` becomes a link to ``#anchor-n``."""
+    if len(text) > LONGEST_MARKDOWN:
+        return Markup("<pre>") + text + Markup("</pre>")
+    return drawn(parse(text, sources, anchor))
+
+
+def parse(text: str, sources: Collection[int] = (), anchor: str = "") -> list[Token]:
+    """Return what Markdown makes of a text, block by block."""
+    return _parser.parse(text, {"sources": frozenset(sources), "anchor": anchor})
+
+
+def drawn(tokens: Sequence[Token]) -> Markup:
+    """Return blocks as safe HTML: one element for each that stands by itself."""
+    clean = _sanitiser.clean(_parser.renderer.render(tokens, _parser.options, {}))
+    return Markup(_with_frames(clean))  # noqa: S704 - the sanitiser's output, and the only such place
+
+
+def _with_frames(clean: str) -> str:
+    """Put a bar with a button above each piece of code, and what may be wide into a box that scrolls.
+
+    In sanitised HTML a tag stands where we put one: a ``<`` that somebody wrote is ``&lt;``.
+    """
+    framed = PRE.sub(lambda match: CODE_BAR.format(language=match.group(1) or ""), clean).replace(
+        "</pre>", "</pre></div>"
+    )
+    return framed.replace("<table>", '<div class="wide" tabindex="0"><table>').replace("</table>", "</table></div>")
+
+
+def _draw_code(
+    _self: RendererProtocol, tokens: Sequence[Token], number: int, _options: OptionsDict, _env: EnvType
+) -> str:
+    token = tokens[number]
+    language = (token.info.split() or [""])[0]
+    named = f' data-language="{language}"' if LANGUAGE.fullmatch(language) else ""
+    return f"<pre{named}><code>{escapeHtml(token.content)}</code></pre>\n"
+
+
+def _link_citations(state: StateCore) -> None:
+    """Turn [n] in running text into a link to source n; any other number stays text."""
+    known = state.env.get("sources") or ()
+    for block in state.tokens:
+        if block.type == "inline" and block.children and known:
+            block.children = [made for token in block.children for made in _split(token, known, state.env["anchor"])]
+
+
+def _split(token: Token, known: Collection[int], anchor: str) -> list[Token]:
+    if token.type != "text" or "[" not in token.content:
+        return [token]
+    made: list[Token] = []
+    end = 0
+    for match in CITATION.finditer(token.content):
+        if int(match.group(1)) not in known:
+            continue
+        made += [
+            Token("text", "", 0, content=token.content[end : match.start()]),
+            Token("link_open", "a", 1, attrs={"href": f"#{anchor}-{int(match.group(1))}"}),
+            Token("text", "", 0, content=match.group(0)),
+            Token("link_close", "a", -1),
+        ]
+        end = match.end()
+    return [*made, Token("text", "", 0, content=token.content[end:])]
+
+
+def _make_parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False, "linkify": False})
+    parser.enable(["table", "strikethrough"])
+    # No pictures. And no definitions: a list of sources such as "[1]: Handbook" is meant to be read.
+    parser.disable(["image", "reference", "entity"])
+    enable_formulas(parser)
+    limit_nesting(parser)
+    parser.add_render_rule("fence", _draw_code)
+    parser.add_render_rule("code_block", _draw_code)
+    parser.core.ruler.push("citations", _link_citations)
+    parser.validateLink = _is_harmless  # type: ignore[method-assign]
+    return parser
+
+
+def _is_harmless(url: str) -> bool:
+    scheme, colon, _ = html.unescape(url).strip().lower().partition(":")
+    return not colon or scheme in SCHEMES
+
+
+_parser = _make_parser()
+# Made once: making one takes longer than cleaning a short answer.
+_sanitiser = nh3.Cleaner(
+    tags=set(TAGS),
+    attributes=ATTRIBUTES,
+    allowed_classes=CLASSES,
+    url_schemes=set(SCHEMES),
+    link_rel="noopener noreferrer nofollow",
+    clean_content_tags={"script", "style"},
+)

@@ -1,0 +1,1 @@
+"""The pages, drawn by the server; without scripts everything here still works as plain forms."""

@@ -1,0 +1,297 @@
+"""The pages. The server draws everything that can be read; scripts only make it quicker to use.
+
+Each action of a page is a plain form, so that everything works without scripts. The pages of the library are in
+document_pages.py, what a person decides about the model's view is in history_pages.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Blueprint, make_response, redirect, render_template, request, url_for
+from werkzeug.wrappers import Response
+
+from rag_assistant.conversations.commands import CommandResult, is_command, run_command
+from rag_assistant.errors import InvalidRequest, OverflowDecisionNeeded
+from rag_assistant.presenters.turns import support_of
+from rag_assistant.records import EVERYTHING, LARGEST_NUMBER, Conversation, Scope, Turn
+from rag_assistant.settings.live import PROJECT
+from rag_assistant.validation import spells_number
+from rag_assistant.web.markdown.render import render_markdown
+from rag_assistant.web.pages.frame import frame
+from rag_assistant.web.pages.scope import in_words, scope_in_address, scope_in_form
+from rag_assistant.web.pages.turn_context import around, page_of_turns
+from rag_assistant.web.request_parsing import ChangeConversationBody, QueryBody, checked, whole_number
+from rag_assistant.web.services import services
+
+blueprint = Blueprint("pages", __name__)
+
+TURNS_SHOWN = 30
+# The part of the guide that the examples of the first page are about.
+GUIDE_NAME = "2-history-window.md"
+GUIDE_NAMES = frozenset(path.name for path in (PROJECT / "docs" / "guide").glob("*.md"))
+# Of so many of the newest documents, so many of a person's own are named on the first page.
+DOCUMENTS_LOOKED_AT = 50
+DOCUMENTS_NAMED = 3
+# Words find a document before it is embedded.
+FINDABLE = ("embedding", "ready")
+
+
+@blueprint.get("/")
+def start() -> str:
+    """Show an empty conversation, about all documents or about those that the address names."""
+    return conversation_page(None, [])
+
+
+@blueprint.get("/conversations/<int:conversation_id>")
+def conversation(conversation_id: int) -> str:
+    """Show a conversation's latest turns, those before the turn number ``before``, or those around the turn ``at``."""
+    before = whole_number("before", None, 1, LARGEST_NUMBER)
+    if at := whole_number("at", None, 1, LARGEST_NUMBER):
+        before = min(at + TURNS_SHOWN // 2, LARGEST_NUMBER)
+    found = services().conversations.get(conversation_id)
+    turns, earlier = page_of_turns(conversation_id, TURNS_SHOWN, before)
+    editing = whole_number("edit", None, 1, LARGEST_NUMBER)
+    return conversation_page(found, turns, earlier, editing=editing)
+
+
+@blueprint.post("/ask")
+def ask() -> Response:
+    """Take what was typed: a question, whose turn is shown, or a command, whose result is."""
+    content: dict[str, Any] = {"question": request.form.get("question", "")} | scope_in_form()
+    for name in ("conversation_id", "confirms_turn", "edits_turn"):
+        if request.form.get(name):
+            content[name] = _number(name, request.form[name])
+    if request.form.get("on_overflow"):
+        content["on_overflow"] = request.form["on_overflow"]
+    if is_command(content["question"]):
+        return make_response(_command_page(content["question"], content.get("conversation_id")))
+    body = checked(QueryBody, content)
+    try:
+        turn = services().assistant.ask(body.as_question(None))
+    except OverflowDecisionNeeded as error:
+        decision = {
+            "message": error.details["sentence"],
+            "figures": error.details["figures"],
+            "question": body.question,
+            "options": error.details["options"],
+            "scope": Scope(tuple(body.document_ids or ()), tuple(body.tags or ())),
+        }
+        return make_response(_latest_page(body.conversation_id, decision=decision), 409)
+    if request.form.get("remember") and body.on_overflow:
+        services().conversations.change(turn.conversation_id, own={"on_overflow": body.on_overflow})
+    return _to_turn(turn)
+
+
+def _command_page(command: str, conversation_id: int | None) -> str:
+    """Carry out a command and show what it did below the conversation."""
+    if conversation_id is None and command.strip().lower() != "/help":
+        raise InvalidRequest("There is no conversation yet. Ask something first.")
+    if conversation_id is not None:
+        services().conversations.get(conversation_id)
+    result = run_command(command, services().history_actions, conversation_id or 0)
+    return _latest_page(conversation_id, result=result)
+
+
+@blueprint.post("/turns/<int:turn_id>/stop")
+def stop(turn_id: int) -> Response:
+    """End a running answer and show its turn."""
+    return _to_turn(services().assistant.stop(turn_id))
+
+
+@blueprint.post("/turns/<int:turn_id>/retry")
+def retry(turn_id: int) -> Response:
+    """Answer a failed question once more and show its turn."""
+    return _to_turn(services().assistant.retry(turn_id))
+
+
+@blueprint.post("/turns/<int:turn_id>/regenerate")
+def regenerate(turn_id: int) -> Response:
+    """Answer the last question anew and show its turn."""
+    return _to_turn(services().assistant.regenerate(turn_id))
+
+
+@blueprint.post("/turns/<int:turn_id>/versions")
+def choose_version(turn_id: int) -> Response:
+    """Let another of its answers be the turn's answer, and show the turn."""
+    services().turns.get(turn_id)
+    return _to_turn(services().versions.choose(turn_id, _number("version", request.form.get("version", ""))))
+
+
+@blueprint.get("/turns/<int:turn_id>")
+def turn(turn_id: int) -> str:
+    """Return the transcript's entry of one turn, for the script that puts it in its place."""
+    found = services().turns.get(turn_id)
+    earlier = services().turns.page(found.conversation_id, 1, found.number)
+    return render_template(
+        "_turn.html",
+        turn=found,
+        view=services().history_actions.view(found.conversation_id),
+        around=around(found.conversation_id, [found], earlier[0] if earlier else None),
+        editing=found.number if request.args.get("edit") == "1" else None,
+        longest_question=services().settings.current.max_question_chars,
+    )
+
+
+@blueprint.post("/conversations/<int:conversation_id>/rename")
+def rename(conversation_id: int) -> Response:
+    """Give a conversation another title."""
+    body = checked(ChangeConversationBody, {"title": request.form.get("title", "")})
+    services().conversations.change(conversation_id, title=body.title)
+    return _to_conversation(conversation_id)
+
+
+@blueprint.post("/conversations/<int:conversation_id>/scope")
+def widen(conversation_id: int) -> Response:
+    """Let a conversation be about all documents again."""
+    services().conversations.change(conversation_id, scope=EVERYTHING)
+    return _to_conversation(conversation_id)
+
+
+@blueprint.post("/conversations/<int:conversation_id>/choices")
+def choices(conversation_id: int) -> Response:
+    """Set what a conversation decides for itself.
+
+    A field that is not there changes nothing; an empty one leaves the decision to the settings.
+    """
+    content: dict[str, Any] = {
+        name: request.form[name] or "default" for name in ("history_strategy", "on_overflow") if name in request.form
+    }
+    if "max_history_turns" in request.form:
+        content["max_history_turns"] = _limit_said(request.form["max_history_turns"].strip().lower())
+    services().conversations.change(conversation_id, own=checked(ChangeConversationBody, content).own())
+    return _to_conversation(conversation_id)
+
+
+@blueprint.post("/conversations/<int:conversation_id>/delete")
+def delete_conversation(conversation_id: int) -> Response:
+    """Put a conversation away and offer to bring it back."""
+    services().conversations.delete(conversation_id)
+    return redirect(url_for("pages.start", deleted=conversation_id), 303)
+
+
+@blueprint.post("/conversations/<int:conversation_id>/restore")
+def restore_conversation(conversation_id: int) -> Response:
+    """Bring a deleted conversation back."""
+    services().conversations.restore(conversation_id)
+    return _to_conversation(conversation_id)
+
+
+def _latest_page(conversation_id: int | None, **more: Any) -> str:
+    """Draw a conversation's latest turns with something more below them."""
+    if conversation_id is None:
+        return conversation_page(None, [], **more)
+    found = services().conversations.get(conversation_id)
+    turns, earlier = page_of_turns(conversation_id, TURNS_SHOWN)
+    return conversation_page(found, turns, earlier, **more)
+
+
+def conversation_page(
+    shown: Conversation | None,
+    turns: list[Turn],
+    earlier: Turn | None = None,
+    *,
+    editing: int | None = None,
+    result: CommandResult | None = None,
+    decision: dict[str, Any] | None = None,
+) -> str:
+    """Draw the page of a conversation, or of none yet.
+
+    ``earlier`` is the turn in front of ``turns``, ``editing`` the number of the one whose question is being edited.
+    ``result`` is what a command did, ``decision`` a question that was refused until a person decides.
+    """
+    # First the tag, then what it stands for: what changes in between is looked at once more, and not missed.
+    tag = services().etags.of(shown.id) if shown else None
+    view = services().history_actions.view(shown.id) if shown else None
+    return render_template(
+        "conversation.html",
+        turns=turns,
+        view=view,
+        tag=tag,
+        around=around(shown.id if shown else None, turns, earlier),
+        origin=services().branches.origin_of(shown.branched_from) if shown else None,
+        editing=editing,
+        longest_question=services().settings.current.max_question_chars,
+        result=result,
+        decision=decision,
+        **({} if shown else library_holds()),
+        deleted=_just_deleted(),
+        erased=request.args.get("erased") == "1",
+        scope=shown.scope if shown else scope_in_address(),
+        address=url_for("pages.conversation", conversation_id=shown.id) if shown else url_for("pages.start"),
+        later=_later(shown, turns),
+        refresh=any(turn.status == "running" for turn in turns) or bool(shown and shown.doing),
+        **frame(shown),
+    )
+
+
+def _later(shown: Conversation | None, turns: list[Turn]) -> str | None:
+    """Return where the turns behind those on the page are shown, if there are any."""
+    if shown is None or not turns or turns[-1].number >= shown.turns:
+        return None
+    first = turns[-1].number + 1
+    at = first + TURNS_SHOWN // 2
+    return url_for("pages.conversation", conversation_id=shown.id, at=at, _anchor=f"turn-{first}")
+
+
+def _just_deleted() -> Conversation | None:
+    """Return the conversation that the address names as deleted, for as long as none was deleted after it."""
+    number = whole_number("deleted", None, 1, LARGEST_NUMBER)
+    last = services().conversations.deleted(1) if number is not None else []
+    return next((one for one in last if one.id == number), None)
+
+
+def library_holds() -> dict[str, Any]:
+    """Return whether there are documents, the newest that are not ours and can be asked about, and if our guide is."""
+    newest = services().documents.page(DOCUMENTS_LOOKED_AT)
+    own = [one for one in newest if one.state in FINDABLE and not one.replaces and one.name not in GUIDE_NAMES]
+    return {
+        "has_documents": bool(newest),
+        "has_guide": bool(services().documents.find(GUIDE_NAME, EVERYTHING, 1)[0]),
+        "own_documents": own[:DOCUMENTS_NAMED],
+    }
+
+
+def _to_conversation(conversation_id: int) -> Response:
+    return redirect(url_for("pages.conversation", conversation_id=conversation_id), 303)
+
+
+def _to_turn(turn: Turn) -> Response:
+    return redirect(_conversation_url(turn), 303)
+
+
+def _conversation_url(turn: Turn) -> str:
+    """Return where a turn is shown."""
+    return url_for("pages.conversation", conversation_id=turn.conversation_id, _anchor=f"turn-{turn.number}")
+
+
+def _limit_said(said: str) -> int | str | None:
+    """Return a window as the API takes it. Raises InvalidRequest."""
+    if said not in ("", "all") and not spells_number(said):
+        raise InvalidRequest(
+            f'max_history_turns is "{said}"; it must be a whole number, 0 or more, "all" for no limit, '
+            "or nothing for what the settings say."
+        )
+    return "default" if not said else None if said == "all" else int(said)
+
+
+def _number(name: str, text: str) -> int:
+    if not spells_number(text) or int(text) > LARGEST_NUMBER:
+        raise InvalidRequest(f'{name} is "{text}"; it must be a whole number, 1 or more.')
+    return int(text)
+
+
+@blueprint.app_template_filter()
+def markdown(turn: Turn) -> str:
+    """Draw a turn's answer."""
+    return render_markdown(turn.answer, [source.n for source in turn.sources], f"source-{turn.number}")
+
+
+@blueprint.app_template_filter()
+def on_one_line(text: str) -> str:
+    """Return a passage as one line, without the marks of Markdown headings."""
+    return " ".join(word for word in text.split() if word.strip("#"))
+
+
+blueprint.add_app_template_filter(support_of, "support")
+blueprint.add_app_template_filter(in_words, "scope_in_words")

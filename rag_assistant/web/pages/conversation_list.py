@@ -1,0 +1,147 @@
+"""How a list of conversations reads: grouped by date, page by page, and what was found in each. Pure.
+
+It knows neither Flask nor the database, and no clock: the moment comes in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from zoneinfo import ZoneInfo
+
+from rag_assistant.errors import InvalidRequest
+from rag_assistant.records import LARGEST_NUMBER, Conversation
+from rag_assistant.retrieval.tokenize import UNSPACED_RUN
+
+PINNED = "Pinned"
+# How much of a turn stands around the first word that was found in it, in characters.
+BEFORE_HIT = 40
+SNIPPET = 160
+# How much of a turn is looked through for its first word. Fifty turns that fill a page are looked through at once.
+LOOKED_THROUGH = 50_000
+# Up to so many letters at its end may differ where a word is found by its stem.
+ENDING = 3
+# So many letters at its beginning never differ.
+BEGINNING = 4
+LONGEST_ZONE = 64
+
+PLACE = re.compile(r"(\d{1,17})-(\d{1,10})", re.ASCII)
+# What Markdown puts around words, and before a heading.
+MARKDOWN = re.compile(r"\*\*|__|`+|^#+ ", re.MULTILINE)
+WORD = re.compile(r"\w+")
+BEGINNING_OF_TIME = datetime(1970, 1, 1, tzinfo=UTC)
+
+Place = tuple[datetime, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Some conversations that follow each other in the list, under one heading."""
+
+    title: str
+    conversations: tuple[Conversation, ...]
+
+
+def groups_of(conversations: Sequence[Conversation], moment: datetime, zone: tzinfo) -> list[Group]:
+    """Return conversations, the latest used first, under the days, months and years in which they were last used."""
+    today = moment.astimezone(zone).date()
+    groups: list[tuple[str, list[Conversation]]] = []
+    for one in conversations:
+        title = _heading(one.updated_at.astimezone(zone).date(), today)
+        if not groups or groups[-1][0] != title:
+            groups.append((title, []))
+        groups[-1][1].append(one)
+    return [Group(title, tuple(members)) for title, members in groups]
+
+
+def _heading(day: date, today: date) -> str:
+    ago = (today - day).days
+    if ago < 1:
+        return "Today"
+    if ago == 1:
+        return "Yesterday"
+    if ago <= 7:
+        return "Previous 7 days"
+    if ago <= 30:
+        return "Previous 30 days"
+    return f"{day:%B %Y}" if day.year == today.year else str(day.year)
+
+
+def zone_named(name: str | None) -> tzinfo:
+    """Return the time zone of that name, UTC if there is none."""
+    if not name or len(name) > LONGEST_ZONE:
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (ValueError, OSError, LookupError):
+        # A name that is none, a folder of names, or a machine without the tables of zones.
+        return UTC
+
+
+def place_of(moment: datetime, conversation_id: int) -> str:
+    """Return a place in a list as it stands in an address: microseconds since 1970, then the id."""
+    microseconds = (moment - BEGINNING_OF_TIME) // timedelta(microseconds=1)
+    return f"{microseconds}-{conversation_id}"
+
+
+def place_in(name: str, text: str | None) -> Place | None:
+    """Return the place that ``place_of`` spelled; None for None. Raises InvalidRequest."""
+    if text is None:
+        return None
+    spelled = PLACE.fullmatch(text)
+    if spelled is None or int(spelled[2]) > LARGEST_NUMBER:
+        raise InvalidRequest(f'{name} is "{text[:50]}"; it must be what next_before said.')
+    return BEGINNING_OF_TIME + timedelta(microseconds=int(spelled[1])), int(spelled[2])
+
+
+def snippet_of(text: str, words: Sequence[str]) -> list[tuple[str, bool]]:
+    """Return the part of a text around the first of ``words`` as pieces, each with whether it is one of them.
+
+    Without any of them in it, the text's beginning.
+    """
+    line = " ".join(MARKDOWN.sub("", text[:LOOKED_THROUGH]).split())
+    first_hit = next(_hits(line, words), None)
+    start = max(0, first_hit[0] - BEFORE_HIT) if first_hit else 0
+    if start and first_hit:
+        # Begin with a whole word where there are blanks.
+        blank = line.find(" ", start, first_hit[0])
+        start = blank + 1 if blank >= 0 else start
+    end = min(len(line), start + SNIPPET)
+    pieces: list[tuple[str, bool]] = [("… ", False)] if start else []
+    position = start
+    for first, last in _hits(line[:end], words, start):
+        pieces += [(line[position:first], False), (line[first:last], True)]
+        position = last
+    more = end < len(line) or len(text) > LOOKED_THROUGH
+    pieces.append((line[position:end] + (" …" if more else ""), False))
+    return [piece for piece in pieces if piece[0]]
+
+
+def _hits(line: str, words: Sequence[str], start: int = 0) -> Iterator[tuple[int, int]]:
+    """Yield where words of a line, from ``start`` on, are some of those that were sought, or have their stem."""
+    sought = [word.casefold() for word in words]
+    beginnings = {word[:BEGINNING] for word in sought}
+    lengths = {len(beginning) for beginning in beginnings}
+    foreign = [word for word in sought if not word.isascii()]
+    for match in WORD.finditer(line, start):
+        known = match[0].casefold()
+        # Nearly every word of a long text ends here, whatever was sought.
+        begins_so = any(known[:length] in beginnings for length in lengths)
+        if begins_so and any(_same_word(known, word) for word in sought):
+            yield match.span()
+        elif not known.isascii():
+            # Scripts without blanks: the word stands somewhere within, also one in Latin letters.
+            possible = sought if UNSPACED_RUN.search(known) else foreign
+            places = [(known.find(word), len(word)) for word in possible if word in known]
+            if places and len(known) == len(match[0]):
+                first, length = min(places)
+                yield match.start() + first, match.start() + first + length
+
+
+def _same_word(known: str, sought: str) -> bool:
+    if known.startswith(sought):
+        return known.isascii() or known == sought
+    shared = max(BEGINNING, len(sought) - ENDING)
+    return known[:shared] == sought[:shared] and len(sought) >= shared and len(known) - shared <= ENDING

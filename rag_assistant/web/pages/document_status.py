@@ -1,0 +1,44 @@
+"""A document in words: what kind of file it is, how large, and how far it has come."""
+
+from __future__ import annotations
+
+from rag_assistant.document_records import Document
+from rag_assistant.extraction.formats import kinds
+
+KINDS = {
+    kinds.PLAIN: "Text", kinds.MARKDOWN: "Markdown", kinds.CSV: "CSV table", kinds.TSV: "TSV table",
+    kinds.HTML: "Web page", kinds.EML: "E-mail", kinds.MSG: "E-mail", kinds.NOTEBOOK: "Notebook", kinds.PDF: "PDF",
+    kinds.RTF: "RTF", kinds.EPUB: "E-book", kinds.ODT: "OpenDocument text", kinds.ODS: "OpenDocument workbook",
+    kinds.ODP: "OpenDocument slides", kinds.DOCX: "Word", kinds.DOC: "Word", kinds.PPTX: "PowerPoint",
+    kinds.PPT: "PowerPoint", kinds.XLSX: "Excel", kinds.XLS: "Excel", kinds.ZIP: "Package", kinds.OLE: "Office file",
+}  # fmt: skip
+SLIDES = (kinds.PPTX, kinds.PPT, kinds.ODP)
+STATES = {"queued": "waiting", "reading": "being read"}
+UNITS = ((1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB"))
+
+
+def kind_of(document: Document) -> str:
+    """Return what kind of file a document is, with its pages where it has some: "PDF, 12 pages"."""
+    kind = KINDS.get(document.media_type, "File")
+    if not document.pages:
+        return kind
+    word = "slide" if document.media_type in SLIDES else "page"
+    return f"{kind}, {document.pages} {word}{'' if document.pages == 1 else 's'}"
+
+
+def size_of(document: Document) -> str:
+    """Return how large a document's file is: "820 bytes", "1.4 MB"."""
+    for unit, name in UNITS:
+        if document.size_bytes >= unit:
+            size = document.size_bytes / unit
+            return f"{size:.1f} {name}" if size < 10 else f"{size:.0f} {name}"
+    return f"{document.size_bytes} bytes"
+
+
+def state_of(document: Document) -> str:
+    """Return in words how far a document has come."""
+    if document.state == "embedding":
+        # A newer version is not found at all before it is ready.
+        found = "" if document.replaces else "found by its words; "
+        return f"{found}embedding {document.embedded} of {document.chunks}"
+    return STATES.get(document.state, document.state)

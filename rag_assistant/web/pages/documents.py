@@ -1,0 +1,188 @@
+"""The pages of the library: what is in it, what a document says, and what can be done with one, as plain forms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from flask import Blueprint, make_response, redirect, render_template, request, url_for
+from werkzeug.wrappers import Response
+
+from rag_assistant.document_records import Document
+from rag_assistant.documents.uploads import clean_name
+from rag_assistant.errors import BodyTooLarge, InvalidRequest, UnsupportedDocument
+from rag_assistant.extraction.formats import kinds
+from rag_assistant.records import LARGEST_NUMBER
+from rag_assistant.web.api.documents import sought_documents, tags_in, uploaded_files
+from rag_assistant.web.pages.document_status import kind_of, size_of, state_of
+from rag_assistant.web.pages.document_text import shown_text
+from rag_assistant.web.pages.frame import drawer, frame
+from rag_assistant.web.pages.scope import names_of
+from rag_assistant.web.request_parsing import MOST_DOCUMENT_IDS, ChangeDocumentBody, checked, ids_of, whole_number
+from rag_assistant.web.services import services
+
+blueprint = Blueprint("document_pages", __name__)
+
+DOCUMENTS_SHOWN = 100
+# In one form: all of them are on the disk at once, each as large as may be.
+MOST_FILES = 20
+
+# The name of a file that was not taken, and why.
+Refused = tuple[str, str]
+
+
+@blueprint.get("/documents")
+def documents() -> str:
+    """Show the library, the newest documents first; with ``tag`` or ``q``, a part of it."""
+    return _library_page()
+
+
+@blueprint.post("/documents")
+def add_documents() -> Response:
+    """Take the files of the form; what is refused is named, the rest is taken."""
+    files, said = uploaded_files(MOST_FILES)
+    if said.replaces and len(files) > 1:
+        raise InvalidRequest(f"There are {len(files)} files; the newer version of a document is one.")
+    refused: list[Refused] = []
+    for file, name in files:
+        try:
+            services().library.accept(file, name, replaces=said.replaces, tags=said.tags)
+        except (UnsupportedDocument, BodyTooLarge, InvalidRequest) as error:
+            if len(files) == 1:
+                raise
+            refused.append((clean_name(name), str(error)))
+    if refused:
+        return make_response(_library_page(refused, len(files)), 422)
+    return redirect(url_for("document_pages.documents"), 303)
+
+
+@blueprint.post("/documents/<int:document_id>/cancel")
+def cancel(document_id: int) -> Response:
+    """Stop working on a document."""
+    services().library.cancel(document_id)
+    return _to_library()
+
+
+@blueprint.post("/documents/<int:document_id>/retry")
+def retry(document_id: int) -> Response:
+    """Read a document once more."""
+    services().library.read_again(document_id)
+    return _to_library()
+
+
+@blueprint.post("/documents/<int:document_id>/tags")
+def change_tags(document_id: int) -> Response:
+    """Give a document other tags; an empty field takes all away."""
+    body = checked(ChangeDocumentBody, {"tags": tags_in(request.form.get("tags", ""))})
+    services().documents.change(document_id, tags=body.tags)
+    return _to_library()
+
+
+@blueprint.post("/documents/<int:document_id>/delete")
+def delete_document(document_id: int) -> Response:
+    """Delete a document for good."""
+    services().library.remove(document_id)
+    return _to_library()
+
+
+@blueprint.post("/documents/chosen")
+def act_on_chosen() -> Response:
+    """Ask about the documents that are ticked, delete them, or give them further tags."""
+    chosen = ids_of("document_ids", request.form.getlist("document_ids"))
+    what = request.form.get("do", "")
+    if what not in ("ask", "delete", "tag"):
+        raise InvalidRequest(f'do is "{what}"; it must be one of ask, delete, tag.')
+    if not 1 <= len(chosen) <= MOST_DOCUMENT_IDS:
+        raise InvalidRequest(f"{len(chosen)} documents are chosen; choose 1 to {MOST_DOCUMENT_IDS} of them.")
+    if what == "ask":
+        return redirect(url_for("pages.start", documents=list(chosen)), 303)
+    if what == "delete":
+        gone = services().documents.missing(chosen)
+        for document_id in chosen:
+            if document_id not in gone:
+                services().library.remove(document_id)
+        return _to_library()
+    added = checked(ChangeDocumentBody, {"tags": tags_in(request.form.get("tags", ""))}).tags or []
+    for document_id in chosen:
+        known = services().documents.get(document_id).tags
+        both = checked(ChangeDocumentBody, {"tags": list(dict.fromkeys([*known, *added]))})
+        services().documents.change(document_id, tags=both.tags)
+    return _to_library()
+
+
+@blueprint.get("/documents/<int:document_id>")
+def document(document_id: int) -> str:
+    """Show a document with the passage from ``start`` to ``end`` marked; of a large one, what is around it.
+
+    ``at`` is where to read on in a large one, ``page`` the page whose picture is shown.
+    """
+    start = whole_number("start", 0, 0, LARGEST_NUMBER) or 0
+    end = whole_number("end", start, 0, LARGEST_NUMBER) or 0
+    return document_page(services().documents.get(document_id), start, end)
+
+
+def document_page(found: Document, start: int, end: int, **more: Any) -> str:
+    """Draw the page of a document with a passage marked, and what else is known of the passage."""
+    at = whole_number("at", None, 0, LARGEST_NUMBER)
+    shown = shown_text(services().documents.text(found.id), start, end, at)
+    page = whole_number("page", shown.page or 1, 1, LARGEST_NUMBER) or 1
+    return render_template(
+        drawer("document.html"),
+        document=found,
+        shown=shown,
+        start=start,
+        end=end,
+        page=min(page, found.pages or 1) if found.media_type == kinds.PDF and found.pages else None,
+        here=lambda **changes: url_for(str(request.endpoint), **_arguments() | changes),
+        section=services().chunks.section_at(found.id, start) if end > start else None,
+        older_names=names_of([found.replaces] if found.replaces else []),
+        **more,
+        **frame(None),
+    )
+
+
+def _arguments() -> dict[str, Any]:
+    """Return what the address of this page says, without where it is shown."""
+    said = {name: value for name, value in request.args.items() if name in ("start", "end", "at", "page")}
+    return said | (request.view_args or {})
+
+
+def _library_page(refused: Sequence[Refused] = (), sent: int = 0) -> str:
+    tag, before = _tag_asked(), whole_number("before", None, 1, LARGEST_NUMBER)
+    sought = sought_documents()
+    found = services().documents.page(DOCUMENTS_SHOWN + 1, before, tag, sought)
+    shown = found[:DOCUMENTS_SHOWN]
+    return render_template(
+        drawer("documents.html"),
+        documents=shown,
+        older_names=names_of({one.replaces for one in shown if one.replaces}),
+        older=shown[-1].id if len(found) > len(shown) else None,
+        place=_place(),
+        tag=tag,
+        sought_documents=sought,
+        in_drawer=request.args.get("drawer") == "1",
+        tags=services().documents.tags(),
+        refused=refused,
+        sent=sent,
+        **frame(None),
+    )
+
+
+def _tag_asked() -> str | None:
+    """Return the tag whose documents the address asks for. Raises InvalidRequest for what can be no tag."""
+    tag = request.args.get("tag")
+    tags = checked(ChangeDocumentBody, {"tags": [tag]}).tags if tag else None
+    return tags[0] if tags else None
+
+
+def _place() -> dict[str, Any]:
+    """Return which part of the library the address shows, so that an action leads back to it."""
+    return {name: request.args[name] for name in ("tag", "q", "before") if request.args.get(name)}
+
+
+def _to_library() -> Response:
+    return redirect(url_for("document_pages.documents", **_place()), 303)
+
+
+for words in (kind_of, size_of, state_of):
+    blueprint.add_app_template_filter(words)

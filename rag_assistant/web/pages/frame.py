@@ -1,0 +1,119 @@
+"""What every page shows around its content, and whether it comes as a page of its own or into the drawer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from flask import request
+
+from rag_assistant.records import Conversation
+from rag_assistant.retrieval.tokenize import query_words
+from rag_assistant.web.health import readiness
+from rag_assistant.web.pages.conversation_list import (
+    PINNED,
+    Group,
+    groups_of,
+    place_in,
+    place_of,
+    snippet_of,
+    zone_named,
+)
+from rag_assistant.web.services import services
+
+CONVERSATIONS_SHOWN = 50
+CONVERSATIONS_FOUND = 50
+# A part of the list that is drawn once more holds what has come into it meanwhile, too.
+MOST_IN_A_PART = 200
+MOST_PINNED_DRAWN = 1000
+
+# How the reader wants the page. A script writes them, or a plain form.
+THEMES = ("system", "light", "dark")
+THEME_COOKIE = "theme"
+ZONE_COOKIE = "zone"
+SIDEBAR_COOKIE = "sidebar"
+
+
+@dataclass(frozen=True, slots=True)
+class Shortcut:
+    """Keys that do something on every page: ``keys`` as KeyboardEvent names them, ``action`` as shortcuts.js does."""
+
+    keys: str
+    action: str
+    does: str
+
+
+SHORTCUTS = (
+    Shortcut("?", "shortcuts", "Show these shortcuts"),
+    Shortcut("/", "search", "Search the conversations"),
+    Shortcut("Control+K", "search", "Search the conversations, also while typing"),
+    Shortcut("Control+Shift+O", "new", "Begin a new conversation"),
+    Shortcut("Alt+ArrowUp", "turn-before", "Go to the turn above"),
+    Shortcut("Alt+ArrowDown", "turn-after", "Go to the turn below"),
+    Shortcut("Alt+PageUp", "conversation-before", "Open the conversation above in the list"),
+    Shortcut("Alt+PageDown", "conversation-after", "Open the conversation below in the list"),
+    Shortcut("Control+Shift+C", "copy", "Copy the last answer"),
+    Shortcut("Control+Shift+S", "sidebar", "Show or hide the list of conversations"),
+    Shortcut("Control+Shift+D", "documents", "Show the documents"),
+    Shortcut("Control+,", "settings", "Show the settings"),
+    Shortcut("Escape", "", "Close what is open on top: a dialog, a menu, the drawer"),
+)
+
+
+def frame(shown: Conversation | None) -> dict[str, Any]:
+    """Return what every page shows around its content; ``shown`` is the conversation that it is about."""
+    parts = readiness(services())
+    return {
+        "conversation": shown,
+        "built_in": services().models.uses_built_in(),
+        # A note that was read is put away in this browser; see js/shell/notices.js.
+        "built_in_note": services().models.uses_built_in() and "built-in" not in request.cookies.get("put_away", ""),
+        "starting": [part for part, state in parts.items() if state == "starting"],
+        "settings_problem": services().settings.problem,
+        "settings_broken": services().settings.broken,
+        "settings_path": services().settings.path,
+        "settings_version": services().settings.version,
+        "settings": services().settings.current,
+    } | listed()
+
+
+def listed() -> dict[str, Any]:
+    """Return the conversations that the address asks for: the latest, a later part of the list, or a search."""
+    sought = request.args.get("q", "").strip()
+    if sought:
+        words = query_words(sought)
+        hits = services().conversations.find(words, CONVERSATIONS_FOUND, typing=True)
+        found = [
+            {"conversation": hit.conversation, "turn": hit.turn, "snippet": snippet_of(hit.text, words)} for hit in hits
+        ]
+        return {"sought": sought, "hits": found, "conversation_groups": [], "older_conversations": None}
+    # Other lists have such places, too.
+    own = request.endpoint == "sidebar.conversations"
+    before, until = (place_in(name, request.args.get(name) if own else None) for name in ("from", "until"))
+    manager = services().conversations
+    limit = MOST_IN_A_PART if until else CONVERSATIONS_SHOWN
+    page = manager.page(limit + 1, before, until, pinned=False)
+    groups = groups_of(page[:limit], datetime.now(UTC), zone_named(request.cookies.get(ZONE_COOKIE)))
+    if before is None and (pinned := manager.page(MOST_PINNED_DRAWN, pinned=True)):
+        groups.insert(0, Group(PINNED, tuple(pinned)))
+    more = len(page) > limit
+    last = place_of(page[limit - 1].updated_at, page[limit - 1].id) if more else None
+    # What is asked for up to a place has something behind it if it is asked for up to there.
+    older = last or (request.args.get("until") if until and manager.page(1, until, pinned=False) else None)
+    return {"sought": "", "hits": [], "conversation_groups": groups, "older_conversations": older}
+
+
+def look() -> dict[str, Any]:
+    """Return how the reader wants every page, also one that tells of an error."""
+    theme = request.cookies.get(THEME_COOKIE)
+    return {
+        "theme": theme if theme in THEMES else "system",
+        "sidebar_closed": request.cookies.get(SIDEBAR_COOKIE) == "closed",
+        "shortcuts": SHORTCUTS,
+    }
+
+
+def drawer(template: str) -> str:
+    """Return the template for the drawer if a script asks for it, else for a page of its own."""
+    return f"_{template}" if request.args.get("drawer") == "1" else template

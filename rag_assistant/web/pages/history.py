@@ -1,0 +1,180 @@
+"""What a person decides about the model's view, as plain forms; and how the pages put it into words."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from flask import Blueprint, redirect, request, url_for
+from werkzeug.wrappers import Response
+
+from rag_assistant.conversations.actions import HistoryView
+from rag_assistant.conversations.commands import COMMANDS
+from rag_assistant.conversations.compaction import doing_in_words
+from rag_assistant.conversations.window import Rules
+from rag_assistant.history import OPTIONS
+from rag_assistant.presenters.history import REASONS, place_of
+from rag_assistant.presenters.token_usage import token_parts, tokens_sentence
+from rag_assistant.presenters.turns import messages_sent, notice_of, seen_by_model, steps_of
+from rag_assistant.records import Turn, Unset
+from rag_assistant.web.request_parsing import ChangeTurnBody, SummaryBody, checked
+from rag_assistant.web.services import services
+
+blueprint = Blueprint("history_pages", __name__)
+
+# Turns that are left out one by one; all other reasons hide everything up to a border.
+SINGLE_TURN_REASONS = frozenset({"excluded", "purged", "failed"})
+OVERFLOW_WORDS = {
+    "trim": "Leave the older turns out",
+    "ask": "Ask me each time",
+    "compact": "Summarise the older turns",
+    "reset": "Start over",
+    "continue": "Send everything",
+}
+# The small built-in model answers these from the guide, and rightly; a test asks them.
+EXAMPLES = (
+    "How many earlier turns does the model see?",
+    "Which kinds of documents can I add?",
+    "How large may a document be?",
+)
+STRATEGY_WORDS = {
+    "window": "The newest",
+    "smart": "One or two, those with tools first",
+}
+SEARCH_WORDS = {
+    "question": "the question as it was asked",
+    "words": "the question, together with what was said before",
+    "model": "the question as the model put it, so that it stands alone",
+}
+
+
+@blueprint.post("/conversations/<int:conversation_id>/summary")
+def edit_summary(conversation_id: int) -> Response:
+    """Put a person's text in the place of the summary's, and show it."""
+    body = checked(SummaryBody, {"text": request.form.get("text", "")})
+    services().history_actions.edit_summary(conversation_id, body.text)
+    return redirect(url_for("pages.conversation", conversation_id=conversation_id, _anchor="summary"), 303)
+
+
+@blueprint.post("/turns/<int:turn_id>/mark")
+def mark(turn_id: int) -> Response:
+    """Pin or exclude a turn, or take that back, and show the turn."""
+    said = {name: request.form[name] == "true" for name in ("pinned", "excluded") if name in request.form}
+    body = checked(ChangeTurnBody, said)
+    found = services().history_actions.mark(turn_id, pinned=body.pinned, excluded=body.excluded)
+    anchor = f"turn-{found.number}"
+    return redirect(url_for("pages.conversation", conversation_id=found.conversation_id, _anchor=anchor), 303)
+
+
+@blueprint.post("/conversations/<int:conversation_id>/purge")
+def purge(conversation_id: int) -> Response:
+    """Erase a conversation for good."""
+    services().conversations.purge(conversation_id)
+    return redirect(url_for("pages.start", erased=1), 303)
+
+
+@blueprint.app_template_test()
+def unseen_in(turn: Turn, view: HistoryView) -> bool:
+    """Tell whether the model would not see a turn if a question came now."""
+    return turn.status != "running" and turn.number not in view.fitted.receipt.kept_turns
+
+
+@blueprint.app_template_test()
+def with_horizon(view: HistoryView | None) -> bool:
+    """Tell whether the view begins somewhere below the conversation's first turn."""
+    return view is not None and any(run.reason not in SINGLE_TURN_REASONS for run in view.left_out)
+
+
+@blueprint.app_template_test()
+def unset(value: object) -> bool:
+    """Tell whether the settings decide."""
+    return isinstance(value, Unset)
+
+
+@blueprint.app_template_filter()
+def window_words(rules: Rules) -> str:
+    """Return in a few words which earlier turns the model sees by the rules of a conversation."""
+    limit = rules.max_history_turns
+    if limit == 0:
+        return "Sees no earlier turns"
+    if rules.strategy == "smart":
+        return "Sees one or two turns"
+    if limit is None:
+        return "Sees all turns"
+    return "Sees the last turn" if limit == 1 else f"Sees the last {limit:,} turns"
+
+
+@blueprint.app_template_filter()
+def gauge_tokens(view: HistoryView) -> dict[str, Any]:
+    """Return what the next question would send, in tokens; as many for passages as the last answer took."""
+    tokens: dict[str, Any] = view.as_dict()["tokens"]
+    last = [turn.history for turn in services().turns.page(view.conversation.id, 2) if turn.history]
+    passages = last[-1]["tokens"]["passages"] if last else 0
+    return tokens | {"passages": passages, "question": 0, "total": tokens["total"] + passages}
+
+
+@blueprint.app_template_global()
+def tokens_ratio() -> float:
+    """Return how the model counts tokens, against our estimate."""
+    models = services().models
+    return models.ratio(models.known_endpoint())
+
+
+@blueprint.app_template_filter()
+def reason_words(reason: str | None) -> str:
+    """Return in words why turns were left out."""
+    return REASONS.get(reason or "", reason or "left out")
+
+
+@blueprint.app_template_filter()
+def in_words(run: dict[str, Any], receipt: dict[str, Any]) -> str:
+    """Return which turns a run of a receipt is."""
+    return place_of(run, receipt.get("kept_turns", ()), receipt["left_out"])
+
+
+@blueprint.app_template_filter()
+def in_short(arguments: str) -> str:
+    """Return a tool call's arguments as they read in one line; as they came if they are no object."""
+    try:
+        given = json.loads(arguments)
+    except ValueError:
+        return arguments
+    if not isinstance(given, dict):
+        return arguments
+    return ", ".join(f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in given.items())
+
+
+@blueprint.app_template_filter()
+def in_blocks(text: str) -> list[str | list[str]]:
+    """Return a command's result as paragraphs and lists: lines that begin with a dash are the items of a list."""
+    blocks: list[str | list[str]] = []
+    for line in filter(str.strip, text.splitlines()):
+        if not line.startswith("- "):
+            blocks.append(line)
+        elif blocks and isinstance(blocks[-1], list):
+            blocks[-1].append(line[2:])
+        else:
+            blocks.append([line[2:]])
+    return blocks
+
+
+@blueprint.app_context_processor
+def words() -> dict[str, Any]:
+    """Give the templates the commands and the choices."""
+    return {
+        "commands": COMMANDS.values(),
+        "examples": EXAMPLES,
+        "overflow_options": OPTIONS,
+        "overflow_words": OVERFLOW_WORDS,
+        "search_words": SEARCH_WORDS,
+        "strategy_words": STRATEGY_WORDS,
+    }
+
+
+blueprint.add_app_template_filter(notice_of, "notice")
+blueprint.add_app_template_filter(seen_by_model)
+blueprint.add_app_template_filter(messages_sent)
+blueprint.add_app_template_filter(steps_of)
+blueprint.add_app_template_filter(doing_in_words)
+blueprint.add_app_template_filter(token_parts)
+blueprint.add_app_template_filter(tokens_sentence)

@@ -1,0 +1,49 @@
+"""The page of the settings: what holds, where it comes from, and how it is changed. It changes no file."""
+
+from __future__ import annotations
+
+import json
+
+from flask import Blueprint, render_template, request
+
+from rag_assistant.presenters.settings import settings_view
+from rag_assistant.records import LARGEST_NUMBER
+from rag_assistant.web.pages.frame import drawer, frame
+from rag_assistant.web.request_parsing import whole_number
+from rag_assistant.web.services import services
+
+blueprint = Blueprint("settings_pages", __name__)
+
+# What connects a model in place of the built-in one, ready to be pasted into settings.json.
+CONNECTIONS = {
+    "A server on this machine, such as Ollama": {"openai_base_url": "http://localhost:11434/v1"},
+    "A provider with a key, such as OpenAI": {
+        "openai_base_url": "https://api.openai.com/v1",
+        "openai_api_key": "your key",
+        "openai_model": "gpt-4o-mini",
+    },
+}
+
+
+@blueprint.get("/settings")
+def settings() -> str:
+    """Show every setting, or those that hold the words of ``filter``; with what one conversation has of its own."""
+    number = whole_number("conversation", None, 1, LARGEST_NUMBER)
+    shown = services().conversations.get(number) if number is not None else None
+    in_force = services().settings
+    sought = request.args.get("filter", "").strip()
+    file_is_there = in_force.path.exists()
+    return render_template(
+        drawer("settings.html"),
+        filter=sought,
+        topics=settings_view(in_force.current, in_force.origins, sought),
+        file_is_there=file_is_there,
+        connections={name: _block(values, file_is_there) for name, values in CONNECTIONS.items()},
+        **frame(shown),
+    )
+
+
+def _block(values: dict[str, str], into_a_file: bool) -> str:
+    """Return settings as JSON: lines to stand in front of those of a file, or a file of their own."""
+    whole = json.dumps(values, indent=2)
+    return whole.removeprefix("{\n").removesuffix("\n}") + "," if into_a_file else whole

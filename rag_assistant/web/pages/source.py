@@ -1,0 +1,68 @@
+"""The passage behind a number in an answer, shown in its document; and the pictures of a document's pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Blueprint, Response, make_response, render_template
+
+from rag_assistant.document_records import Document, Source
+from rag_assistant.errors import DocumentNotFound, SourceNotFound
+from rag_assistant.records import LARGEST_NUMBER, Turn
+from rag_assistant.web.pages.document_text import place_in
+from rag_assistant.web.pages.documents import document_page
+from rag_assistant.web.pages.frame import drawer, frame
+from rag_assistant.web.request_parsing import whole_number
+from rag_assistant.web.services import services
+
+blueprint = Blueprint("source_pages", __name__)
+
+
+@blueprint.get("/turns/<int:turn_id>/sources/<int:n>")
+def source(turn_id: int, n: int) -> str:
+    """Show the passage behind number ``n`` of an answer where it stands in its document.
+
+    Where the document or the passage in it is gone, the passage is shown as it was sent to the model.
+    """
+    turn = services().turns.get(turn_id)
+    found = next((one for one in turn.sources if one.n == n), None)
+    if found is None:
+        raise SourceNotFound(turn.number, n)
+    document = _document_of(found)
+    text = services().documents.text(document.id).text if document else ""
+    place = place_in(text, found.text, found.start, found.end)
+    around = _neighbours(turn, found)
+    if document is None or place is None:
+        return render_template(drawer("source.html"), source=found, document=document, **around, **frame(None))
+    return document_page(document, *place, source=found, **around)
+
+
+@blueprint.get("/documents/<int:document_id>/pages/<int:number>.png")
+def picture(document_id: int, number: int) -> Response:
+    """Return a picture of a page, drawn by us, with the passage from ``start`` to ``end`` marked."""
+    start = whole_number("start", 0, 0, LARGEST_NUMBER) or 0
+    end = whole_number("end", start, 0, LARGEST_NUMBER) or 0
+    response = make_response(services().page_images.picture(document_id, number, start, end))
+    response.mimetype = "image/png"
+    response.headers["Content-Disposition"] = "inline"
+    return response
+
+
+def _document_of(source: Source) -> Document | None:
+    try:
+        return services().documents.get(source.document_id)
+    except DocumentNotFound:
+        return None
+
+
+def _neighbours(turn: Turn, source: Source) -> dict[str, Any]:
+    """Return where among the sources of its turn a source stands, and the numbers of those beside it."""
+    numbers = [one.n for one in turn.sources]
+    at = numbers.index(source.n)
+    return {
+        "turn": turn,
+        "at": at + 1,
+        "count": len(numbers),
+        "previous": numbers[at - 1] if at else None,
+        "following": numbers[at + 1] if at + 1 < len(numbers) else None,
+    }

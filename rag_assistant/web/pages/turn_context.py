@@ -1,0 +1,33 @@
+"""What stands around the turns that a page shows: which of them say that something was left out, what goes off them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rag_assistant.presenters.turns import shifts
+from rag_assistant.records import Branch, Turn
+from rag_assistant.web.services import services
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """``shifts`` are the numbers of the turns that tell what was left out, ``branches`` go off a turn by its number."""
+
+    shifts: frozenset[int]
+    branches: dict[int, list[Branch]]
+
+
+def around(conversation_id: int | None, turns: Sequence[Turn], before: Turn | None) -> Around:
+    """Return what stands around some turns of a conversation; ``before`` is the turn before them."""
+    branches: dict[int, list[Branch]] = {}
+    if conversation_id is not None:
+        for branch in services().branches.branches_of(conversation_id):
+            branches.setdefault(branch.turn, []).append(branch)
+    return Around(shifts(turns, before), branches)
+
+
+def page_of_turns(conversation_id: int, limit: int, before: int | None = None) -> tuple[list[Turn], Turn | None]:
+    """Return up to ``limit`` turns, oldest first, and the turn in front of them."""
+    found = services().turns.page(conversation_id, limit + 1, before)
+    return (found[1:], found[0]) if len(found) > limit else (found, None)

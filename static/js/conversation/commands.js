@@ -1,0 +1,169 @@
+// Commands that are typed where questions are typed: the list that helps with them, and what they did.
+import { send } from "../lib/api.js";
+import { sentenceOf } from "../lib/toast.js";
+import { refreshPage } from "../shell/page.js";
+import { complain, composer, conversationId, fill, giveBack } from "./composer.js";
+import { drawView, savedView } from "./horizon.js";
+import { watchDoing } from "./operation.js";
+
+/** Tell whether a text is meant as a command: a slash and a word, alone or with more behind a word that we know. */
+export function isCommand(text) {
+  const [word, ...more] = text.trim().split(/\s+/);
+  if (!/^\/-*\p{L}[\p{L}-]*$/u.test(word)) return false;
+  return more.length === 0 || options().some((one) => one.dataset.command === word.toLowerCase());
+}
+
+/** Carry out a command and show what it did. One that was typed goes back into the box if that fails. */
+export async function runCommand(command, typed) {
+  document.getElementById("options")?.removeAttribute("open");
+  composer().elements.question.focus();
+  const block = placeResult(command.trim());
+  if (command.trim().toLowerCase() === "/compact") watchDoing();
+  try {
+    const { text, fold } = await outcomeOf(command);
+    fillResult(block, text);
+    if (fold) foldEarlierTurns(block);
+    else if (command.trim().toLowerCase() === "/undo") unfold();
+    if (conversationId() !== null) await refreshPage();
+    block.scrollIntoView({ block: "nearest" });
+  } catch (reason) {
+    block.remove();
+    if (typed) giveBack(command);
+    complain(sentenceOf(reason));
+  }
+}
+
+async function outcomeOf(command) {
+  const conversation = conversationId();
+  if (conversation !== null) {
+    return (await send("POST", `/api/conversations/${conversation}/commands`, { command })).json();
+  }
+  if (command.trim().toLowerCase() !== "/help") throw new Error("There is no conversation yet. Ask something first.");
+  const lines = options().map((one) => `- ${one.dataset.command}: ${one.querySelector("span").textContent}`);
+  return { text: lines.join("\n"), fold: false };
+}
+
+function placeResult(command) {
+  const block = document.getElementById("result-template").content.firstElementChild.cloneNode(true);
+  block.querySelector(".command code").textContent = command;
+  block.classList.add("waiting");
+  const transcript = document.getElementById("transcript");
+  transcript.querySelector(".welcome")?.remove();
+  transcript.append(block);
+  block.scrollIntoView({ block: "nearest" });
+  return block;
+}
+
+/** Draw a result as paragraphs and lists: lines that begin with a dash are the items of a list. */
+function fillResult(block, text) {
+  block.classList.remove("waiting");
+  const said = block.querySelector(".said");
+  for (const line of text.split("\n").filter((one) => one.trim())) {
+    const isItem = line.startsWith("- ");
+    if (isItem && said.lastElementChild?.tagName !== "UL") said.append(document.createElement("ul"));
+    const part = document.createElement(isItem ? "li" : "p");
+    part.textContent = isItem ? line.slice(2) : line;
+    (isItem ? said.lastElementChild : said).append(part);
+  }
+}
+
+/** Put everything before `block` out of sight, behind a button that brings it back. */
+function foldEarlierTurns(block) {
+  const transcript = document.getElementById("transcript");
+  transcript.querySelector(".unfold")?.parentElement.remove();
+  const earlier = [...transcript.children].filter((one) => one !== block && !one.matches(".horizon, .running"));
+  const turns = earlier.filter((one) => one.matches(".turn")).length;
+  if (!turns) return;
+  for (const one of earlier) one.hidden = true;
+  const holder = document.getElementById("unfold-template").content.firstElementChild.cloneNode(true);
+  const button = holder.querySelector("button");
+  button.textContent = `Show ${turns} earlier ${turns === 1 ? "turn" : "turns"}`;
+  button.addEventListener("click", unfold);
+  transcript.prepend(holder);
+}
+
+/** Bring back what was put out of sight. */
+function unfold() {
+  const transcript = document.getElementById("transcript");
+  transcript.querySelector(".unfold")?.parentElement.remove();
+  for (const one of transcript.children) one.hidden = false;
+  if (savedView()) drawView(savedView());
+}
+
+/** Let what a command said be put away. */
+export function enableResults() {
+  document.addEventListener("click", (event) => {
+    if (!event.target.closest("[data-dismiss]")) return;
+    event.target.closest(".result").remove();
+    composer()?.elements.question.focus();
+  });
+}
+
+// --- the list that opens behind a slash
+
+function options() {
+  return [...document.querySelectorAll("#commands [role=option]")];
+}
+
+/**
+ * Show the commands that fit what is typed, the best one chosen; arrows choose another, Escape closes. Tab takes the
+ * chosen one into the box. So does Enter, but it carries out what is typed in full or can be nothing else.
+ */
+export function enableCommandList() {
+  if (!composer()) return;
+  const box = composer().elements.question;
+  const list = document.getElementById("commands");
+
+  const choose = (option) => {
+    for (const one of options()) one.setAttribute("aria-selected", String(one === option));
+    if (option) box.setAttribute("aria-activedescendant", option.id);
+    else box.removeAttribute("aria-activedescendant");
+    option?.scrollIntoView({ block: "nearest" });
+  };
+  const close = () => {
+    list.hidden = true;
+    choose(null);
+  };
+  const take = (option) => {
+    fill(option.dataset.command);
+    close();
+    box.focus();
+  };
+  const typed = () => box.value.trim().toLowerCase();
+  const suggest = () => {
+    for (const one of options()) one.hidden = !typed() || !one.dataset.command.startsWith(typed());
+    const shown = options().filter((one) => !one.hidden);
+    list.hidden = !shown.length;
+    choose(shown.find((one) => one.dataset.command === typed()) ?? shown[0] ?? null);
+  };
+
+  // What the page itself puts into the box, such as a command that failed, opens no list.
+  box.addEventListener("input", (event) => (event.isTrusted ? suggest() : close()));
+  // Who cannot scroll otherwise takes the focus into the list, and uses the arrow keys there.
+  box.addEventListener("blur", (event) => {
+    if (event.relatedTarget !== list) close();
+  });
+  list.addEventListener("blur", close);
+  composer().addEventListener("submit", close);
+  list.addEventListener("mousedown", (event) => {
+    event.preventDefault();
+    const option = event.target.closest("[role=option]");
+    if (option) take(option);
+  });
+  // Before the composer's own keys, which send on Enter.
+  box.addEventListener("keydown", (event) => {
+    if (list.hidden || event.isComposing) return;
+    const shown = options().filter((one) => !one.hidden);
+    const chosen = shown.findIndex((one) => one.getAttribute("aria-selected") === "true");
+    const sends = event.key === "Enter" && !event.shiftKey;
+    if (sends && shown[chosen].dataset.command === typed()) return;
+    if (event.key === "ArrowDown") choose(shown[(chosen + 1) % shown.length]);
+    else if (event.key === "ArrowUp") choose(shown.at(chosen - 1));
+    else if (event.key === "Escape") close();
+    else if (sends || (event.key === "Tab" && !event.shiftKey)) take(shown[chosen]);
+    else return;
+    if (sends && shown.length === 1) composer().requestSubmit();
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  });
+}

@@ -1,0 +1,82 @@
+// Edit a question in its place; what is saved is asked in a branch, and the page goes there.
+import { refusalOf } from "../lib/api.js";
+import { elementOf } from "../lib/html.js";
+import { complainAbout, sentenceOf } from "../lib/toast.js";
+import { goToItsTurn } from "./navigation.js";
+import { newKey, sendQuestion } from "./request.js";
+
+/** Let the pencil beside a question open the form in its place. */
+export function enableEditing() {
+  document.addEventListener("click", (event) => {
+    const modified = event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0;
+    const pencil = event.target.closest("a[data-edit]");
+    const cancel = event.target.closest("a[data-cancel-edit]");
+    if (modified || !(pencil || cancel?.closest(".edit-question").previousElementSibling?.matches(".asked"))) return;
+    event.preventDefault();
+    if (pencil) open(pencil).catch(complainAbout);
+    else close(cancel.closest(".edit-question"));
+  });
+  document.addEventListener("submit", (event) => {
+    if (!("edits" in event.target.dataset)) return;
+    event.preventDefault();
+    save(event.target);
+  });
+  document.addEventListener(
+    "keydown",
+    (event) => {
+      const form = event.target.closest?.(".edit-question");
+      if (!form) return;
+      if (event.key === "Escape" && !event.isComposing) {
+        event.stopImmediatePropagation();
+        form.querySelector("[data-cancel-edit]").click();
+      } else if (event.key === "Enter" && !event.shiftKey && !event.isComposing && event.target.matches("textarea")) {
+        event.preventDefault();
+        form.requestSubmit();
+      }
+    },
+    true,
+  );
+}
+
+async function open(pencil) {
+  const response = await fetch(pencil.dataset.edit, { headers: { Accept: "application/json" } });
+  if (!response.ok) throw await refusalOf(response);
+  const form = elementOf(await response.text()).querySelector(".edit-question");
+  const asked = pencil.closest(".asked");
+  asked.hidden = true;
+  asked.after(form);
+  form.dataset.key = newKey();
+  const box = form.querySelector("textarea");
+  box.focus();
+  box.setSelectionRange(box.value.length, box.value.length);
+}
+
+function close(form) {
+  const asked = form.previousElementSibling;
+  form.remove();
+  asked.hidden = false;
+  asked.querySelector("[data-edit]").focus();
+}
+
+async function save(form) {
+  const said = new FormData(form);
+  const button = form.querySelector("button[type=submit]");
+  if (button.disabled || !said.get("question").trim()) return;
+  button.disabled = true;
+  form.dataset.key ??= newKey();
+  const [ids, tags] = [said.getAll("document_ids").map(Number), said.getAll("tags")];
+  const body = {
+    question: said.get("question"),
+    edits_turn: Number(said.get("edits_turn")),
+    ...(ids.length ? { document_ids: ids } : {}),
+    ...(tags.length ? { tags } : {}),
+  };
+  try {
+    await goToItsTurn(await sendQuestion(body, form.dataset.key));
+  } catch (reason) {
+    const error = form.querySelector(".error");
+    error.textContent = sentenceOf(reason);
+    error.hidden = false;
+    button.disabled = false;
+  }
+}

@@ -1,0 +1,13 @@
+// Send a question, with a key by which the server knows it again if it is sent once more.
+import { send } from "../lib/api.js";
+
+/** Return a key that no other question has. */
+export function newKey() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** Send a question and return the stream of its turn. Throws Refusal, or TypeError where its fate is not known. */
+export function sendQuestion(body, key) {
+  return send("POST", "/api/query/stream?html=1", body, { "Idempotency-Key": key });
+}

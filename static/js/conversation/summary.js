@@ -1,0 +1,26 @@
+// Save an edited summary in place.
+import { send } from "../lib/api.js";
+import { sentenceOf } from "../lib/toast.js";
+import { refreshPage } from "../shell/page.js";
+
+/** Save in place; what the server does not take stays in the box, with the reason below it. */
+export function enableSummary() {
+  document.addEventListener("submit", async (event) => {
+    const form = event.target;
+    if (!form.dataset.summary) return;
+    event.preventDefault();
+    try {
+      await send("PUT", form.dataset.summary, { text: form.elements.text.value });
+    } catch (reason) {
+      const error = form.querySelector(".error");
+      error.textContent = sentenceOf(reason);
+      error.hidden = false;
+      return;
+    }
+    form.closest("details").open = false;
+    await refreshPage();
+    const summary = document.getElementById("summary");
+    summary?.querySelector(".read")?.setAttribute("open", "");
+    summary?.focus();
+  });
+}

@@ -1,0 +1,97 @@
+// Add documents: choosing them is enough, and files and folders can be dropped anywhere.
+import { closable, toast } from "../lib/toast.js";
+import { addToQueue } from "./upload-queue.js";
+
+/** Upload what is chosen or dropped. */
+export function enableUploads() {
+  enableDropping();
+  document.addEventListener("change", (event) => {
+    const input = event.target;
+    const form = input.closest?.("form[data-upload]");
+    if (form && input.type === "file") take(form, input);
+  });
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (!form.dataset.upload) return;
+    event.preventDefault();
+    take(form, form.elements.file);
+  });
+}
+
+/** Take the files of a field, with what else the form says about them. */
+function take(form, input) {
+  const fields = {};
+  for (const name of ["tags", "replaces"]) if (form.elements[name]?.value) fields[name] = form.elements[name].value;
+  const hidden = (file) => file.webkitRelativePath.split("/").some((part) => part.startsWith("."));
+  const files = [...input.files].filter((file) => !hidden(file));
+  input.value = "";
+  form.closest("details")?.removeAttribute("open");
+  addAll(files, fields, "There is no file in what was chosen.");
+}
+
+function addAll(files, fields, otherwise) {
+  if (files.length) addToQueue(files, fields);
+  else closable(toast(otherwise, true));
+}
+
+function enableDropping() {
+  const hint = document.getElementById("drop-hint");
+  let inside = 0;
+  // A picture that is dragged out of the page calls itself a file too, and is none of the person's files.
+  let isOurs = false;
+  addEventListener("dragstart", () => {
+    isOurs = true;
+  });
+  addEventListener("dragend", () => {
+    isOurs = false;
+  });
+  const bringsFiles = (event) => !isOurs && [...event.dataTransfer.types].includes("Files");
+  addEventListener("dragenter", (event) => {
+    if (!bringsFiles(event)) return;
+    inside += 1;
+    hint.hidden = false;
+  });
+  addEventListener("dragleave", () => {
+    inside = Math.max(0, inside - 1);
+    hint.hidden = inside === 0;
+  });
+  addEventListener("dragover", (event) => {
+    if (bringsFiles(event)) event.preventDefault();
+  });
+  addEventListener("drop", async (event) => {
+    if (!bringsFiles(event)) return;
+    event.preventDefault();
+    inside = 0;
+    hint.hidden = true;
+    // What was dropped can be asked for only now; what is in folders comes later.
+    const dropped = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry?.() ?? item.getAsFile());
+    const unreadable = [];
+    const found = await Promise.all(dropped.filter(Boolean).map((entry) => filesIn(entry, unreadable)));
+    if (unreadable.length) {
+      const names = unreadable.slice(0, 3).join(", ");
+      const more = unreadable.length > 3 ? ` and ${unreadable.length - 3} more` : "";
+      closable(toast(`The browser could not read ${names}${more}.`, true));
+      if (!found.flat().length) return;
+    }
+    addAll(found.flat(), {}, "There is no file in what was dropped.");
+  });
+}
+
+/** Return the files that were dropped, those in folders included; hidden ones are not meant. */
+async function filesIn(dropped, unreadable) {
+  if (dropped instanceof File) return [dropped];
+  try {
+    if (dropped.isFile) return [await new Promise((resolve, reject) => dropped.file(resolve, reject))];
+    const reader = dropped.createReader();
+    const files = [];
+    for (;;) {
+      // A folder is read in parts, until a part is empty.
+      const entries = await new Promise((resolve, reject) => reader.readEntries(resolve, reject));
+      if (!entries.length) return files;
+      for (const entry of entries) if (!entry.name.startsWith(".")) files.push(...(await filesIn(entry, unreadable)));
+    }
+  } catch {
+    unreadable.push(dropped.name);
+    return [];
+  }
+}

@@ -1,0 +1,41 @@
+"""Stand-ins for our protocols that tests can look into."""
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_assistant.retrieval.embeddings.familiarity import FAMILIAR, Familiarity
+from rag_assistant.retrieval.tokenize import search_words
+
+
+class WordHashEmbedder:
+    """A deterministic embedder: each word adds to one of 384 numbers, so texts with common words are near."""
+
+    name = "word-hash"
+    dimension = 384
+    loaded = True
+
+    def __init__(self, threads: int = 1) -> None:
+        self.embedded: list[str] = []
+
+    def load(self) -> None:
+        """There is nothing to load."""
+
+    def close(self) -> None:
+        """There is nothing to give back."""
+
+    def familiarity(self, text: str) -> Familiarity:
+        """Return that every text is well known."""
+        return FAMILIAR
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return one vector of length 1 for each text."""
+        self.embedded += texts
+        rows = np.zeros((len(texts), self.dimension), np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            for word in search_words(text) or [""]:
+                row[int.from_bytes(hashlib.sha256(word.encode()).digest()[:4], "big") % self.dimension] += 1
+            row /= np.linalg.norm(row)
+        return rows

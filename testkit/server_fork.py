@@ -1,0 +1,161 @@
+"""Servers that start at once: a process that has loaded everything, and becomes a server whenever a test asks.
+
+Most of a start is loading modules. What is forked here goes through the same ``app.py`` as ``python app.py``; tests of
+the start itself run that command (tests/test_server.py). As a program this module is the process that forks.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import select
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from rag_assistant.runtime.supervised_process import end_with_parent
+from testkit.server_process import PROJECT, Launched, ServerProcess
+
+# Loaded by a server at its start or with its first question.
+LOADED_LATER = (
+    "alembic.command",
+    "gunicorn.workers.gthread",
+    "openai",
+    "rag_assistant.cli",
+    "rag_assistant.llm.transport",
+    "rag_assistant.retrieval.chunking",
+    "rag_assistant.server",
+    "rag_assistant.web",
+    "semantic_text_splitter",
+    "sqlalchemy.dialects.sqlite",
+)
+
+
+class ForkedServer:
+    """A server that was forked, watched from the process of the tests, whose child it is not."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._handle = os.pidfd_open(pid)
+        self._ended = False
+
+    def poll(self) -> int | None:
+        """Return a number once the process has ended; which one, only its parent would know."""
+        if not self._ended and select.select([self._handle], [], [], 0)[0]:
+            self._end()
+        return 1 if self._ended else None
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the end of the process. Raises TimeoutExpired if it does not come."""
+        if not self._ended:
+            if not select.select([self._handle], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired("a forked server", timeout or 0.0)
+            self._end()
+        return 1
+
+    def terminate(self) -> None:
+        """Ask the process to end."""
+        self.send_signal(signal.SIGTERM)
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, if the process is still there."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def _end(self) -> None:
+        os.close(self._handle)
+        self._ended = True
+
+
+class ServerFork:
+    """Runs the process that forks, and keeps a folder that a server has filled, to begin others with."""
+
+    def __init__(self, folder: Path) -> None:
+        self._forker = subprocess.Popen(
+            [sys.executable, "-m", __spec__.name], cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        self._filled = folder / "data"
+        self._fill(folder)
+
+    def launch(self, environment: dict[str, str], log: Path) -> Launched:
+        """Fork a server. A folder that is not there yet begins as one with a migrated database and the guide."""
+        data_dir = Path(environment["DATA_DIR"])
+        if self._filled.exists() and not data_dir.exists() and "DATABASE_URL" not in environment:
+            shutil.copytree(self._filled, data_dir)
+        assert self._forker.stdin is not None
+        assert self._forker.stdout is not None
+        self._forker.stdin.write(json.dumps({"environment": environment, "log": str(log)}).encode() + b"\n")
+        self._forker.stdin.flush()
+        return ForkedServer(int(self._forker.stdout.readline()))
+
+    def close(self) -> None:
+        """End the process that forks. The servers are ended by whoever started them."""
+        assert self._forker.stdin is not None
+        assert self._forker.stdout is not None
+        self._forker.stdin.close()
+        self._forker.wait(10)
+        self._forker.stdout.close()
+
+    def _fill(self, folder: Path) -> None:
+        """Let one server take in the guide, and end it in order, so that its folder is whole."""
+        # Its model is nowhere; without any it would start the embedded one.
+        first = ServerProcess(folder, launch=self.launch, OPENAI_BASE_URL="http://127.0.0.1:9/v1", OPENAI_MODEL="none")
+        first.environment["DATA_DIR"] = str(folder / "first")
+        first.start("/readyz")
+        first.wait_for_documents()
+        first.terminate()
+        (folder / "first").rename(self._filled)
+
+
+def main() -> None:
+    """Load everything, then fork a server for each line of the input, and print its number."""
+    from rag_assistant.retrieval.embeddings import minilm
+
+    for name in LOADED_LATER:
+        __import__(name)
+    # With one thread the model runs in the thread that asks it, so there is none that would not survive the fork.
+    model = minilm.MiniLM(threads=1)
+    model.load()
+    minilm.MiniLM = lambda threads: model  # type: ignore[assignment, misc]
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # Nobody waits for the servers here, so the system takes their ends.
+    for line in sys.stdin:
+        order = json.loads(line)
+        pid = os.fork()
+        if pid == 0:
+            become_server(order["environment"], order["log"])
+        print(pid, flush=True)
+
+
+def become_server(environment: dict[str, str], log: str) -> None:
+    """Go on as ``python app.py`` would in this environment, and end with it."""
+    os.setsid()
+    end_with_parent()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    written = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    for source, target in ((nothing, 0), (written, 1), (written, 2)):
+        os.dup2(source, target)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv = ["app.py"]
+    status = 1
+    try:
+        runpy.run_path("app.py", run_name="__main__")
+        status = 0
+    except SystemExit as ended:
+        if isinstance(ended.code, str):
+            sys.stderr.write(ended.code + "\n")
+        status = ended.code if isinstance(ended.code, int) else status
+    except BaseException:  # noqa: BLE001 - it is told, as the interpreter would, and ends the process
+        sys.excepthook(*sys.exc_info())
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+if __name__ == "__main__":
+    main()

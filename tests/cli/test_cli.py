@@ -1,0 +1,172 @@
+"""The command line, with the services of the application and a stub model."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from testkit.stub_model import Reply, StubModel
+from tests.cli.shell import Shell
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+
+def test_ask_prints_the_answer_and_goes_on_in_a_conversation(shell: Shell, stub: StubModel) -> None:
+    stub.replies.extend([Reply("Seventeen geese."), Reply("They hiss.")])
+    first = shell("ask", "How many?")
+    assert first.exit_code == 0
+    assert first.stdout == "Seventeen geese.\n"
+    assert "Go on with: --conversation 1" in first.stderr
+    assert shell("ask", "And then?", "--conversation", "1").stdout == "They hiss.\n"
+    assert [message["content"] for message in stub.requests[-1].messages[1:]] == [
+        "How many?", "Seventeen geese.", "And then?",
+    ]  # fmt: skip
+
+
+def test_ask_tells_what_the_model_did_not_see(shell: Shell, stub: StubModel) -> None:
+    shell("ask", "One")
+    shell("ask", "Two", "--conversation", "1")
+    result = shell("ask", "Three", "--conversation", "1", "--max-history-turns", "1")
+    assert "The model saw 1 of 2 earlier turns (1 over the turn limit)." in result.stderr
+    assert [message["role"] for message in stub.requests[-1].messages] == [
+        "system", "system", "user", "assistant", "user",
+    ]  # fmt: skip
+    assert "The model saw" not in shell("ask", "Four", "--conversation", "1", "--max-history-turns", "all").stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("ask", " "), "The question is empty"),
+        (("ask", "caf\udce9"), "a character that is none"),
+        (("ask", "Why?", "--conversation", "99"), "99"),
+        (("ask", "Why?", "--max-history-turns", "-1"), '"-1"; it must be a whole number, 0 or more, or "all"'),
+        (("ask", "Why?", "--max-history-turns", "ten"), '"ten"; it must be a whole number'),
+        (("documents", "delete", "7"), "7"),
+        (("documents", "add", "no-such-file"), "no-such-file"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(shell: Shell, words: tuple[str, ...], said: str) -> None:
+    result = shell(*words)
+    assert result.exit_code != 0
+    assert said in result.output
+    assert "Traceback" not in result.output
+
+
+def test_a_model_that_is_away_is_named_and_the_question_is_kept(shell: Shell, stub: StubModel) -> None:
+    shell = shell.under(OPENAI_BASE_URL="http://127.0.0.1:9/v1", CONNECT_TIMEOUT_SECONDS="0.3")
+    result = shell("ask", "Why?")
+    assert result.exit_code == 1
+    assert "Your question was kept" in result.stderr
+
+
+def test_documents_are_added_listed_and_deleted(shell: Shell, tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "geese.txt").write_text("Geese hiss.")
+    (folder / "deep" / "boats.md").write_text("# Boats\n\nBoats float.")
+    (folder / ".hidden").write_text("not this one")
+    added = shell("documents", "add", str(folder))
+    assert added.exit_code == 0, added.output
+    assert shell("documents", "add", str(folder / "geese.txt")).stdout.count("1 unchanged") == 1
+
+    listed = shell("documents", "list").stdout
+    assert [line.split()[1] for line in listed.splitlines()] == ["ready", "ready"]
+    assert "geese.txt" in listed
+    assert "boats.md" in listed
+    assert shell("documents", "delete", "1").exit_code == 0
+    assert len(shell("documents", "list").stdout.splitlines()) == 1
+
+
+def test_a_file_that_cannot_be_read_does_not_keep_the_others_out(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "bad.bin").write_bytes(b"\0\1\2" * 100)
+    (tmp_path / "broken.pdf").write_bytes(b"%PDF-1.4 nothing")
+    (tmp_path / "good.txt").write_text("Geese hiss.")
+    result = shell("documents", "add", *(str(tmp_path / name) for name in ("bad.bin", "broken.pdf", "good.txt")))
+    assert result.exit_code == 1
+    assert "not a kind of file that can be read" in result.stderr
+    assert "This PDF is damaged" in result.stderr
+    states = {line.split()[-1]: line.split()[1] for line in shell("documents", "list").stdout.splitlines()}
+    assert states["good.txt"] == "ready"
+
+
+def test_the_database_is_brought_to_the_present_schema(shell: Shell) -> None:
+    assert "Schema: empty" in shell("db", "current").stdout
+    assert shell("db", "upgrade").exit_code == 0
+    assert "Schema: empty" not in shell("db", "current").stdout
+
+
+def test_a_broken_settings_file_is_one_sentence(shell: Shell) -> None:
+    Path(shell.environment["SETTINGS_FILE"]).write_text('{"max_history_turns": "ten"}')
+    command = [sys.executable, "-m", "flask", "--app", "app", "documents", "list"]
+    ended = subprocess.run(command, env=os.environ | shell.environment, cwd=PROJECT, capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert ended.stderr.count("\n") == 1
+    assert 'settings.json line 1: max_history_turns is "ten"; it must be a whole number' in ended.stderr
+
+
+def chat(shell: Shell, *lines: str) -> Result:
+    return shell("chat", typed="\n".join(lines) + "\n")
+
+
+def test_chat_goes_on_in_one_conversation_and_runs_commands(shell: Shell, stub: StubModel) -> None:
+    stub.replies.extend([Reply("First answer."), Reply("Second answer.")])
+    result = chat(shell, "/history", "One", "", "Two", "/history", "/clear-history", "/nonsense", "/help")
+    assert result.exit_code == 0
+    assert "ask something first" in result.stderr
+    assert "First answer." in result.stdout
+    assert "Second answer." in result.stdout
+    assert "2 turns, 4 messages (2 assistant, 2 user)." in result.stdout
+    assert "Every turn is still kept" in result.stdout
+    assert 'There is no command "/nonsense"' in result.stderr
+    assert "/compact: let the model summarise" in result.stdout
+    assert [message["content"] for message in stub.requests[-1].messages[1:]] == ["One", "First answer.", "Two"]
+
+
+def test_chat_asks_what_to_do_before_turns_are_left_out(shell: Shell, stub: StubModel) -> None:
+    shell = shell.under(ON_OVERFLOW="ask", MAX_HISTORY_TURNS="1")
+    result = chat(shell, "One", "Two", "Three", "trim", "n", "Four", "cancel", "Five", "reset", "y", "Six", "Seven")
+    assert "This question would leave out 1 earlier turn" in result.stdout
+    assert "Nothing was asked." in result.stdout
+    asked = [request.messages[-1]["content"] for request in stub.requests]
+    assert asked == ["One", "Two", "Three", "Five", "Six", "Seven"]
+    assert "began afresh" in result.stderr
+
+
+def test_chat_shows_steps_and_carries_out_what_is_confirmed(shell: Shell, stub: StubModel, tmp_path: Path) -> None:
+    shell = shell.under(RETRIEVAL="agent")
+    (tmp_path / "draft.txt").write_text("A draft.")
+    shell("documents", "add", str(tmp_path / "draft.txt"))
+    stub.replies.append(Reply(tool_calls=[{"id": "d", "name": "delete_documents", "arguments": {"document_ids": [1]}}]))
+    result = chat(shell, "Delete the draft.", "yes")
+    assert "1. delete_documents" in result.stderr
+    assert 'Found 1 document: "draft.txt". Delete it for good?' in result.stdout
+    assert '1 document deleted: "draft.txt".' in result.stdout
+    assert "draft.txt" not in shell("documents", "list").stdout
+
+
+def test_a_receipt_is_printed_and_replayed_exactly(shell: Shell, stub: StubModel) -> None:
+    shell("ask", "Why?")
+    receipt = json.loads(shell("history", "receipt", "1").stdout)
+    assert receipt["messages"] == stub.requests[-1].messages
+    stub.replies.append(Reply("The same again."))
+    replayed = shell("history", "replay", "1")
+    assert "The same again." in replayed.stdout
+    assert stub.requests[-1].body == stub.requests[-2].body
+    assert shell("history", "receipt", "7").stderr == "Error: There is no turn 7.\n"
+
+
+def test_a_conversation_is_shown_exported_and_erased(shell: Shell) -> None:
+    shell("ask", "Why?")
+    assert shell("history", "list").stdout.split() == ["1", "1", "turns", "Why?"]
+    shown = shell("history", "show", "1").stdout
+    assert "1 turn, 2 messages" in shown
+    assert "turn 1, id 1: Why?" in shown
+    assert "## 1. Why?" in shell("history", "export", "1").stdout
+    assert json.loads(shell("history", "export", "1", "--format", "json").stdout)["turns"][0]["question"] == "Why?"
+    assert shell("history", "purge", "1", "--yes").stdout == "Conversation 1 was erased.\n"
+    assert "There is no conversation 1." in shell("history", "show", "1").stderr

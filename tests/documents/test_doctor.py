@@ -1,0 +1,101 @@
+"""The doctor: each kind of damage is found, named and mended, and a healthy library has none."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from rag_assistant.storage.database import Database, sqlite_url
+from testkit.stub_model import StubModel
+from tests.cli.shell import Shell
+
+DAMAGES: dict[str, tuple[str, str]] = {
+    "chunk text": ("UPDATE chunks SET text = 'other' WHERE id = 1", "the chunks do not make up the text"),
+    "chunk lost": ("DELETE FROM chunks WHERE id = 1", "the chunks do not make up the text"),
+    "words lost": ("DELETE FROM chunk_words WHERE rowid = 1", "words do not find all of it"),
+    "stray words": ("INSERT INTO chunk_words (rowid, words) VALUES (999, 'x')", "belong to no chunk"),
+    "vector lost": ("DELETE FROM embeddings WHERE chunk_id = 1", "ready, but not all of it is embedded"),
+    "vector broken": ("UPDATE embeddings SET vector = x'00' WHERE chunk_id = 1", "vectors of the wrong length"),
+    "count wrong": ("UPDATE documents SET chunks = 7 WHERE id = 1", "the number of chunks is wrong"),
+    "version wrong": ("UPDATE embedders SET additions = 70", "do not agree with its vectors"),
+}
+
+
+@pytest.fixture
+def damage(shell: Shell, tmp_path: Path) -> Callable[[str], None]:
+    for number in (1, 2):
+        (tmp_path / f"{number}.txt").write_text(f"Number {number} feeds seventeen geese.")
+        assert shell("documents", "add", str(tmp_path / f"{number}.txt")).exit_code == 0
+
+    def execute(statement: str) -> None:
+        database = Database(sqlite_url(tmp_path / "data"))
+        with database.write() as connection:
+            connection.execute(text(statement))
+        database.close()
+
+    return execute
+
+
+def test_a_healthy_library_agrees(shell: Shell, damage: object) -> None:
+    result = shell("doctor")
+    assert (result.exit_code, result.stdout.strip()) == (0, "Everything agrees.")
+
+
+@pytest.mark.parametrize("kind", DAMAGES)
+def test_damage_is_found_and_mended(shell: Shell, damage: Callable[[str], None], kind: str) -> None:
+    statement, words = DAMAGES[kind]
+    damage(statement)
+    found = shell("doctor")
+    assert found.exit_code == 1
+    assert words in found.output
+    mended = shell("doctor", "--fix")
+    assert "mended: " in mended.output
+    assert words in mended.output
+    assert mended.exit_code == 0, mended.output
+    assert shell("doctor").stdout.strip() == "Everything agrees."
+    assert shell("documents", "list").stdout.count("ready") == 2
+
+
+def test_a_document_with_two_kinds_of_damage_is_mended_at_once(shell: Shell, damage: Callable[[str], None]) -> None:
+    damage("UPDATE document_texts SET text = 'other' WHERE document_id = 1")
+    damage("DELETE FROM chunk_words WHERE rowid = 1")
+    assert shell("doctor", "--fix").exit_code == 0
+    assert shell("doctor").stdout.strip() == "Everything agrees."
+
+
+def test_reindex_ends_where_something_cannot_be_embedded(
+    shell: Shell, damage: Callable[[str], None], stub: StubModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rag_assistant.documents.library.SECONDS_BEFORE_RETRY", (0.01, 0.01, 0.01))
+    usual = stub.embed
+    stub.embed = lambda texts: [] if any("Number 1" in text for text in texts) else usual(texts)
+    result = shell.under(EMBEDDER="endpoint:embed-1")("reindex")
+    assert result.exit_code == 1
+    assert "1 of 2 chunks are embedded by endpoint-embed-1#" in result.output
+    assert "search uses it" in result.output
+
+
+def test_a_lost_file_is_said_and_a_stray_one_dropped(
+    shell: Shell,
+    damage: object,
+    tmp_path: Path,
+) -> None:
+    uploads = tmp_path / "data" / "uploads"
+    next(uploads.iterdir()).unlink()
+    stray = uploads / "stray"
+    stray.write_text("x")
+    os.utime(stray, (0, 0))
+    result = shell("doctor", "--fix")
+    assert result.exit_code == 1
+    assert "the uploaded file is gone" in result.output
+    assert "mended: 1 uploaded files belong to no document" in result.output
+    assert not stray.exists()
+
+
+def test_everything_is_read_and_embedded_anew_on_request(shell: Shell, damage: object) -> None:
+    assert "2 of 2 chunks are embedded by word-hash#" in shell("reindex").stdout
+    again = shell("reindex", "--read-again")
+    assert again.exit_code == 0, again.output
+    assert shell("documents", "list").stdout.count("ready") == 2

@@ -1,0 +1,98 @@
+"""Folders on the command line: what is unchanged is skipped, what changed is replaced, what is gone may go."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.shell import Shell
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "notes"
+    (made / "deep").mkdir(parents=True)
+    (made / ".hidden").mkdir()
+    (made / "geese.txt").write_text("The keeper feeds seventeen geese.")
+    (made / "deep" / "boats.md").write_text("# Boats\n\nGreen boats float.")
+    (made / ".hidden" / "secret.txt").write_text("Nobody reads this.")
+    return made
+
+
+def test_a_folder_is_taken_in_once(shell: Shell, folder: Path) -> None:
+    first = shell("documents", "add", str(folder), "--tag", "notes")
+    assert first.exit_code == 0, first.output
+    assert "2 new" in first.stdout
+    second = shell("documents", "add", str(folder))
+    assert second.stdout.strip() == "2 unchanged"
+    assert shell("documents", "list", "--tag", "notes").stdout.count("[notes]") == 2
+    assert "secret" not in shell("documents", "list").stdout
+
+
+def test_a_changed_file_replaces_its_older_version(shell: Shell, folder: Path) -> None:
+    shell("documents", "add", str(folder), "--tag", "notes")
+    (folder / "geese.txt").write_text("The keeper feeds eighteen swans.")
+    result = shell("documents", "add", str(folder))
+    assert "1 changed, 1 unchanged" in result.stdout
+    listed = shell("documents", "list", "--tag", "notes").stdout.splitlines()
+    assert len(listed) == 2
+    assert all("ready" in line for line in listed)
+    assert shell("documents", "add", str(folder)).stdout.strip() == "2 unchanged"
+
+
+def test_a_file_that_moved_keeps_its_document(shell: Shell, folder: Path) -> None:
+    shell("documents", "add", str(folder))
+    (folder / "geese.txt").rename(folder / "deep" / "birds.txt")
+    assert "1 moved" in shell("documents", "add", str(folder), "--remove-missing").stdout
+    listed = shell("documents", "list").stdout
+    assert "birds.txt" in listed
+    assert "geese.txt" not in listed
+    assert len(listed.splitlines()) == 2
+
+
+def test_files_that_are_gone_go_only_when_that_is_said(shell: Shell, folder: Path) -> None:
+    shell("documents", "add", str(folder))
+    (folder / "geese.txt").unlink()
+    shell("documents", "add", str(folder))
+    assert len(shell("documents", "list").stdout.splitlines()) == 2
+    elsewhere = folder.parent / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "x.txt").write_text("x")
+    shell("documents", "add", str(elsewhere), "--remove-missing")
+    assert len(shell("documents", "list").stdout.splitlines()) == 3, "what is gone elsewhere stays"
+    assert "gone, document" in shell("documents", "add", str(folder), "--remove-missing").stdout
+    assert "geese.txt" not in shell("documents", "list").stdout
+
+
+def test_a_file_that_becomes_what_another_is_is_not_kept_twice(shell: Shell, folder: Path) -> None:
+    shell("documents", "add", str(folder))
+    (folder / "geese.txt").write_text((folder / "deep" / "boats.md").read_text())
+    assert "1 known" in shell("documents", "add", str(folder)).stdout
+    assert [line.split()[-1] for line in shell("documents", "list").stdout.splitlines()] == ["boats.md"]
+
+
+def test_tags_are_changed_and_documents_cancelled_and_read_again(shell: Shell, folder: Path) -> None:
+    shell("documents", "add", str(folder))
+    assert "[sea, wood]" in shell("documents", "tag", "1", "wood", "sea").stdout
+    assert "ready" in shell("documents", "cancel", "1").stdout
+    assert shell("documents", "retry", "1").exit_code == 0
+    assert "ready" in shell("documents", "list", "--tag", "sea").stdout
+    assert shell("documents", "retry", "99").exit_code == 1
+
+
+def test_a_file_that_is_named_twice_is_taken_in_once(shell: Shell, folder: Path) -> None:
+    shell("documents", "add", str(folder))
+    (folder / "geese.txt").write_text("The keeper feeds eighteen swans.")
+    (folder / "link.txt").symlink_to(folder / "geese.txt")
+    shell("documents", "add", str(folder), str(folder / "geese.txt"))
+    listed = shell("documents", "list").stdout.splitlines()
+    assert len(listed) == 2
+    assert all("ready" in line for line in listed)
+
+
+def test_a_document_stays_until_the_one_with_the_same_content_is_ready(shell: Shell, folder: Path) -> None:
+    shell("documents", "add", str(folder))
+    (folder / "broken.pdf").write_bytes(b"%PDF-1.4 nothing")
+    shell("documents", "add", str(folder))
+    (folder / "geese.txt").write_bytes(b"%PDF-1.4 nothing")
+    shell("documents", "add", str(folder))
+    assert "geese.txt" in shell("documents", "list").stdout

@@ -1,0 +1,13 @@
+"""Read a file as an upload is read."""
+
+from pathlib import Path
+
+from rag_assistant.document_records import ExtractedText
+from rag_assistant.extraction.loaders import media_type_of, read_document
+
+
+def read(tmp_path: Path, content: bytes | str, name: str = "file") -> ExtractedText:
+    """Read a file as an upload is read: its kind from its first bytes, then all of it."""
+    path = tmp_path / "kept"
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return read_document(path, media_type_of(path.read_bytes()[:4096], name))

@@ -1,0 +1,306 @@
+"""Reading in a process of its own: hostile files, limits, cancelling, and what that process may not do."""
+
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from rag_assistant.document_records import ExtractedText
+from rag_assistant.errors import ExtractionCancelled, ExtractionFailed
+from rag_assistant.extraction import extract as extract_module
+from rag_assistant.extraction.extract import extract
+from rag_assistant.extraction.formats import kinds
+from rag_assistant.extraction.loaders import media_type_of
+from testkit.shared_data import shared
+from tests.extraction.archives import (
+    LAUGHS,
+    a_docx,
+    a_pptx,
+    a_quine,
+    a_sheet,
+    an_epub,
+    an_opendocument,
+    an_xlsx,
+    archive,
+    lying_archive,
+    paragraph,
+    relations,
+    shape,
+)
+
+BLANKS = b" " * 150_000_000
+DOCUMENT = {"_rels/.rels": relations(("officeDocument", "word/document.xml"))}
+
+
+def extracted(
+    tmp_path: Path, content: bytes | str, memory_mb: int = 1000, timeout_seconds: float = 30
+) -> ExtractedText:
+    path = tmp_path / "kept"
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    media_type = media_type_of(path.read_bytes()[:4096], "x")
+    return extract(path, media_type, memory_mb=memory_mb, timeout_seconds=timeout_seconds)
+
+
+def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str) -> Path:
+    """Let the child be this program instead of the reader, and return a file for it."""
+    started = subprocess.Popen
+
+    def start(command: list[str], **options: object) -> subprocess.Popen[bytes]:
+        return started([sys.executable, "-c", program], **options)  # type: ignore[call-overload, no-any-return]
+
+    monkeypatch.setattr("rag_assistant.extraction.sandbox_process.subprocess.Popen", start)
+    path = tmp_path / "kept"
+    path.write_bytes(b"x")
+    return path
+
+
+def run(path: Path, timeout_seconds: float = 20) -> ExtractedText:
+    return extract(path, kinds.PDF, memory_mb=1000, timeout_seconds=timeout_seconds)
+
+
+def test_what_was_found_comes_back_whole(tmp_path: Path) -> None:
+    found = extracted(tmp_path, a_pptx(shape("Geese 🪿", "title"), "<p:pic/>"))
+    assert found.text == "## Geese 🪿\n\n\n\n"
+    assert (found.media_type, found.page_starts, found.markdown) == (kinds.PPTX, (0, 12), True)
+    assert found.warning is not None
+    assert "1 of 2 slides" in found.warning
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        archive(DOCUMENT | {"word/document.xml": b"<w>" + BLANKS}),
+        an_xlsx(b"<worksheet>" + BLANKS),
+        an_epub((b"<html>" + BLANKS).decode()),
+        archive({f"xl/worksheets/sheet{number}.xml": BLANKS[:9_000_000] for number in range(12)}),
+    ],
+    ids=["docx", "xlsx", "epub", "many parts"],
+)
+def test_a_bomb_is_not_unpacked(tmp_path: Path, content: bytes) -> None:
+    began = time.monotonic()
+    with pytest.raises(ExtractionFailed, match="grows too large when it is unpacked"):
+        extracted(tmp_path, content, memory_mb=600)
+    assert time.monotonic() - began < 10
+
+
+def test_an_archive_that_lies_about_its_size_is_damaged(tmp_path: Path) -> None:
+    with pytest.raises(ExtractionFailed, match="a part of it cannot be unpacked"):
+        extracted(tmp_path, lying_archive("word/document.xml", BLANKS, **DOCUMENT), memory_mb=600)
+
+
+def test_a_bomb_in_an_archive_in_an_archive_is_not_reached(tmp_path: Path) -> None:
+    nested = archive({"bomb.zip": archive({"0.bin": BLANKS})})
+    with pytest.raises(ExtractionFailed, match="ZIP archive of 1 files and no document"):
+        extracted(tmp_path, nested)
+    inside = archive(DOCUMENT | {"word/document.xml": "<w/>", "word/embeddings/bomb.docx": nested})
+    with pytest.raises(ExtractionFailed, match="There is no text"):
+        extracted(tmp_path, inside)
+
+
+def test_an_archive_that_repeats_itself_ends(tmp_path: Path) -> None:
+    with pytest.raises(ExtractionFailed, match="too large"):
+        extracted(tmp_path, a_quine())
+    with pytest.raises(ExtractionFailed, match=r"ZIP archive of \d+ files and no document"):
+        extracted(tmp_path, shared("documents/tika/droste.zip").read_bytes())
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        archive(DOCUMENT | {"word/document.xml": f"{LAUGHS}<w>&a11;</w>"}),
+        a_docx(paragraph("x"), footnotes=f"{LAUGHS}<w>&a11;</w>"),
+        an_opendocument("text", "", **{"content.xml": f"{LAUGHS}<w>&a11;</w>"}),
+        an_opendocument("spreadsheet", "", **{"content.xml": f"{LAUGHS}<w>&a11;</w>"}),
+        an_xlsx(f"{LAUGHS}<worksheet>&a11;</worksheet>"),
+        an_epub(f"{LAUGHS}<html><body>&a11;</body></html>"),
+        f"{LAUGHS}<html><body>&a11;</body></html>".encode(),
+        f"<?xml version='1.0'?>{LAUGHS}<svg><text>&a11;</text></svg>".encode(),
+    ],
+    ids=["docx", "docx part", "odt", "ods", "xlsx", "epub", "html", "svg"],
+)
+def test_entities_are_never_expanded(tmp_path: Path, content: bytes) -> None:
+    began = time.monotonic()
+    try:
+        assert len(extracted(tmp_path, content, memory_mb=600).text) < 5000
+    except ExtractionFailed as error:
+        assert "entities" in str(error) or "no text" in str(error)  # noqa: PT017 - both endings are right
+    assert time.monotonic() - began < 10
+
+
+def test_deep_nesting_is_survived(tmp_path: Path) -> None:
+    deep = 100_000
+    for content in (
+        "<html>" + "<div>" * deep + "geese" + "</div>" * deep,
+        "<html>" + "<svg>" * deep + "geese",
+        "{\\rtf1 " + "{" * deep + "geese" + "}" * deep + "}",
+        a_docx("<w:sdt><w:sdtContent>" * 5000 + paragraph("geese") + "</w:sdtContent></w:sdt>" * 5000),
+        "{" + '"cell_type": "x", "a": ' + "[" * deep,
+    ):
+        began = time.monotonic()
+        try:
+            extracted(tmp_path, content)
+        except ExtractionFailed as error:
+            assert str(error).endswith(".")  # noqa: PT017 - it may be read or refused, but in a sentence
+        assert time.monotonic() - began < 10
+
+
+def test_fuzzed_files_end_in_text_or_in_a_sentence() -> None:
+    folder = shared("documents/qpdf_fuzz")
+    for path in sorted(folder.iterdir()):
+        began = time.monotonic()
+        try:
+            assert extract(path, kinds.PDF, memory_mb=2048, timeout_seconds=30).text.strip()
+        except ExtractionFailed as error:
+            assert str(error).endswith(".")  # noqa: PT017 - both endings are right
+        assert time.monotonic() - began < 20, path.name
+
+
+def test_an_end_by_each_signal_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, words in (
+        ("SIGSEGV", "made its reader crash"),
+        ("SIGABRT", "more memory than is allowed"),
+        ("SIGKILL", "ended from outside"),
+        ("SIGXCPU", "took longer than 20 seconds"),
+    ):
+        program = (
+            "import os, signal, resource; resource.setrlimit(resource.RLIMIT_CORE, (0, 0)); "
+            f"os.kill(os.getpid(), signal.{name})"
+        )
+        with monkeypatch.context() as patched, pytest.raises(ExtractionFailed, match=words):
+            run(child(tmp_path, patched, program))
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("raise SystemExit(1)", "Reading this file failed"),
+        ("print('nonsense')", "made no sense"),
+        ("print('[]')", "made no sense"),
+        ("import json; print(json.dumps({'failed': 'It rained.'})); raise SystemExit(3)", "It rained"),
+    ],
+)
+def test_what_a_child_says_wrongly_is_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, words: str
+) -> None:
+    with pytest.raises(ExtractionFailed, match=words):
+        run(child(tmp_path, monkeypatch, program))
+
+
+def test_a_child_that_prints_without_end_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extract_module, "MOST_OUTPUT_BYTES", 5_000_000)
+    before = psutil.Process().memory_info().rss
+    with pytest.raises(ExtractionFailed, match="more text than can be kept"):
+        run(child(tmp_path, monkeypatch, "import os\nwhile True: os.write(1, b'x' * 65536)"))
+    assert psutil.Process().memory_info().rss - before < 50_000_000
+
+
+@pytest.mark.parametrize("ending", ["time.sleep(60)", "print('{}', flush=True)"])
+def test_what_a_child_started_ends_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
+    note = tmp_path / "grandchild"
+    program = (
+        "import subprocess, sys, time\n"
+        "inner = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'], stdout=subprocess.DEVNULL)\n"
+        f"open({str(note)!r}, 'w').write(str(inner.pid))\n{ending}"
+    )
+    with pytest.raises(ExtractionFailed):
+        run(child(tmp_path, monkeypatch, program), timeout_seconds=2)
+    grandchild = int(note.read_text())
+    until = time.monotonic() + 5
+    while psutil.pid_exists(grandchild) and psutil.Process(grandchild).status() != psutil.STATUS_ZOMBIE:
+        assert time.monotonic() < until, "the grandchild lives on"
+        time.sleep(0.02)
+
+
+def test_reading_is_given_up_within_a_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = threading.Event()
+    asked: list[float] = []
+
+    def cancelled() -> bool:
+        asked.append(time.monotonic())
+        return wanted.is_set()
+
+    path = child(tmp_path, monkeypatch, "import time; time.sleep(60)")
+    known = set(psutil.Process().children())
+    threading.Timer(1.0, wanted.set).start()
+    began = time.monotonic()
+    with pytest.raises(ExtractionCancelled, match="was given up"):
+        extract(path, kinds.PDF, memory_mb=1000, timeout_seconds=60, cancelled=cancelled)
+    assert 0.9 < time.monotonic() - began < 30, "long before the reader itself would have ended"
+    assert len(asked) > 4, "it is asked again and again while the reader works"
+    assert set(psutil.Process().children()) <= known
+
+
+def test_a_text_that_is_too_long_is_cut_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extract_module, "MOST_CHARACTERS", 10)
+    found = extracted(tmp_path, "Seventeen geese")
+    assert found.text == "Seventeen "
+    assert found.warning == ("Only the first 10 of 15 characters were read. Cut the file up to have all of it.")
+
+
+def test_a_reader_has_no_key_no_network_and_changes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    victim = tmp_path / "victim"
+    victim.write_text("x")
+    program = f"""
+import json, os, socket, subprocess
+from rag_assistant.extraction.sandbox import confine, limit
+limit(1000, 20)
+assert confine()
+done = []
+def attempt(name, what):
+    try:
+        what()
+        done.append(name)
+    except OSError:
+        pass
+attempt("socket", socket.socket)
+attempt("write", lambda: open({str(victim)!r}, "w"))
+attempt("append", lambda: open({str(victim)!r}, "a"))
+attempt("create", lambda: open({str(victim)!r} + "2", "x"))
+attempt("unlink", lambda: os.unlink({str(victim)!r}))
+attempt("rename", lambda: os.rename({str(victim)!r}, {str(victim)!r} + "3"))
+attempt("truncate", lambda: os.truncate({str(victim)!r}, 0))
+attempt("mkdir", lambda: os.mkdir({str(tmp_path / "folder")!r}))
+attempt("chmod", lambda: os.chmod({str(victim)!r}, 0))
+attempt("program", lambda: subprocess.run(["true"]))
+attempt("kill", lambda: os.kill(os.getppid(), 0))
+text = f"done {{done}} key {{'OPENAI_API_KEY' in os.environ}} read {{open({str(victim)!r}).read()}}"
+print(json.dumps(dict(media_type="", page_starts=[], markdown=False, warning=None)))
+print(text)
+"""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[2]))
+    assert run(child(tmp_path, monkeypatch, program)).text.strip() == "done [] key False read x"
+    assert victim.read_text() == "x"
+    assert {path.name for path in tmp_path.iterdir()} == {"victim", "kept"}
+
+
+def test_the_real_reader_is_confined(tmp_path: Path) -> None:
+    """The library fetches grammars for source code from the network, if it is let."""
+    program = (
+        "import sys; from rag_assistant.extraction import extract, loaders\n"
+        "def read(path, kind):\n    import socket\n    socket.socket()\n"
+        "extract.read_document = read\nsys.exit(extract.main(*sys.argv[1:]))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "x"), kinds.PDF, "1000", "10"],
+        capture_output=True, text=True, check=False, cwd=Path(__file__).resolve().parents[2],
+    )  # fmt: skip
+    assert "PermissionError" in ended.stderr
+    socket.socket().close()  # Only the child is confined.
+
+
+def test_too_little_memory_is_a_sentence(tmp_path: Path) -> None:
+    rows = [("geese and ducks " * 20,) * 6] * 20_000
+    sheet = a_sheet(*rows)
+    with pytest.raises(ExtractionFailed, match=r"memory|damaged"):
+        extracted(tmp_path, an_xlsx(sheet, **{"xl/comments1.xml": f"<x>{'<t>a</t>' * 2_000_000}</x>"}), memory_mb=256)
+
+
+def test_an_upload_that_went_away_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ExtractionFailed):
+        extract(tmp_path / "gone", kinds.DOCX, memory_mb=1000, timeout_seconds=10)

@@ -1,0 +1,54 @@
+"""Every setting as a person reads it."""
+
+import json
+
+import pytest
+
+from rag_assistant.presenters.settings import TOPICS, SettingView, settings_view
+from rag_assistant.settings.schema import SECRET, Settings
+
+DEFAULTS = dict.fromkeys(Settings.model_fields, "default")
+
+
+def view_of(name: str, values: Settings, origins: dict[str, str] | None = None) -> SettingView:
+    views = settings_view(values, DEFAULTS | (origins or {}))
+    return next(view for topic in views.values() for view in topic if view.name == name)
+
+
+def test_every_setting_has_one_topic() -> None:
+    named = [name for names in TOPICS.values() for name in names]
+    assert sorted(named) == sorted(Settings.model_fields)
+
+
+def test_a_setting_tells_its_value_what_is_allowed_and_where_it_comes_from() -> None:
+    view = view_of("max_history_turns", Settings(max_history_turns=None), {"max_history_turns": "file"})
+    assert (view.value, view.origin, view.live) == ("null", "settings.json", True)
+    assert view.allowed == "a whole number, 0 or more, or null for no limit"
+    assert view.description.startswith("How many earlier turns")
+    by_environment = view_of("port", Settings(port=80), {"port": "environment"})
+    assert (by_environment.value, by_environment.origin, by_environment.live) == ("80", "the environment (PORT)", False)
+
+
+@pytest.mark.parametrize("name", sorted(SECRET))
+def test_a_secret_is_never_shown(name: str) -> None:
+    secret: object = {"api_key": "sk-canary"} if name == "embedder_options" else "sk-canary"
+    view = view_of(name, Settings().model_copy(update={name: secret}))
+    assert view.value == "set"
+    assert "canary" not in repr(view)
+    assert view_of(name, Settings()).value == "not set"
+
+
+def test_the_line_to_copy_is_a_member_of_a_json_object() -> None:
+    for topic in settings_view(Settings(instructions='Say "yes"'), DEFAULTS).values():
+        for view in topic:
+            assert list(json.loads("{" + view.line + "}")) == [view.name]
+
+
+def test_the_filter_finds_by_name_description_and_value() -> None:
+    def found(words: str) -> list[str]:
+        return [view.name for topic in settings_view(Settings(), DEFAULTS, words).values() for view in topic]
+
+    assert "max_history_turns" in found("history turns")
+    assert found("how much is LOGGED") == ["log_level"]
+    assert found("127.0.0.1") == ["host"]
+    assert found("no such thing anywhere") == []

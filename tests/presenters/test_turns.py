@@ -1,0 +1,29 @@
+"""What is told of a turn: what its answer rests on."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from rag_assistant.document_records import Passage
+from rag_assistant.presenters.turns import support_of
+from rag_assistant.prompts import number_sources
+from rag_assistant.records import BUILT_IN_MODEL, Turn
+
+FOUND = number_sources([Passage(1, 1, "geese.txt", 0, 9, "Seventeen geese.", None, 0.9)])
+TURN = Turn(1, 1, 1, "completed", "How many?", "Seventeen.", datetime.now(UTC), sources=FOUND, model="gpt")
+
+
+@pytest.mark.parametrize(
+    ("turn", "support"),
+    [
+        (TURN, "uncited"),
+        (replace(TURN, sources=(replace(FOUND[0], cited=True),)), "cited"),
+        (replace(TURN, model=BUILT_IN_MODEL), "given"),
+        (replace(TURN, status="interrupted", model=None), "given"),
+        (replace(TURN, sources=(), search={"found": 0}), "nothing_found"),
+        (replace(TURN, sources=()), "not_searched"),
+    ],
+)
+def test_it_is_said_what_an_answer_rests_on(turn: Turn, support: str) -> None:
+    assert support_of(turn) == support

@@ -1,0 +1,92 @@
+"""What of the found passages is sent: each text once, neighbours as one, within a budget."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_assistant.document_records import Passage
+from rag_assistant.history import estimate_tokens
+from rag_assistant.retrieval.postprocess import distinct, joined, nothing_found, within
+
+TEXT = "".join(f"Sentence {n} is about thing{n}. " for n in range(60))
+
+
+def passage(number: int, start: int, end: int, document_id: int = 1, page: int | None = None) -> Passage:
+    return Passage(number, document_id, "name", start, end, TEXT[start:end], page, 1.0 - number / 100)
+
+
+def text_of(_document_id: int, start: int, end: int) -> str:
+    return TEXT[start:end]
+
+
+def said(number: int, text: str) -> Passage:
+    return Passage(number, number, "name", 0, len(text), text, None, 1.0)
+
+
+def test_chunks_that_touch_become_one_with_the_text_between() -> None:
+    first, second = passage(2, 0, 27), passage(1, 29, 60)
+    assert joined([second, first], text_of) == [passage(1, 0, 60)]
+
+
+def test_a_chunk_joins_its_neighbours_on_both_sides() -> None:
+    assert len(joined([passage(1, 100, 200), passage(2, 0, 99), passage(3, 201, 300)], text_of)) == 1
+
+
+def test_chunks_of_two_documents_or_two_pages_or_far_apart_stay_apart() -> None:
+    assert len(joined([passage(1, 0, 50), passage(2, 50, 99, document_id=2)], text_of)) == 2
+    assert len(joined([passage(1, 0, 50, page=1), passage(2, 50, 99, page=2)], text_of)) == 2
+    assert len(joined([passage(1, 0, 50), passage(2, 80, 99)], text_of)) == 2
+
+
+def test_a_document_that_is_gone_is_not_joined() -> None:
+    assert len(joined([passage(1, 0, 50), passage(2, 50, 99)], lambda *_: "")) == 2
+
+
+@given(st.lists(st.tuples(st.integers(0, 900), st.integers(1, 200)), max_size=8))
+def test_joined_passages_hold_every_character_once_and_the_best_stays_first(places: list[tuple[int, int]]) -> None:
+    found = [passage(number, start, start + length) for number, (start, length) in enumerate(places)]
+    result = joined(found, text_of)
+    assert all(one.text == TEXT[one.start : one.end] for one in result)
+    for one in found:
+        assert any(whole.start <= one.start and one.end <= whole.end for whole in result)
+    assert [one.chunk_id for one in result] == sorted(one.chunk_id for one in result)
+    assert not found or result[0].chunk_id == 0
+
+
+def test_what_one_document_says_twice_comes_once() -> None:
+    same = [said(1, "Geese hiss at night."), said(2, "GEESE  hiss at night"), said(3, "Boats float.")]
+    in_one = [replace(one, document_id=7) for one in same]
+    assert [one.chunk_id for one in distinct(in_one)] == [1, 3]
+
+
+def test_what_many_documents_say_comes_from_the_best_two() -> None:
+    assert [one.chunk_id for one in distinct([said(number, "Geese hiss.") for number in range(5)])] == [0, 1]
+
+
+def test_passages_that_share_some_words_both_stay() -> None:
+    assert len(distinct([said(1, "Geese hiss at night."), said(2, "Geese hiss at noon.")])) == 2
+
+
+@given(st.lists(st.integers(1, 60), max_size=8), st.integers(0, 400))
+def test_all_but_the_first_fit_into_the_budget(lengths: list[int], budget: int) -> None:
+    found = [said(number, "word " * length) for number, length in enumerate(lengths)]
+    kept = within(found, budget)
+    assert kept[:1] == found[:1]
+    assert len(kept) <= 1 or sum(estimate_tokens(one.text) for one in kept) <= budget
+    assert within(found, None) == found
+
+
+def test_a_passage_that_does_not_fit_is_skipped() -> None:
+    found = [said(1, "word " * 10), said(2, "word " * 500), said(3, "word " * 10)]
+    assert [one.chunk_id for one in within(found, 60)] == [1, 3]
+
+
+def test_nothing_is_found_only_if_both_halves_say_so() -> None:
+    far = [said(1, "Lamps burn oil.")]
+    assert nothing_found("taxes of the parliament", far, 0.1)
+    assert not nothing_found("taxes of the parliament", far, 0.5)
+    assert not nothing_found("lamps with oil", far, 0.1)
+    assert nothing_found("taxes of the parliament", [], None)
+    assert not nothing_found("lamps of the parliament", far, None)
+    assert nothing_found("???", far, 0.1)

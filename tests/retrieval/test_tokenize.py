@@ -1,0 +1,34 @@
+"""Words for keyword search."""
+
+import pytest
+
+from rag_assistant.retrieval.tokenize import MOST_QUERY_WORDS, query_words, search_words
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("The Keeper's log", ["the", "keeper's", "log"]),
+        ("max_history_turns=5", ["max", "history", "turns", "5"]),
+        ("Straße Ünïcode", ["straße", "ünïcode"]),
+        ("ﬁle №5", ["file", "no5"]),
+        ("机器学习", ["机器", "器学", "学习"]),
+        ("用Python写", ["用", "python", "写"]),
+        ("", []),
+        ("?!—", []),
+    ],
+)
+def test_a_text_becomes_words(text: str, words: list[str]) -> None:
+    assert search_words(text) == words
+
+
+def test_common_words_do_not_search_beside_telling_ones() -> None:
+    assert query_words("How do I copy the data? Copy!") == ["copy", "data"]
+
+
+def test_common_words_search_where_there_are_no_others() -> None:
+    assert query_words("What is this?") == ["what", "is", "this"]
+
+
+def test_a_long_question_is_searched_with_its_first_words() -> None:
+    assert len(query_words(" ".join(f"word{n}" for n in range(500)))) == MOST_QUERY_WORDS

@@ -1,0 +1,120 @@
+"""The queues: what is added is done, once, in its turn; nothing of it is code; a broken file is no loss."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_assistant.runtime.job_queue import Lane
+from tests.conftest import postgres_url
+
+Done = list[tuple[str, int]]
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
+    if request.param == "sqlite":
+        return tmp_path / "queue.db"
+    return postgres_url(request.getfixturevalue("postgres_server"), "migrated").replace("+psycopg", "")
+
+
+class Worked:
+    """A lane that notes what it does."""
+
+    def __init__(self, where: Path | str, name: str) -> None:
+        self.lane = Lane(name, where)
+        self.done: Done = []
+        for kind, priority in (("slow", 0), ("quick", 5)):
+            self.lane.offer(kind, self._noted(kind), priority)
+
+    def _noted(self, kind: str) -> Callable[[int], None]:
+        def work(document_id: int) -> None:
+            self.done.append((kind, document_id))
+            if document_id == 13:
+                raise RuntimeError("thirteen")
+
+        return work
+
+    def wait(self, count: int) -> Done:
+        """Return what was done as soon as it is so much."""
+        end = time.monotonic() + 10
+        while len(self.done) < count:
+            assert time.monotonic() < end, self.done
+            time.sleep(0.01)
+        return self.done
+
+
+@pytest.fixture
+def worked(where: Path | str, tmp_path: Path) -> Iterator[Worked]:
+    made = Worked(where, tmp_path.name)
+    yield made
+    made.lane.stop()
+
+
+def test_what_waits_is_done_by_priority_and_then_in_its_order(worked: Worked) -> None:
+    for number in (1, 2):
+        worked.lane.add("slow", number)
+    worked.lane.add("quick", 3)
+    assert worked.lane.busy
+    worked.lane.start()
+    assert worked.wait(3) == [("quick", 3), ("slow", 1), ("slow", 2)]
+    time.sleep(0.1)
+    assert not worked.lane.busy
+
+
+def test_what_is_put_off_comes_later(worked: Worked) -> None:
+    worked.lane.start()
+    worked.lane.add("slow", 1, delay_seconds=3.0)
+    worked.lane.add("slow", 2)
+    assert worked.wait(2) == [("slow", 2), ("slow", 1)]
+
+
+def test_work_that_raises_does_not_end_the_lane(worked: Worked, caplog: pytest.LogCaptureFixture) -> None:
+    worked.lane.start()
+    worked.lane.add("slow", 13)
+    worked.lane.add("slow", 14)
+    assert len(worked.wait(2)) == 2
+    assert "thirteen" in caplog.text
+
+
+def test_a_queue_outlives_its_process(worked: Worked, where: Path | str, tmp_path: Path) -> None:
+    worked.lane.add("slow", 7)
+    worked.lane.stop()
+    second = Worked(where, tmp_path.name)
+    second.lane.start()
+    assert second.wait(1) == [("slow", 7)]
+    second.lane.stop()
+
+
+def test_what_is_forgotten_is_not_done(worked: Worked) -> None:
+    worked.lane.add("slow", 1)
+    worked.lane.add("slow", 2, delay_seconds=1.0)
+    worked.lane.forget()
+    worked.lane.start()
+    worked.lane.add("slow", 3)
+    worked.wait(1)
+    time.sleep(1.5)
+    assert worked.done == [("slow", 3)]
+
+
+def test_what_lies_in_the_queue_is_text_and_no_code(tmp_path: Path) -> None:
+    lane = Worked(tmp_path / "queue.db", "x").lane
+    lane.add("slow", 1)
+    (item,) = lane._huey.storage.enqueued_items()
+    stored: Any = bytes(item)
+    assert stored.startswith(b"{")
+    assert b'"args": [1]' in stored
+    lane.stop()
+
+
+def test_a_broken_file_is_put_aside(tmp_path: Path) -> None:
+    path = tmp_path / "queue.db"
+    path.write_bytes(b"this is no database" * 1000)
+    worked = Worked(path, "x")
+    worked.lane.start()
+    worked.lane.add("slow", 1)
+    assert worked.wait(1) == [("slow", 1)]
+    assert (tmp_path / "queue.broken").exists()
+    worked.lane.stop()

@@ -1,0 +1,221 @@
+"""settings.json: what is taken, what is refused and how, and how a change is followed."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from rag_assistant.errors import SettingsError
+from rag_assistant.settings.live import LiveSettings
+from rag_assistant.settings.loading import load_settings
+from rag_assistant.settings.schema import Settings, settings_schema
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+
+def test_environment_beats_file_beats_default() -> None:
+    loaded = load_settings('{"max_history_turns": 3, "port": 9}', {"PORT": "10"})
+    assert (loaded.values.max_history_turns, loaded.values.port, loaded.values.host) == (3, 10, "127.0.0.1")
+    assert loaded.origins["max_history_turns"] == "file"
+    assert loaded.origins["port"] == "environment"
+    assert loaded.origins["host"] == "default"
+
+
+def test_null_means_no_limit_in_file_and_environment() -> None:
+    assert load_settings('{"max_history_turns": null}', {}).values.max_history_turns is None
+    assert load_settings(None, {"MAX_HISTORY_TURNS": "null"}).values.max_history_turns is None
+
+
+def test_an_empty_variable_counts_as_not_set() -> None:
+    assert load_settings(None, {"PORT": ""}).values.port == 8000
+
+
+@pytest.mark.parametrize("value", ["-1", "2.5", '"ten"', "true", '"5"', "[]", "{}"])
+def test_a_wrong_history_limit_names_line_key_value_and_what_is_allowed(value: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        load_settings('{\n  "port": 1,\n  "max_history_turns": ' + value + "\n}", {})
+    message = str(refused.value)
+    assert message.startswith("settings.json line 3: max_history_turns is ")
+    assert message.endswith("it must be a whole number, 0 or more, or null for no limit.")
+
+
+def test_a_wrong_variable_is_named() -> None:
+    with pytest.raises(SettingsError, match='variable PORT: port is "x"; it must be a whole number from 0 to 65535'):
+        load_settings(None, {"PORT": "x"})
+
+
+HOLDING_A_KEY = ["http://u:secret@host/v1", "https://host/v1?key=secret", "https://host?secret", "h#secret?"]
+
+
+@pytest.mark.parametrize("url", HOLDING_A_KEY)
+def test_a_url_that_may_hold_a_key_is_refused_without_showing_it(url: str) -> None:
+    with pytest.raises(SettingsError, match=r"openai_base_url has .*begins with http.*no name, no password") as refused:
+        load_settings(json.dumps({"openai_base_url": url}), {})
+    assert "secret" not in str(refused.value)
+
+
+def test_a_misspelt_key_gets_a_suggestion() -> None:
+    with pytest.raises(SettingsError, match='Did you mean "max_history_turns"'):
+        load_settings('{"max_history_turn": 5}', {})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "line 1, column 1"),
+        ('{\n"port": 3,\n}', "line 3, column 1|line 2, column 10"),
+        ("[]", "must hold one object"),
+        ('{"port": 1, "port": 2}', '"port" stands there twice'),
+        ('{"temperature": NaN}', "NaN is not a number"),
+        ("[" * 100_000, "settings.json"),
+    ],
+)
+def test_what_is_not_an_object_in_json_is_refused_with_its_place(text: str, message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        load_settings(text, {})
+
+
+def test_a_wrong_secret_is_not_shown() -> None:
+    with pytest.raises(SettingsError) as refused:
+        load_settings('{"openai_api_key": ["sk-secret"]}', {})
+    assert "sk-secret" not in str(refused.value)
+
+
+def test_every_setting_says_what_is_allowed() -> None:
+    for name, field in Settings.model_fields.items():
+        assert isinstance(field.json_schema_extra, dict), name
+        assert field.json_schema_extra["allowed"], name
+        assert field.description, name
+
+
+def test_the_schema_beside_settings_json_is_the_models() -> None:
+    assert json.loads((PROJECT / "settings.schema.json").read_text()) == settings_schema()
+    load_settings((PROJECT / "settings.json").read_text(), {})
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "settings.json"
+    path.write_text('{"max_history_turns": 3}')
+    return path
+
+
+def save_in_place(path: Path, text: str) -> None:
+    path.write_text(text)
+
+
+def save_by_rename(path: Path, text: str) -> None:
+    new = path.with_suffix(".new")
+    new.write_text(text)
+    new.rename(path)
+
+
+def save_with_the_old_time(path: Path, text: str) -> None:
+    before = path.stat()
+    path.write_text(text)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.mark.parametrize("save", [save_in_place, save_by_rename, save_with_the_old_time])
+def test_a_change_is_applied_however_it_was_saved(file: Path, save) -> None:  # type: ignore[no-untyped-def]
+    live = LiveSettings(file, {})
+    save(file, '{"max_history_turns": 4}')
+    live.look()
+    assert live.current.max_history_turns == 4
+    assert live.problem is None
+
+
+def test_no_truncation_of_the_file_changes_anything(file: Path) -> None:
+    live = LiveSettings(file, {})
+    whole = '{"max_history_turns": 44, "port": 8000}'
+    for length in range(len(whole)):
+        file.write_text(whole[:length])
+        live.look()
+        assert live.current.max_history_turns == 3
+    file.write_text(whole)
+    live.look()
+    assert live.current.max_history_turns == 44
+
+
+def test_a_broken_file_is_named_and_the_last_good_values_stay(file: Path) -> None:
+    live = LiveSettings(file, {})
+    file.write_text('{"max_history_turns": "ten"}')
+    live.look()
+    assert live.problem is None, "it may be half-written"
+    live.look()
+    assert live.problem is not None
+    assert 'line 1: max_history_turns is "ten"' in live.problem
+    assert live.problem.endswith("The last good values stay in force.")
+    assert live.current.max_history_turns == 3
+    file.write_text('{"max_history_turns": 6}')
+    live.look()
+    assert (live.current.max_history_turns, live.problem) == (6, None)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"x" * 1_100_000])
+def test_an_empty_binary_or_huge_file_changes_nothing(file: Path, content: bytes) -> None:
+    live = LiveSettings(file, {})
+    file.write_bytes(content)
+    live.look()
+    live.look()
+    assert live.current.max_history_turns == 3
+    assert live.problem is not None
+    assert "settings.json" in live.problem
+
+
+def test_a_file_that_goes_away_changes_nothing(file: Path) -> None:
+    live = LiveSettings(file, {})
+    file.unlink()
+    live.look()
+    live.look()
+    assert live.current.max_history_turns == 3
+    assert live.problem is not None
+    assert "is gone" in live.problem
+
+
+def test_a_setting_that_needs_a_restart_waits_for_it_and_says_so(file: Path) -> None:
+    live = LiveSettings(file, {})
+    file.write_text('{"max_history_turns": 9, "port": 1234}')
+    live.look()
+    assert (live.current.max_history_turns, live.current.port) == (9, 8000)
+    assert live.problem is not None
+    assert "port takes effect at the next start" in live.problem
+
+
+def test_a_broken_file_stops_the_start(file: Path) -> None:
+    file.write_text("{")
+    with pytest.raises(SettingsError, match="settings.json line 1"):
+        LiveSettings(file, {})
+
+
+def test_the_kept_tool_iterations_have_a_second_name() -> None:
+    assert load_settings(None, {"AGENT_CONVERSATION_HISTORY_KEEP": "4"}).values.tool_iterations_keep == 4
+    both = {"AGENT_CONVERSATION_HISTORY_KEEP": "4", "TOOL_ITERATIONS_KEEP": "1"}
+    assert load_settings(None, both).values.tool_iterations_keep == 1
+    with pytest.raises(SettingsError, match='AGENT_CONVERSATION_HISTORY_KEEP: tool_iterations_keep is "x"'):
+        load_settings(None, {"AGENT_CONVERSATION_HISTORY_KEEP": "x"})
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [
+        "[]",
+        '[{"up_to_turns": 3, "keep": 1}]',
+        '[{"up_to_turns": 3, "keep": 1}, {"up_to_turns": 2, "keep": 1}, {"up_to_turns": null, "keep": 1}]',
+        '[{"up_to_turns": null, "keep": 1}, {"up_to_turns": null, "keep": 1}]',
+        '[{"up_to_turns": null, "keep": 0}]',
+        '[{"up_to_turns": null, "keep": 1, "speed": 2}]',
+        "7",
+    ],
+)
+def test_levels_that_do_not_rise_to_one_without_limit_are_refused(levels: str) -> None:
+    with pytest.raises(SettingsError, match="smart_levels"):
+        load_settings(f'{{"smart_levels": {levels}}}', {})
+
+
+def test_what_is_wrong_inside_a_level_is_named() -> None:
+    with pytest.raises(SettingsError, match='smart_levels is not right: "speed" is not known in it; it must be a list'):
+        load_settings('{"smart_levels": [{"up_to_turns": null, "keep": 1, "speed": 2}]}', {})
+    with pytest.raises(SettingsError, match='smart_levels is not right: "keep" is missing in it'):
+        load_settings('{"smart_levels": [{"up_to_turns": null}]}', {})

@@ -1,0 +1,229 @@
+"""What the model sees of a conversation, as it is kept: on SQLite and on PostgreSQL."""
+
+from typing import Any
+
+import pytest
+from sqlalchemy import select, text
+
+from rag_assistant.errors import ConversationBusy, NoSummary, NothingToUndo
+from rag_assistant.records import Conversation, Message, Question
+from rag_assistant.retrieval.tokenize import search_words
+from rag_assistant.storage.conversations.conversations import ConversationManager
+from rag_assistant.storage.conversations.history import HistoryStore
+from rag_assistant.storage.conversations.turns import TurnStore
+from rag_assistant.storage.database import Database, sqlite_url
+from rag_assistant.storage.migrate import MIGRATIONS, migrate
+from rag_assistant.storage.tables import turns as turns_table
+
+
+class Talk:
+    """A conversation with answered turns."""
+
+    def __init__(self, database: Database) -> None:
+        self.turns = TurnStore(database, "here", lambda said: " ".join(search_words(said)))
+        self.history = HistoryStore(database)
+        self.conversations = ConversationManager(database)
+        self.id: int | None = None
+        self.ids: list[int] = []
+
+    def say(self, *questions: str, **finish: Any) -> None:
+        for question in questions:
+            turn, _ = self.turns.accept(Question(question, self.id), "t")
+            self.id = turn.conversation_id
+            self.ids.append(turn.id)
+            self.turns.finish(turn, "completed", f"Answer to {question}.", **finish)
+
+    @property
+    def conversation(self) -> Conversation:
+        assert self.id is not None
+        return self.conversations.get(self.id)
+
+    def seen(self, newest: int | None = 5) -> list[int]:
+        conversation = self.conversation
+        return [past.number for past in self.history.past(conversation, conversation.turns + 1, newest)]
+
+    def counted(self) -> tuple[int, int]:
+        return self.conversation.visible_turns, self.conversation.visible_messages
+
+
+@pytest.fixture
+def talk(database: Database) -> Talk:
+    made = Talk(database)
+    made.say("one", "two", "three", "four", "five", "six", "seven")
+    return made
+
+
+def test_a_pinned_turn_comes_along_wherever_it_stands(talk: Talk) -> None:
+    talk.history.mark(talk.ids[0], pinned=True)
+    assert talk.seen(2) == [1, 6, 7]
+    assert talk.seen(0) == [1]
+    assert talk.conversation.held_turns == 1
+    talk.history.mark(talk.ids[0], pinned=False)
+    assert talk.seen(2) == [6, 7]
+
+
+def test_an_excluded_turn_is_not_read_and_not_counted(talk: Talk) -> None:
+    talk.history.mark(talk.ids[5], excluded=True)
+    assert talk.seen(2) == [5, 7]
+    assert talk.counted() == (6, 12)
+    assert [(run["reason"], run["first_turn"]) for run in talk.conversation.standing_runs] == [("excluded", 6)]
+    talk.history.undo(talk.conversation.id)
+    assert (talk.seen(2), talk.counted()) == ([6, 7], (7, 14))
+
+
+def test_nothing_comes_back_from_before_a_clear_but_by_undo(talk: Talk) -> None:
+    talk.history.mark(talk.ids[0], pinned=True)
+    cleared = talk.history.begin_afresh(talk.conversation.id, "clear")
+    assert (talk.seen(), talk.counted(), cleared.held_turns) == ([], (0, 0), 0)
+    assert cleared.standing_runs[0] == {
+        "reason": "cleared", "turns": 7, "messages": 14, "first_turn": 1, "last_turn": 7,
+    }  # fmt: skip
+    talk.say("eight")
+    assert talk.seen() == [8]
+    assert talk.history.undo(talk.conversation.id)[1] == "clear"
+    assert (talk.seen(2), talk.counted()) == ([1, 7, 8], (8, 16))
+
+
+def test_a_summary_stands_for_turns_and_undo_brings_them_back(talk: Talk) -> None:
+    with pytest.raises(NoSummary):
+        talk.history.edit_summary(talk.conversation.id, "x")
+    kept = talk.history.keep_summary(talk.conversation, "Four turns.", [1, 2, 3, 4], "a model", None)
+    assert kept.summary is not None
+    assert (kept.summary.text, kept.view_start, talk.counted()) == ("Four turns.", 5, (3, 6))
+    assert talk.seen(None) == [5, 6, 7]
+    edited = talk.history.edit_summary(talk.conversation.id, "Edited.")
+    assert edited.summary is not None
+    assert (edited.summary.text, edited.summary.written_by) == ("Edited.", "a person")
+    talk.history.undo(talk.conversation.id)
+    assert talk.conversation.summary is not None
+    assert talk.conversation.summary.text == "Four turns."
+    talk.history.undo(talk.conversation.id)
+    assert talk.conversation.summary is None
+    assert talk.seen(None) == [1, 2, 3, 4, 5, 6, 7]
+    with pytest.raises(NothingToUndo):
+        talk.history.undo(talk.conversation.id)
+
+
+def test_while_an_answer_is_written_its_view_stands(talk: Talk) -> None:
+    running, _ = talk.turns.accept(Question("eight", talk.id), "t")
+    for change in (
+        lambda: talk.history.begin_afresh(talk.conversation.id, "clear"),
+        lambda: talk.history.mark(talk.ids[0], pinned=True),
+        lambda: talk.history.undo(talk.conversation.id),
+        lambda: talk.conversations.purge(talk.conversation.id),
+    ):
+        with pytest.raises(ConversationBusy):
+            change()
+    assert talk.history.begin_afresh(talk.conversation.id, "reset", running.number).view_start == 8
+
+
+def test_an_unanswered_turn_never_becomes_visible(talk: Talk) -> None:
+    turn, _ = talk.turns.accept(Question("eight", talk.id), "t")
+    call = {"id": "a", "type": "function", "function": {"name": "x", "arguments": "{}"}}
+    talk.turns.keep_iteration(
+        turn.id,
+        [
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "a", "content": "r"},
+        ],
+    )
+    talk.turns.finish(turn, "stopped", "")
+    talk.history.mark(turn.id, excluded=True)
+    talk.history.mark(turn.id, excluded=False)
+    assert talk.seen(1) == [7]
+    assert talk.conversation.standing_runs[-1]["reason"] == "failed"
+
+
+def test_tool_iterations_are_kept_with_their_turn_and_counted(talk: Talk) -> None:
+    turn, _ = talk.turns.accept(Question("eight", talk.id), "t")
+    call = {"id": "a", "type": "function", "function": {"name": "x", "arguments": "{}"}}
+    said: list[Message] = [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "a", "content": "r"},
+    ]
+    talk.turns.keep_iteration(turn.id, said)
+    assert talk.turns.get(turn.id).iterations == tuple(said)
+    talk.turns.finish(turn, "completed", "Done.")
+    assert talk.counted() == (8, 18)
+    (past,) = talk.history.past(talk.conversation, 9, 1)
+    assert [message["role"] for message in past.messages] == ["user", "assistant", "tool", "assistant"]
+    assert past.messages[1:3] == tuple(said)
+    assert talk.history.counts(talk.conversation.id) == {"user": 8, "assistant": 9, "tool": 1}
+
+
+def test_a_waiting_turn_is_held_until_it_is_answered(talk: Talk) -> None:
+    from dataclasses import replace
+
+    turn, _ = talk.turns.accept(Question("delete", talk.id), "t")
+    waiting = {"call_id": "d", "tool": "delete_documents", "arguments": {"document_ids": [1]}}
+    talk.turns.finish(replace(turn, waiting=waiting), "completed", "Delete it?")
+    talk.say("more", "and more")
+    assert talk.seen(1) == [8, 10]
+    assert talk.history.past(talk.conversation, 11, 1)[0].waiting_call == "d"
+    answer, _ = talk.turns.accept(Question("yes", talk.id, confirms_turn=turn.id), "t")
+    talk.turns.finish(answer, "completed", "Deleted.")
+    assert talk.seen() == [5, 6, 7, 9, 10]
+    assert [run["reason"] for run in talk.conversation.standing_runs] == ["purged", "purged"]
+    assert talk.turns.get(turn.id).waiting is None
+
+
+def test_recall_finds_what_is_not_seen_and_nothing_else(talk: Talk) -> None:
+    def recalled(*words: str, seen: tuple[int, ...] = ()) -> list[int]:
+        found = talk.history.recall(talk.conversation, words, talk.conversation.turns + 1, seen, 3)
+        return [turn.number for turn in found]
+
+    assert recalled("three") == [3]
+    assert recalled("three", "five", seen=(5,)) == [3]
+    assert recalled() == []
+    talk.history.mark(talk.ids[2], excluded=True)
+    assert recalled("three") == []
+    other = Talk(talk.turns._database)
+    other.say("three")
+    assert recalled("three") == []
+
+
+def test_a_purged_conversation_is_gone_with_its_words(talk: Talk, database: Database) -> None:
+    other = Talk(database)
+    other.say("three again")
+    assert {hit.conversation.id for hit in talk.conversations.find(["three"], 9)} == {talk.id, other.id}
+    assert talk.id is not None
+    talk.conversations.purge(talk.id)
+    assert [hit.conversation.id for hit in talk.conversations.find(["three"], 9)] == [other.id]
+    with database.read() as connection:
+        left = connection.execute(select(turns_table.c.id)).scalars().all()
+    assert left == other.ids
+
+
+def test_an_older_database_is_brought_along(tmp_path: Any) -> None:
+    from alembic import command
+    from alembic.config import Config
+
+    database = Database(sqlite_url(tmp_path))
+    config = Config(str(MIGRATIONS / "alembic.ini"))
+    config.set_main_option("script_location", str(MIGRATIONS))
+    config.attributes["engine"] = database.engine
+    command.upgrade(config, "0001")
+    with database.write() as connection:
+        connection.execute(
+            text("INSERT INTO conversations VALUES (1, 'Old', '2026-01-01', '2026-01-01', NULL, '{}', 1, 1, 2)")
+        )
+        connection.execute(
+            text(
+                "INSERT INTO turns (id, conversation_id, number, status, visible, owner, request, created_at) "
+                "VALUES (1, 1, 1, 'completed', 1, 'here', '{}', '2026-01-01')"
+            )
+        )
+        connection.execute(
+            text("INSERT INTO messages VALUES (1, 0, 'user', 'Kingfisher?', NULL), (1, 1, 'assistant', 'Blue.', NULL)")
+        )
+    migrate(database)
+    old = ConversationManager(database).find(["kingfisher"], 5)
+    assert [(hit.conversation.title, hit.turn, hit.text) for hit in old] == [("Old", 1, "Kingfisher?\nBlue.")]
+    (past,) = HistoryStore(database).past(old[0].conversation, 2, 5)
+    assert [message["content"] for message in past.messages] == ["Kingfisher?", "Blue."]
+    HistoryStore(database).begin_afresh(1, "clear")
+    after, _ = HistoryStore(database).undo(1)
+    assert (after.visible_turns, after.visible_messages) == (1, 2)
+    command.downgrade(config, "0001")
+    migrate(database)
+    database.close()

@@ -1,0 +1,44 @@
+"""Keyword search in a library so large that not every row can be scored."""
+
+import pytest
+from sqlalchemy.exc import SQLAlchemyError
+
+from rag_assistant.storage import full_text
+from rag_assistant.storage.database import Database
+from rag_assistant.storage.full_text import KeywordIndex
+from testkit.shelf import Shelf
+
+TEXTS = [f"common word{number % 7} rare{number}" for number in range(60)]
+
+
+@pytest.fixture
+def index(database: Database) -> KeywordIndex:
+    shelf = Shelf(database)
+    shelf.read(shelf.add(), *TEXTS)
+    return shelf.keywords
+
+
+def test_rare_words_choose_and_all_words_rank(index: KeywordIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["common", "word3", "rare3", "rare12"]
+    everything = dict(index.search(words, 100))
+    monkeypatch.setattr(full_text, "MOST_SCORED", 20)
+    monkeypatch.setattr(full_text, "MOST_SCORED_IN_POSTGRESQL", 20)
+    some = index.search(words, 100)
+    assert some[0][0] == 4
+    assert [score for _, score in some] == sorted((score for _, score in some), reverse=True)
+    if index._database.is_sqlite:  # PostgreSQL counts a common word only so far, which moves all scores a little.
+        assert all(score == pytest.approx(everything[chunk_id]) for chunk_id, score in some)
+
+
+def test_at_least_the_rarest_word_is_searched(index: KeywordIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(full_text, "MOST_SCORED", 1)
+    assert len(index.search(["common", "word3"], 5)) == 5
+    assert index.search(['com"mon', "nowhere"], 5) == []
+
+
+def test_nothing_breaks_on_words_of_the_search_language(index: KeywordIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(full_text, "MOST_SCORED", 1)
+    try:
+        index.search(["NEAR(", "a*", '"', "common"], 5)
+    except SQLAlchemyError as error:  # pragma: no cover - says which word it was
+        pytest.fail(str(error))

@@ -1,0 +1,259 @@
+"""Documents over the API: formats, states, sameness, search, deletion, refusals."""
+
+import io
+import zipfile
+from pathlib import Path
+
+import docx
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from fpdf import FPDF
+
+from rag_assistant.errors import ExtractionFailed
+from rag_assistant.extraction.extract import extract
+from rag_assistant.extraction.loaders import DOCX
+from rag_assistant.services import Services
+from testkit.stub_model import Reply, StubModel
+from tests.web.conftest import ask, until, upload
+
+FACT = "The lighthouse keeper feeds seventeen geese."
+
+
+def a_pdf(*pages: str) -> bytes:
+    pdf = FPDF()
+    pdf.set_font("helvetica", size=12)
+    for text in pages:
+        pdf.add_page()
+        if text:
+            pdf.multi_cell(0, text=text)
+    return bytes(pdf.output())
+
+
+def a_docx(*paragraphs: str) -> bytes:
+    document = docx.Document()
+    document.add_heading("Notes", 1)
+    for text in paragraphs:
+        document.add_paragraph(text)
+    table = document.add_table(rows=1, cols=2)
+    table.cell(0, 0).text, table.cell(0, 1).text = "geese", "seventeen"
+    held = io.BytesIO()
+    document.save(held)
+    return held.getvalue()
+
+
+def found(client: FlaskClient, query: str) -> list[dict[str, object]]:
+    passages: list[dict[str, object]] = client.get("/api/search", query_string={"q": query}).json["passages"]
+    return passages
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.txt", FACT.encode()),
+        ("b.md", f"# Birds\n\n{FACT}\n".encode()),
+        ("c.html", f"<html><head><title>x</title><script>var n=1</script></head><p>{FACT}</p></html>".encode()),
+        ("d.pdf", a_pdf("Page one is about boats.", FACT)),
+        ("e.docx", a_docx("Boats.", FACT)),
+        ("utf16.txt", FACT.encode("utf-16")),
+        ("no-suffix", FACT.encode()),
+    ],
+)
+def test_a_document_of_each_kind_is_read_and_found(client: FlaskClient, name: str, content: bytes) -> None:
+    document = upload(client, content, name)
+    assert (document["state"], document["reason"]) == ("ready", None)
+    assert document["embedded"] == document["chunks"] > 0
+    best = found(client, "lighthouse keeper geese")[0]
+    assert FACT.split()[-2] in str(best["text"])
+    text = client.get(f"/api/documents/{document['document_id']}/text").json["text"]
+    assert text[best["start"] : best["end"]] == best["text"]
+    assert "var n=1" not in text
+
+
+def test_a_pdf_gives_the_page_of_a_passage(client: FlaskClient) -> None:
+    upload(client, a_pdf("Boats. " * 150, FACT), "d.pdf")
+    assert found(client, "seventeen geese")[0]["page"] == 2
+
+
+def test_tables_of_a_docx_survive(client: FlaskClient) -> None:
+    document = upload(client, a_docx("x"), "e.docx")
+    text = client.get(f"/api/documents/{document['document_id']}/text").json["text"]
+    assert "# Notes" in text
+    assert "| geese | seventeen |" in text
+
+
+def test_the_same_content_twice_is_one_document(client: FlaskClient, services: Services) -> None:
+    first = upload(client, FACT, "a.txt")
+    second = client.post("/api/documents", data={"file": (io.BytesIO(FACT.encode()), "b.txt")}).json
+    assert (second["document_id"], second["new"], second["name"]) == (first["document_id"], False, "a.txt")
+    assert len(client.get("/api/documents").json["documents"]) == 1
+    assert len(list((services.data_dir / "uploads").iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("broken.pdf", b"%PDF-1.7 nonsense", "damaged"),
+        ("scan.pdf", a_pdf("", ""), "no text on any page (2)"),
+        ("not.docx", b"PK\x03\x04 nonsense", "damaged"),
+        ("blank.txt", b" \n\t ", "There is no text"),
+        ("empty.html", b"<html><script>1</script></html>", "There is no text"),
+    ],
+)
+def test_what_cannot_be_read_fails_with_a_reason(client: FlaskClient, name: str, content: bytes, reason: str) -> None:
+    document = upload(client, content, name)
+    assert document["state"] == "failed"
+    assert reason in document["reason"]
+
+
+def test_a_failed_document_is_tried_again_when_it_comes_again(
+    client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ExtractionFailed("It rained.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("rag_assistant.documents.library.extract", fail)
+        assert upload(client, FACT)["reason"] == "It rained."
+    assert upload(client, FACT)["state"] == "ready"
+
+
+@pytest.mark.parametrize(
+    ("data", "status", "words"),
+    [
+        ({"file": (io.BytesIO(b"\x7fELF\0\0\0"), "program")}, 415, "is a program, which holds no text"),
+        ({"file": (io.BytesIO(b""), "empty.txt")}, 422, "The file is empty"),
+        ({}, 415, "must be multipart/form-data"),
+        ({"other": (io.BytesIO(b"x"), "x.txt")}, 422, '"other" is not known'),
+        ({"file": [(io.BytesIO(b"x"), "x"), (io.BytesIO(b"y"), "y")]}, 422, "There are 2 files"),
+    ],
+)
+def test_a_wrong_upload_is_refused_and_leaves_nothing(  # type: ignore[no-untyped-def]
+    client: FlaskClient, services: Services, data, status, words
+) -> None:
+    response = client.post("/api/documents", data=data)
+    assert response.status_code == status
+    assert words in response.json["error"]["message"]
+    uploads = services.data_dir / "uploads"
+    assert not uploads.exists() or not list(uploads.iterdir())
+
+
+def test_a_file_over_the_limit_is_refused(client: FlaskClient, services: Services) -> None:
+    (services.data_dir.parent / "settings.json").write_text('{"max_upload_mb": 1}')
+    services.settings.look()
+    for size in (1_050_000, 3_000_000):
+        part = b'--cut\r\nContent-Disposition: form-data; name="file"; filename="big.txt"\r\n\r\n'
+        body = part + b"x" * size + b"\r\n--cut--\r\n"
+        response = client.post("/api/documents", data=body, content_type="multipart/form-data; boundary=cut")
+        assert response.status_code == 413, size
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "..\\..\\x.txt", "x" * 5000 + ".txt", "/", "\u202egnp.txt"])
+def test_a_name_is_only_a_name(client: FlaskClient, services: Services, name: str) -> None:
+    document = upload(client, FACT, name)
+    assert "/" not in document["name"]
+    assert "\\" not in document["name"]
+    assert 0 < len(document["name"]) <= 255
+    assert document["name"].isprintable()
+    (kept,) = (services.data_dir / "uploads").iterdir()
+    assert len(kept.name) == 32
+
+
+def test_a_deleted_document_is_gone_at_once(client: FlaskClient, services: Services, stub: StubModel) -> None:
+    kept = upload(client, "Boats and harbours.", "b.txt")
+    gone = upload(client, FACT, "a.txt")
+    answer = ask(client, "lighthouse geese")
+    assert answer["sources"][0]["document_id"] == gone["document_id"]
+    assert client.delete(f"/api/documents/{gone['document_id']}").status_code == 204
+    assert {p["document_id"] for p in found(client, "geese boats harbours")} == {kept["document_id"]}
+    assert client.get(f"/api/documents/{gone['document_id']}").status_code == 404
+    assert client.delete(f"/api/documents/{gone['document_id']}").status_code == 404
+    assert len(list((services.data_dir / "uploads").iterdir())) == 1
+    ask(client, "lighthouse geese")
+    assert "seventeen" not in str(stub.requests[-1].messages)
+
+
+def test_a_document_is_found_by_words_before_it_is_embedded(
+    client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(services.library, "_embed_missing", lambda _document_id, _model: False)
+    document = upload(client, FACT, wait=False)
+    path = f"/api/documents/{document['document_id']}"
+    until(lambda: client.get(path).json["state"] == "embedding")
+    assert found(client, "geese")[0]["document_id"] == document["document_id"]
+
+
+def test_a_half_embedded_document_is_taken_up_where_it_was(
+    client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "\n\n".join(f"Paragraph {n} about geese. " + "Words and words. " * 45 for n in range(40))
+    keep = services.embeddings.keep_embeddings
+    calls: list[int] = []
+
+    def stop_after_one(*arguments: object) -> bool:
+        calls.append(1)
+        return len(calls) == 1 and keep(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(services.embeddings, "keep_embeddings", stop_after_one)
+        document = upload(client, text, wait=False)
+        until(lambda: len(calls) == 2)
+    path = f"/api/documents/{document['document_id']}"
+    half = client.get(path).json
+    assert (half["state"], half["embedded"]) == ("embedding", 16)
+    embedder = services.embedders.wanted().embedder._model
+    embedded_before = len(embedder.embedded)
+    services.library._embedding.add("embed", document["document_id"])
+    until(lambda: client.get(path).json["state"] == "ready")
+    whole = client.get(path).json
+    assert whole["embedded"] == whole["chunks"] >= 40
+    assert len(embedder.embedded) - embedded_before == whole["chunks"] - 16
+
+
+def test_the_original_is_a_download_that_no_browser_opens(client: FlaskClient) -> None:
+    document = upload(client, b"<html><script>alert(1)</script><p>x</p></html>", "evil.html")
+    with client.get(f"/api/documents/{document['document_id']}/file") as response:
+        assert response.headers["Content-Disposition"].startswith("attachment")
+        assert response.content_type == "application/octet-stream"
+        assert response.headers["X-Content-Type-Options"] == "nosniff"
+        assert "sandbox" in response.headers["Content-Security-Policy"]
+
+
+def test_search_says_what_is_wrong(client: FlaskClient) -> None:
+    assert "q is empty" in client.get("/api/search").json["error"]["message"]
+    response = client.get("/api/search?q=x&limit=1000")
+    assert 'limit is "1000"; it must be a whole number from 1 to 100.' in response.json["error"]["message"]
+    assert client.get("/api/search?q=x&conversation_id=9").status_code == 404
+
+
+def test_lists_come_by_page(client: FlaskClient, app: Flask) -> None:
+    ids = [upload(client, f"Document {n}.", f"{n}.txt")["document_id"] for n in range(5)]
+    first = client.get("/api/documents?limit=3").json
+    assert [d["document_id"] for d in first["documents"]] == ids[:1:-1]
+    second = client.get(f"/api/documents?limit=3&before={first['next_before']}").json
+    assert [d["document_id"] for d in second["documents"]] == ids[1::-1]
+    assert second["next_before"] is None
+
+
+def test_a_file_that_grows_when_it_is_unpacked_is_refused(tmp_path: Path) -> None:
+    bomb = tmp_path / "bomb.docx"
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("word/document.xml", b"<w>" + b" " * 200_000_000)
+    with pytest.raises(ExtractionFailed, match="grows too large"):
+        extract(bomb, DOCX, memory_mb=1000, timeout_seconds=20)
+
+
+def test_a_file_that_takes_too_much_memory_or_time_is_stopped(tmp_path: Path) -> None:
+    huge = tmp_path / "huge.txt"
+    huge.write_bytes(b"\xff" * 300_000_000)
+    with pytest.raises(ExtractionFailed, match="memory"):
+        extract(huge, "text/html", memory_mb=200, timeout_seconds=20)
+    slow = tmp_path / "slow.html"
+    slow.write_bytes(b"<p>" + b"<b><i>" * 200_000)
+    with pytest.raises(ExtractionFailed, match="longer than 0.05 seconds"):
+        extract(slow, "text/html", memory_mb=2000, timeout_seconds=0.05)
+
+
+def test_an_answer_without_documents_has_no_sources(client: FlaskClient, stub: StubModel) -> None:
+    stub.replies.append(Reply("Nothing [1]."))
+    assert ask(client)["sources"] == []

@@ -1,0 +1,87 @@
+"""Numbers, texts and bodies at the edge of what there is: refused by name or taken, never an error of the server."""
+
+import pytest
+from flask.testing import FlaskClient
+
+from testkit.stub_model import StubModel
+from tests.web.conftest import ask
+
+HUGE = 99999999999999999999
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"/api/turns/{HUGE}",
+        f"/api/turns/{HUGE}/stream",
+        f"/api/conversations/{HUGE}",
+        f"/api/documents/{2**31}",
+        f"/conversations/{HUGE}",
+        f"/documents/{HUGE}",
+    ],
+)
+def test_an_id_that_cannot_be_one_is_not_found(client: FlaskClient, path: str) -> None:
+    assert client.get(path).status_code == 404
+
+
+def test_a_window_larger_than_anything_is_a_window_without_limit(client: FlaskClient, stub: StubModel) -> None:
+    conversation = ask(client, "One", max_history_turns=HUGE)["conversation_id"]
+    assert client.patch(f"/api/conversations/{conversation}", json={"max_history_turns": HUGE}).status_code == 200
+    answer = ask(client, "Two", conversation_id=conversation)
+    assert not answer["history_trimmed"]
+    assert len(stub.requests[-1].messages) == 4
+    assert client.get(f"/api/conversations/{conversation}").status_code == 200
+    assert client.get(f"/conversations/{conversation}").status_code == 200
+
+
+def test_a_number_with_thousands_of_digits_is_refused(client: FlaskClient) -> None:
+    conversation = ask(client, "One")["conversation_id"]
+    digits = "9" * 5000
+    form = {"question": "Two", "conversation_id": digits}
+    assert client.post("/ask", data=form).status_code == 422
+    window = client.post(f"/conversations/{conversation}/choices", data={"max_history_turns": digits})
+    assert window.status_code == 422
+    assert client.get(f"/api/conversations?before={digits}").status_code == 422
+    assert client.get("/api/turns/1/stream", headers={"Last-Event-ID": digits}).status_code == 200
+
+
+def test_a_body_that_is_nested_without_end_is_refused(client: FlaskClient) -> None:
+    for depth in (500, 980, 5000, 100_000):
+        body = b'{"question": ' + b"[" * depth + b"]" * depth + b"}"
+        response = client.post("/api/query", data=body, content_type="application/json")
+        assert response.status_code in (400, 422), depth
+
+
+@pytest.mark.parametrize("title", ["", "   ", "\0", "x" * 201, "half \ud83d"])
+def test_a_title_that_cannot_be_seen_is_refused(client: FlaskClient, title: str) -> None:
+    conversation = ask(client, "One")["conversation_id"]
+    response = client.patch(f"/api/conversations/{conversation}", json={"title": title})
+    assert response.status_code == 422
+    assert client.get(f"/api/conversations/{conversation}").json["title"] == "One"
+
+
+def test_a_title_is_trimmed(client: FlaskClient) -> None:
+    conversation = ask(client, "One")["conversation_id"]
+    assert client.patch(f"/api/conversations/{conversation}", json={"title": "  Geese "}).json["title"] == "Geese"
+
+
+def test_the_form_takes_no_character_that_is_none(client: FlaskClient) -> None:
+    assert client.post("/ask", data={"question": "a\0b"}).status_code == 422
+
+
+def test_a_foreign_host_is_told_where_hosts_are_named(client: FlaskClient) -> None:
+    response = client.get("/api/conversations", headers={"Host": "evil.example"})
+    assert response.status_code == 400
+    assert "evil.example" in response.json["error"]["message"]
+    assert "allowed_hosts" in response.json["error"]["message"]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8000", "localhost", "localhost:8000"])
+def test_every_name_of_this_machine_is_known(client: FlaskClient, host: str) -> None:
+    assert client.get("/healthz", headers={"Host": host}).status_code == 200
+
+
+def test_a_body_that_is_too_large_is_told_the_limit(client: FlaskClient) -> None:
+    response = client.post("/api/query", data=b"x" * 1_000_001, content_type="application/json")
+    assert response.status_code == 413
+    assert "1000000 bytes" in response.json["error"]["message"]

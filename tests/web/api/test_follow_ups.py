@@ -1,0 +1,179 @@
+"""Questions that lean on the conversation: searched with what they lean on; what stands alone stays as it is."""
+
+import threading
+
+import pytest
+from flask.testing import FlaskClient
+
+from rag_assistant import create_app
+from testkit.stub_model import Reply, StubModel
+from tests.web.conftest import ask, until, upload
+
+LAMP = "The lighthouse lamp burns oil from whales."
+BOAT = "A boat costs ninety crowns at the harbour."
+
+
+@pytest.fixture
+def environment(environment: dict[str, str], request: pytest.FixtureRequest) -> dict[str, str]:
+    return environment | {"FOLLOW_UPS": getattr(request, "param", "words")}
+
+
+@pytest.fixture
+def library(client: FlaskClient) -> FlaskClient:
+    for name, text in (("lamp.txt", LAMP), ("boat.txt", BOAT)):
+        upload(client, text, name)
+    return client
+
+
+def first_document(answer: dict) -> str:  # type: ignore[type-arg]
+    return str(answer["sources"][0]["document"])
+
+
+def test_a_question_that_leans_is_searched_with_what_it_leans_on(library: FlaskClient, stub: StubModel) -> None:
+    stub.replies.append(Reply("Oil from whales [1]."))
+    first = ask(library, "What does the lighthouse lamp burn?")
+    assert first["search"] == {
+        "query": "What does the lighthouse lamp burn?", "by": "question", "leans_on": None, "found": 2,
+    }  # fmt: skip
+    second = ask(library, "And why?", conversation_id=first["conversation_id"])
+    assert first_document(second) == "lamp.txt"
+    assert second["search"]["by"] == "words"
+    assert second["search"]["query"] == "And why?"
+    assert "lighthouse lamp burn" in second["search"]["leans_on"]
+    receipt = library.get(f"/api/turns/{second['turn_id']}/receipt").json
+    assert receipt["search"] == second["search"]
+    assert receipt["rewrite"] is None
+    assert stub.requests[-1].messages[-1]["content"].endswith("And why?"), "the question itself is sent as it was asked"
+
+
+def test_a_question_that_stands_alone_stays_as_it_is(library: FlaskClient) -> None:
+    first = ask(library, "What does the lighthouse lamp burn?")
+    second = ask(library, BOAT, conversation_id=first["conversation_id"])
+    assert (second["search"]["by"], second["search"]["leans_on"]) == ("question", None)
+    assert first_document(second) == "boat.txt"
+
+
+def test_what_the_model_does_not_see_nothing_leans_on(library: FlaskClient) -> None:
+    first = ask(library, "What does the lighthouse lamp burn?")
+    conversation = first["conversation_id"]
+    assert ask(library, "And why?", conversation_id=conversation, max_history_turns=0)["search"]["by"] == "question"
+    library.post(f"/api/conversations/{conversation}/clear")
+    assert ask(library, "And why?", conversation_id=conversation)["search"]["by"] == "question"
+
+
+@pytest.mark.parametrize("environment", ["off"], indirect=True)
+def test_follow_ups_can_be_left_alone(library: FlaskClient) -> None:
+    first = ask(library, "What does the lighthouse lamp burn?")
+    assert ask(library, "And why?", conversation_id=first["conversation_id"])["search"]["by"] == "question"
+
+
+@pytest.mark.parametrize("environment", ["model"], indirect=True)
+def test_a_connected_model_puts_it_into_words_that_stand_alone(library: FlaskClient, stub: StubModel) -> None:
+    first = ask(library, "What does the lighthouse lamp burn?")
+    before = len(stub.requests)
+    usage = {"prompt_tokens": 40, "completion_tokens": 4}
+    stub.replies.append(Reply('"How much does a boat cost?"', usage=usage))
+    second = ask(library, "And those?", conversation_id=first["conversation_id"])
+    assert second["search"] == {"query": "How much does a boat cost?", "by": "model", "leans_on": None, "found": 2}
+    assert first_document(second) == "boat.txt"
+    rewriting, answering = stub.requests[before:]
+    assert "one search query that stands alone" in rewriting.messages[0]["content"]
+    assert "What does the lighthouse lamp burn?" in rewriting.messages[1]["content"]
+    assert rewriting.messages[1]["content"].endswith("The last question: And those?")
+    assert rewriting.body["temperature"] == 0
+    assert answering.messages[-1]["content"].endswith("And those?")
+    assert second["usage"]["prompt_tokens"] == 50, "both requests are counted"
+    receipt = library.get(f"/api/turns/{second['turn_id']}/receipt").json
+    assert receipt["rewrite"]["answer"] == '"How much does a boat cost?"'
+    assert receipt["rewrite"]["request"]["messages"] == rewriting.messages
+    assert receipt["request"]["messages"] == answering.messages
+
+
+@pytest.mark.parametrize("environment", ["model"], indirect=True)
+def test_a_question_that_stands_alone_takes_no_request_more(library: FlaskClient, stub: StubModel) -> None:
+    first = ask(library, "What does the lighthouse lamp burn?")
+    before = len(stub.requests)
+    ask(library, BOAT, conversation_id=first["conversation_id"])
+    assert len(stub.requests) == before + 1
+
+
+@pytest.mark.parametrize("environment", ["model"], indirect=True)
+@pytest.mark.parametrize(
+    "useless",
+    [
+        [Reply(status=400)],
+        [Reply(status=500)] * 3,
+        [Reply("One line.\nAnother line.")],
+        [Reply("word " * 400)],
+        [Reply("  ")],
+    ],
+)
+def test_a_model_that_cannot_rewrite_does_no_harm(library: FlaskClient, stub: StubModel, useless: list[Reply]) -> None:
+    first = ask(library, "What does the lighthouse lamp burn?")
+    stub.replies.extend([*useless, Reply("Whales.")])
+    second = ask(library, "And why?", conversation_id=first["conversation_id"])
+    assert second["search"]["by"] == "words"
+    assert (second["answer"], first_document(second)) == ("Whales.", "lamp.txt")
+
+
+@pytest.mark.parametrize("environment", ["model"], indirect=True)
+def test_a_rewriting_that_takes_too_long_is_not_waited_for(
+    library: FlaskClient, stub: StubModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rag_assistant.answering.query_rewrite.PATIENCE_SECONDS", 0.5)
+    first = ask(library, "What does the lighthouse lamp burn?")
+    stub.replies.extend([Reply(hang_before_headers=True), Reply("Whales.")])
+    second = ask(library, "And why?", conversation_id=first["conversation_id"])
+    assert (second["answer"], second["search"]["by"]) == ("Whales.", "words")
+
+
+@pytest.mark.parametrize("environment", ["model"], indirect=True)
+def test_stop_ends_a_rewriting_at_once(library: FlaskClient, stub: StubModel) -> None:
+    first = ask(library, "What does the lighthouse lamp burn?")
+    before = len(stub.requests)
+    stub.replies.append(Reply(hang_before_headers=True))
+    body = {"question": "And why?", "conversation_id": first["conversation_id"]}
+    waiting = threading.Thread(target=lambda: library.application.test_client().post("/api/query", json=body))
+    waiting.start()
+    until(lambda: len(stub.requests) > before)
+    turn_id = first["turn_id"] + 1
+    library.post(f"/api/turns/{turn_id}/stop")
+    waiting.join(5)
+    assert library.get(f"/api/conversations/{first['conversation_id']}/turns").json["turns"][-1]["status"] != "running"
+    until(lambda: stub.requests[-1].left_after is not None)
+    assert len(stub.requests) == before + 1
+
+
+def test_an_answer_says_what_it_rests_on(library: FlaskClient, stub: StubModel) -> None:
+    stub.replies.extend([Reply("Oil [1]."), Reply("Oil [7]."), Reply("I do not know.")])
+    assert ask(library, "What does the lighthouse lamp burn?")["support"] == "cited"
+    assert ask(library, "What does the lighthouse lamp burn?")["support"] == "uncited"
+    nothing = ask(library, "Zebras xylophone?")
+    assert (nothing["support"], nothing["sources"], nothing["search"]["found"]) == ("nothing_found", [], 0)
+    assert "Nothing in the documents was found" in stub.requests[-1].messages[-1]["content"]
+
+
+def test_a_search_can_be_made_as_for_a_follow_up(library: FlaskClient) -> None:
+    first = ask(library, "What does the lighthouse lamp burn?")
+    alone = library.get("/api/search?q=And why?").json
+    assert (alone["leans_on"], alone["passages"]) == (None, [])
+    found = library.get(f"/api/search?q=And why?&conversation_id={first['conversation_id']}").json
+    assert "lighthouse lamp" in found["leans_on"]
+    assert found["passages"][0]["document"] == "lamp.txt"
+
+
+def test_without_documents_nothing_is_searched(client: FlaskClient, stub: StubModel) -> None:
+    answer = ask(client, "Why?")
+    assert (answer["support"], answer["search"]) == ("not_searched", None)
+    assert stub.requests[-1].messages[-1]["content"] == "Why?"
+
+
+def test_the_passages_of_a_question_keep_to_their_budget(environment: dict[str, str], stand_ins: None) -> None:
+    app = create_app(environment | {"PASSAGES_TOKEN_BUDGET": "100"})
+    services = app.extensions["assistant"]
+    services.start()
+    client = app.test_client()
+    for number in range(4):
+        upload(client, f"Geese number{number} " + f"hiss{number} " * 40, f"{number}.txt")
+    assert len(ask(client, "Geese?")["sources"]) == 1
+    services.close()

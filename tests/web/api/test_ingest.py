@@ -1,0 +1,334 @@
+"""Work on documents in the background: cancelled, tried again, replaced, tagged, taken up again; nothing is lost."""
+
+import io
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from flask.testing import FlaskClient
+
+from rag_assistant import create_app
+from rag_assistant.errors import EmbedderFailed, ExtractionCancelled, SettingsError
+from rag_assistant.services import Services
+from testkit.shelf import KEY
+from testkit.stub_model import Reply, StubModel
+from tests.web.conftest import ask, until, upload
+
+FACT = "The lighthouse keeper feeds seventeen geese."
+LONG = "\n\n".join(f"Paragraph {n} about geese. " + "Words and words. " * 45 for n in range(60))
+
+
+def path(document: dict[str, object]) -> str:
+    return f"/api/documents/{document['document_id']}"
+
+
+def found(client: FlaskClient, query: str, **more: object) -> list[dict[str, object]]:
+    passages: list[dict[str, object]] = client.get("/api/search", query_string={"q": query} | more).json["passages"]
+    return passages
+
+
+@pytest.fixture
+def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rag_assistant.documents.library.SECONDS_BEFORE_RETRY", (0.01, 0.01, 0.01))
+
+
+class Gate:
+    """An embedder behind a gate that a test opens; it may also fail."""
+
+    def __init__(self, services: Services) -> None:
+        self._embedder = services.embedders.wanted().embedder
+        self._embed = self._embedder.embed
+        self.open = threading.Event()
+        self.failures: list[Exception] = []
+        self.batches: list[int] = []
+        self._embedder.embed = self
+
+    def __call__(self, texts: list[str]):  # type: ignore[no-untyped-def]
+        if len(texts) > 1 or "Paragraph" in texts[0]:
+            self.batches.append(len(texts))
+            assert self.open.wait(10)
+            if self.failures:
+                raise self.failures.pop(0)
+        return self._embed(texts)
+
+
+@pytest.fixture
+def gate(services: Services) -> Iterator[Gate]:
+    gate = Gate(services)
+    yield gate
+    gate.open.set()
+
+
+def test_a_cancelled_document_is_forgotten_and_can_be_taken_up_again(client: FlaskClient, gate: Gate) -> None:
+    document = upload(client, LONG, wait=False)
+    until(lambda: gate.batches)
+    assert found(client, "geese")
+    cancelled = client.post(path(document) + "/cancel").json
+    assert (cancelled["state"], cancelled["chunks"]) == ("cancelled", 0)
+    assert found(client, "geese") == []
+    gate.open.set()
+    assert client.post(path(document) + "/retry").status_code == 202
+    until(lambda: client.get(path(document)).json["state"] == "ready")
+    assert found(client, "geese")
+
+
+def endless(_path: Path, _media_type: str, *, cancelled: Callable[[], bool], **_: object) -> None:
+    """Read until nobody wants it any more, as the real reading of a long document does."""
+    while not cancelled():
+        time.sleep(0.01)
+    raise ExtractionCancelled
+
+
+def test_a_document_is_cancelled_while_it_is_read(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("rag_assistant.documents.library.extract", endless)
+        document = upload(client, LONG, wait=False)
+        until(lambda: client.get(path(document)).json["state"] == "reading")
+        assert client.post(path(document) + "/cancel").json["state"] == "cancelled"
+    assert upload(client, FACT)["state"] == "ready"
+    assert client.get(path(document)).json["state"] == "cancelled"
+
+
+def test_a_document_that_is_read_when_the_server_ends_is_taken_up(
+    environment: dict[str, str], stand_ins: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched, running(environment) as (client, _services):
+        patched.setattr("rag_assistant.documents.library.extract", endless)
+        document = upload(client, LONG, wait=False)
+        until(lambda: client.get(path(document)).json["state"] == "reading")
+    with running(environment) as (client, _services):
+        until(lambda: client.get(path(document)).json["state"] == "ready")
+
+
+def test_cancelling_what_is_done_leaves_it_as_it_is(client: FlaskClient) -> None:
+    document = upload(client, FACT)
+    assert client.post(path(document) + "/cancel").json["state"] == "ready"
+    assert client.post("/api/documents/99/cancel").status_code == 404
+    assert client.post("/api/documents/99/retry").status_code == 404
+
+
+def test_failed_batches_are_tried_again_and_nothing_is_doubled(
+    client: FlaskClient, services: Services, gate: Gate, quick_retries: None
+) -> None:
+    gate.failures = [EmbedderFailed("It rained."), EmbedderFailed("It snowed.")]
+    gate.open.set()
+    document = upload(client, LONG)
+    assert (document["state"], document["reason"]) == ("ready", None)
+    assert document["embedded"] == document["chunks"] == len(services.embeddings.vectors_after(KEY, 0, 10_000))
+    assert sum(gate.batches) == document["chunks"] + 32, "only the two batches that failed were embedded again"
+
+
+def test_a_person_sees_that_it_is_tried_again(client: FlaskClient, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rag_assistant.documents.library.SECONDS_BEFORE_RETRY", (1.0,))
+    gate.failures = [EmbedderFailed("The model is asleep.")]
+    gate.open.set()
+    document = upload(client, LONG, wait=False)
+    until(lambda: client.get(path(document)).json["reason"])
+    said = client.get(path(document)).json
+    assert (said["state"], said["reason"]) == ("embedding", "The model is asleep. It is tried again in 1 seconds.")
+    until(lambda: client.get(path(document)).json["state"] == "ready")
+    assert client.get(path(document)).json["reason"] is None
+
+
+def test_an_embedder_that_stays_away_fails_the_document_but_words_find_it(
+    client: FlaskClient, gate: Gate, quick_retries: None
+) -> None:
+    gate.failures = [EmbedderFailed("Gone.")] * 4
+    gate.open.set()
+    document = upload(client, LONG)
+    assert document["state"] == "failed"
+    assert document["reason"] == "Gone. Words find it; its embeddings are missing."
+    assert found(client, "geese")
+    client.post(path(document) + "/retry")
+    until(lambda: client.get(path(document)).json["state"] == "ready")
+
+
+def test_a_document_that_is_deleted_while_it_waits_for_the_embedder_is_given_up(
+    client: FlaskClient, services: Services, gate: Gate, quick_retries: None
+) -> None:
+    gate.failures = [EmbedderFailed("Gone.")] * 2
+    document = upload(client, LONG, wait=False)
+    until(lambda: gate.batches)
+    client.delete(path(document))
+    gate.open.set()
+    until(lambda: not services.library.busy)
+
+
+def test_a_newer_version_takes_the_place_without_a_gap(client: FlaskClient, services: Services, gate: Gate) -> None:
+    gate.open.set()
+    old = upload(client, FACT)
+    gate.open.clear()
+    response = client.post("/api/documents", data={"file": (as_file(LONG), "new.txt"), "replaces": old["document_id"]})
+    newer = response.json
+    assert newer["replaces"] == old["document_id"]
+    until(lambda: gate.batches)
+    assert [p["document_id"] for p in found(client, "geese")] == [old["document_id"]]
+    assert "seventeen" in str(found(client, "geese")[0]["text"])
+    gate.open.set()
+    until(lambda: client.get(path(newer)).status_code == 404)
+    now = client.get(path(old)).json
+    assert (now["state"], now["sha256"], now["name"]) == ("ready", newer["sha256"], "note.txt")
+    assert "Paragraph" in str(found(client, "geese")[0]["text"])
+    assert len(list((services.data_dir / "uploads").iterdir())) == 1
+
+
+def as_file(text: str) -> io.BytesIO:
+    return io.BytesIO(text.encode())
+
+
+def test_what_is_replaced_must_be_there(client: FlaskClient, services: Services) -> None:
+    for wrong, status, words in ((99, 404, "document 99"), ("x", 422, 'replaces is "x"'), (0, 422, "replaces is 0")):
+        response = client.post("/api/documents", data={"file": (as_file(FACT), "a.txt"), "replaces": wrong})
+        assert response.status_code == status, response.text
+        assert words in response.json["error"]["message"]
+    uploads = services.data_dir / "uploads"
+    assert not uploads.exists() or not list(uploads.iterdir())
+
+
+def test_tags_are_given_changed_and_listed(client: FlaskClient) -> None:
+    document = client.post("/api/documents", data={"file": (as_file(FACT), "a.txt"), "tags": "birds, sea ,birds"}).json
+    assert document["tags"] == ["birds", "sea"]
+    assert client.get("/api/documents/tags").json == {"tags": {"birds": 1, "sea": 1}}
+    assert client.get("/api/documents?tag=sea").json["documents"][0]["document_id"] == document["document_id"]
+    assert client.get("/api/documents?tag=land").json["documents"] == []
+    changed = client.patch(path(document), json={"tags": ["land"], "name": "../\u202eb.txt"}).json
+    assert (changed["tags"], changed["name"]) == (["land"], "b.txt")
+    response = client.patch(path(document), json={"tags": ["a,b"]})
+    assert response.status_code == 422
+    assert "without commas" in response.json["error"]["message"]
+
+
+def test_a_question_is_answered_from_documents_with_a_tag(client: FlaskClient, stub: StubModel) -> None:
+    client.post("/api/documents", data={"file": (as_file(FACT), "a.txt"), "tags": "birds"})
+    upload(client, "Geese are also a card game.", "b.txt")
+    until(lambda: len(found(client, "geese")) == 2)
+    assert [p["document"] for p in found(client, "geese", tag="birds")] == ["a.txt"]
+    answer = ask(client, "What about geese?", tags=["birds"])
+    assert [source["document"] for source in answer["sources"]] == ["a.txt"]
+    response = client.post("/api/query", json={"question": "Geese?", "tags": ["fish"]})
+    assert response.status_code == 422
+    assert response.json["error"]["message"] == 'No document has the tag "fish". There are: birds.'
+
+
+def test_search_may_name_documents(client: FlaskClient) -> None:
+    upload(client, FACT, "a.txt")
+    other = upload(client, "Geese are also a card game.", "b.txt")
+    assert [p["document"] for p in found(client, "geese", document_id=other["document_id"])] == ["b.txt"]
+    response = client.get("/api/search?q=x&document_id=y")
+    assert response.status_code == 422
+    assert 'document_id is "y"' in response.json["error"]["message"]
+
+
+def active_key(services: Services) -> str:
+    active = services.embeddings.active()
+    return active.key if active else ""
+
+
+@contextmanager
+def running(environment: dict[str, str], **more: str) -> Iterator[tuple[FlaskClient, Services]]:
+    """Start the application with other settings over the same data."""
+    app = create_app(environment | more)
+    services: Services = app.extensions["assistant"]
+    services.start()
+    try:
+        yield app.test_client(), services
+    finally:
+        services.close()
+
+
+def test_an_endpoint_embeds_and_a_change_is_made_good_in_the_background(
+    environment: dict[str, str], stub: StubModel, app: object, client: FlaskClient, services: Services
+) -> None:
+    upload(client, FACT, "a.txt")
+    services.close()
+    with running(environment, EMBEDDER="endpoint:embed-1") as (client, services):
+        until(lambda: active_key(services).startswith("endpoint-embed-1#"), 10)
+        assert [p["document"] for p in found(client, "lighthouse")] == ["a.txt"]
+        first_key = active_key(services)
+        until(lambda: [known.key for known in services.embeddings.known()] == [first_key])
+        sent = stub.embedding_requests[-1]
+        assert sent.body["model"] == "embed-1"
+        assert sent.headers["authorization"] == "Bearer sk-canary-secret"
+    # The same name, but another model stands behind it now.
+    usual = stub.embed
+    stub.embed = lambda texts: [row[::-1] for row in usual(texts)]
+    with running(environment, EMBEDDER="endpoint:embed-1") as (client, services):
+        until(lambda: active_key(services) not in (KEY, first_key), 10)
+        assert [p["document"] for p in found(client, "lighthouse")] == ["a.txt"]
+        assert client.get(path({"document_id": 1})).json["state"] == "ready"
+
+
+def test_a_change_of_model_is_finished_whatever_comes_between(
+    environment: dict[str, str], stub: StubModel, stand_ins: None, quick_retries: None
+) -> None:
+    with running(environment) as (client, services):
+        for number in range(3):
+            upload(client, f"Geese number {number}.", f"{number}.txt")
+    refused = stub.embed
+    stub.embed = lambda texts: 1 / 0 if any("number 1" in text for text in texts) else refused(texts)
+    with running(environment, EMBEDDER="endpoint:embed-1") as (client, services):
+        until(lambda: services.embedders.loaded)
+        client.delete("/api/documents/1")
+        upload(client, "Swans.", "swans.txt")
+        until(lambda: active_key(services).startswith("endpoint-embed-1#"), 15)
+        states = {one["name"]: one["state"] for one in client.get("/api/documents").json["documents"]}
+        assert states == {"1.txt": "failed", "2.txt": "ready", "swans.txt": "ready"}
+        assert found(client, "geese number 1")[0]["document"] == "1.txt", "words find it"
+
+
+def test_an_endpoint_that_comes_back_is_used_without_a_start(
+    environment: dict[str, str], stub: StubModel, stand_ins: None, quick_retries: None
+) -> None:
+    with running(environment) as (client, _services):
+        upload(client, FACT, "a.txt")
+    stub.embedding_replies.extend([Reply(status=503) for _ in range(12)])
+    with running(environment, EMBEDDER="endpoint:embed-1") as (client, services):
+        until(lambda: active_key(services).startswith("endpoint-embed-1#"), 15)
+        assert found(client, "lighthouse")
+
+
+def test_the_key_of_one_endpoint_is_not_sent_to_another(
+    environment: dict[str, str], stub: StubModel, stand_ins: None
+) -> None:
+    own = {"EMBEDDER": "endpoint:e", "EMBEDDING_BASE_URL": stub.url.replace("127.0.0.1", "localhost")}
+    with running(environment, **own) as (client, _services):
+        upload(client, FACT, "a.txt")
+    assert stub.embedding_requests
+    assert all("sk-canary" not in str(seen.headers) for seen in stub.embedding_requests)
+    stub.embedding_requests.clear()
+    with running(environment, **own, EMBEDDING_API_KEY="sk-other") as (client, _services):
+        upload(client, FACT + "!", "b.txt")
+    assert {seen.headers["authorization"] for seen in stub.embedding_requests} == {"Bearer sk-other"}
+
+
+def test_an_embedding_endpoint_that_fails_is_named_without_its_key(
+    environment: dict[str, str], stub: StubModel, stand_ins: None, quick_retries: None
+) -> None:
+    stub.embedding_replies.extend(
+        [Reply(status=401, body=b'{"error": {"message": "bad key sk-canary-secret"}}') for _ in range(50)]
+    )
+    with running(environment, EMBEDDER="endpoint:e") as (client, services):
+        document = upload(client, FACT, "a.txt")
+        assert document["state"] == "failed"
+        assert "refused the request (401): bad key [the key]" in document["reason"]
+        assert [p["document"] for p in found(client, "lighthouse")] == ["a.txt"]
+        assert client.get("/readyz").json["parts"]["embedder"] == "failed"
+        assert "sk-canary" not in str(services.documents.get(1))
+
+
+@pytest.mark.parametrize("wrong", ["word2vec", "endpoint", "endpoint:", "chroma:", "chroma:A B"])
+def test_a_wrong_embedder_stops_the_start(environment: dict[str, str], wrong: str) -> None:
+    with pytest.raises(SettingsError, match=f'embedder is "{wrong}"; it must be builtin, or endpoint:MODEL'):
+        create_app(environment | {"EMBEDDER": wrong})
+
+
+def test_an_unknown_function_of_chroma_is_named(
+    environment: dict[str, str], stand_ins: None, quick_retries: None
+) -> None:
+    with running(environment, EMBEDDER="chroma:no_such_thing") as (client, _services):
+        document = upload(client, FACT, "a.txt")
+        assert 'embedder is "chroma:no_such_thing"; Chroma knows' in document["reason"]
+        assert "ollama" in document["reason"]

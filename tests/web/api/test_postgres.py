@@ -1,0 +1,76 @@
+"""The main job on PostgreSQL."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+from sqlalchemy import text
+
+from rag_assistant.services import Services
+from testkit.stub_model import StubModel
+from tests.conftest import postgres_url
+from tests.web.conftest import ask, until, upload
+
+
+@pytest.fixture
+def environment(environment: dict[str, str], postgres_server: Any, tmp_path: Path) -> dict[str, str]:
+    name = f"web_{tmp_path.parent.name}_{tmp_path.name}".replace("-", "_").lower()[-60:]
+    postgres_server.psql(f'CREATE DATABASE "{name}"')
+    return environment | {"DATABASE_URL": postgres_url(postgres_server, name)}
+
+
+def test_a_document_is_cited_the_window_moves_and_deleted_is_gone(client: FlaskClient, stub: StubModel) -> None:
+    document = upload(client, "The lighthouse keeper feeds seventeen geese.")
+    assert document["state"] == "ready"
+    first = ask(client, "How many geese does the keeper feed?")
+    assert [source["document_id"] for source in first["sources"]] == [document["document_id"]]
+    for number in range(2, 7):
+        assert not ask(client, f"Question {number}", conversation_id=first["conversation_id"])["history_trimmed"]
+    seventh = ask(client, "Question 7", conversation_id=first["conversation_id"])
+    assert seventh["history_trimmed"]
+    assert seventh["history"]["turns_kept"] == 5
+    assert [message["role"] for message in stub.requests[-1].messages] == [
+        "system", "system", *["user", "assistant"] * 5, "user",
+    ]  # fmt: skip
+
+    assert client.delete(f"/api/documents/{document['document_id']}").status_code == 204
+    assert client.get("/api/search?q=geese").json["passages"] == []
+    page = client.get(f"/api/conversations/{first['conversation_id']}/turns?limit=100").json
+    assert len(page["turns"]) == 7
+    assert client.get("/readyz").status_code == 200
+
+
+def test_a_newer_version_comes_through_the_queue_of_the_database(client: FlaskClient, services: Services) -> None:
+    old = upload(client, "The keeper feeds geese.", "a.txt")
+    sent = {"file": (io.BytesIO(b"The keeper feeds swans."), "b.txt"), "replaces": old["document_id"], "tags": "birds"}
+    newer = client.post("/api/documents", data=sent).json
+    until(lambda: client.get(f"/api/documents/{newer['document_id']}").status_code == 404, 10)
+    passages = client.get("/api/search?q=keeper").json["passages"]
+    assert [(one["document_id"], one["text"]) for one in passages] == [(old["document_id"], "The keeper feeds swans.")]
+    assert ask(client, "Who feeds swans?", document_ids=[old["document_id"]])["sources"]
+    with services.database.read() as connection:
+        assert connection.execute(text("SELECT COUNT(*) FROM assistant_queue_task")).scalar() == 0
+    assert not (services.data_dir / "queue.db").exists()
+    assert list(services.doctor(with_chroma=False).examine()) == []
+
+
+def test_versions_branches_and_the_state_tag_are_the_same_there(client: FlaskClient) -> None:
+    turns = [ask(client, "One")["turn_id"]]
+    turns.append(ask(client, "Two geese", conversation_id=1)["turn_id"])
+    before = client.head("/api/conversations/1").headers["ETag"]
+    assert client.post(f"/api/turns/{turns[1]}/regenerate").status_code == 202
+    until(lambda: client.get(f"/api/turns/{turns[1]}").json["status"] == "completed")
+    assert client.head("/api/conversations/1").headers["ETag"] != before
+    assert client.post(f"/api/turns/{turns[1]}/versions/1/choose").json["version"] == 1
+    assert client.get("/conversations/1?at=2147483647").status_code == 200
+    assert client.post(f"/turns/{turns[1]}/versions", data={"version": "99999999999"}).status_code == 422
+    third = ask(client, "Three", conversation_id=1)
+    branch = ask(client, "Three, better", edits_turn=third["turn_id"])
+    assert (branch["conversation_id"], branch["turn"]) == (2, 3)
+    copied = client.get("/api/conversations/2/turns").json["turns"]
+    assert [(turn["question"], turn["versions"]) for turn in copied[:2]] == [("One", 1), ("Two geese", 2)]
+    found = client.get("/api/conversations", query_string={"q": "geese"}).json["conversations"]
+    assert {one["conversation_id"] for one in found} == {1, 2}
+    assert "Asked differently in" in client.get("/conversations/1").text

@@ -1,0 +1,137 @@
+"""The passage behind a number, and pictures of pages, as they come over HTTP."""
+
+import html
+import io
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+from fpdf import FPDF
+
+from rag_assistant.documents import page_images
+from rag_assistant.errors import ExtractionFailed
+from rag_assistant.services import Services
+from testkit.stub_model import Reply, StubModel
+from tests.web.conftest import PAGE, ask, upload
+
+FACT = "The lighthouse keeper feeds seventeen geese."
+QUESTION = "How many geese does the keeper feed?"
+
+
+def a_pdf() -> bytes:
+    pdf = FPDF()
+    pdf.set_font("helvetica", size=12)
+    for text in ("Boats pass.", FACT):
+        pdf.add_page()
+        pdf.multi_cell(0, text=text)
+    return bytes(pdf.output())
+
+
+@pytest.fixture
+def drawings(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str, int]]:
+    """Put something quick in the place of the process that draws, and note what it was asked for."""
+    asked: list[tuple[int, str, int]] = []
+
+    def draw(_path: object, page: int, passage: str, before: int, **_limits: Any) -> bytes:
+        asked.append((page, passage, before))
+        if page > 2:
+            raise ExtractionFailed(f"There is no page {page}; the document has 2 pages.")
+        return b"\x89PNG\r\n\x1a\n" + b"x" * 100
+
+    monkeypatch.setattr(page_images, "draw_page", draw)
+    return asked
+
+
+def test_a_picture_is_one_that_we_drew(client: FlaskClient) -> None:
+    document_id = upload(client, a_pdf(), "geese.pdf")["document_id"]
+    response = client.get(f"/documents/{document_id}/pages/2.png?start=13&end=57")
+    assert response.status_code == 200
+    assert response.data.startswith(b"\x89PNG\r\n\x1a\n")
+    assert response.content_type == "image/png"
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
+    assert response.headers["Cache-Control"] == "no-store"
+
+
+def test_what_of_the_passage_stands_on_the_page_is_marked(client: FlaskClient, drawings: list[Any]) -> None:
+    document_id = upload(client, a_pdf(), "geese.pdf")["document_id"]
+    text = client.get(f"/api/documents/{document_id}/text").json["text"]
+    start, end = text.index("pass"), text.index("keeper")
+    for page in (1, 2):
+        assert client.get(f"/documents/{document_id}/pages/{page}.png?start={start}&end={end}").status_code == 200
+    assert [(page, passage.strip(), before) for page, passage, before in drawings] == [
+        (1, "pass.", 5),
+        (2, "The lighthouse", 0),
+    ]
+
+
+def test_a_picture_is_drawn_once_and_few_are_kept(
+    client: FlaskClient, drawings: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page_images, "MOST_KEPT_BYTES", 250)
+    document_id = upload(client, a_pdf(), "geese.pdf")["document_id"]
+    for start in (0, 0, 1, 2, 2, 0):
+        client.get(f"/documents/{document_id}/pages/1.png?start={start}&end=9")
+    assert len(drawings) == 4
+
+
+def test_what_cannot_be_drawn_says_why_and_is_not_tried_at_every_look(client: FlaskClient, drawings: list[Any]) -> None:
+    document_id = upload(client, a_pdf(), "geese.pdf")["document_id"]
+    for _ in range(2):
+        response = client.get(f"/documents/{document_id}/pages/7.png", headers={"Accept": "application/json"})
+        assert response.status_code == 422
+        assert response.json["error"]["message"] == "There is no page 7; the document has 2 pages."
+    assert len(drawings) == 1
+    note = upload(client, FACT, "note.txt")["document_id"]
+    response = client.get(f"/documents/{note}/pages/1.png", headers={"Accept": "application/json"})
+    assert "note.txt is no PDF" in response.json["error"]["message"]
+    assert client.get("/documents/99/pages/1.png", headers=PAGE).status_code == 404
+
+
+def test_no_more_pages_are_drawn_at_once_than_a_machine_bears(
+    client: FlaskClient, services: Services, drawings: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page_images, "SECONDS_TO_WAIT", 0.01)
+    document_id = upload(client, a_pdf(), "geese.pdf")["document_id"]
+    for _ in range(page_images.MOST_DRAWN_AT_ONCE):
+        assert services.page_images._drawing.acquire(timeout=1)
+    refused = client.get(f"/documents/{document_id}/pages/1.png", headers={"Accept": "application/json"})
+    assert "Other pages are being drawn" in refused.json["error"]["message"]
+    services.page_images._drawing.release()
+    assert client.get(f"/documents/{document_id}/pages/1.png").status_code == 200
+    services.page_images._drawing.release()
+    assert len(drawings) == 1
+
+
+def test_a_source_is_shown_in_its_document_with_those_beside_it(client: FlaskClient, stub: StubModel) -> None:
+    upload(client, f"{FACT}\n", "geese.txt")
+    upload(client, "The keeper of the lighthouse feeds the geese with bread.", "bread.txt")
+    stub.default = Reply("Seventeen [1].")
+    turn = ask(client, QUESTION)
+    assert len(turn["sources"]) == 2
+    first = client.get(f"/turns/{turn['turn_id']}/sources/1?drawer=1").text
+    assert "Passage 1 of 2" in first
+    assert f'href="/turns/{turn["turn_id"]}/sources/2#passage"' in first
+    assert 'rel="prev"' not in first
+    assert turn["sources"][0]["text"].strip() in html.unescape(first)
+    missing = client.get(f"/turns/{turn['turn_id']}/sources/3", headers=PAGE)
+    assert (missing.status_code, "Turn 1 has no source 3." in missing.text) == (404, True)
+
+
+def test_a_source_whose_document_changed_or_went_is_shown_as_it_was_sent(client: FlaskClient) -> None:
+    document_id = upload(client, FACT, "geese.txt")["document_id"]
+    place = f"/turns/{ask(client, QUESTION)['turn_id']}/sources/1"
+    longer = {"file": (io.BytesIO(f"Since last year: {FACT}".encode()), "geese.txt"), "replaces": str(document_id)}
+    client.post("/api/documents", data=longer)
+    upload(client, "Something else.", "other.txt")
+    moved = client.get(place).text
+    assert f'tabindex="-1">{FACT}</mark>' in moved
+    changed = {"file": (io.BytesIO(b"The keeper feeds eighteen geese."), "geese.txt"), "replaces": str(document_id)}
+    client.post("/api/documents", data=changed)
+    upload(client, "Something else again.", "other2.txt")
+    page = client.get(place).text
+    assert "this passage is not in it any more" in page
+    assert f">{FACT}</mark>" in page
+    client.delete(f"/api/documents/{document_id}")
+    page = client.get(place).text
+    assert "The document was deleted since." in page
+    assert f">{FACT}</mark>" in page

@@ -1,0 +1,228 @@
+"""The pages of the library and their forms, as a browser without scripts sends them."""
+
+import html
+import io
+import re
+
+import pytest
+from flask.testing import FlaskClient
+
+from rag_assistant.document_records import Document
+from rag_assistant.extraction.formats import kinds
+from rag_assistant.services import Services
+from rag_assistant.web.pages import documents
+from rag_assistant.web.pages.document_status import KINDS, kind_of, size_of
+from tests.web.conftest import PAGE, post, until, upload
+
+FACT = "The lighthouse keeper feeds seventeen geese."
+
+
+def state(client: FlaskClient, document_id: int) -> str:
+    return str(client.get(f"/api/documents/{document_id}").json["state"])
+
+
+def files(*contents: tuple[bytes, str]) -> list[tuple[io.BytesIO, str]]:
+    return [(io.BytesIO(content), name) for content, name in contents]
+
+
+def names_on(page: str) -> list[str]:
+    return re.findall(r'<a id="document-\d+"[^>]*>([^<]*)</a>', page)
+
+
+def test_several_files_are_taken_with_their_tags(client: FlaskClient) -> None:
+    sent = files((b"One.", "one.txt"), (b"Two.", "two.txt"))
+    assert post(client, "/documents", file=sent, tags="birds, 2024") == (303, "/documents")
+    documents = client.get("/api/documents").json["documents"]
+    assert [(one["name"], one["tags"]) for one in documents] == [
+        ("two.txt", ["2024", "birds"]),
+        ("one.txt", ["2024", "birds"]),
+    ]
+
+
+def test_what_is_refused_of_several_files_is_named_and_the_rest_is_taken(client: FlaskClient) -> None:
+    sent = files((b"One.", "one.txt"), (b"\x7fELF\0\0\0", "program"), (b"", "empty.txt"))
+    status, page = post(client, "/documents", file=sent)
+    assert status == 422
+    assert "1 of 3 files were added. Refused:" in page
+    assert '<b dir="auto">program</b>: "program" is a program' in page
+    assert '<b dir="auto">empty.txt</b>: The file is empty.' in page
+    assert names_on(page) == ["one.txt"]
+
+
+def test_a_wrong_form_is_refused_whole(client: FlaskClient) -> None:
+    assert "The file is empty" in post(client, "/documents", file=files((b"", "e.txt")))[1]
+    status, page = post(client, "/documents", file=files((b"One.", "one.txt")), tags="x" * 65)
+    assert (status, "tags is" in page) == (422, True)
+    status, page = post(client, "/documents", file=files((b"One.", "one.txt"), (b"Two.", "two.txt")), replaces="1")
+    assert (status, "the newer version of a document is one" in page) == (422, True)
+    status, page = post(client, "/documents", file=files((b"One.", "one.txt")), replaces="9")
+    assert (status, "There is no document 9;" in page) == (404, True)
+    status, page = post(client, "/documents", file=files(*[(b"One.", "one.txt")] * 21))
+    assert (status, "There are 21 files" in page) == (422, True)
+    assert client.get("/api/documents").json["documents"] == []
+
+
+@pytest.mark.parametrize("action", ["cancel", "retry", "tags", "delete"])
+def test_an_action_on_a_document_that_is_not_there_says_so(client: FlaskClient, action: str) -> None:
+    status, page = post(client, f"/documents/9/{action}", tags="birds")
+    assert status == 404
+    assert "There is no document 9;" in page
+
+
+def test_work_is_cancelled_and_taken_up_again(
+    client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(services.library, "_embed_missing", lambda _document_id, _model: False)
+        document_id = upload(client, FACT, wait=False)["document_id"]
+        until(lambda: state(client, document_id) == "embedding")
+        assert "found by its words; embedding 0 of 1" in client.get("/documents").text
+        assert post(client, f"/documents/{document_id}/cancel") == (303, "/documents")
+        assert state(client, document_id) == "cancelled"
+    assert post(client, f"/documents/{document_id}/retry") == (303, "/documents")
+    until(lambda: state(client, document_id) == "ready")
+
+
+def test_tags_are_set_and_taken_away(client: FlaskClient) -> None:
+    path = f"/documents/{upload(client, FACT)['document_id']}/tags"
+    assert post(client, path, tags=" birds , sea,") == (303, "/documents")
+    assert client.get("/api/documents/tags").json["tags"] == {"birds": 1, "sea": 1}
+    status, page = post(client, path, tags="x" * 65)
+    assert (status, "each a text of 1 to 64 characters" in page) == (422, True)
+    assert post(client, path, tags="") == (303, "/documents")
+    assert client.get("/api/documents/tags").json["tags"] == {}
+
+
+def test_an_action_leads_back_to_the_part_of_the_list_where_it_was_done(client: FlaskClient) -> None:
+    document_id = upload(client, FACT, "geese.txt", tags="sea birds")["document_id"]
+    page = client.get("/documents?tag=sea+birds&before=50").text
+    action = html.unescape(re.findall(r'action="([^"]*/delete[^"]*)"', page)[0])
+    assert action == f"/documents/{document_id}/delete?tag=sea+birds&before=50"
+    assert post(client, action) == (303, "/documents?tag=sea+birds&before=50")
+    assert "No document has the tag" in client.get("/documents?tag=sea+birds").text
+
+
+def test_the_list_is_filtered_by_a_tag_and_refuses_what_is_none(client: FlaskClient) -> None:
+    upload(client, FACT, "geese.txt", tags="birds")
+    upload(client, "Boats.", "boats.txt")
+    page = client.get("/documents?tag=birds").text
+    assert names_on(page) == ["geese.txt"]
+    assert 'href="/?tag=birds">Ask about these</a>' in page
+    response = client.get("/documents", query_string={"tag": "x" * 65}, headers=PAGE)
+    assert response.status_code == 422
+
+
+def test_documents_are_sought_by_words_of_their_names_and_tags(client: FlaskClient) -> None:
+    upload(client, FACT, "Geese 100%.txt", tags="birds, sea")
+    upload(client, "Gulls.", "gulls_1.txt", tags="birds")
+    for sought, found in [
+        ("geese", ["Geese 100%.txt"]),
+        ("bird", ["gulls_1.txt", "Geese 100%.txt"]),
+        ("bird SEA", ["Geese 100%.txt"]),
+        ("%", ["Geese 100%.txt"]),
+        ("_", ["gulls_1.txt"]),
+        ("zebra", []),
+    ]:
+        assert names_on(client.get("/documents", query_string={"q": sought}).text) == found
+        listed = client.get("/api/documents", query_string={"q": sought}).json["documents"]
+        assert [one["name"] for one in listed] == found
+    assert client.get("/api/documents", query_string={"q": "x" * 201}).status_code == 422
+    assert "No document has “<bdi>&lt;b&gt;</bdi>” in its name" in client.get("/documents?q=<b>").text
+
+
+def test_what_is_done_with_chosen_documents_is_done_with_each(client: FlaskClient) -> None:
+    ids = [str(upload(client, f"Document {n}.", f"{n}.txt", tags="old")["document_id"]) for n in range(3)]
+    asked = post(client, "/documents/chosen", do="ask", document_ids=ids[:2])
+    assert asked == (303, f"/?documents={ids[0]}&documents={ids[1]}")
+    assert post(client, "/documents/chosen?q=txt", do="tag", tags="new, old", document_ids=ids[:2])[0] == 303
+    assert client.get("/api/documents/tags").json["tags"] == {"new": 2, "old": 3}
+    assert post(client, "/documents/chosen?q=txt", do="delete", document_ids=[*ids[:2], "99"]) == (
+        303,
+        "/documents?q=txt",
+    )
+    assert [one["name"] for one in client.get("/api/documents").json["documents"]] == ["2.txt"]
+
+
+def test_a_choice_of_nothing_or_of_something_unknown_is_refused(client: FlaskClient) -> None:
+    document_id = str(upload(client, FACT)["document_id"])
+    for fields, words in [
+        ({"do": "delete"}, "0 documents are chosen"),
+        ({"do": "burn", "document_ids": document_id}, 'do is "burn"'),
+        ({"do": "delete", "document_ids": "x"}, 'document_ids is "x"'),
+        ({"do": "tag", "document_ids": document_id, "tags": "x" * 65}, "each a text of 1 to 64 characters"),
+    ]:
+        status, page = post(client, "/documents/chosen", **fields)
+        assert (status, words in page) == (422, True)
+    assert client.get(f"/api/documents/{document_id}").status_code == 200
+
+
+def test_older_documents_are_on_the_next_page(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "DOCUMENTS_SHOWN", 2)
+    for n in range(1, 5):
+        upload(client, f"Document {n}.", f"{n}.txt")
+    first = client.get("/documents").text
+    assert names_on(first) == ["4.txt", "3.txt"]
+    (older,) = re.findall(r'href="([^"]*)">Older', first)
+    second = client.get(older).text
+    assert names_on(second) == ["2.txt", "1.txt"]
+    assert "Older" not in second
+    assert 'href="/documents">Newest' in second
+
+
+def test_a_newer_version_says_of_what_and_that_it_is_not_found_yet(
+    client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    older = upload(client, FACT, "geese.txt")["document_id"]
+    monkeypatch.setattr(services.library, "_embed_missing", lambda _document_id, _model: False)
+    sent = files((b"The keeper feeds eighteen geese.", "new.txt"))
+    assert post(client, "/documents", file=sent, replaces=str(older)) == (303, "/documents")
+    until(lambda: "embedding 0 of 1" in client.get("/documents").text)
+    page = client.get("/documents").text
+    assert "Newer version of <bdi>geese.txt</bdi>; found when it is ready" in page
+    assert "found by its words" not in page
+
+
+def test_a_document_shows_its_passage_exactly_with_its_section_and_without_its_marks_meaning_anything(
+    client: FlaskClient,
+) -> None:
+    text = f"# Prices\n\nBoats <b>pass</b> &amp; stay.\n\n## Europe & more\n\n{FACT}\n"
+    document_id = upload(client, text, "prices.md")["document_id"]
+    found = client.get("/api/search?q=geese").json["passages"][0]
+    start, end = text.index(FACT), text.index(FACT) + len(FACT)
+    page = client.get(f"/documents/{document_id}?start={start}&end={end}").text
+    assert re.findall(r'<mark id="passage"[^>]*>(.*?)</mark>', page, re.DOTALL) == [FACT]
+    shown = re.findall(r'<pre class="text"[^>]*>(.*?)</pre>', page, re.DOTALL)[0]
+    assert html.unescape(re.sub(r"</?mark[^>]*>", "", shown)) == text
+    assert html.escape(found["section"], quote=False) in page
+
+
+def test_a_document_of_no_text_and_positions_that_are_none_are_answered(client: FlaskClient) -> None:
+    document_id = upload(client, " \n ", "blank.txt")["document_id"]
+    page = client.get(f"/documents/{document_id}?start=5&end=9").text
+    assert "There is no text yet." in page
+    assert "There is no text in this file." in page
+    for wrong in ("start=x", "end=-1", "at=1.5"):
+        assert client.get(f"/documents/{document_id}?{wrong}").status_code == 422, wrong
+
+
+def test_every_kind_of_file_has_a_name() -> None:
+    known = {value for value in vars(kinds).values() if isinstance(value, str) and re.fullmatch(r"\w+/[\w.+-]+", value)}
+    assert known == set(KINDS)
+
+
+@pytest.mark.parametrize(
+    ("media_type", "pages", "size", "words"),
+    [
+        (kinds.PDF, 12, 820, "PDF, 12 pages, 820 bytes"),
+        (kinds.PPTX, 1, 1_440_000, "PowerPoint, 1 slide, 1.4 MB"),
+        (kinds.PLAIN, None, 99_960, "Text, 100 kB"),
+        ("application/unheard-of", None, 2_000_000_000, "File, 2.0 GB"),
+    ],
+)
+def test_a_document_is_described_in_words(
+    client: FlaskClient, services: Services, media_type: str, pages: int | None, size: int, words: str
+) -> None:
+    document = services.documents.get(upload(client, FACT)["document_id"])
+    fields = {name: getattr(document, name) for name in Document.__slots__}
+    described = Document(**(fields | {"media_type": media_type, "pages": pages, "size_bytes": size}))
+    assert f"{kind_of(described)}, {size_of(described)}" == words

@@ -1,0 +1,139 @@
+"""Questions about a part of the library, and what an answer rests on, as the pages show them."""
+
+import html
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from rag_assistant.answering import search
+from rag_assistant.document_records import Source
+from rag_assistant.prompts import number_sources
+from rag_assistant.services import Services
+from testkit.stub_model import Reply, StubModel
+from tests.web.conftest import ask, post, until, upload
+
+FACT = "The lighthouse keeper feeds seventeen geese."
+
+
+@pytest.fixture
+def environment(environment: dict[str, str], request: pytest.FixtureRequest) -> dict[str, str]:
+    return environment | {"FOLLOW_UPS": getattr(request, "param", "words")}
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "words"),
+    [
+        ({"document_ids": "abc"}, 422, 'document_ids is "abc"; it must be a whole number from 1'),
+        ({"document_ids": "0"}, 422, 'document_ids is "0"'),
+        ({"document_ids": "9"}, 404, "There is no document 9;"),
+        ({"tags": "fish"}, 422, 'No document has the tag "fish". There are: birds.'),
+        ({"tags": "a,b"}, 422, "each a text of 1 to 64 characters without commas"),
+    ],
+)
+def test_a_question_about_what_is_not_there_is_refused(
+    client: FlaskClient, stub: StubModel, fields: dict[str, str], status: int, words: str
+) -> None:
+    upload(client, FACT, "geese.txt", tags="birds")
+    found, page = post(client, "/ask", question="How many geese?", **fields)
+    assert found == status
+    assert words in page
+    assert stub.requests == []
+
+
+def test_a_question_is_asked_about_a_part_and_the_page_goes_on_doing_so(client: FlaskClient, stub: StubModel) -> None:
+    geese = upload(client, FACT, "geese.txt", tags="birds")["document_id"]
+    upload(client, "Forty geese live in the harbour.", "harbour.txt")
+    page = client.get("/?tag=birds").text
+    assert '<input type="hidden" name="tags" value="birds">' in page
+    assert "only documents tagged birds" in page
+    status, place = post(client, "/ask", question="How many geese?", tags="birds")
+    assert (status, place) == (303, "/conversations/1#turn-1")
+    until(lambda: client.get("/api/turns/1").json["status"] == "completed")
+    assert [one["document_id"] for one in client.get("/api/turns/1").json["sources"]] == [geese]
+    page = client.get(place).text
+    assert "Asked about documents tagged birds only." in page
+    assert 'formaction="/conversations/1/scope" data-widen' in page
+    assert "only documents tagged birds" in page
+    assert client.get("/api/conversations/1").json["scope"] == {"document_ids": [], "tags": ["birds"]}
+    _, place = post(client, "/ask", question="And now?", conversation_id="1", document_ids=str(geese))
+    assert place == "/conversations/1#turn-2"
+    until(lambda: client.get("/api/turns/2").json["status"] == "completed")
+    assert "Asked about geese.txt only." in client.get(place).text
+    assert client.get("/api/conversations/1").json["scope"]["tags"] == ["birds"]
+    post(client, "/ask", question="And then?", conversation_id="1")
+    until(lambda: client.get("/api/turns/3").json["status"] == "completed")
+    assert client.get(place).text.count("Asked about documents tagged birds only.") == 2
+    assert post(client, "/conversations/1/scope", question="Half typed") == (303, "/conversations/1")
+    assert client.get("/api/conversations/1").json["scope"] is None
+
+
+def test_a_question_that_waits_for_a_decision_keeps_what_it_is_about(client: FlaskClient, services: Services) -> None:
+    upload(client, FACT, "geese.txt", tags="birds")
+    (services.data_dir.parent / "settings.json").write_text('{"on_overflow": "ask", "max_history_turns": 1}')
+    services.settings.look()
+    conversation = ask(client)["conversation_id"]
+    ask(client, conversation_id=conversation, on_overflow="trim")
+    status, page = post(client, "/ask", question="More?", conversation_id=str(conversation), tags="birds")
+    assert status == 409
+    decision = page[page.index('class="overflow"') : page.index('id="composer"')]
+    assert '<input type="hidden" name="tags" value="birds">' in decision
+
+
+def test_an_address_that_names_no_document_is_refused_and_one_that_is_gone_is_said(client: FlaskClient) -> None:
+    assert client.get("/?documents=abc").status_code == 422
+    assert "only document 9, which is gone" in client.get("/?documents=9").text
+
+
+def test_more_documents_than_can_be_named_are_counted(client: FlaskClient) -> None:
+    ids = [upload(client, f"Document {n}.", f"{n}.txt")["document_id"] for n in range(5)]
+    address = "&".join(f"documents={one}" for one in ids)
+    assert "only 0.txt, 1.txt, 2.txt and 2 more" in client.get(f"/?{address}").text
+    assert "only 0.txt, where tagged a or b" in client.get(f"/?documents={ids[0]}&tag=a&tag=b").text
+
+
+def test_what_an_answer_rests_on_is_said(client: FlaskClient, stub: StubModel) -> None:
+    assert "in your documents was found" not in client.get(f"/turns/{ask(client)['turn_id']}").text
+    upload(client, FACT)
+    stub.default = Reply("Seventeen.")
+    uncited = ask(client, "How many geese does the keeper feed?")
+    assert "No source cited. The model was given:" in client.get(f"/turns/{uncited['turn_id']}").text
+    stub.default = Reply("Seventeen [1].")
+    cited = client.get(f"/turns/{ask(client, 'How many geese does the keeper feed?')['turn_id']}").text
+    assert "No source cited" not in cited
+
+
+def test_a_source_says_its_page_and_its_section(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    def placed(*arguments: Any) -> tuple[Source, ...]:
+        found = number_sources(*arguments)
+        return tuple(replace(source, page=3, section="Prices > <b>Europe</b>") for source in found)
+
+    monkeypatch.setattr(search, "number_sources", placed)
+    upload(client, FACT, "geese.txt")
+    shown = client.get(f"/turns/{ask(client, 'How many geese?')['turn_id']}").text
+    assert "<bdi>geese.txt, page 3</bdi></a>" in shown
+    assert 'data-section="Prices &gt; &lt;b&gt;Europe&lt;/b&gt;"' in shown
+
+
+def test_how_a_follow_up_was_searched_is_said(client: FlaskClient) -> None:
+    upload(client, FACT)
+    conversation = ask(client, "How many geese does the lighthouse keeper feed?")["conversation_id"]
+    turn = ask(client, "And when?", conversation_id=conversation)
+    assert turn["search"]["by"] == "words"
+    assert "Searched" not in client.get(f"/turns/{turn['turn_id']}").text
+    receipt = html.unescape(client.get(f"/turns/{turn['turn_id']}/receipt").text)
+    assert "the question, together with what was said before" in receipt
+    assert turn["search"]["leans_on"] in receipt
+
+
+@pytest.mark.parametrize("environment", ["model"], indirect=True)
+def test_a_receipt_shows_what_the_model_made_of_a_follow_up(client: FlaskClient, stub: StubModel) -> None:
+    upload(client, FACT)
+    conversation = ask(client, "How many geese does the lighthouse keeper feed?")["conversation_id"]
+    stub.replies.append(Reply("When does the lighthouse keeper feed the geese?"))
+    turn = ask(client, "And when?", conversation_id=conversation)
+    assert turn["search"]["by"] == "model"
+    receipt = client.get(f"/turns/{turn['turn_id']}/receipt").text
+    assert "The model was asked to put the question into words" in receipt
+    assert '<pre dir="auto" tabindex="0">When does the lighthouse keeper feed the geese?</pre>' in receipt

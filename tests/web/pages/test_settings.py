@@ -1,0 +1,123 @@
+"""The page of the settings, and the banner for a file that is broken."""
+
+import html
+import json
+import re
+from pathlib import Path
+
+import pytest
+from flask.testing import FlaskClient
+
+from rag_assistant.services import Services
+from rag_assistant.settings.schema import Settings
+from tests.web.conftest import PAGE, ask, post, until
+
+
+@pytest.fixture
+def file(environment: dict[str, str]) -> Path:
+    return Path(environment["SETTINGS_FILE"])
+
+
+def page(client: FlaskClient, path: str = "/settings") -> str:
+    response = client.get(path, headers=PAGE)
+    assert response.status_code == 200, response.text
+    return html.unescape(response.text)
+
+
+def test_every_setting_stands_on_the_page_with_what_is_allowed(client: FlaskClient) -> None:
+    text = page(client)
+    for name in Settings.model_fields:
+        assert f'id="setting-{name}"' in text
+    assert "a whole number, 0 or more, or null for no limit" in text
+    assert "the environment (OPENAI_MODEL)" in text
+
+
+def test_a_secret_is_told_only_as_set_or_not_set(client: FlaskClient) -> None:
+    text = page(client)
+    assert "sk-canary-secret" not in text
+    assert '"openai_api_key": "..."' in text
+
+
+def test_the_settings_come_for_the_drawer_without_a_page_around_them(client: FlaskClient) -> None:
+    assert "<html" in page(client)
+    text = page(client, "/settings?drawer=1")
+    assert "<html" not in text
+    assert 'id="setting-port"' in text
+
+
+def test_the_filter_works_without_scripts(client: FlaskClient) -> None:
+    text = page(client, "/settings?filter=LOGGED")
+    assert 'id="setting-log_level"' in text
+    assert 'id="setting-port"' not in text
+    assert "No setting contains these words." in page(client, "/settings?filter=nothing+of+this+kind")
+
+
+@pytest.mark.parametrize("known", [None, '{\n  "max_history_turns": 5\n}\n'])
+def test_what_connects_a_model_is_ready_to_be_pasted(
+    client: FlaskClient, services: Services, file: Path, monkeypatch: pytest.MonkeyPatch, known: str | None
+) -> None:
+    assert '<div class="connect" hidden>' in page(client)
+    monkeypatch.setattr(services.models, "uses_built_in", lambda: True)
+    if known:
+        file.write_text(known)
+    text = page(client)
+    assert '<div class="connect">' in text
+    blocks = re.findall(r'<pre class="line"[^>]*>(.*?)</pre>', text, re.DOTALL)
+    pasted = [json.loads(known.replace("{", "{\n" + block, 1) if known else block) for block in blocks]
+    values = [Settings.model_validate(one) for one in pasted]
+    assert [(one.openai_base_url, one.openai_api_key) for one in values] == [
+        ("http://localhost:11434/v1", None),
+        ("https://api.openai.com/v1", "your key"),
+    ]
+    assert 'class="connect"' not in page(client, "/settings?filter=log_level")
+
+
+def test_the_page_says_where_the_file_is_and_that_there_is_none_yet(client: FlaskClient, file: Path) -> None:
+    assert str(file) in page(client)
+    assert "which is not there yet" in page(client)
+    file.write_text("{}")
+    assert "which is not there yet" not in page(client)
+
+
+def test_what_a_conversation_decides_for_itself_is_set_here_and_no_more_than_that(client: FlaskClient) -> None:
+    conversation = ask(client)["conversation_id"]
+    assert "This conversation" in page(client, f"/settings?conversation={conversation}")
+    assert client.get("/settings?conversation=77", headers=PAGE).status_code == 404
+    client.patch(f"/api/conversations/{conversation}", json={"on_overflow": "ask"})
+    status, where = post(client, f"/conversations/{conversation}/choices", max_history_turns="3", history_strategy="")
+    assert (status, where) == (303, f"/conversations/{conversation}")
+    kept = client.get(f"/api/conversations/{conversation}").json
+    assert (kept["max_history_turns"], kept["on_overflow"]) == (3, "ask")
+    status, text = post(client, f"/conversations/{conversation}/choices", max_history_turns="-1")
+    assert status == 422
+    assert 'max_history_turns is "-1"' in text
+
+
+def test_a_broken_file_is_a_banner_on_every_page_and_vanishes_when_it_is_mended(
+    client: FlaskClient, services: Services, file: Path
+) -> None:
+    conversation = ask(client)["conversation_id"]
+    file.write_text('{\n  "max_history_turns": "ten"\n}')
+    before = client.get("/api/settings/version").json["version"]
+    until(lambda: services.settings.problem is not None)
+    assert client.get("/api/settings/version").json["version"] != before
+    for path in ("/", f"/conversations/{conversation}", "/documents", "/settings", "/settings?drawer=1"):
+        text = page(client, path)
+        assert 'settings.json line 2: max_history_turns is "ten"; it must be a whole number' in text
+        assert "The last good values stay in force." in text
+    assert f"Mend it in <code>{file}</code>" in page(client, "/")
+    assert services.settings.current.max_history_turns == 5
+    file.write_text(json.dumps({"max_history_turns": 7}))
+    until(lambda: services.settings.problem is None)
+    assert "settings.json line 2" not in page(client, "/")
+    assert services.settings.current.max_history_turns == 7
+
+
+def test_a_change_that_waits_for_a_restart_is_said_and_is_no_broken_file(
+    client: FlaskClient, services: Services, file: Path
+) -> None:
+    file.write_text('{"log_level": "DEBUG"}')
+    until(lambda: services.settings.problem is not None)
+    text = page(client, "/")
+    assert "a change of log_level takes effect at the next start" in text
+    assert "Mend it" not in text

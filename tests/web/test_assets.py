@@ -1,0 +1,86 @@
+"""Scripts and style sheets are compressed and kept; pages and the API are not compressed."""
+
+import gzip
+import re
+from pathlib import Path
+
+import pytest
+from flask.testing import FlaskClient
+
+from rag_assistant.web.assets import SHEETS, version_of
+from tests.web.conftest import PAGE, ask
+
+PROJECT = Path(__file__).resolve().parents[2]
+BROWSER = {"Accept-Encoding": "gzip, deflate, br, zstd"}
+
+
+def addresses(client: FlaskClient) -> list[str]:
+    text = client.get("/", headers=PAGE).text
+    return re.findall(r'(?:src|href)="(/static/[^"]+)"', text)
+
+
+def test_every_script_and_sheet_of_a_page_is_compressed_and_kept_for_good(client: FlaskClient) -> None:
+    found = addresses(client)
+    assert len(found) > 20
+    for address in found:
+        response = client.get(address, headers=BROWSER)
+        assert response.status_code == 200, address
+        assert response.headers["Cache-Control"] == "public, max-age=31536000, immutable"
+        assert response.headers["X-Content-Type-Options"] == "nosniff"
+        assert ("Content-Security-Policy" in response.headers) == address.endswith(".svg")
+        if not address.endswith(".svg") and len(client.get(address).data) > 500:
+            assert response.headers["Content-Encoding"] == "br"
+            assert "Accept-Encoding" in response.headers["Vary"]
+
+
+def test_the_page_asks_for_every_module_at_once(client: FlaskClient) -> None:
+    named = {Path(address).name for address in addresses(client) if address.endswith(".js")}
+    assert named == {path.name for path in (PROJECT / "static" / "js").rglob("*.js")}
+
+
+def test_what_is_unpacked_is_every_sheet(client: FlaskClient) -> None:
+    address = next(one for one in addresses(client) if one.endswith("all.css"))
+    response = client.get(address, headers={"Accept-Encoding": "gzip"})
+    assert response.headers["Content-Encoding"] == "gzip"
+    assert gzip.decompress(response.data) == client.get(address).data
+    sheets = list((PROJECT / "static").glob("*.css"))
+    assert {path.stem for path in sheets} == set(SHEETS)
+    whole = client.get(address).text
+    for path in sheets:
+        last = re.findall(r"\.[a-z][a-z-]+", path.read_text())[-1]
+        assert last in whole, path.name
+
+
+def test_scripts_go_out_without_their_comments(client: FlaskClient) -> None:
+    address = next(one for one in addresses(client) if one.endswith("horizon.js"))
+    written = (PROJECT / "static/js/conversation/horizon.js").read_bytes()
+    assert b"Turns that are left out one by one" in written
+    assert b"Turns that are left out" not in client.get(address).data
+    assert b"SINGLE_TURN_REASONS" in client.get(address).data
+
+
+def test_an_address_of_another_version_gives_the_file_but_is_not_kept(client: FlaskClient) -> None:
+    response = client.get("/static/v-000000000000/all.css", headers=BROWSER)
+    assert (response.status_code, response.headers["Cache-Control"]) == (200, "no-cache")
+    known = response.headers["ETag"]
+    again = client.get("/static/v-000000000000/all.css", headers=BROWSER | {"If-None-Match": known})
+    assert again.status_code == 304
+
+
+@pytest.mark.parametrize("path", ["../settings.json", "js/../../app.py", "nothing.js", "base.css", "%2e%2e/app.py"])
+def test_nothing_else_is_served(client: FlaskClient, path: str) -> None:
+    assert client.get(f"/static/v-0/{path}").status_code == 404
+
+
+def test_pages_and_the_api_are_never_compressed(client: FlaskClient) -> None:
+    conversation = ask(client)["conversation_id"]
+    for path in ("/", f"/conversations/{conversation}", "/settings", "/documents", "/api/settings", "/readyz"):
+        response = client.get(path, headers=BROWSER | PAGE)
+        assert len(response.data) > 20
+        assert "Content-Encoding" not in response.headers, path
+
+
+def test_the_version_is_another_one_when_any_file_changes() -> None:
+    before = version_of({"js/a.js": b"one"})
+    assert version_of({"js/a.js": b"one"}) == before
+    assert len({before, version_of({"js/a.js": b"two"}), version_of({"js/b.js": b"one"})}) == 3
