@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.stage import add_conversation, open_database
-from rag_assistant.conversations.window import read_past, rules_for
+from rag_assistant.conversations.window import load_window, rules_for
 from rag_assistant.history import FittedHistory, fit_history
 from rag_assistant.prompts import INSTRUCTIONS
 from rag_assistant.records import Question, Turn
@@ -45,9 +45,9 @@ def prepare(database: Database, turn: Turn) -> FittedHistory:
     settings = Settings()
     conversation = ConversationManager(database).get(turn.conversation_id)
     rules = rules_for(conversation, settings, turn)
-    past = read_past(HistoryStore(database), conversation, turn.number, rules, settings)
+    window = load_window(HistoryStore(database), conversation, turn.number, rules, settings)
     system = {"role": "system", "content": INSTRUCTIONS}
-    return fit_history([system, *past.messages, {"role": "user", "content": turn.question}], past.policy)
+    return fit_history([system, *window.messages, {"role": "user", "content": turn.question}], window.policy)
 
 
 def sqlite_steps(database: Database, turn: Turn) -> int:

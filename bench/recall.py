@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.stage import PROJECT, open_database
-from rag_assistant.conversations.window import read_past, rules_for
+from rag_assistant.conversations.window import load_window, rules_for
 from rag_assistant.history import fit_history
 from rag_assistant.prompts import INSTRUCTIONS, question_message
 from rag_assistant.records import Question
@@ -84,11 +84,11 @@ def prompt(database: Any, conversation_id: int, question: str, recalled: int) ->
     conversation = ConversationManager(database).get(conversation_id)
     settings = Settings(max_history_turns=WINDOW)
     next_turn = conversation.turns + 1
-    past = read_past(history, conversation, next_turn, rules_for(conversation, settings), settings)
-    before = [{"role": "system", "content": INSTRUCTIONS}, *past.messages]
-    kept = fit_history([*before, {"role": "user", "content": question}], past.policy).receipt.kept_turns
+    window = load_window(history, conversation, next_turn, rules_for(conversation, settings), settings)
+    before = [{"role": "system", "content": INSTRUCTIONS}, *window.messages]
+    kept = fit_history([*before, {"role": "user", "content": question}], window.policy).receipt.kept_turns
     turns = history.recall(conversation, query_words(question), next_turn, kept, recalled)
-    fitted = fit_history([*before, question_message(question, (), turns)], past.policy)
+    fitted = fit_history([*before, question_message(question, (), turns)], window.policy)
     return "\n".join(message["content"] for message in fitted.messages)
 
 

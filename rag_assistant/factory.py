@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, Any
 from flask import Flask
 
 from rag_assistant.answering.assistant import Assistant
+from rag_assistant.answering.overflow import OverflowHandling
+from rag_assistant.answering.runner import Dependencies
+from rag_assistant.answering.search import DocumentSearch
 from rag_assistant.answering.tools import Tools
+from rag_assistant.answering.writer import AnswerWriter
 from rag_assistant.conversations.actions import HistoryActions
 from rag_assistant.documents.uploads import Uploads
 from rag_assistant.llm.builtin import BuiltinModel
@@ -196,18 +200,18 @@ def build_assistant(
     settings: LiveSettings, stores: Stores, search: Search, models: LanguageModels, tools: Tools
 ) -> Assistant:
     """Return what answers questions."""
-    return Assistant(
+    deps = Dependencies(
         conversations=stores.conversations,
         turns=stores.turns,
-        answers=stores.answers,
         history=stores.history,
-        documents=stores.documents,
-        retriever=search.retriever,
+        search=DocumentSearch(search.retriever, stores.documents, models),
+        overflow=OverflowHandling(stores.conversations, stores.history, models),
         tools=tools,
         models=models,
+        writer=AnswerWriter(stores.turns, stores.answers),
         settings=lambda: settings.current,
-        most_running=settings.current.max_running_answers,
     )
+    return Assistant(stores.documents, settings.current.max_running_answers, deps)
 
 
 def embedder_source(values: Settings) -> dict[str, Any]:

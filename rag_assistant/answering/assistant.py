@@ -12,30 +12,22 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from rag_assistant.answering.progress import Collaborators
-from rag_assistant.answering.runner import Answering
+from rag_assistant.answering.runner import Runner
 from rag_assistant.answering.stream import LiveTurn, LiveTurns
 from rag_assistant.answering.tools import said_yes
-from rag_assistant.answering.writer import AnswerKeeper
-from rag_assistant.conversations.collaborators import (
-    Answers,
-    Conversations,
-    Documents,
-    History,
-    Models,
-    Retriever,
-    ToolRunner,
-    Turns,
-)
 from rag_assistant.conversations.scope import check_scope
 from rag_assistant.conversations.window import rules_for
 from rag_assistant.errors import ConversationBusy, InvalidRequest, NothingWaits, Overloaded
 from rag_assistant.presenters.turns import last_event, replay
 from rag_assistant.prompts import title_for
 from rag_assistant.records import Conversation, Event, Question, Turn, Unset
-from rag_assistant.settings.schema import Settings
 from rag_assistant.validation import storable
+
+if TYPE_CHECKING:
+    from rag_assistant.answering.runner import Dependencies
+    from rag_assistant.storage.documents.documents import DocumentStore
 
 log = logging.getLogger(__name__)
 
@@ -45,30 +37,12 @@ SECONDS_BETWEEN_LOOKS_ELSEWHERE = 0.3
 class Assistant:
     """Answers questions. Everything that a caller can be refused is refused by ``ask``, before anything is stored."""
 
-    def __init__(
-        self,
-        *,
-        conversations: Conversations,
-        turns: Turns,
-        answers: Answers,
-        history: History,
-        documents: Documents,
-        retriever: Retriever,
-        tools: ToolRunner,
-        models: Models,
-        settings: Callable[[], Settings],
-        most_running: int,
-    ) -> None:
-        self._conversations = conversations
-        self._turns = turns
-        self._keeper = AnswerKeeper(turns, answers)
+    def __init__(self, documents: DocumentStore, max_running: int, deps: Dependencies) -> None:
         self._documents = documents
-        self._models = models
-        self._settings = settings
-        self._live = LiveTurns(most_running)
-        self._answering_with = Collaborators(
-            conversations, documents, turns, history, retriever, tools, models, self._keeper, settings
-        )
+        self._live = LiveTurns(max_running)
+        self._deps = deps
+        self._conversations = deps.conversations
+        self._turns = deps.turns
 
     def ask(self, question: Question) -> Turn:
         """Commit a question and begin to answer it; return its turn.
@@ -82,7 +56,7 @@ class Assistant:
             return known
         self._check(question)
         question = self._with_what_it_confirms(question)
-        self._ask_before_leaving_out(question)
+        self._refuse_undecided(question)
         return self._begin(lambda: self._turns.accept(question, title_for(question.text)))
 
     def retry(self, turn_id: int) -> Turn:
@@ -149,7 +123,7 @@ class Assistant:
     # --- refuse before the first byte
 
     def _check(self, question: Question) -> None:
-        longest = self._settings().max_question_chars
+        longest = self._deps.settings().max_question_chars
         if storable(question.text) != question.text:
             raise InvalidRequest("The question holds a character that is none: half of a pair, or the character 0.")
         if not question.text.strip():
@@ -181,7 +155,7 @@ class Assistant:
                 return replace(question, confirms_turn=last[0].id)
         return question
 
-    def _ask_before_leaving_out(self, question: Question) -> None:
+    def _refuse_undecided(self, question: Question) -> None:
         """Refuse a question that would leave turns out, where a person wants to decide that. Nothing is stored.
 
         Raises OverflowDecisionNeeded, ConversationNotFound, a ModelError.
@@ -191,15 +165,15 @@ class Assistant:
             return
         conversation = self._conversations.get(question.conversation_id)
         turn = _as_if_accepted(question, conversation)
-        if rules_for(conversation, self._settings(), turn).on_overflow == "ask":
+        if rules_for(conversation, self._deps.settings(), turn).on_overflow == "ask":
             if any(last.status == "running" for last in self._turns.page(conversation.id, 1)):
                 raise ConversationBusy(conversation.id)
-            Answering(turn, LiveTurn(self._models.new_call()), self._answering_with).refuse_to_leave_out()
+            Runner(turn, LiveTurn(self._deps.models.new_call()), self._deps).refuse_undecided(conversation)
 
     def _begin(self, accept: Callable[[], tuple[Turn, bool]]) -> Turn:
         if not self._live.reserve():
             raise Overloaded(self._live.limit)
-        live = LiveTurn(self._models.new_call())
+        live = LiveTurn(self._deps.models.new_call())
         try:
             turn, new = accept()
         except BaseException:
@@ -214,17 +188,17 @@ class Assistant:
         except RuntimeError as error:
             self._live.leave(turn.id, live)
             overloaded = Overloaded(self._live.limit)
-            self._keeper.fail(turn, live, overloaded)
+            self._deps.writer.fail(turn, live, overloaded)
             raise overloaded from error
         return turn
 
     def _run(self, turn: Turn, live: LiveTurn) -> None:
         """Answer a turn and keep how it ended, whatever happens."""
         try:
-            live.finish(last_event(Answering(turn, live, self._answering_with).answer()))
+            live.finish(last_event(Runner(turn, live, self._deps).answer()))
         except Exception:
             log.exception("Turn %s could not be kept as it ended", turn.id)
-            live.finish(self._keeper.last_resort(turn, live))
+            live.finish(self._deps.writer.last_resort(turn, live))
         finally:
             self._live.leave(turn.id, live)
 

@@ -1,53 +1,79 @@
-"""Let a connected model put a question that leans on the conversation into words that stand alone, for the search."""
+"""Let a connected model put a follow-up question into words that stand alone, for the search."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from rag_assistant.answering.progress import Collaborators, Progress
-from rag_assistant.answering.receipt import add_usage
+from rag_assistant.answering.receipt import with_usage
 from rag_assistant.errors import ModelError
-from rag_assistant.presenters.turns import Exchange
 from rag_assistant.prompts import rewrite_request
 from rag_assistant.records import ModelRequest
+
+if TYPE_CHECKING:
+    from rag_assistant.llm.calls import ModelCall
+    from rag_assistant.llm.endpoint import Endpoint
+    from rag_assistant.llm.models import LanguageModels
+    from rag_assistant.presenters.turns import Exchange
+    from rag_assistant.records import Turn
 
 log = logging.getLogger(__name__)
 
 # A search that waits longer than that for its words is worse than one with the words at hand.
-PATIENCE_SECONDS = 8.0
-MOST_TOKENS = 120
-LONGEST_QUERY = 600
+TIMEOUT_SECONDS = 8.0
+MAX_TOKENS = 120
+MAX_QUERY_CHARS = 600
 
 
-def rewritten(progress: Progress, collaborators: Collaborators, exchanges: Sequence[Exchange]) -> str | None:
-    """Return the question as a model puts it, ``None`` if it does not answer in time or with something else.
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """A query as a model put it, ``None`` if it gave none; the request with its answer; and what that cost."""
 
-    Raises AnswerStopped. The request stands in the receipt, and is counted.
+    query: str | None
+    record: dict[str, Any] | None
+    usage: dict[str, Any] | None
+
+
+NO_REWRITE = Rewrite(None, None, None)
+
+
+def rewrite_query(
+    models: LanguageModels,
+    turn: Turn,
+    exchanges: Sequence[Exchange],
+    endpoint: Endpoint,
+    tell: Callable[[str, str], None],
+    call: ModelCall,
+) -> Rewrite:
+    """Return the question of a turn as a model rewrites it; no query where it answers late, or with something else.
+
+    Raises AnswerStopped.
     """
     request = ModelRequest(
-        tuple(rewrite_request(progress.turn.question, exchanges)),
-        max_tokens=MOST_TOKENS,
+        tuple(rewrite_request(turn.question, exchanges)),
+        max_tokens=MAX_TOKENS,
         temperature=0.0,
-        patience_seconds=PATIENCE_SECONDS,
+        patience_seconds=TIMEOUT_SECONDS,
     )
-    progress.say("rewriting", "Putting your question into words that can be searched for.")
-    text = ""
+    tell("rewriting", "Putting your question into words that can be searched for.")
+    text, failed, usage = "", False, None
     try:
-        for reply in collaborators.models.stream(progress.endpoint, request, progress.live.call, lambda _said: None):
+        for reply in models.stream(endpoint, request, call, lambda _sentence: None):
             text += reply.text
-            add_usage(progress.usage, reply)
+            usage = with_usage(usage, reply)
     except ModelError as error:
-        log.warning("The model did not rewrite the question of turn %s: %s", progress.turn.id, error)
-        return None
+        log.warning("The model did not rewrite the question of turn %s: %s", turn.id, error)
+        failed = True
     finally:
-        progress.live.call.start_over()
-        progress.rewrite = {"request": request.as_body(progress.endpoint.model), "answer": text}
-    return _as_query(text)
+        call.start_over()
+    record = {"request": request.as_body(endpoint.model), "answer": text}
+    return Rewrite(None if failed else _as_query(text), record, usage)
 
 
 def _as_query(text: str) -> str | None:
     """Return a model's text as a query, ``None`` if it is none."""
     lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
     query = lines[0].strip("\"'`“”„«»* ") if len(lines) == 1 else ""
-    return query if 0 < len(query) <= LONGEST_QUERY else None
+    return query if 0 < len(query) <= MAX_QUERY_CHARS else None

@@ -3,34 +3,37 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import asdict
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from rag_assistant.answering.progress import Progress
-from rag_assistant.history import FittedHistory
 from rag_assistant.presenters.history import seen, turns_by_reason
 from rag_assistant.records import LARGEST_NUMBER, ModelReply
+
+if TYPE_CHECKING:
+    from rag_assistant.answering.request import BuiltRequest
 
 log = logging.getLogger(__name__)
 
 
-def receipt_of(progress: Progress, fitted: FittedHistory) -> dict[str, Any]:
-    """Return the receipt of the newest request as it is kept.
+def receipt_of(built: BuiltRequest, sent: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the receipt of a request as it is kept; ``sent`` are the bodies of the answer's requests, its own last.
 
     ``prefix_sha256`` is that of the JSON of the messages before the question: where two requests have the same one, a
     provider can serve these messages from its cache.
     """
-    receipt = fitted.receipt
-    prefix = fitted.messages[: len(fitted.messages) - _length_of_running_turn(progress, fitted)]
+    receipt, draft = built.fitted.receipt, built.draft
+    running = 1 + len(draft.iterations) - receipt.iteration_messages_dropped
+    prefix = built.fitted.messages[: len(built.fitted.messages) - running]
     return {
-        "built_in": progress.endpoint.built_in,
-        "request": progress.requests[-1],
-        "earlier_requests": progress.requests[:-1],
-        "search": progress.turn.search,
-        "rewrite": progress.rewrite,
+        "built_in": draft.profile.endpoint.built_in,
+        "request": sent[-1],
+        "earlier_requests": list(sent[:-1]),
+        "search": draft.found.search,
+        "rewrite": draft.found.rewrite,
         "left_out": [asdict(run) for run in receipt.left_out],
         "kept_turns": list(receipt.kept_turns),
         "explanation": receipt.explanation,
@@ -38,51 +41,53 @@ def receipt_of(progress: Progress, fitted: FittedHistory) -> dict[str, Any]:
         "results_cut": receipt.results_cut,
         "iterations_kept": receipt.iterations_kept,
         "iterations_dropped": receipt.iterations_dropped,
-        "recalled_turns": [turn.number for turn in progress.recalled],
+        "recalled_turns": [turn.number for turn in draft.recalled],
         "prefix_messages": len(prefix),
         "prefix_sha256": sha256(orjson.dumps(prefix)).hexdigest(),
     }
 
 
-def _length_of_running_turn(progress: Progress, fitted: FittedHistory) -> int:
-    return 1 + len(progress.iterations) - fitted.receipt.iteration_messages_dropped
+def with_usage(usage: dict[str, Any] | None, reply: ModelReply) -> dict[str, Any] | None:
+    """Return the figures of an answer with what a provider reports in one more reply; ``None`` for none."""
+    reported = reply.usage or {}
+    details = reported.get("prompt_tokens_details")
+    counted = {name: reported.get(name) for name in ("prompt_tokens", "completion_tokens", "total_tokens")}
+    counted["cached_tokens"] = details.get("cached_tokens") if isinstance(details, dict) else None
+    return merged_usage(
+        usage,
+        ({} if reply.finish_reason is None else {"finish_reason": reply.finish_reason})
+        | ({} if reply.usage is None else {"requests": 1})
+        | {name: value for name, value in counted.items() if _is_count(value)},
+    )
 
 
-def add_usage(usage: dict[str, Any], reply: ModelReply) -> None:
-    """Add what a provider reports of one request to the figures of the answer."""
-    if reply.finish_reason is not None:
-        usage["finish_reason"] = reply.finish_reason
-    if reply.usage is None:
-        return
-    usage["requests"] = usage.get("requests", 0) + 1
-    details = reply.usage.get("prompt_tokens_details")
-    cached = details.get("cached_tokens") if isinstance(details, dict) else None
-    for name in ("prompt_tokens", "completion_tokens", "total_tokens"):
-        _add(usage, name, reply.usage.get(name))
-    _add(usage, "cached_tokens", cached)
+def merged_usage(usage: dict[str, Any] | None, more: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return two figures as one: what can be counted is added up, of the rest the later one stays."""
+    merged = dict(usage or {})
+    for name, value in (more or {}).items():
+        merged[name] = merged.get(name, 0) + value if _is_count(value) else value
+    return merged or None
 
 
-def _add(usage: dict[str, Any], name: str, value: object) -> None:
-    """Add a figure, if it is one."""
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_NUMBER:
-        usage[name] = usage.get(name, 0) + value
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_NUMBER
 
 
-def log_what_was_left_out(progress: Progress, fitted: FittedHistory) -> None:
+def log_what_was_left_out(turn_id: int, built: BuiltRequest) -> None:
     """Write the figures of a request from which something was left out into the log."""
-    receipt = fitted.receipt
-    if fitted.history_trimmed:
+    receipt = built.fitted.receipt
+    if built.fitted.history_trimmed:
         log.info(
             "Turn %s: history trimmed, %s messages left out; the model sees %s.",
-            progress.turn.id,
+            turn_id,
             receipt.messages_dropped,
             seen(receipt.turns_kept, turns_by_reason(receipt.left_out)),
         )
     if receipt.iterations_dropped:
-        total = 1 + len(progress.iterations)
+        total = 1 + len(built.draft.iterations)
         log.info(
             "Turn %s: keeping %s of %s messages, %s iterations, %s left out.",
-            progress.turn.id,
+            turn_id,
             total - receipt.iteration_messages_dropped,
             total,
             receipt.iterations_kept,

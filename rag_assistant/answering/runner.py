@@ -1,47 +1,52 @@
-"""The way of one question, from the stored turn to the stored answer: look, make room, fit, send, call tools, keep.
+"""The way of one question, from the stored turn to the stored answer: prepare, make room, send, call tools, keep.
 
-``Answering`` is one such way. It reads from top to bottom in ``answer``; what surrounds it (who may ask, threads, who
+``Runner`` is one such way. It reads from top to bottom in ``answer``; what surrounds it (who may ask, threads, who
 follows) is in assistant.py.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from rag_assistant.answering.progress import Collaborators, Progress
-from rag_assistant.answering.receipt import add_usage, log_what_was_left_out, receipt_of
-from rag_assistant.answering.request import as_request, estimated_tokens, figures_of, fit_request
-from rag_assistant.answering.search import search_documents
-from rag_assistant.answering.stream import LiveTurn
+from rag_assistant.answering.overflow import OverflowHandling, refuse_undecided
+from rag_assistant.answering.receipt import log_what_was_left_out, merged_usage, receipt_of, with_usage
+from rag_assistant.answering.request import BuiltRequest, Draft, build_request, estimated_tokens
+from rag_assistant.answering.search import DocumentSearch
 from rag_assistant.answering.tools import said_yes, with_results
-from rag_assistant.conversations.compaction import Compaction, Summariser, first_kept_after_compaction
-from rag_assistant.conversations.model_profile import choices_for
-from rag_assistant.conversations.window import moved_between, rules_for
+from rag_assistant.conversations.model_profile import ModelProfile, min_limit, profile_for
+from rag_assistant.conversations.window import load_window, rules_for
 from rag_assistant.errors import (
     AnswerStopped,
     AssistantError,
     ContextTooLong,
-    HistoryChanged,
     ModelError,
     ModelFailed,
-    NothingToSummarise,
-    OverflowDecisionNeeded,
     QuestionDoesNotFit,
-    SummaryRejected,
     ToolsRefused,
 )
-from rag_assistant.history import OPTIONS, FittedHistory
-from rag_assistant.presenters.history import figures_in_words, sentence_about
 from rag_assistant.presenters.turns import start_event, state_event, step_events, steps_of
-from rag_assistant.records import ModelReply, ModelRequest, Turn
+from rag_assistant.records import ModelReply, ModelRequest
+from rag_assistant.retrieval.tokenize import query_words
+
+if TYPE_CHECKING:
+    from rag_assistant.answering.stream import LiveTurn
+    from rag_assistant.answering.tools import Tools
+    from rag_assistant.answering.writer import AnswerWriter
+    from rag_assistant.llm.models import LanguageModels
+    from rag_assistant.records import Conversation, RecalledTurn, Turn
+    from rag_assistant.settings.schema import Settings
+    from rag_assistant.storage.conversations.conversations import ConversationManager
+    from rag_assistant.storage.conversations.history import HistoryStore
+    from rag_assistant.storage.conversations.turns import TurnStore
 
 log = logging.getLogger(__name__)
 
 # How much of a request that was refused as too long is sent again, at most.
 SHARE_OF_REFUSED = 0.8
+RECALLABLE = frozenset({"turn_limit", "token_limit", "filtered", "summarised"})
 WITHOUT_TOOLS = "This model takes no tools: the documents were searched for it instead."
 BEYOND_THE_DOCUMENTS = (
     "Nothing in your documents was found for this question. The small built-in model knows nothing beyond them: ask in "
@@ -50,283 +55,282 @@ BEYOND_THE_DOCUMENTS = (
 WITHOUT_SUMMARY = "The summary of older turns did not fit and was left out. Shorten it, or undo it."
 
 
-class Answering:
-    """Answers one turn. ``live`` is who follows it."""
+@dataclass(frozen=True, slots=True)
+class Dependencies:
+    """What an answer needs of the other rooms."""
 
-    def __init__(self, turn: Turn, live: LiveTurn, collaborators: Collaborators) -> None:
-        self._asked = turn
+    conversations: ConversationManager
+    turns: TurnStore
+    history: HistoryStore
+    search: DocumentSearch
+    overflow: OverflowHandling
+    tools: Tools
+    models: LanguageModels
+    writer: AnswerWriter
+    settings: Callable[[], Settings]
+
+
+class Runner:
+    """Answers one turn. ``live`` is who follows it.
+
+    Four fields change on the way: the turn as it will be stored, the draft of the next request, the bodies of the
+    requests that were sent, and what they cost. Everything else is passed on as a value.
+    """
+
+    def __init__(self, turn: Turn, live: LiveTurn, deps: Dependencies) -> None:
         self._live = live
-        self._with = collaborators
-        self._refused: ContextTooLong | None = None
+        self._deps = deps
+        self._settings = deps.settings()
+        self._turn = turn
+        self._draft: Draft
+        self._sent: list[dict[str, Any]] = []
+        self._usage: dict[str, Any] | None = None
 
     def answer(self) -> Turn:
         """Answer the turn and keep how it ended."""
-        progress: Progress | None = None
         try:
-            if self._asked.confirms_turn is not None:
-                return self._carry_out(self._asked.confirms_turn)
-            progress = self._look(may_ask_model=True)
-            if self._is_beyond(progress):
-                return self._say(progress.turn, BEYOND_THE_DOCUMENTS)
-            self._make_room(progress)
-            self._converse(progress)
+            if self._turn.confirms_turn is not None:
+                return self._carry_out(self._turn.confirms_turn)
+            self._prepare(self._deps.conversations.get(self._turn.conversation_id))
+            if self._draft.profile.endpoint.built_in and self._draft.found.nothing:
+                # It is too small to know anything by itself, and would make something up.
+                return self._say(BEYOND_THE_DOCUMENTS)
+            self._make_room()
+            self._converse()
             if not self._live.text().strip():
                 raise ModelFailed("The model gave an empty answer. Your question was kept; try again.")
         except AssistantError as error:
-            return self._fail(progress, error)
+            return self._deps.writer.fail(self._turn, self._live, error)
         except Exception:
-            log.exception("Turn %s failed", self._asked.id)
-            return self._fail(
-                progress, ModelError("An error of the server kept it from answering; its log says more. Try again.")
-            )
-        return self._with.keeper.keep(progress.turn, "completed", self._live.text(), usage=progress.usage or None)
+            log.exception("Turn %s failed", self._turn.id)
+            unexpected = ModelError("An error of the server kept it from answering; its log says more. Try again.")
+            return self._deps.writer.fail(self._turn, self._live, unexpected)
+        return self._deps.writer.keep(self._turn, "completed", self._live.text(), usage=self._usage)
 
-    def refuse_to_leave_out(self) -> None:
+    def refuse_undecided(self, conversation: Conversation) -> None:
         """Refuse a question that would leave out turns which nobody has agreed to leave out.
 
         Raises OverflowDecisionNeeded with the choices and the figures; also what the search and the model raise.
         """
-        progress = self._look(may_ask_model=False)
-        fitted = fit_request(progress, self._with)
-        decided = progress.conversation.decided_until
-        undecided = [run for run in fitted.receipt.left_out if run.trimmed and run.last_turn > decided]
-        if not undecided:
+        self._prepare(conversation, is_trial=True)
+        refuse_undecided(self._build())
+
+    # --- prepare: who answers, by which rules, with which window and which passages
+
+    def _prepare(self, conversation: Conversation, is_trial: bool = False) -> None:
+        self._tell("preparing", "Waiting for the model.")
+        profile = self._profile()
+        rules = rules_for(conversation, self._settings, self._turn)
+        window = load_window(self._deps.history, conversation, self._turn.number, rules, self._settings)
+        self._turn = replace(self._turn, model=profile.endpoint.model)
+        self._draft = Draft(self._turn.question, window, profile)
+        if not profile.tools:
+            if self._settings.retrieval == "agent":
+                self._note(WITHOUT_TOOLS)
+            self._search(is_trial)
+
+    def _profile(self) -> ModelProfile:
+        endpoint = self._deps.models.endpoint(self._live.call)
+        return profile_for(endpoint, self._settings, self._deps.models.ratio(endpoint), self._deps.tools.schemas)
+
+    def _search(self, is_trial: bool = False) -> None:
+        call = None if is_trial else self._live.call
+        draft = self._draft
+        found = self._deps.search.find(self._turn, draft.window, draft.profile, self._settings, self._tell, call)
+        self._usage = merged_usage(self._usage, found.usage)
+        self._take(replace(draft, found=found))
+
+    # --- make room: what was decided for the case that turns would be left out
+
+    def _make_room(self) -> None:
+        if self._draft.window.rules.on_overflow in ("trim", "ask"):
             return
-        sentence = sentence_about(undecided, fitted.receipt)
-        # The built-in model cannot summarise: what cannot be done is not offered.
-        options = {name: does for name, does in OPTIONS.items() if name != "compact" or not progress.endpoint.built_in}
-        raise OverflowDecisionNeeded(
-            f"{sentence} Say with on_overflow what to do: {', '.join(options)}.",
-            {
-                "sentence": sentence,
-                "figures": figures_in_words(fitted, progress.endpoint.context_tokens),
-                "options": options,
-                "history": figures_of(progress, fitted, self._with.models.ratio(progress.endpoint)),
-            },
+        draft, note = self._deps.overflow.make_room(
+            self._build(),
+            self._turn.number,
+            self._settings,
+            self._live.call,
+            lambda sentence: self._tell("compacting", sentence),
         )
+        self._take(draft)
+        if note is not None:
+            self._note(note)
 
-    # --- look: who answers, by which rules, with which passages
+    # --- build: from the draft to a request that fits
 
-    def _look(self, may_ask_model: bool) -> Progress:
-        turn, live, settings = self._asked, self._live, self._with.settings()
-        live.tell_state(state_event(turn, "preparing", "Waiting for the model."))
-        endpoint = self._with.models.endpoint(live.call)
-        conversation = self._with.conversations.get(turn.conversation_id)
-        progress = Progress(
-            turn=replace(turn, model=endpoint.model),
-            live=live,
-            settings=settings,
-            conversation=conversation,
-            endpoint=endpoint,
-            choices=choices_for(endpoint, settings),
-            rules=rules_for(conversation, settings, turn),
-        )
-        if not progress.choices.agent:
-            if settings.retrieval == "agent":
-                progress.note(WITHOUT_TOOLS)
-            search_documents(progress, self._with, may_ask_model)
-        return progress
+    def _build(self) -> BuiltRequest:
+        """Return the request of the draft, with those of the left-out turns that the question is about."""
+        built = build_request(self._draft)
+        if not self._draft.recalled and not self._draft.iterations:
+            recalled = self._recalled(built)
+            built = build_request(replace(built.draft, recalled=recalled)) if recalled else built
+        self._take(built.draft)
+        return built
 
-    def _is_beyond(self, progress: Progress) -> bool:
-        """Tell whether the built-in model is asked for something of which the documents say nothing.
+    def _recalled(self, built: BuiltRequest) -> tuple[RecalledTurn, ...]:
+        limit = self._settings.history_recall
+        if not limit or not any(run.reason in RECALLABLE for run in built.fitted.receipt.left_out):
+            return ()
+        words, kept = query_words(self._turn.question), built.fitted.receipt.kept_turns
+        conversation = built.draft.window.conversation
+        return tuple(self._deps.history.recall(conversation, words, self._turn.number, kept, limit))
 
-        It is too small to know anything by itself, and would make something up.
-        """
-        search = progress.turn.search
-        return progress.endpoint.built_in and search is not None and search["found"] == 0
-
-    # --- make room: what was decided for the case that turns would be left out; at most once for an answer
-
-    def _make_room(self, progress: Progress) -> None:
-        decision = progress.rules.on_overflow
-        if decision in ("trim", "ask"):
-            return
-        fitted = fit_request(progress, self._with)
-        if not fitted.history_trimmed:
-            return
-        if decision == "continue":
-            progress.rules = replace(progress.rules, max_history_turns=None, strategy="window")
-            progress.choices = replace(progress.choices, request_tokens=progress.choices.most_tokens)
-            progress.note("All earlier turns were sent this once, as far as the model takes them.")
-        elif decision == "reset":
-            self._begin_afresh(progress)
-        else:
-            self._compact(progress, fitted)
-        progress.past = None
-        progress.recalled, progress.has_recalled = (), False
-
-    def _begin_afresh(self, progress: Progress) -> None:
-        before = progress.conversation
-        progress.conversation = self._with.history.begin_afresh(before.id, "reset", progress.turn.number)
-        progress.moved = moved_between(before, progress.conversation, "cleared")
-        progress.note("The model began afresh with this question: it saw none of the earlier turns. You can undo that.")
-
-    def _compact(self, progress: Progress, fitted: FittedHistory) -> None:
-        before = progress.conversation
-        ratio = self._with.models.ratio(progress.endpoint)
-        by = Summariser(progress.endpoint, progress.choices, ratio, self._live.call)
-        try:
-            progress.conversation = Compaction(self._with.conversations, self._with.history, self._with.models).compact(
-                before,
-                first_kept_after_compaction(fitted, progress.turn.number),
-                by,
-                lambda sentence: progress.say("compacting", sentence),
-                progress.turn.number,
-            )
-        except (ModelError, SummaryRejected, NothingToSummarise, HistoryChanged) as error:
-            progress.note(f"The older turns could not be summarised, so they were left out. {error}")
-            return
-        finally:
-            self._live.call.start_over()
-        progress.moved = moved_between(before, progress.conversation, "summarised")
-        progress.note("Older turns were summarised for this question. You can read, edit and undo the summary.")
+    def _take(self, draft: Draft) -> None:
+        """Go on with a draft; what it found is what the turn shows as its sources."""
+        self._draft = draft
+        if not draft.profile.tools:
+            self._turn = replace(self._turn, sources=draft.found.sources, search=draft.found.search)
 
     # --- converse: send, call tools, send again
 
-    def _converse(self, progress: Progress) -> None:
-        rounds = 0
+    def _converse(self) -> None:
+        rounds, refused = 0, None
         while True:
-            may_call = progress.choices.agent and rounds < progress.settings.max_tool_iterations
+            may_call = bool(self._draft.profile.tools) and rounds < self._settings.max_tool_iterations
             try:
-                calls = self._send(progress, may_call)
+                calls = self._send(may_call)
+            except QuestionDoesNotFit as error:
+                raise refused or error from error
             except ContextTooLong as error:
-                self._make_shorter(progress, error)
+                if refused is not None or not self._sent:
+                    raise
+                refused = error
+                self._make_shorter(error)
                 continue
-            except ToolsRefused as refusal:
-                self._do_without_tools(progress, refusal)
+            except ToolsRefused as error:
+                self._do_without_tools(error)
                 continue
             if not calls or not may_call:
                 return
             rounds += 1
-            self._call_tools(progress, calls)
-            if progress.turn.waiting is not None:
+            self._call_tools(calls)
+            if self._turn.waiting is not None:
                 return
 
-    def _send(self, progress: Progress, may_call: bool) -> tuple[dict[str, Any], ...]:
+    def _send(self, may_call: bool) -> tuple[dict[str, Any], ...]:
         """Send one request, keep and show the text as it comes, and return the tools that the model calls."""
-        try:
-            fitted = fit_request(progress, self._with)
-        except QuestionDoesNotFit as error:
-            raise self._refused or error from error
-        request = as_request(progress, fitted, self._with.tools.schemas, may_call)
-        self._announce(progress, fitted, request)
+        endpoint = self._draft.profile.endpoint
+        # How the model counts may have been learnt from the request before.
+        profile = replace(self._draft.profile, token_ratio=self._deps.models.ratio(endpoint))
+        self._take(replace(self._draft, profile=profile))
+        built = self._build()
+        request = built.as_request(may_call)
+        self._announce(built, request)
         calls: tuple[dict[str, Any], ...] = ()
         gap = "\n\n" if self._live.length else ""
-        for reply in self._stream(progress, request):
+        for reply in self._stream(request):
             if reply.text:
-                self._show(progress, gap + reply.text)
+                self._show(gap + reply.text)
                 gap = ""
             calls = reply.tool_calls or calls
-            self._take_usage(progress, reply, request)
-        if progress.choices.agent and calls and not may_call and not self._live.text().strip():
+            self._take_usage(reply, request)
+        if profile.tools and calls and not may_call and not self._live.text().strip():
             raise ModelFailed(
-                f"The model called tools {progress.settings.max_tool_iterations} times and gave no answer. "
+                f"The model called tools {self._settings.max_tool_iterations} times and gave no answer. "
                 "Raise max_tool_iterations, or ask more narrowly."
             )
         return calls
 
-    def _stream(self, progress: Progress, request: ModelRequest) -> Iterator[ModelReply]:
-        return self._with.models.stream(
-            progress.endpoint, request, self._live.call, lambda sentence: progress.say("waiting", sentence)
+    def _stream(self, request: ModelRequest) -> Iterator[ModelReply]:
+        endpoint = self._draft.profile.endpoint
+        return self._deps.models.stream(
+            endpoint, request, self._live.call, lambda sentence: self._tell("waiting", sentence)
         )
 
-    def _announce(self, progress: Progress, fitted: FittedHistory, request: ModelRequest) -> None:
+    def _announce(self, built: BuiltRequest, request: ModelRequest) -> None:
         """Keep the receipt of what is about to be sent; tell everyone who follows."""
-        first = not progress.requests
-        summary_lost = progress.conversation.summary is not None and not fitted.receipt.summary_sent
-        if summary_lost and WITHOUT_SUMMARY not in progress.turn.notes:
-            progress.note(WITHOUT_SUMMARY)
-        progress.turn = replace(
-            progress.turn, history=figures_of(progress, fitted, self._with.models.ratio(progress.endpoint))
-        )
-        progress.requests.append(request.as_body(progress.endpoint.model))
-        self._with.turns.keep_receipt(progress.turn, receipt_of(progress, fitted))
-        log_what_was_left_out(progress, fitted)
-        if first:
-            self._live.begin(start_event(progress.turn))
-        trimming = [run for run in fitted.receipt.left_out if run.trimmed]
-        if progress.turn.on_overflow not in (None, "ask") and trimming:
-            self._with.history.decide(progress.conversation.id, max(run.last_turn for run in trimming))
+        conversation = built.draft.window.conversation
+        if conversation.summary is not None and not built.fitted.receipt.summary_sent:
+            self._note(WITHOUT_SUMMARY)
+        self._turn = replace(self._turn, history=built.figures)
+        self._sent.append(request.as_body(built.draft.profile.endpoint.model))
+        self._deps.turns.keep_receipt(self._turn, receipt_of(built, self._sent))
+        log_what_was_left_out(self._turn.id, built)
+        if len(self._sent) == 1:
+            self._live.begin(start_event(self._turn))
+        trimming = [run for run in built.fitted.receipt.left_out if run.trimmed]
+        if self._turn.on_overflow not in (None, "ask") and trimming:
+            self._deps.history.decide(conversation.id, max(run.last_turn for run in trimming))
 
-    def _take_usage(self, progress: Progress, reply: ModelReply, request: ModelRequest) -> None:
-        add_usage(progress.usage, reply)
+    def _take_usage(self, reply: ModelReply, request: ModelRequest) -> None:
+        self._usage = with_usage(self._usage, reply)
         counted = (reply.usage or {}).get("prompt_tokens")
         if isinstance(counted, int):
-            self._with.models.learn(progress.endpoint, estimated_tokens(request), counted)
+            self._deps.models.learn(self._draft.profile.endpoint, estimated_tokens(request), counted)
 
     # --- when the endpoint cannot do what was asked
 
-    def _make_shorter(self, progress: Progress, error: ContextTooLong) -> None:
-        """Take to heart what the endpoint takes, so that the request is fitted once more; a second refusal is final."""
-        if self._refused is not None or not progress.requests:
-            raise error
-        self._refused = error
-        estimate = estimated_tokens(ModelRequest.from_body(progress.requests[-1]))
-        self._with.models.learn_refusal(progress.endpoint, estimate, error.limit, error.prompt_tokens)
-        progress.endpoint = self._with.models.endpoint(self._live.call)
-        progress.choices = choices_for(progress.endpoint, progress.settings)
+    def _make_shorter(self, error: ContextTooLong) -> None:
+        """Learn what the endpoint takes, so that the request is fitted once more."""
+        estimate = estimated_tokens(ModelRequest.from_body(self._sent[-1]))
+        models = self._deps.models
+        models.learn_refusal(self._draft.profile.endpoint, estimate, error.limit, error.prompt_tokens)
+        profile = self._profile()
         # Whatever is known now, what was refused is not sent again.
-        progress.token_cap = int(estimate * self._with.models.ratio(progress.endpoint) * SHARE_OF_REFUSED)
-        log.info("Turn %s: %s It is fitted again.", progress.turn.id, error)
+        cap = int(estimate * profile.token_ratio * SHARE_OF_REFUSED)
+        profile = replace(profile, request_tokens=min_limit(profile.request_tokens, cap))
+        self._take(replace(self._draft, profile=profile))
+        log.info("Turn %s: %s It is fitted again.", self._turn.id, error)
 
-    def _do_without_tools(self, progress: Progress, refusal: ToolsRefused) -> None:
+    def _do_without_tools(self, refusal: ToolsRefused) -> None:
         """Go on as if the documents were always searched: the endpoint takes no tools.
 
         Raises the refusal where it took them before.
         """
-        if progress.iterations:
+        if self._draft.iterations:
             raise refusal
-        progress.note(WITHOUT_TOOLS)
-        progress.endpoint = self._with.models.endpoint(self._live.call)
-        progress.choices = choices_for(progress.endpoint, progress.settings)
-        search_documents(progress, self._with, may_ask_model=True)
+        self._note(WITHOUT_TOOLS)
+        self._draft = replace(self._draft, profile=self._profile())
+        self._search()
 
     # --- tools
 
-    def _call_tools(self, progress: Progress, calls: tuple[dict[str, Any], ...]) -> None:
+    def _call_tools(self, calls: tuple[dict[str, Any], ...]) -> None:
         """Run what the model calls, keep the iteration, and show it. What needs a person's word ends the answer."""
         names = ", ".join(dict.fromkeys(call["function"]["name"] for call in calls))
-        progress.say("calling", f"Calling {names}.")
-        results = self._with.tools.run_all(calls, progress.turn.scope)
+        self._tell("calling", f"Calling {names}.")
+        results = self._deps.tools.run_all(calls, self._turn.scope)
         if self._live.call.stopped:
             raise AnswerStopped("The answer was stopped.")
-        turn, said = with_results(progress.turn, calls, results)
-        self._with.turns.keep_iteration(turn.id, said)
-        before = len(steps_of(turn.iterations))
-        progress.turn = turn = replace(turn, iterations=(*turn.iterations, *said))
-        progress.iterations += said
-        for step in step_events(turn, steps_of(turn.iterations)[before:]):
+        turn, messages = with_results(self._turn, calls, results)
+        self._deps.turns.keep_iteration(turn.id, messages)
+        steps_before = len(steps_of(turn.iterations))
+        self._turn = turn = replace(turn, iterations=(*turn.iterations, *messages))
+        self._draft = replace(self._draft, iterations=(*self._draft.iterations, *messages))
+        for step in step_events(turn, steps_of(turn.iterations)[steps_before:]):
             self._live.add_step(step)
         asks = next((result.asks for result in results if result.asks is not None), None)
         if asks is not None:
-            self._show(progress, ("\n\n" if self._live.length else "") + asks)
+            self._show(("\n\n" if self._live.length else "") + asks)
 
     def _carry_out(self, asking_turn: int) -> Turn:
         """Do, or leave, what an earlier turn asked a person about; no model is needed for that."""
-        turn = self._asked
-        asked = self._with.turns.get(asking_turn)
+        asked = self._deps.turns.get(asking_turn)
         if asked.waiting is None:
-            text = "That was answered before. Nothing was done."
-        elif said_yes(turn.question):
-            text = self._with.tools.carry_out(asked.waiting)
-        else:
-            text = "Nothing was deleted."
-        return self._say(turn, text)
+            return self._say("That was answered before. Nothing was done.")
+        if said_yes(self._turn.question):
+            return self._say(self._deps.tools.carry_out(asked.waiting))
+        return self._say("Nothing was deleted.")
 
-    def _say(self, turn: Turn, text: str) -> Turn:
+    # --- tell, keep and show
+
+    def _say(self, text: str) -> Turn:
         """Answer with a text of ours: no model is asked."""
-        turn = replace(turn, model=None)
-        self._live.begin(start_event(turn))
-        self._with.keeper.commit(turn, self._live, text)
-        self._live.add(text)
-        return self._with.keeper.keep(turn, "completed", text)
+        self._turn = replace(self._turn, model=None)
+        self._live.begin(start_event(self._turn))
+        self._show(text)
+        return self._deps.writer.keep(self._turn, "completed", text)
 
-    # --- keep and show
-
-    def _show(self, progress: Progress, text: str) -> None:
+    def _show(self, text: str) -> None:
         """Keep text of the answer, then show it."""
-        self._with.keeper.commit(progress.turn, self._live, text)
+        self._deps.writer.commit(self._turn, self._live, text)
         self._live.add(text)
 
-    def _fail(self, progress: Progress | None, error: AssistantError) -> Turn:
-        return self._with.keeper.fail(progress.turn if progress else self._asked, self._live, error)
+    def _tell(self, state: str, sentence: str) -> None:
+        """Tell who follows what is awaited."""
+        self._live.tell_state(state_event(self._turn, state, sentence))
+
+    def _note(self, sentence: str) -> None:
+        """Put a sentence about how the answer came about beside it, once."""
+        if sentence not in self._turn.notes:
+            self._turn = replace(self._turn, notes=(*self._turn.notes, sentence))

@@ -1,46 +1,92 @@
-"""Search the documents for a question: as it stands, with the words of what it leans on, or as a model puts it."""
+"""Search the documents for a question: as it stands, with its follow-up context, or as a model rewrites it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from rag_assistant.answering.progress import Collaborators, Progress
-from rag_assistant.answering.query_rewrite import rewritten
-from rag_assistant.document_records import Passage
+from rag_assistant.answering.query_rewrite import NO_REWRITE, rewrite_query
+from rag_assistant.answering.request import Found
 from rag_assistant.presenters.turns import Exchange, exchanges_of
 from rag_assistant.prompts import clearly_relevant, number_sources
 
+if TYPE_CHECKING:
+    from rag_assistant.conversations.model_profile import ModelProfile
+    from rag_assistant.conversations.window import Window
+    from rag_assistant.llm.calls import ModelCall
+    from rag_assistant.llm.models import LanguageModels
+    from rag_assistant.records import Turn
+    from rag_assistant.retrieval.search import Retriever
+    from rag_assistant.settings.schema import Settings
+    from rag_assistant.storage.documents.documents import DocumentStore
+
 # A question leans on what was said just before it, if on anything.
 EXCHANGES = 3
+BUILT_IN_SENTENCES = 5
+
+# Tells who follows what is awaited: a state, and a sentence about it.
+Tell = Callable[[str, str], None]
 
 
-def search_documents(progress: Progress, collaborators: Collaborators, may_ask_model: bool) -> None:
-    """Find the passages for the question of a turn; they become its sources, and ``search`` says how they were found.
+@dataclass(frozen=True, slots=True)
+class DocumentSearch:
+    """Finds the passages for a question."""
 
-    ``may_ask_model`` is false where the search is only tried out.
-    """
-    progress.say("searching", "Searching your documents.")
-    turn, retriever = progress.turn, collaborators.retriever
-    exchanges = _exchanges(progress, collaborators)
-    asked = retriever.follow_up(turn.question, exchanges, turn.scope)
-    how = {"query": turn.question, "by": "words" if asked.leans else "question", "leans_on": asked.context or None}
-    most, budget = progress.choices.passages, progress.settings.passages_token_budget
-    found: list[Passage] = []
-    if asked.leans and may_ask_model and progress.settings.follow_ups == "model" and not progress.endpoint.built_in:
-        put = rewritten(progress, collaborators, exchanges)
-        found = retriever.search(put, most, turn.scope, budget) if put is not None else []
-        how = {"query": put, "by": "model", "leans_on": None} if found else how
-    # What a model made of it may find nothing where the words do.
-    found = found or retriever.search(asked, most, turn.scope, budget)
-    if not found and collaborators.documents.find("", turn.scope, 1)[1] == 0:
-        return  # There is nothing that could have been found.
-    passages = clearly_relevant(found) if progress.endpoint.built_in else found
-    progress.turn = replace(turn, sources=number_sources(passages), search=how | {"found": len(passages)})
+    retriever: Retriever
+    documents: DocumentStore
+    models: LanguageModels
+
+    def find(
+        self,
+        turn: Turn,
+        window: Window,
+        profile: ModelProfile,
+        settings: Settings,
+        tell: Tell,
+        call: ModelCall | None,
+    ) -> Found:
+        """Return what the documents have about the question of a turn.
+
+        With a ``call`` a model may be asked to rewrite a follow-up; without one the search is only tried out.
+        Raises AnswerStopped.
+        """
+        tell("searching", "Searching your documents.")
+        exchanges = _exchanges(window, settings)
+        query = self.retriever.follow_up(turn.question, exchanges, turn.scope)
+        how = {
+            "query": turn.question,
+            "by": "words" if query.leans else "question",
+            "leans_on": query.context or None,
+        }
+        limit, budget = profile.passages, settings.passages_token_budget
+        rewrite, passages = NO_REWRITE, []
+        if query.leans and call is not None and settings.follow_ups == "model" and not profile.endpoint.built_in:
+            rewrite = rewrite_query(self.models, turn, exchanges, profile.endpoint, tell, call)
+            if rewrite.query is not None:
+                passages = self.retriever.search(rewrite.query, limit, turn.scope, budget)
+                how = {"query": rewrite.query, "by": "model", "leans_on": None} if passages else how
+        # A rewritten query may find nothing where the words do.
+        passages = passages or self.retriever.search(query, limit, turn.scope, budget)
+        if not passages and self.documents.find("", turn.scope, 1)[1] == 0:
+            return Found(rewrite=rewrite.record, usage=rewrite.usage)  # There is nothing that could have been found.
+        sentences: tuple[str, ...] = ()
+        if profile.endpoint.built_in:
+            passages = clearly_relevant(passages)
+            topic = f"{how['leans_on'] or ''} {turn.question}".strip()
+            texts = [passage.text for passage in passages]
+            sentences = tuple(self.retriever.sentences(topic, texts, BUILT_IN_SENTENCES))
+        return Found(
+            sources=number_sources(passages),
+            search=how | {"found": len(passages)},
+            sentences=sentences,
+            rewrite=rewrite.record,
+            usage=rewrite.usage,
+        )
 
 
-def _exchanges(progress: Progress, collaborators: Collaborators) -> Sequence[Exchange]:
-    """Return the newest exchanges that the model sees: what it does not see, nothing leans on."""
-    if progress.settings.follow_ups == "off" or progress.conversation.visible_turns == 0:
+def _exchanges(window: Window, settings: Settings) -> Sequence[Exchange]:
+    """Return the newest exchanges that the model sees: nothing leans on what it does not see."""
+    if settings.follow_ups == "off" or window.conversation.visible_turns == 0:
         return ()
-    return exchanges_of(progress.read_past(collaborators.history).messages)[-EXCHANGES:]
+    return exchanges_of(window.messages)[-EXCHANGES:]

@@ -5,9 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator
 from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING
 
-from rag_assistant.conversations.collaborators import Call
 from rag_assistant.records import Event
+
+if TYPE_CHECKING:
+    from rag_assistant.llm.calls import ModelCall
 
 SECONDS_BETWEEN_HEARTBEATS = 15.0
 
@@ -15,7 +18,7 @@ SECONDS_BETWEEN_HEARTBEATS = 15.0
 class LiveTurn:
     """Hands what was committed to everyone who follows. Every follower sees the same text in the same order."""
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: ModelCall) -> None:
         self.call = call
         self._lock = threading.Lock()
         self._followers: list[SimpleQueue[Event]] = []

@@ -12,15 +12,20 @@ import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rag_assistant.document_records import Document, ExtractedText, Passage
+from rag_assistant.document_records import Passage
 from rag_assistant.errors import AssistantError, DocumentNotFound, ToolFailed
 from rag_assistant.prompts import number_sources, passages_text
-from rag_assistant.records import EVERYTHING, LARGEST_NUMBER, Message, Scope, Turn
+from rag_assistant.records import LARGEST_NUMBER, Message, Scope, Turn
 from rag_assistant.validation import first_problem, storable
+
+if TYPE_CHECKING:
+    from rag_assistant.document_records import Document
+    from rag_assistant.retrieval.search import Retriever
+    from rag_assistant.storage.documents.documents import DocumentStore
 
 log = logging.getLogger(__name__)
 
@@ -40,20 +45,6 @@ YES = frozenset("yes y ok okay confirm confirmed delete ja oui si sí".split()) 
 NO = frozenset("no n nope cancel cancelled stop nein non abort".split()) | {
     "no thanks", "don't", "do not", "do not delete", "don't delete", "keep it", "keep them", "never mind",
 }  # fmt: skip
-
-
-class Documents(Protocol):
-    """Knows the documents."""
-
-    def get(self, document_id: int) -> Document: ...
-    def find(self, name_contains: str, scope: Scope, limit: int) -> tuple[list[Document], int]: ...
-    def text(self, document_id: int) -> ExtractedText: ...
-
-
-class Retriever(Protocol):
-    """Finds passages."""
-
-    def search(self, query: str, limit: int, scope: Scope = EVERYTHING) -> list[Passage]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +106,7 @@ class DeleteDocuments(Arguments):
 class Tools:
     """Runs what the model calls."""
 
-    def __init__(self, documents: Documents, retriever: Retriever, remove: Callable[[int], None]) -> None:
+    def __init__(self, documents: DocumentStore, retriever: Retriever, remove: Callable[[int], None]) -> None:
         self._documents = documents
         self._retriever = retriever
         self._remove = remove

@@ -5,14 +5,17 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rag_assistant.answering.stream import LiveTurn
-from rag_assistant.conversations.collaborators import Answers, Turns
 from rag_assistant.errors import AnswerStopped, AssistantError, StorageFailed
 from rag_assistant.presenters.turns import error_data, last_event
 from rag_assistant.prompts import mark_cited
 from rag_assistant.records import Event, Turn, TurnStatus
+
+if TYPE_CHECKING:
+    from rag_assistant.answering.stream import LiveTurn
+    from rag_assistant.storage.conversations.answer_log import AnswerLog
+    from rag_assistant.storage.conversations.turns import TurnStore
 
 log = logging.getLogger(__name__)
 
@@ -20,10 +23,10 @@ SECONDS_BETWEEN_ATTEMPTS = 1.0
 SECONDS_TO_TRY_TO_COMMIT = 30.0
 
 
-class AnswerKeeper:
+class AnswerWriter:
     """Writes the text and the end of answers."""
 
-    def __init__(self, turns: Turns, answers: Answers) -> None:
+    def __init__(self, turns: TurnStore, answers: AnswerLog) -> None:
         self._turns = turns
         self._answers = answers
 

@@ -7,30 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from rag_assistant.conversations.collaborators import Conversations, Endpoint, History, Models
-from rag_assistant.conversations.compaction import Compaction, Summariser, first_kept_after_compaction
-from rag_assistant.conversations.model_profile import choices_for
-from rag_assistant.conversations.window import Rules, read_past, rules_for, with_limits
+from rag_assistant.conversations.compaction import Compaction, first_kept_after_compaction
+from rag_assistant.conversations.model_profile import profile_for
+from rag_assistant.conversations.window import Rules, fit_window, load_window, rules_for
 from rag_assistant.errors import InvalidRequest, NothingToSummarise, QuestionDoesNotFit
-from rag_assistant.history import FittedHistory, HistoryStrategy, LeftOut, fit_history
+from rag_assistant.history import FittedHistory, HistoryStrategy, LeftOut, hidden_until
 from rag_assistant.presenters.history import seen, turns_by_reason
 from rag_assistant.records import UNSET, Conversation, Message, Summary, Turn, Unset, runs_of
-from rag_assistant.settings.schema import Settings
+
+if TYPE_CHECKING:
+    from rag_assistant.llm.endpoint import Endpoint
+    from rag_assistant.llm.models import LanguageModels
+    from rag_assistant.settings.schema import Settings
+    from rag_assistant.storage.conversations.conversations import ConversationManager
+    from rag_assistant.storage.conversations.history import HistoryStore
 
 LONGEST_SUMMARY_CHARS = 20_000
 PARTS = {"system": "system", "tools": "reserved", "summary": "summary", "history": "history"}
-
-
-class ChangeableHistory(History, Protocol):
-    """Keeps what the model sees, and changes it."""
-
-    def counts(self, conversation_id: int) -> dict[str, int]: ...
-    def edit_summary(self, conversation_id: int, text: str) -> Conversation: ...
-    def mark(self, turn_id: int, *, pinned: bool | None = None, excluded: bool | None = None) -> Turn: ...
-    def undo(self, conversation_id: int) -> tuple[Conversation, str]: ...
-    def last_change(self, conversation_id: int) -> str | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +50,13 @@ class HistoryView:
     @property
     def horizon(self) -> int | None:
         """Where the newest part begins."""
-        hidden = [
-            run.last_turn for run in self.fitted.receipt.left_out if run.reason not in ("excluded", "purged", "failed")
-        ]
-        newest = [number for number in self.fitted.receipt.kept_turns if number > max(hidden, default=0)]
-        return newest[0] if newest else None
+        hidden = hidden_until(self.left_out)
+        return next((number for number in self.fitted.receipt.kept_turns if number > hidden), None)
+
+    @property
+    def has_horizon(self) -> bool:
+        """Whether the view begins below the conversation's first turn."""
+        return hidden_until(self.left_out) > 0
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
@@ -83,6 +80,7 @@ class HistoryView:
             "context_start": self.conversation.context_start,
             "first_visible_turn": receipt.first_kept_turn,
             "horizon": self.horizon,
+            "has_horizon": self.has_horizon,
             "kept_turns": self.kept_turns,
             "turns_kept": receipt.turns_kept,
             "turns_dropped": receipt.turns_dropped,
@@ -100,9 +98,9 @@ class HistoryActions:
 
     def __init__(
         self,
-        conversations: Conversations,
-        history: ChangeableHistory,
-        models: Models,
+        conversations: ConversationManager,
+        history: HistoryStore,
+        models: LanguageModels,
         tool_schemas: Sequence[Any],
         settings: Callable[[], Settings],
     ) -> None:
@@ -164,9 +162,9 @@ class HistoryActions:
                 f"Conversation {conversation_id} is too short to be summarised: the newest turns stay as they are, "
                 "and there are none before them."
             )
-        by = Summariser(endpoint, choices_for(endpoint, settings), self._models.ratio(endpoint), call)
+        profile = profile_for(endpoint, settings, self._models.ratio(endpoint))
         return Compaction(self._conversations, self._history, self._models).compact(
-            conversation, keep_from, by, lambda _sentence: None
+            conversation, keep_from, profile, call, lambda _sentence: None
         )
 
     def edit_summary(self, conversation_id: int, text: str) -> Conversation:
@@ -188,16 +186,14 @@ class HistoryActions:
     def _fitted(
         self, conversation: Conversation, rules: Rules, settings: Settings, endpoint: Endpoint
     ) -> FittedHistory:
-        """Fit the past as for a question that has no text yet."""
-        past = read_past(self._history, conversation, conversation.turns + 1, rules, settings)
-        choices = choices_for(endpoint, settings)
-        policy = with_limits(past, choices, self._models.ratio(endpoint), self._tool_schemas)
-        system: Message = {"role": "system", "content": choices.instructions}
-        messages: list[Message] = [system, *past.messages, {"role": "user", "content": ""}]
+        """Fit the window as for a question that has no text yet."""
+        window = load_window(self._history, conversation, conversation.turns + 1, rules, settings)
+        profile = profile_for(endpoint, settings, self._models.ratio(endpoint), self._tool_schemas)
+        question: Message = {"role": "user", "content": ""}
         try:
-            return fit_history(messages, policy)
+            return fit_window(window, profile, question)
         except QuestionDoesNotFit:
-            return fit_history(messages, replace(policy, token_budget=None))
+            return fit_window(window, replace(profile, request_tokens=None), question)
 
 
 def summary_data(summary: Summary) -> dict[str, Any]:

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rag_assistant.conversations.collaborators import Conversations, Endpoint, History, Models
-from rag_assistant.conversations.model_profile import Choices
 from rag_assistant.errors import ModelFailed, NothingToSummarise, SummaryRejected
 from rag_assistant.history import FittedHistory, checked_summary, estimate_tokens, turns_kept_by_compaction
 from rag_assistant.prompts import summary_request, turn_text
 from rag_assistant.records import Conversation, ModelRequest
+
+if TYPE_CHECKING:
+    from rag_assistant.conversations.model_profile import ModelProfile
+    from rag_assistant.llm.calls import ModelCall
+    from rag_assistant.llm.models import LanguageModels
+    from rag_assistant.storage.conversations.conversations import ConversationManager
+    from rag_assistant.storage.conversations.history import HistoryStore
 
 log = logging.getLogger(__name__)
 
@@ -28,23 +32,10 @@ SHARE_OF_RECORD = 0.25
 LONGEST_RECORD = 4000
 
 
-@dataclass(frozen=True, slots=True)
-class Summariser:
-    """The model that summarises: where it is, what it takes, and the call by which it can be stopped.
-
-    ``ratio`` is how it counts tokens, against our estimate.
-    """
-
-    endpoint: Endpoint
-    choices: Choices
-    ratio: float
-    call: Any
-
-
 class Compaction:
     """Summarises."""
 
-    def __init__(self, conversations: Conversations, history: History, models: Models) -> None:
+    def __init__(self, conversations: ConversationManager, history: HistoryStore, models: LanguageModels) -> None:
         self._conversations = conversations
         self._history = history
         self._models = models
@@ -53,7 +44,8 @@ class Compaction:
         self,
         conversation: Conversation,
         keep_from: int,
-        by: Summariser,
+        profile: ModelProfile,
+        call: ModelCall,
         on_progress: Callable[[str], None],
         running: int | None = None,
     ) -> Conversation:
@@ -66,7 +58,7 @@ class Compaction:
         Raises NothingToSummarise, SummaryRejected, HistoryChanged, a ModelError or AnswerStopped; then nothing has
         changed.
         """
-        if by.endpoint.built_in:
+        if profile.endpoint.built_in:
             # Tried: it wrote "I'm glad to hear that." fourteen times. A wrong record is worse than none.
             raise SummaryRejected("The small built-in model cannot summarise; connect a better one.")
         turns = self._history.between(conversation, conversation.view_start, keep_from - 1)
@@ -75,21 +67,22 @@ class Compaction:
             raise NothingToSummarise("There are no older turns that a summary could stand for.")
         texts = [turn_text(turn.number, turn.messages) for turn in turns]
         known = conversation.summary
-        parts = _parts(texts, _room(by, known.text if known else ""), by.ratio)
+        parts = _parts(texts, _room(profile, known.text if known else ""), profile.token_ratio)
         covered = [turn.number for turn in turns]
         try:
-            record = self._record_of(conversation, parts, covered, by, on_progress)
+            record = self._record_of(conversation, parts, covered, profile, call, on_progress)
         finally:
             self._conversations.show_doing(conversation.id, None)
         log.info("Conversation %s: turns %s to %s were summarised.", conversation.id, covered[0], covered[-1])
-        return self._history.keep_summary(conversation, record, covered, by.endpoint.model or "a model", running)
+        return self._history.keep_summary(conversation, record, covered, profile.endpoint.model or "a model", running)
 
     def _record_of(
         self,
         conversation: Conversation,
         parts: Sequence[Sequence[str]],
         covered: Sequence[int],
-        by: Summariser,
+        profile: ModelProfile,
+        call: ModelCall,
         on_progress: Callable[[str], None],
     ) -> str:
         """Return the summary so far with that of each part behind it, shortened where it gets too long."""
@@ -102,19 +95,21 @@ class Compaction:
 
         for number, part in enumerate(parts, 1):
             tell(about | {"part": number})
-            record = "\n\n".join(piece for piece in (record, self._summary_of(part, record or None, by)) if piece)
-        if estimate_tokens(record) * by.ratio > _longest_record(by):
+            record = "\n\n".join(
+                piece for piece in (record, self._summary_of(part, record or None, profile, call)) if piece
+            )
+        if estimate_tokens(record) * profile.token_ratio > _longest_record(profile):
             tell(about | {"what": "shorten", "part": len(parts)})
-            record = self._summary_of([record], None, by)
+            record = self._summary_of([record], None, profile, call)
         return record
 
-    def _summary_of(self, part: Sequence[str], known: str | None, by: Summariser) -> str:
+    def _summary_of(self, part: Sequence[str], known: str | None, profile: ModelProfile, call: ModelCall) -> str:
         """Return what the model writes about one part. Raises SummaryRejected if that cannot stand for it."""
         source_tokens = sum(estimate_tokens(text) for text in part)
-        longest = min(LONGEST_SUMMARY, by.choices.answer_tokens or LONGEST_SUMMARY, int(_longest_record(by)))
-        request = ModelRequest(tuple(summary_request(part, known)), longest, by.choices.temperature)
+        longest = min(LONGEST_SUMMARY, profile.answer_tokens or LONGEST_SUMMARY, int(_longest_record(profile)))
+        request = ModelRequest(tuple(summary_request(part, known)), longest, profile.temperature)
         pieces = []
-        for reply in self._models.stream(by.endpoint, request, by.call, lambda _sentence: None):
+        for reply in self._models.stream(profile.endpoint, request, call, lambda _sentence: None):
             pieces.append(reply.text)
             if reply.tool_calls:
                 raise ModelFailed("The model called a tool instead of writing a summary.")
@@ -137,16 +132,19 @@ def first_kept_after_compaction(fitted: FittedHistory, next_turn: int) -> int:
     return newest[-keep] if keep else next_turn
 
 
-def _room(by: Summariser, known: str) -> int:
+def _room(profile: ModelProfile, known: str) -> int:
     """Return how many tokens of turns go into one call."""
-    if by.choices.most_tokens is None:
+    if profile.max_request_tokens is None:
         return ROOM_WITHOUT_LIMIT
-    return max(SHORTEST_ROOM, int(0.8 * (by.choices.most_tokens - estimate_tokens(known) * by.ratio)) - SHORTEST_ROOM)
+    return max(
+        SHORTEST_ROOM,
+        int(0.8 * (profile.max_request_tokens - estimate_tokens(known) * profile.token_ratio)) - SHORTEST_ROOM,
+    )
 
 
-def _longest_record(by: Summariser) -> float:
+def _longest_record(profile: ModelProfile) -> float:
     """Return how many tokens a whole summary may have: beside it there must be room for turns."""
-    limits = [limit for limit in (by.choices.most_tokens, by.choices.request_tokens) if limit is not None]
+    limits = [limit for limit in (profile.max_request_tokens, profile.request_tokens) if limit is not None]
     return min([LONGEST_RECORD, *(limit * SHARE_OF_RECORD for limit in limits)])
 
 

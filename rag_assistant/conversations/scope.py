@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from rag_assistant.conversations.collaborators import Documents
+from typing import TYPE_CHECKING
+
 from rag_assistant.errors import DocumentNotFound, InvalidRequest
 from rag_assistant.records import Scope
 
+if TYPE_CHECKING:
+    from rag_assistant.storage.documents.documents import DocumentStore
 
-def check_scope(documents: Documents, scope: Scope) -> None:
+
+def check_scope(documents: DocumentStore, scope: Scope) -> None:
     """Refuse a scope that names what is not there. Raises DocumentNotFound, InvalidRequest."""
     for document_id in documents.missing(scope.document_ids):
         raise DocumentNotFound(document_id)

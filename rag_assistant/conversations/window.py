@@ -1,34 +1,36 @@
-"""The past of a conversation as one request sees it: the rules in force, and what is read for them: no more than that.
+"""The window of one request: the rules in force, what is read for them and no more, and how it is fitted.
 
-The same reading serves an answer and the preview of one, so that a preview cannot promise something else.
+The same reading and the same fit serve an answer, the question whether to ask first, and every preview, so that none
+can promise what another does not keep.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import ceil
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from rag_assistant.conversations.collaborators import History
-from rag_assistant.conversations.model_profile import Choices
+from rag_assistant.conversations.model_profile import ModelProfile
 from rag_assistant.history import (
     DEFAULT_LEVELS,
     FilterLevel,
+    FittedHistory,
     HistoryPolicy,
     HistoryStrategy,
     HistorySummary,
     LeftOut,
     LeftOutReason,
     OverflowChoice,
-    estimate_tokens,
+    fit_history,
     left_out,
     turns_in_window,
     turns_worth_reading,
 )
-from rag_assistant.records import LARGEST_NUMBER, Conversation, Message, PastTurn, Turn, Unset
-from rag_assistant.settings.schema import Settings
+from rag_assistant.records import LARGEST_NUMBER, UNSET, Conversation, Message, PastTurn, Turn, Unset
+
+if TYPE_CHECKING:
+    from rag_assistant.settings.schema import Settings
+    from rag_assistant.storage.conversations.history import HistoryStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +54,23 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
-    """The messages that were read, oldest first, and the policy that goes with them."""
+class Window:
+    """What is loaded of a conversation for one request: its messages, oldest first, with the rules and their policy.
 
+    The policy lacks only what the model adds to it, see ``fit_window``.
+    """
+
+    conversation: Conversation
+    rules: Rules
     messages: tuple[Message, ...]
     policy: HistoryPolicy
 
 
 def rules_for(conversation: Conversation, settings: Settings, turn: Turn | None = None) -> Rules:
     """Return the rules for a turn of a conversation, or for its next one."""
-    limits = (
-        turn.max_history_turns if turn is not None else conversation.max_history_turns,
-        conversation.max_history_turns,
-    )
-    limit = next((said for said in limits if not isinstance(said, Unset)), settings.max_history_turns)
+    limit = turn.max_history_turns if turn is not None else UNSET
+    limit = conversation.max_history_turns if isinstance(limit, Unset) else limit
+    limit = settings.max_history_turns if isinstance(limit, Unset) else limit
     limit = None if limit is None else min(limit, LARGEST_NUMBER)
     return Rules(
         max_history_turns=limit,
@@ -77,21 +82,22 @@ def rules_for(conversation: Conversation, settings: Settings, turn: Turn | None 
     )
 
 
-def read_past(
-    store: History,
+def load_window(
+    store: HistoryStore,
     conversation: Conversation,
     before: int,
     rules: Rules,
     settings: Settings,
     moved: Moved | None = None,
-) -> Past:
-    """Read the turns before number ``before`` that the rules may keep, and return them with their policy."""
+) -> Window:
+    """Read the turns before number ``before`` that the rules may keep."""
     levels = _levels(settings) if rules.strategy == "smart" else DEFAULT_LEVELS
-    total = conversation.visible_turns
-    newest = _turns_to_read(total, rules, settings.window_slack, levels)
+    newest = _turns_to_read(conversation.visible_turns, rules, settings.window_slack, levels)
     turns = store.past(conversation, before, newest)
     summary = conversation.summary
-    return Past(
+    return Window(
+        conversation=conversation,
+        rules=rules,
         messages=tuple(message for turn in turns for message in turn.messages),
         policy=HistoryPolicy(
             max_history_turns=rules.max_history_turns,
@@ -109,21 +115,21 @@ def read_past(
     )
 
 
-def with_limits(
-    past: Past, choices: Choices, ratio: float, schemas: Sequence[Any], token_cap: int | None = None
-) -> HistoryPolicy:
-    """Return the policy with what the model adds to it: how it counts, what it takes, and room for the tools' schemas.
+def fit_window(
+    window: Window, profile: ModelProfile, question: Message, iterations: Sequence[Message] = ()
+) -> FittedHistory:
+    """Return what the model sees: instructions, window, question and the answer's tool iterations so far. Pure.
 
-    ``ratio`` corrects our estimates of tokens; ``token_cap`` bounds the request beyond what is set.
+    Raises QuestionDoesNotFit.
     """
-    count = estimate_tokens if ratio == 1.0 else lambda text: ceil(estimate_tokens(text) * ratio)
-    budgets = [budget for budget in (choices.request_tokens, token_cap) if budget is not None]
-    return replace(
-        past.policy,
-        count_tokens=count,
-        token_budget=min(budgets, default=None),
-        reserved_tokens=count(json.dumps(schemas)) if choices.agent else 0,
+    policy = replace(
+        window.policy,
+        count_tokens=profile.count_tokens,
+        token_budget=profile.request_tokens,
+        reserved_tokens=profile.tool_tokens,
     )
+    system: Message = {"role": "system", "content": profile.instructions}
+    return fit_history([system, *window.messages, question, *iterations], policy)
 
 
 def moved_between(before: Conversation, after: Conversation, reason: LeftOutReason) -> Moved:

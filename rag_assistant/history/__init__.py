@@ -3,7 +3,7 @@
 Pure: importable without Flask, a database or a network, so that anyone can use the window without the rest.
 """
 
-from rag_assistant.history.budget import count_message, estimate_tokens
+from rag_assistant.history.budget import CountTokens, count_message, estimate_tokens
 from rag_assistant.history.filtering import (
     DEFAULT_LEVELS,
     FilterLevel,
@@ -22,7 +22,7 @@ from rag_assistant.history.overflow import (
     checked_summary,
     turns_kept_by_compaction,
 )
-from rag_assistant.history.receipt import HistoryReceipt, LeftOut, LeftOutReason, left_out, notice_for
+from rag_assistant.history.receipt import HistoryReceipt, LeftOut, LeftOutReason, hidden_until, left_out, notice_for
 from rag_assistant.history.repair import repair_messages
 from rag_assistant.history.turns import split_turns
 from rag_assistant.history.window import check_history_limit, trim_history, turns_in_window
@@ -31,6 +31,7 @@ __all__ = [
     "DEFAULT_LEVELS",
     "OPTIONS",
     "OVERFLOW_CHOICES",
+    "CountTokens",
     "FilterLevel",
     "FittedHistory",
     "HistoryPolicy",
@@ -49,6 +50,7 @@ __all__ = [
     "count_message",
     "estimate_tokens",
     "fit_history",
+    "hidden_until",
     "keep_last_iterations",
     "left_out",
     "notice_for",

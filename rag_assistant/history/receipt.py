@@ -14,6 +14,8 @@ LeftOutReason = Literal[
 ]
 # By these the request itself leaves out what the model would otherwise have seen.
 TRIMMING: frozenset[LeftOutReason] = frozenset({"turn_limit", "token_limit", "filtered"})
+# By these a turn leaves alone; all others hide everything up to a border.
+SINGLE: frozenset[LeftOutReason] = frozenset({"excluded", "purged", "failed"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,11 @@ class HistoryReceipt:
     results_shortened: int = 0
     results_cut: int = 0
     tokens: dict[str, int] = field(default_factory=dict)
+
+
+def hidden_until(runs: Iterable[LeftOut]) -> int:
+    """Return the last of the turns that are hidden up to a border, 0 where turns are left out only one by one."""
+    return max((run.last_turn for run in runs if run.reason not in SINGLE), default=0)
 
 
 def notice_for(newest: int, others: int = 0, *, at_least: int | None = None) -> str:

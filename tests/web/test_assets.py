@@ -54,9 +54,9 @@ def test_what_is_unpacked_is_every_sheet(client: FlaskClient) -> None:
 def test_scripts_go_out_without_their_comments(client: FlaskClient) -> None:
     address = next(one for one in addresses(client) if one.endswith("horizon.js"))
     written = (PROJECT / "static/js/conversation/horizon.js").read_bytes()
-    assert b"Turns that are left out one by one" in written
-    assert b"Turns that are left out" not in client.get(address).data
-    assert b"SINGLE_TURN_REASONS" in client.get(address).data
+    assert b"What the model sees, drawn into" in written
+    assert b"What the model sees" not in client.get(address).data
+    assert b"has_horizon" in client.get(address).data
 
 
 def test_an_address_of_another_version_gives_the_file_but_is_not_kept(client: FlaskClient) -> None:

@@ -22,8 +22,6 @@ from rag_assistant.web.services import services
 
 blueprint = Blueprint("history_pages", __name__)
 
-# Turns that are left out one by one; all other reasons hide everything up to a border.
-SINGLE_TURN_REASONS = frozenset({"excluded", "purged", "failed"})
 OVERFLOW_WORDS = {
     "trim": "Leave the older turns out",
     "ask": "Ask me each time",
@@ -82,7 +80,7 @@ def unseen_in(turn: Turn, view: HistoryView) -> bool:
 @blueprint.app_template_test()
 def with_horizon(view: HistoryView | None) -> bool:
     """Tell whether the view begins somewhere below the conversation's first turn."""
-    return view is not None and any(run.reason not in SINGLE_TURN_REASONS for run in view.left_out)
+    return view is not None and view.has_horizon
 
 
 @blueprint.app_template_test()

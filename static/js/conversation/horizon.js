@@ -1,9 +1,6 @@
 // What the model sees, drawn into the transcript: the line where its view begins, what is dimmed, the gauge.
 import { drawGauge } from "./gauge.js";
 
-// Turns that are left out one by one; all other reasons hide everything up to a border.
-const SINGLE_TURN_REASONS = ["excluded", "purged", "failed"];
-
 /** Return the view that holds at present, as the server last told it; null for a conversation that is none yet. */
 export function savedView() {
   const { view } = document.getElementById("transcript").dataset;
@@ -43,7 +40,7 @@ function drawLine(transcript, view) {
 
 /** Return what stands below the line, null for the transcript's end; undefined where there is no line here. */
 function firstBelow(transcript, view) {
-  if (view.left_out.every((run) => SINGLE_TURN_REASONS.includes(run.reason))) return undefined;
+  if (!view.has_horizon) return undefined;
   if (view.horizon !== null) return transcript.querySelector(`.turn[data-turn="${view.horizon}"]`) ?? undefined;
   const turns = [...transcript.querySelectorAll(".turn:not(.running)")];
   if (!turns.length) return undefined;

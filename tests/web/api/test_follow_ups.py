@@ -120,7 +120,7 @@ def test_a_model_that_cannot_rewrite_does_no_harm(library: FlaskClient, stub: St
 def test_a_rewriting_that_takes_too_long_is_not_waited_for(
     library: FlaskClient, stub: StubModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rag_assistant.answering.query_rewrite.PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr("rag_assistant.answering.query_rewrite.TIMEOUT_SECONDS", 0.5)
     first = ask(library, "What does the lighthouse lamp burn?")
     stub.replies.extend([Reply(hang_before_headers=True), Reply("Whales.")])
     second = ask(library, "And why?", conversation_id=first["conversation_id"])
