@@ -2,7 +2,6 @@
 
 from dotenv import load_dotenv
 
-import rag_assistant
 from rag_assistant.errors import SettingsError
 
 load_dotenv()
@@ -10,10 +9,11 @@ load_dotenv()
 if __name__ == "__main__":
     from rag_assistant.server import serve
 
-    # Made, and its modules loaded, in the process that serves it.
-    serve(lambda: rag_assistant.create_app())
+    serve("rag_assistant.factory:create_app()")
 else:
+    from rag_assistant.factory import create_app
+
     try:
-        app = rag_assistant.create_app()
+        app = create_app()
     except SettingsError as error:
         raise SystemExit(str(error)) from None

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.stage import add_conversation, open_database
+from rag_assistant.conversations.prompts import INSTRUCTIONS
 from rag_assistant.conversations.window import load_window, rules_for
 from rag_assistant.history import FittedHistory, fit_history
-from rag_assistant.prompts import INSTRUCTIONS
 from rag_assistant.records import Question, Turn
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.conversations.conversations import ConversationManager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 
-from rag_assistant import create_app
+from rag_assistant.factory import create_app
 from rag_assistant.records import Question
 from rag_assistant.services import Services
 

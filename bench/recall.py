@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.stage import PROJECT, open_database
+from rag_assistant.conversations.prompts import INSTRUCTIONS, question_message
 from rag_assistant.conversations.window import load_window, rules_for
 from rag_assistant.history import fit_history
-from rag_assistant.prompts import INSTRUCTIONS, question_message
 from rag_assistant.records import Question
 from rag_assistant.retrieval.tokenize import query_words, search_words
 from rag_assistant.settings.schema import Settings

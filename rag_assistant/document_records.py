@@ -119,23 +119,3 @@ class Passage:
     page: int | None
     score: float
     section: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A passage shown under an answer as number ``n``; ``cited`` when the answer refers to ``[n]``."""
-
-    n: int
-    document_id: int
-    document: str
-    page: int | None
-    start: int
-    end: int
-    text: str
-    score: float
-    section: str | None = None
-    cited: bool = False
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the source as it is kept and shown."""
-        return {name: getattr(self, name) for name in self.__slots__}

@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from rag_assistant.document_records import Document, Source
-
 # What goes to the model and nothing else: a dict in the OpenAI chat format.
 Message = dict[str, Any]
 
@@ -56,13 +54,33 @@ class Scope:
         """Return the scope that ``as_dict`` kept."""
         return cls(tuple(kept["document_ids"]), tuple(kept["tags"])) if kept else cls()
 
-    def holds(self, document: Document) -> bool:
-        """Tell whether a document is one of those that are searched."""
-        named = not self.document_ids or document.id in self.document_ids
-        return named and (not self.tags or bool(set(self.tags) & set(document.tags)))
+    def holds(self, document_id: int, tags: Iterable[str]) -> bool:
+        """Tell whether a document with these tags is one of those that are searched."""
+        named = not self.document_ids or document_id in self.document_ids
+        return named and (not self.tags or bool(set(self.tags) & set(tags)))
 
 
 EVERYTHING = Scope()
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A passage shown under an answer as number ``n``; ``cited`` when the answer refers to ``[n]``."""
+
+    n: int
+    document_id: int
+    document: str
+    page: int | None
+    start: int
+    end: int
+    text: str
+    score: float
+    section: str | None = None
+    cited: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the source as it is kept and shown."""
+        return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,19 +5,16 @@ from __future__ import annotations
 import logging
 import socket
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
+from gunicorn.util import import_app
 
 from rag_assistant.errors import AssistantError
 from rag_assistant.runtime.supervised_process import end_with_parent
 from rag_assistant.settings.live import open_settings
 from rag_assistant.settings.schema import Settings
-
-if TYPE_CHECKING:
-    from flask import Flask
 
 log = logging.getLogger(__name__)
 
@@ -29,8 +26,8 @@ SECONDS_TO_END = 10
 class Server(BaseApplication):
     """gunicorn, configured by our settings. The application is made in the process that serves it."""
 
-    def __init__(self, create_app: Callable[[], Flask], settings: Settings) -> None:
-        self._create_app = create_app
+    def __init__(self, app_uri: str, settings: Settings) -> None:
+        self._app_uri = app_uri
         self._settings = settings
         super().__init__()
 
@@ -59,7 +56,7 @@ class Server(BaseApplication):
         # A master that is killed could not tell us; gunicorn would see it after seconds, with the port still taken.
         end_with_parent()
         try:
-            app = self._create_app()
+            app: Any = import_app(self._app_uri)
             app.extensions["assistant"].start()
         except AssistantError as error:
             log.error("Cannot start. %s", error)
@@ -67,15 +64,18 @@ class Server(BaseApplication):
         return app
 
 
-def serve(create_app: Callable[[], Flask]) -> None:
-    """Serve the application until the process is ended. Exits with a sentence if a setting is wrong."""
+def serve(app_uri: str) -> None:
+    """Serve an application until the process is ended. Exits with a sentence if a setting is wrong.
+
+    ``app_uri`` names it as gunicorn does, ``module:callable()``: it is loaded in the process that serves it.
+    """
     try:
         settings = open_settings().current
     except AssistantError as error:
         sys.exit(f"Cannot start. {error}")
     configure_logging(settings.log_level)
     refuse_used_port(settings)
-    Server(create_app, settings).run()
+    Server(app_uri, settings).run()
 
 
 def refuse_used_port(settings: Settings) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from rag_assistant import create_app
+from rag_assistant.factory import create_app
 from rag_assistant.settings.schema import SECRET, Settings, is_live
 
 PROJECT = Path(__file__).resolve().parents[1]

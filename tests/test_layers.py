@@ -12,17 +12,14 @@ PACKAGE = Path(__file__).resolve().parents[1] / "rag_assistant"
 
 # Lowest first. A room may import from every room below it, and from none beside it.
 FLOORS = [
-    ("errors", "document_records", "validation"),
-    ("records", "settings", "runtime"),
-    ("history", "extraction"),
-    ("presenters", "prompts", "retrieval", "llm"),
-    ("storage",),
+    ("errors", "records", "document_records", "validation"),
+    ("history", "settings", "runtime", "storage"),
+    ("presenters", "extraction", "retrieval", "llm"),
     ("conversations", "documents"),
     ("answering",),
     ("services",),
     ("web", "cli"),
-    ("factory",),
-    ("server",),
+    ("factory", "server"),
 ]
 RANK = {room: rank for rank, floor in enumerate(FLOORS) for room in floor}
 # Rooms that may not know each other, though one of them stands below the other.
@@ -31,13 +28,13 @@ STRANGERS = {
     for pair in (
         ("answering", "documents"),
         ("storage", "llm"),
-        ("storage", "retrieval"),
         ("storage", "extraction"),
-        ("retrieval", "extraction"),
-        ("server", "factory"),
     )
 }
-PURE = tuple("document_records records errors history prompts presenters validation settings.schema".split())
+PURE = (
+    *("document_records", "records", "errors", "history", "presenters", "validation", "settings.schema"),
+    *("conversations.model_profile", "conversations.prompts", "conversations.window", "answering.request"),
+)
 # What a pure module may import besides our own pure ones.
 HARMLESS = frozenset(
     "__future__ ast bisect collections copy dataclasses datetime difflib functools itertools json math re typing "

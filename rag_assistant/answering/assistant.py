@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 from rag_assistant.answering.runner import Runner
 from rag_assistant.answering.stream import LiveTurn, LiveTurns
 from rag_assistant.answering.tools import said_yes
+from rag_assistant.conversations.prompts import title_for
 from rag_assistant.conversations.scope import check_scope
 from rag_assistant.conversations.window import rules_for
 from rag_assistant.errors import ConversationBusy, InvalidRequest, NothingWaits, Overloaded
 from rag_assistant.presenters.turns import last_event, replay
-from rag_assistant.prompts import title_for
 from rag_assistant.records import Conversation, Event, Question, Turn, Unset
 from rag_assistant.validation import storable
 

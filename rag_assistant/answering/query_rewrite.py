@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rag_assistant.answering.receipt import with_usage
+from rag_assistant.conversations.prompts import rewrite_request
 from rag_assistant.errors import ModelError
-from rag_assistant.prompts import rewrite_request
 from rag_assistant.records import ModelRequest
 
 if TYPE_CHECKING:

@@ -8,13 +8,12 @@ from math import ceil
 from typing import Any
 
 from rag_assistant.conversations.model_profile import ModelProfile
+from rag_assistant.conversations.prompts import plain_question_message, question_message
 from rag_assistant.conversations.window import Window, fit_window
-from rag_assistant.document_records import Source
 from rag_assistant.errors import QuestionDoesNotFit
 from rag_assistant.history import FittedHistory, count_message, estimate_tokens
 from rag_assistant.presenters.turns import history_figures
-from rag_assistant.prompts import plain_question_message, question_message
-from rag_assistant.records import Message, ModelRequest, RecalledTurn
+from rag_assistant.records import Message, ModelRequest, RecalledTurn, Source
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from rag_assistant.answering.query_rewrite import NO_REWRITE, rewrite_query
 from rag_assistant.answering.request import Found
+from rag_assistant.conversations.prompts import clearly_relevant, number_sources
 from rag_assistant.presenters.turns import Exchange, exchanges_of
-from rag_assistant.prompts import clearly_relevant, number_sources
 
 if TYPE_CHECKING:
     from rag_assistant.conversations.model_profile import ModelProfile

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from rag_assistant.conversations.prompts import number_sources, passages_text
 from rag_assistant.document_records import Passage
 from rag_assistant.errors import AssistantError, DocumentNotFound, ToolFailed
-from rag_assistant.prompts import number_sources, passages_text
 from rag_assistant.records import LARGEST_NUMBER, Message, Scope, Turn
 from rag_assistant.validation import first_problem, storable
 
@@ -194,7 +194,7 @@ class Tools:
 
     def _known(self, document_id: int, scope: Scope) -> Document:
         document = self._documents.get(document_id)
-        if not scope.holds(document):
+        if not scope.holds(document.id, document.tags):
             raise DocumentNotFound(document_id)
         return document
 

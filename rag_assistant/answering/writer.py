@@ -7,9 +7,9 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from rag_assistant.conversations.prompts import mark_cited
 from rag_assistant.errors import AnswerStopped, AssistantError, StorageFailed
 from rag_assistant.presenters.turns import error_data, last_event
-from rag_assistant.prompts import mark_cited
 from rag_assistant.records import Event, Turn, TurnStatus
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rag_assistant.conversations.prompts import summary_request, turn_text
 from rag_assistant.errors import ModelFailed, NothingToSummarise, SummaryRejected
 from rag_assistant.history import FittedHistory, checked_summary, estimate_tokens, turns_kept_by_compaction
-from rag_assistant.prompts import summary_request, turn_text
 from rag_assistant.records import Conversation, ModelRequest
 
 if TYPE_CHECKING:

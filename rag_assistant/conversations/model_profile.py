@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from rag_assistant.conversations.prompts import AGENT_INSTRUCTIONS, BUILT_IN_INSTRUCTIONS, INSTRUCTIONS
 from rag_assistant.history import CountTokens, estimate_tokens
-from rag_assistant.prompts import AGENT_INSTRUCTIONS, BUILT_IN_INSTRUCTIONS, INSTRUCTIONS
 
 if TYPE_CHECKING:
     from rag_assistant.llm.endpoint import Endpoint

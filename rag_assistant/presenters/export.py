@@ -6,9 +6,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from rag_assistant.document_records import Source
 from rag_assistant.presenters.turns import seen_by_model, turn_data, version_data
-from rag_assistant.records import AnswerVersion, Conversation, Scope, Turn
+from rag_assistant.records import AnswerVersion, Conversation, Scope, Source, Turn
 
 FORMATS = {"markdown": ("md", "text/markdown; charset=utf-8"), "json": ("json", "application/json")}
 # Gives all answers of a turn that has more than one.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from click.testing import Result
 from flask import Flask
 
-from rag_assistant import create_app
+from rag_assistant.factory import create_app
 
 
 class Shell:

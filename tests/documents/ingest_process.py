@@ -16,7 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rag_assistant import create_app, factory
+from rag_assistant import factory
+from rag_assistant.factory import create_app
 from rag_assistant.retrieval.embeddings import minilm
 from rag_assistant.services import Services
 from testkit.embedders import WordHashEmbedder

@@ -9,7 +9,7 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from rag_assistant import create_app
+from rag_assistant.factory import create_app
 from rag_assistant.llm import builtin
 from rag_assistant.records import BUILT_IN_MODEL
 from rag_assistant.runtime.model_files import LANGUAGE_MODEL

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from rag_assistant.conversations.prompts import number_sources, plain_question_message, question_message
 from rag_assistant.document_records import Passage
 from rag_assistant.presenters.receipts import as_curl, parts_of
-from rag_assistant.prompts import number_sources, plain_question_message, question_message
 from rag_assistant.records import Message, RecalledTurn, Turn
 
 TURN = Turn(1, 1, 9, "completed", "How many?", "Seventeen [1].", datetime.now(UTC))

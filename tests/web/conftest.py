@@ -12,7 +12,7 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from rag_assistant import create_app
+from rag_assistant.factory import create_app
 from rag_assistant.llm import client as client_module
 from rag_assistant.retrieval.embeddings import minilm
 from rag_assistant.services import Services

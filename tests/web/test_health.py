@@ -6,7 +6,7 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from rag_assistant import create_app
+from rag_assistant.factory import create_app
 from rag_assistant.services import Services
 from rag_assistant.settings.schema import SECRET, Settings
 from tests.web.conftest import until

@@ -7,8 +7,8 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from rag_assistant import create_app
 from rag_assistant.errors import SettingsError
+from rag_assistant.factory import create_app
 from rag_assistant.services import Services
 from rag_assistant.web.security import HEADERS
 from testkit.stub_model import Reply, StubModel

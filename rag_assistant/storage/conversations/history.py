@@ -18,9 +18,8 @@ from sqlalchemy import (
     update,
 )
 
-from rag_assistant.document_records import Source
 from rag_assistant.errors import ConversationBusy, HistoryChanged, NoSummary, NothingToUndo, TurnSummarised
-from rag_assistant.records import LARGEST_NUMBER, Conversation, PastTurn, RecalledTurn, Turn, runs_of
+from rag_assistant.records import LARGEST_NUMBER, Conversation, PastTurn, RecalledTurn, Source, Turn, runs_of
 from rag_assistant.storage.conversations.conversations import conversation_of, load_conversation
 from rag_assistant.storage.conversations.counters import covered_by, recount
 from rag_assistant.storage.conversations.turn_rows import as_turns, load_turn

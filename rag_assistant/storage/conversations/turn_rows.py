@@ -9,9 +9,8 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, bindparam, select
 
-from rag_assistant.document_records import Source
 from rag_assistant.errors import TurnNotFound
-from rag_assistant.records import UNSET, Message, Question, Scope, Turn, Unset
+from rag_assistant.records import UNSET, Message, Question, Scope, Source, Turn, Unset
 from rag_assistant.storage.tables import answer_parts, messages, turns
 
 _TURN = select(turns).where(turns.c.id == bindparam("turn"))

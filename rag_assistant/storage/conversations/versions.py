@@ -7,9 +7,8 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 
-from rag_assistant.document_records import Source
 from rag_assistant.errors import ConversationBusy, TurnNotRegenerable, VersionFixed, VersionNotFound
-from rag_assistant.records import AnswerVersion, Turn
+from rag_assistant.records import AnswerVersion, Source, Turn
 from rag_assistant.storage.conversations.conversations import load_conversation
 from rag_assistant.storage.conversations.counters import covered_by, recount
 from rag_assistant.storage.conversations.turn_endings import insert_messages, words_found_by

@@ -6,9 +6,9 @@ from typing import Any
 
 from flask import Blueprint, Response, make_response, render_template
 
-from rag_assistant.document_records import Document, Source
+from rag_assistant.document_records import Document
 from rag_assistant.errors import DocumentNotFound, SourceNotFound
-from rag_assistant.records import LARGEST_NUMBER, Turn
+from rag_assistant.records import LARGEST_NUMBER, Source, Turn
 from rag_assistant.web.pages.document_text import place_in
 from rag_assistant.web.pages.documents import document_page
 from rag_assistant.web.pages.frame import drawer, frame

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from playwright.sync_api import Page, expect
 from werkzeug.serving import make_server
 
-from rag_assistant import create_app
+from rag_assistant.factory import create_app
 from rag_assistant.retrieval.embeddings import minilm
 from rag_assistant.web.markdown.blocks import Blocks
 from rag_assistant.web.pages import conversation

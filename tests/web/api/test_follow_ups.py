@@ -5,7 +5,7 @@ import threading
 import pytest
 from flask.testing import FlaskClient
 
-from rag_assistant import create_app
+from rag_assistant.factory import create_app
 from testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, until, upload
 

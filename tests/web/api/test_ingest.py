@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from flask.testing import FlaskClient
 
-from rag_assistant import create_app
 from rag_assistant.errors import EmbedderFailed, ExtractionCancelled, SettingsError
+from rag_assistant.factory import create_app
 from rag_assistant.services import Services
 from testkit.shelf import KEY
 from testkit.stub_model import Reply, StubModel

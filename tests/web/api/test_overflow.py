@@ -253,7 +253,7 @@ def test_everything_can_be_undone_also_after_a_restart(
     client.post(f"/api/conversations/{conversation}/reset")
     assert view(client, conversation)["turns_kept"] == 0
     services.close()
-    from rag_assistant import create_app
+    from rag_assistant.factory import create_app
 
     made = create_app(environment)
     again = made.test_client()

@@ -8,7 +8,7 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from rag_assistant import create_app
+from rag_assistant.factory import create_app
 from rag_assistant.services import Services
 from testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, events_of, until

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from rag_assistant import create_app
 from rag_assistant.answering.stream import LiveTurn, LiveTurns
 from rag_assistant.errors import StorageFailed
+from rag_assistant.factory import create_app
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.records import Question
 from rag_assistant.services import Services

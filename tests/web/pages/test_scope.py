@@ -8,8 +8,8 @@ import pytest
 from flask.testing import FlaskClient
 
 from rag_assistant.answering import search
-from rag_assistant.document_records import Source
-from rag_assistant.prompts import number_sources
+from rag_assistant.conversations.prompts import number_sources
+from rag_assistant.records import Source
 from rag_assistant.services import Services
 from testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, post, until, upload

@@ -2,8 +2,8 @@
 
 import pytest
 
-from rag_assistant.document_records import Source
-from rag_assistant.prompts import question_message
+from rag_assistant.conversations.prompts import question_message
+from rag_assistant.records import Source
 
 
 def source(text: str, name: str = "a.txt") -> Source:

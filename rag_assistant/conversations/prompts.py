@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rag_assistant.document_records import Passage, Source
-from rag_assistant.records import Message, RecalledTurn
+from rag_assistant.document_records import Passage
+from rag_assistant.records import Message, RecalledTurn, Source
 
 INSTRUCTIONS = (
     "You answer questions about the user's own documents. Each question comes with numbered passages from them, "

@@ -1,0 +1,105 @@
+"""One request of an answer: the same draft gives the same bytes, and what does not fit leaves in its order."""
+
+import copy
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_assistant.answering.request import BuiltRequest, Draft, Found, build_request
+from rag_assistant.conversations.model_profile import ModelProfile
+from rag_assistant.conversations.window import Rules, Window
+from rag_assistant.errors import QuestionDoesNotFit
+from rag_assistant.history import HistoryPolicy
+from rag_assistant.llm.endpoint import Endpoint
+from rag_assistant.records import Conversation, Message, RecalledTurn, Source
+from tests.history.conversations import conversations, iteration, policies
+
+CONVERSATION: Any = object.__new__(Conversation)
+RULES = Rules(5, "window", "trim")
+TOOLS: tuple[dict[str, Any], ...] = ({"type": "function", "function": {"name": "look", "parameters": {}}},)
+
+
+def source(n: int, text: str) -> Source:
+    return Source(n, 1, "a.txt", None, 0, len(text), text, 1.0)
+
+
+def profile(
+    limit: int | None = None, *, built_in: bool = False, tools: bool = False, ratio: float = 1.0
+) -> ModelProfile:
+    endpoint = Endpoint("http://model", None, "m", None, built_in=built_in)
+    offered = TOOLS if tools else ()
+    return ModelProfile(endpoint, "Be brief.", 6, limit, limit, None, None, ratio, offered)
+
+
+@st.composite
+def drafts(draw: st.DrawFn) -> Draft:
+    """A draft of anything that may stand in a request."""
+    texts = draw(st.lists(st.text(min_size=1, max_size=60), max_size=4))
+    told = draw(st.lists(st.text(min_size=1, max_size=60), max_size=3))
+    return Draft(
+        question=draw(st.text(min_size=1, max_size=40)),
+        window=Window(CONVERSATION, RULES, tuple(draw(conversations())), replace(draw(policies()), turn_numbers=())),
+        profile=profile(
+            draw(st.none() | st.integers(0, 400)),
+            built_in=draw(st.booleans()),
+            tools=draw(st.booleans()),
+            ratio=draw(st.sampled_from([1.0, 1.3])),
+        ),
+        found=Found(tuple(source(n, text) for n, text in enumerate(texts, 1)), {"found": len(texts)}, tuple(texts)),
+        recalled=tuple(RecalledTurn(n, text, text, ()) for n, text in enumerate(told, 1)),
+        iterations=tuple(iteration("a")) if draw(st.booleans()) else (),
+    )
+
+
+def bytes_of(built: BuiltRequest | None) -> bytes | None:
+    return None if built is None else json.dumps(built.as_request(call_tools=True).as_body("m")).encode()
+
+
+def built_or_refused(draft: Draft) -> BuiltRequest | None:
+    try:
+        return build_request(draft)
+    except QuestionDoesNotFit:
+        return None
+
+
+@given(drafts())
+def test_the_same_draft_gives_the_same_bytes_and_stays_as_it_is(draft: Draft) -> None:
+    messages = copy.deepcopy(draft.window.messages)
+    once, again = built_or_refused(draft), built_or_refused(draft)
+    assert bytes_of(once) == bytes_of(again)
+    assert draft.window.messages == messages
+    if once is not None:
+        assert again is not None
+        assert once.figures == again.figures
+        assert bytes_of(build_request(once.draft)) == bytes_of(once), "what fits is built once more as it is"
+
+
+def test_recalled_turns_leave_before_passages_and_passages_before_the_question_is_refused() -> None:
+    window = Window(CONVERSATION, RULES, (), HistoryPolicy())
+    found = Found(tuple(source(n, f"{n}" * 400) for n in (1, 2)), {"found": 2})
+    recalled = (RecalledTurn(1, "x" * 400, "y" * 400, ()),)
+    draft = Draft("Why?", window, profile(), found, recalled)
+    whole = build_request(draft)
+    seen = []
+    for limit in range(sum(whole.fitted.receipt.tokens.values()), 0, -5):
+        try:
+            kept = build_request(replace(draft, profile=profile(limit))).draft
+        except QuestionDoesNotFit:
+            break
+        seen.append((len(kept.recalled), len(kept.found.sources)))
+    assert list(dict.fromkeys(seen)) == [(1, 2), (0, 2), (0, 1), (0, 0)]
+
+
+@pytest.mark.parametrize("iterations", [(), tuple(iteration("a"))])
+def test_passages_stay_once_tools_were_called(iterations: tuple[Message, ...]) -> None:
+    window = Window(CONVERSATION, RULES, (), HistoryPolicy())
+    draft = Draft("Why?", window, profile(60), Found((source(1, "z" * 900),), {"found": 1}), iterations=iterations)
+    if iterations:
+        with pytest.raises(QuestionDoesNotFit):
+            build_request(draft)
+    else:
+        assert build_request(draft).draft.found.sources == ()
