@@ -1,0 +1,207 @@
+"""What is played: each scenario is a short story over the API, in a library of its own."""
+
+from __future__ import annotations
+
+import io
+import time
+from typing import Any
+
+from testkit.stub_model import Reply
+from tests.golden.player import Player
+
+LAMP = "# Lighthouse\n\nThe lamp of the lighthouse burns rapeseed oil. It is trimmed every four hours by the keeper."
+FERRY = "# Ferry\n\nThe ferry leaves the harbour at nine. It takes forty cars and two hundred people to the island."
+LONG = "It was told at some length, so that a summary of it can be shorter than what it stands for. " * 3
+
+
+def ask(player: Player, question: str, **fields: Any) -> Any:
+    return player.play("POST", "/api/query", {"question": question} | fields)
+
+
+def talk(player: Player, turns: int) -> int:
+    """Begin a conversation of some turns and return its id; only the last is worth recording."""
+    conversation = player.client.post("/api/conversations", json={}).json["conversation_id"]
+    for n in range(1, turns + 1):
+        player.client.post("/api/query", json={"question": f"Question {n}. {LONG}", "conversation_id": conversation})
+    return int(conversation)
+
+
+def questions(player: Player) -> None:
+    player.upload(LAMP, "lamp.md")
+    player.upload(FERRY, "ferry.txt", tags="sea, travel")
+    player.replies("It burns rapeseed oil [1].", "Every four hours [1][9].")
+    first = ask(player, "What does the lamp of the lighthouse burn?")
+    conversation = first["conversation_id"]
+    ask(player, "And how often is it trimmed?", conversation_id=conversation)
+    player.replies("At nine [1].")
+    player.play("POST", "/api/query/stream", {"query": "When does the ferry leave?", "tags": ["sea"]})
+    about_the_ferry = {"question": "Which cars?", "max_history_turns": 0, "document_ids": [2]}
+    player.play("POST", "/api/query/stream?html=1", about_the_ferry)
+    ask(player, "Zebra quokka?", conversation_id=conversation)
+    player.play("GET", f"/api/turns/{first['turn_id']}")
+    player.play("GET", f"/api/turns/{first['turn_id']}/stream", headers={"Last-Event-ID": "5"})
+    for turn in (1, 2, 3):
+        player.play("GET", f"/api/turns/{turn}/receipt")
+    player.play("GET", "/turns/1/receipt.sh")
+    player.play("GET", f"/api/search?q=ferry+island&limit=3&conversation_id={conversation}")
+    player.play("GET", "/api/search?q=lamp&tag=sea")
+
+
+def window(player: Player) -> None:
+    conversation = talk(player, 7)
+    path = f"/api/conversations/{conversation}"
+    ask(player, "And now?", conversation_id=conversation)
+    ask(player, "And all?", conversation_id=conversation, max_history_turns=None)
+    player.play("GET", f"{path}/preview?max_history_turns=3")
+    player.play("GET", f"{path}/preview?strategy=smart")
+    player.play("PATCH", "/api/turns/2", {"pinned": True})
+    player.play("PATCH", "/api/turns/8", {"excluded": True})
+    player.play("PATCH", path, {"max_history_turns": 2, "history_strategy": "window", "on_overflow": "trim"})
+    answer = ask(player, "With a pin?", conversation_id=conversation)
+    player.play("GET", f"/api/turns/{answer['turn_id']}/receipt")
+    player.play("POST", f"{path}/clear", {})
+    ask(player, "Cleared?", conversation_id=conversation)
+    player.play("POST", f"{path}/undo", {})
+    player.play("POST", f"{path}/reset", {})
+    player.play("POST", f"{path}/undo", {})
+    player.play("GET", f"{path}/turns?limit=2")
+    player.play("GET", f"{path}/turns?limit=2&before=4")
+    for command in ("/help", "/history", "/clear-history", "/undo", "/clear", "/undo", "/nonsense"):
+        player.play("POST", f"{path}/commands", {"command": command})
+
+
+def overflow(player: Player) -> None:
+    conversation = talk(player, 7)
+    path = f"/api/conversations/{conversation}"
+    about = {"conversation_id": conversation}
+    ask(player, "Asked?", **about, on_overflow="ask")
+    player.play("POST", "/api/query/stream", {"question": "Asked?", "on_overflow": "ask"} | about)
+    player.replies("They spoke of questions 1 to 5.", "Summarised.")
+    answer = ask(player, "Summarise.", **about, on_overflow="compact")
+    player.play("GET", f"/api/turns/{answer['turn_id']}/receipt")
+    player.play("GET", path)
+    player.play("GET", f"{path}/doing")
+    player.play("PUT", f"{path}/summary", {"text": "They spoke of much."})
+    player.play_to_its_end(f"/api/turns/{answer['turn_id']}/regenerate", answer["turn_id"])
+    player.play("POST", f"{path}/undo", {})
+    player.play("POST", f"{path}/undo", {})
+    ask(player, "Everything.", **about, on_overflow="continue")
+    ask(player, "Start over.", **about, on_overflow="reset")
+    player.play("GET", f"{path}/export?format=json")
+    player.play("GET", f"{path}/export?format=markdown")
+    player.replies("Short.")
+    player.play("POST", f"{path}/undo", {})
+    player.play("POST", f"{path}/compact", {})
+    player.play("DELETE", f"{path}/summary")
+
+
+def tools(player: Player) -> None:
+    player.upload(LAMP, "lamp.md")
+    player.upload(FERRY, "ferry.txt")
+    search = {"id": "a", "name": "search_documents", "arguments": {"query": "ferry"}}
+    listing = {"id": "b", "name": "list_documents", "arguments": {}}
+    player.replies(Reply(tool_calls=[search, listing]), Reply(tool_calls=[search]), "At nine [1].")
+    player.play("POST", "/api/query/stream", {"question": "When does it leave?"})
+    player.play("GET", "/api/turns/1")
+    player.play("GET", "/api/turns/1/receipt")
+    delete = {"id": "d", "name": "delete_documents", "arguments": {"document_ids": [1]}}
+    player.replies(Reply(tool_calls=[delete]))
+    ask(player, "Delete the lamp.", conversation_id=1)
+    ask(player, "yes", conversation_id=1)
+    ask(player, "What is left?", conversation_id=1)
+    player.replies(Reply(tool_calls=[{"id": "e", "name": "read_document", "arguments": "{nonsense"}]), "No.")
+    ask(player, "Read it.", conversation_id=1)
+    player.play("GET", "/api/turns/5/receipt")
+    ask(player, "Confirmed?", conversation_id=1, confirms_turn=1)
+
+
+def trouble(player: Player) -> None:
+    player.replies(Reply(status=401), "Now.")
+    failed = ask(player, "Why?")
+    player.play("GET", "/api/turns/1")
+    player.play_to_its_end("/api/turns/1/retry", 1)
+    player.play("POST", "/api/turns/1/retry", {})
+    player.replies(Reply("It broke off in the middle of it.", break_at=3))
+    ask(player, "And then?", conversation_id=1)
+    player.play("GET", "/api/turns/2/receipt")
+    player.replies(Reply(""))
+    ask(player, "Nothing?", conversation_id=1)
+    player.play("POST", "/api/turns/2/stop", {})
+    player.play("POST", "/api/turns/99/stop", {})
+    player.play("POST", "/api/turns/2/regenerate", {})
+    keyed = {"Idempotency-Key": "k1"}
+    player.play("POST", "/api/query", {"question": "Once."}, headers=keyed)
+    player.play("POST", "/api/query", {"question": "Once."}, headers=keyed)
+    player.play("POST", "/api/query", {"question": "Another."}, headers=keyed)
+    assert failed["error"]["type"]
+
+
+def refusals(player: Player) -> None:
+    for body in (
+        {}, {"question": ""}, {"question": 5}, {"question": "x" * 9000}, {"question": "x", "speed": 3},
+        {"question": "x", "conversation_id": 99}, {"question": "x", "max_history_turns": -1},
+        {"question": "x", "max_history_turns": 1.5}, {"question": "x", "on_overflow": "explode"},
+        {"question": "x", "document_ids": [99]}, {"question": "x", "tags": ["nosuch"]},
+        {"question": "x", "edits_turn": 99}, {"question": "x", "confirms_turn": 1},
+    ):  # fmt: skip
+        player.play("POST", "/api/query", body)
+    player.play("POST", "/api/query/stream", {"question": "x", "conversation_id": 99})
+    player.play("GET", "/api/query")
+    player.play("GET", "/api/nothing")
+    for path in ("conversations/99", "documents/99", "turns/99", "turns/99/receipt", "turns/99/versions"):
+        player.play("GET", f"/api/{path}")
+    player.play("GET", "/api/search")
+    player.play("GET", "/api/conversations?before=abc")
+    player.play("GET", "/api/documents?limit=0")
+
+
+def conversations(player: Player) -> None:
+    made = player.play("POST", "/api/conversations", {"title": "Lamps"})
+    path = f"/api/conversations/{made['conversation_id']}"
+    player.replies("First.", "Second.")
+    first = ask(player, "What is a lamp?", conversation_id=made["conversation_id"])
+    turn = f"/api/turns/{first['turn_id']}"
+    player.play_to_its_end(f"{turn}/regenerate", first["turn_id"])
+    player.play("GET", f"{turn}/versions")
+    player.play("POST", f"{turn}/versions/1/choose", {})
+    ask(player, "What is a torch?", conversation_id=made["conversation_id"], edits_turn=first["turn_id"])
+    player.play("GET", "/api/conversations")
+    player.play("GET", "/api/conversations?q=torch")
+    player.play("PATCH", path, {"title": "Torches", "pinned": True})
+    player.play("GET", "/api/conversations?pinned=1&limit=1")
+    player.play("GET", path)
+    player.play("DELETE", path)
+    player.play("GET", path)
+    player.play("GET", "/api/conversations?deleted=1")
+    player.play("POST", f"{path}/restore", {})
+    player.play("POST", f"{path}/purge", {})
+    player.play("GET", "/api/conversations")
+
+
+def documents(player: Player) -> None:
+    document = player.upload(LAMP, "lamp.md", tags="light")
+    path = f"/api/documents/{document}"
+    player.play("GET", f"{path}/text")
+    player.play("GET", f"{path}/file")
+    player.play("PATCH", path, {"name": "lantern.md", "tags": ["light", "old"]})
+    player.play("GET", "/api/documents?tag=old&q=lan")
+    player.play("GET", "/api/documents/tags")
+    newer = {"file": (io.BytesIO(LAMP.replace("four", "five").encode()), "lamp.md"), "replaces": str(document)}
+    player.client.post("/api/documents", data=newer)
+    while "five" not in player.client.get(f"{path}/text").text:
+        time.sleep(0.01)
+    player.play("GET", "/api/documents")
+    player.play("POST", f"{path}/cancel", {})
+    player.play("DELETE", path)
+    player.play("GET", path)
+    player.play("POST", "/api/documents", {})
+    player.play("POST", "/api/documents/2/retry", {})
+
+
+def server(player: Player) -> None:
+    player.play("GET", "/healthz")
+    player.play("GET", "/readyz")
+    player.play("GET", "/api/settings")
+
+
+SCENARIOS = (questions, window, overflow, tools, trouble, refusals, conversations, documents, server)
