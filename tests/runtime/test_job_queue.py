@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from rag_assistant.runtime.job_queue import Lane
-from tests.conftest import postgres_url
 
 Done = list[tuple[str, int]]
 
@@ -17,7 +16,7 @@ Done = list[tuple[str, int]]
 def where(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
     if request.param == "sqlite":
         return tmp_path / "queue.db"
-    return postgres_url(request.getfixturevalue("postgres_server"), "migrated").replace("+psycopg", "")
+    return str(request.getfixturevalue("postgres_database")).replace("+psycopg", "")
 
 
 class Worked:

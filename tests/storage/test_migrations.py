@@ -1,5 +1,6 @@
 """The schema: from empty to the newest, and the same as the tables say."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,29 @@ from rag_assistant.errors import StorageFailed
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.migrate import MIGRATIONS, SCHEMA_REVISION, current_revision, migrate
 from rag_assistant.storage.tables import metadata
+from tests.conftest import administration, postgres_url
 
 
-def test_an_empty_database_gets_the_schema_of_the_tables(database: Database) -> None:
-    with database.engine.connect() as connection:
+@pytest.fixture(params=["sqlite", "postgresql"])
+def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    """A database in which nothing is."""
+    if request.param == "sqlite":
+        opened = Database(sqlite_url(tmp_path))
+    else:
+        server = request.getfixturevalue("postgres_server")
+        with administration(server) as connection:
+            connection.execute("CREATE DATABASE empty")
+        opened = Database(postgres_url(server, "empty"))
+    yield opened
+    opened.close()
+    if request.param == "postgresql":
+        with administration(server) as connection:
+            connection.execute("DROP DATABASE empty WITH (FORCE)")
+
+
+def test_an_empty_database_gets_the_schema_of_the_tables(empty: Database) -> None:
+    assert migrate(empty) is True
+    with empty.engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"include_object": is_ours})
         assert compare_metadata(context, metadata) == []
 

@@ -3,6 +3,7 @@
 import html
 import io
 import json
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +25,8 @@ PAGE = {"Accept": "text/html"}
 
 
 @pytest.fixture
-def environment(tmp_path: Path, stub: StubModel) -> dict[str, str]:
+def environment(tmp_path: Path, migrated: Path, stub: StubModel) -> dict[str, str]:
+    shutil.copytree(migrated, tmp_path / "data")
     return {
         "DATA_DIR": str(tmp_path / "data"),
         "SETTINGS_FILE": str(tmp_path / "settings.json"),

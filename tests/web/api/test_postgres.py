@@ -1,8 +1,6 @@
 """The main job on PostgreSQL."""
 
 import io
-from pathlib import Path
-from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
@@ -10,15 +8,12 @@ from sqlalchemy import text
 
 from rag_assistant.services import Services
 from testkit.stub_model import StubModel
-from tests.conftest import postgres_url
 from tests.web.conftest import ask, until, upload
 
 
 @pytest.fixture
-def environment(environment: dict[str, str], postgres_server: Any, tmp_path: Path) -> dict[str, str]:
-    name = f"web_{tmp_path.parent.name}_{tmp_path.name}".replace("-", "_").lower()[-60:]
-    postgres_server.psql(f'CREATE DATABASE "{name}"')
-    return environment | {"DATABASE_URL": postgres_url(postgres_server, name)}
+def environment(environment: dict[str, str], postgres_database: str) -> dict[str, str]:
+    return environment | {"DATABASE_URL": postgres_database}
 
 
 def test_a_document_is_cited_the_window_moves_and_deleted_is_gone(client: FlaskClient, stub: StubModel) -> None:
