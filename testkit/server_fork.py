@@ -6,6 +6,7 @@ the start itself run that command (tests/test_server.py). As a program this modu
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import runpy
@@ -24,9 +25,16 @@ LOADED_LATER = (
     "alembic.command",
     "gunicorn.workers.gthread",
     "openai",
+    "psycopg",
     "rag_assistant.cli",
+    "rag_assistant.documents.library",
+    "rag_assistant.llm.embeddings",
     "rag_assistant.llm.transport",
+    "rag_assistant.documents.page_images",
+    "rag_assistant.retrieval.indexes.chroma",
+    "rag_assistant.retrieval.embeddings.chroma_functions",
     "rag_assistant.retrieval.chunking",
+    "rag_assistant.retrieval.search",
     "rag_assistant.server",
     "rag_assistant.web",
     "semantic_text_splitter",
@@ -128,6 +136,8 @@ def main(folder: str) -> None:
     minilm.MiniLM = lambda threads: model  # type: ignore[assignment, misc]
     # What one server has compiled, the others find.
     Flask.jinja_options = Flask.jinja_options | {"bytecode_cache": FileSystemBytecodeCache(folder)}
+    compress_static_files()
+    gc.freeze()  # A collection that looked at all of it would copy it into each server.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # Nobody waits for the servers here, so the system takes their ends.
     for line in sys.stdin:
         order = json.loads(line)
@@ -135,6 +145,23 @@ def main(folder: str) -> None:
         if pid == 0:
             become_server(order["environment"], order["log"])
         print(pid, flush=True)
+
+
+def compress_static_files() -> None:
+    """Let every server find each static file compressed, which takes longer than the rest of its start."""
+    from flask import Flask
+
+    from rag_assistant.web import static_files
+
+    compressed = static_files.Compressed()
+    static_files.Compressed = lambda: compressed  # type: ignore[assignment, misc]
+    app = Flask("static", root_path=str(PROJECT))
+    static_files.init_app(app)
+    with app.test_request_context():
+        static_url = app.jinja_env.globals["static_url"]
+        addresses = [static_url(name) for name in static_files.read_files(PROJECT / "static")]  # type: ignore[operator]
+    for address in addresses:
+        app.test_client().get(address, headers={"Accept-Encoding": "gzip, deflate, br, zstd"}).close()
 
 
 def become_server(environment: dict[str, str], log: str) -> None:
