@@ -1,5 +1,6 @@
 # make run    start the assistant on http://127.0.0.1:8000
-# make test   run the tests
+# make test   run the tests (under five minutes on two cores)
+# make test-long  the same, with every sweep whole (marker `long`) and more generated conversations
 # make lint   ruff and mypy
 # make bench  the benchmarks of docs/benchmarks.md
 # make bench-history  our history beside other libraries' (docs/history-benchmarks.md)
@@ -9,15 +10,20 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+# Tests wait for servers and browsers as well, so that each core has two at a time.
+PARALLEL := -n 4 --dist worksteal
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: run test lint bench bench-history bench-retrieval pictures clean
+.PHONY: run test test-long lint bench bench-history bench-retrieval pictures clean
 
 run: .venv/run
 	@$(BIN)/python app.py
 
 test: .venv/dev
-	@$(BIN)/python -m pytest -n logical --maxprocesses 4 $(TESTS)
+	@$(BIN)/python -m pytest $(PARALLEL) $(TESTS)
+
+test-long: .venv/dev
+	@HISTORY_EXAMPLES=1000 HISTORY_TRACES=all $(BIN)/python -m pytest $(PARALLEL) -m "" $(TESTS)
 
 lint: .venv/dev
 	@$(BIN)/ruff check .

@@ -151,15 +151,15 @@ def compress_static_files() -> None:
     """Let every server find each static file compressed, which takes longer than the rest of its start."""
     from flask import Flask
 
-    from rag_assistant.web import static_files
+    from rag_assistant.web import assets
 
-    compressed = static_files.Compressed()
-    static_files.Compressed = lambda: compressed  # type: ignore[assignment, misc]
+    compressed = assets.Compressed()
+    assets.Compressed = lambda: compressed  # type: ignore[assignment, misc]
     app = Flask("static", root_path=str(PROJECT))
-    static_files.init_app(app)
+    assets.init_app(app)
     with app.test_request_context():
         static_url = app.jinja_env.globals["static_url"]
-        addresses = [static_url(name) for name in static_files.read_files(PROJECT / "static")]  # type: ignore[operator]
+        addresses = [static_url(name) for name in assets.read_files(PROJECT / "static")]  # type: ignore[operator]
     for address in addresses:
         app.test_client().get(address, headers={"Accept-Encoding": "gzip, deflate, br, zstd"}).close()
 

@@ -71,11 +71,18 @@ class ServerProcess:
         """Start the server and return after how many seconds ``path`` answered 200."""
         began = time.monotonic()
         self.process = self._launch(self.environment, self.log)
+        self.wait_until_ready(path)
+        return time.monotonic() - began
+
+    def wait_until_ready(self, path: str = "/readyz") -> None:
+        """Return when ``path`` answers 200."""
+        assert self.process is not None
+        end = time.monotonic() + 60
         while True:
             with contextlib.suppress(OSError), urllib.request.urlopen(self.url + path, timeout=5):
-                return time.monotonic() - began
+                return
             assert self.process.poll() is None, self.log.read_text()
-            assert time.monotonic() - began < 60, self.log.read_text()
+            assert time.monotonic() < end, self.log.read_text()
             time.sleep(0.01)
 
     def kill(self) -> None:

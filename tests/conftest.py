@@ -16,6 +16,7 @@ from rag_assistant.retrieval.embeddings import minilm
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.migrate import migrate
 from testkit.embedders import WordHashEmbedder
+from testkit.server_fork import ServerFork
 from testkit.stub_model import StubModel
 from tests.cli.shell import Shell
 
@@ -76,6 +77,14 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     migrate(template)
     template.close()
     return folder
+
+
+@pytest.fixture(scope="session")
+def server_fork(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerFork]:
+    """The process from which the servers of the tests are forked."""
+    running = ServerFork(tmp_path_factory.mktemp("server_fork"))
+    yield running
+    running.close()
 
 
 @pytest.fixture(scope="session")

@@ -86,14 +86,6 @@ def chromium_without_scripts(playwright: Playwright) -> Iterator[Browser]:
     browser.close()
 
 
-@pytest.fixture(scope="session")
-def server_fork(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerFork]:
-    """The process from which the servers of the tests are forked."""
-    running = ServerFork(tmp_path_factory.mktemp("server_fork"))
-    yield running
-    running.close()
-
-
 @pytest.fixture
 def server(
     request: pytest.FixtureRequest, tmp_path: Path, stub: StubModel, server_fork: ServerFork

@@ -1,8 +1,11 @@
 """axe finds nothing on any view, light or dark, wide or narrow."""
 
+from collections.abc import Iterator, Mapping
+from itertools import cycle, islice, product
+
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, ViewportSize
 
 from testkit.server_process import ServerProcess
 from testkit.stub_model import StubModel
@@ -15,10 +18,16 @@ EVERYTHING = {"resultTypes": ["violations"]}
 COLOURS = EVERYTHING | {"runOnly": ["color-contrast", "link-in-text-block"]}
 
 
-def violations(page: Page) -> list[str]:
-    """Return what axe finds in the light, and what of the colours it finds in the dark."""
+Look = Mapping[str, Mapping[str, object]]
+BOTH: Look = {"light": EVERYTHING, "dark": COLOURS}
+WIDE: ViewportSize = {"width": 1280, "height": 800}
+NARROW: ViewportSize = {"width": 390, "height": 844}
+
+
+def violations(page: Page, looks: Look) -> list[str]:
+    """Return what axe finds by the rules of each colour scheme."""
     axe, found = Axe(), []
-    for scheme, rules in (("light", EVERYTHING), ("dark", COLOURS)):
+    for scheme, rules in looks.items():
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
         result = axe.run(page, options=rules)
         found += [
@@ -29,23 +38,35 @@ def violations(page: Page) -> list[str]:
     return found
 
 
-@pytest.mark.settings(**SETTINGS)
-@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
-def test_axe_finds_nothing_on_any_view(
-    chromium: Browser, server: ServerProcess, stub: StubModel, width: int, height: int
-) -> None:
+@pytest.fixture
+def page(chromium: Browser, server: ServerProcess, stub: StubModel) -> Iterator[Page]:
+    """A page at a server where a bit of everything has happened."""
     prepare(stub, server)
-    context = chromium.new_context(
-        base_url=server.url,
-        viewport={"width": width, "height": height},
-        reduced_motion="reduce",
-        bypass_csp=True,  # axe is put into the page as a script.
-    )
+    # axe is put into the page as a script.
+    context = chromium.new_context(base_url=server.url, reduced_motion="reduce", bypass_csp=True)
     context.set_default_timeout(MILLISECONDS_TO_WAIT)
-    page = context.new_page()
+    yield context.new_page()
+    context.close()
+
+
+@pytest.mark.settings(**SETTINGS)
+def test_axe_finds_nothing_on_every_third_view(page: Page, server: ServerProcess) -> None:
+    looks = cycle(product((WIDE, NARROW), ("light", "dark")))
+    found = []
+    for (name, show), (size, scheme) in zip(islice(VIEWS.items(), None, None, 3), looks, strict=False):
+        page.set_viewport_size(size)
+        show(page, server)
+        found += [f"{name}: {one}" for one in violations(page, {scheme: EVERYTHING})]
+    assert "\n".join(found) == ""
+
+
+@pytest.mark.long
+@pytest.mark.settings(**SETTINGS)
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_axe_finds_nothing_on_any_view_in_any_look(page: Page, server: ServerProcess, size: ViewportSize) -> None:
+    page.set_viewport_size(size)
     found = []
     for name, show in VIEWS.items():
         show(page, server)
-        found += [f"{name}: {one}" for one in violations(page)]
-    context.close()
+        found += [f"{name}: {one}" for one in violations(page, BOTH)]
     assert "\n".join(found) == ""

@@ -6,29 +6,38 @@ import sys
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 from sqlalchemy import text
 
 from rag_assistant.storage.database import Database, sqlite_url
 
-PROJECT = Path(__file__).resolve().parents[2]
+PROJECT = Path(__file__).resolve().parents[1]
 DOCUMENTS = "rag_assistant.storage.documents.documents:DocumentStore"
 CHUNKS = "rag_assistant.storage.documents.chunks:ChunkStore"
 EMBEDDINGS = "rag_assistant.storage.documents.embeddings:EmbeddingStore"
+
+
+def long(step: str) -> ParameterSet:
+    """Return a step that only the long run takes."""
+    return pytest.param(step, marks=pytest.mark.long)
+
+
+# Before it is accepted, while it is read, in the midst of its vectors and before its end; every step with the marker.
 STEPS = [
     "rag_assistant.documents.uploads:Uploads.receive:after:1",
-    f"{DOCUMENTS}.add:after:1",
-    "rag_assistant.runtime.job_queue:Lane.add:after:2",
-    f"{DOCUMENTS}.take:before:1",
+    long(f"{DOCUMENTS}.add:after:1"),
+    long("rag_assistant.runtime.job_queue:Lane.add:after:2"),
+    long(f"{DOCUMENTS}.take:before:1"),
     f"{DOCUMENTS}.take:after:1",
-    "rag_assistant.documents.library:extract:after:1",
-    "rag_assistant.documents.library:chunk_document:after:1",
-    f"{CHUNKS}.keep_text:before:1",
-    f"{CHUNKS}.keep_text:after:1",
-    f"{EMBEDDINGS}.keep_embeddings:before:1",
+    long("rag_assistant.documents.library:extract:after:1"),
+    long("rag_assistant.documents.library:chunk_document:after:1"),
+    long(f"{CHUNKS}.keep_text:before:1"),
+    long(f"{CHUNKS}.keep_text:after:1"),
+    long(f"{EMBEDDINGS}.keep_embeddings:before:1"),
     f"{EMBEDDINGS}.keep_embeddings:after:1",
-    f"{EMBEDDINGS}.keep_embeddings:after:2",
+    long(f"{EMBEDDINGS}.keep_embeddings:after:2"),
     f"{DOCUMENTS}.finish:before:1",
-    f"{DOCUMENTS}.finish:after:1",
+    long(f"{DOCUMENTS}.finish:after:1"),
 ]
 TEXT = "\n\n".join(f"Paragraph {n} about geese. " + "Words and words. " * 45 for n in range(40))
 

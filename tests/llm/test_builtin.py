@@ -57,6 +57,7 @@ def test_the_same_question_has_the_same_answer_in_both_apis(client: FlaskClient)
     assert streamed[-1][0] == "end"
 
 
+@pytest.mark.long
 def test_a_conversation_that_grows_too_long_is_trimmed_to_what_it_takes(client: FlaskClient) -> None:
     talk = "The lighthouse keeper feeds geese. " * 110
     first = ask(client, f"How many geese are there? {talk}")

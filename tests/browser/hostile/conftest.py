@@ -10,8 +10,25 @@ from testkit.server_fork import ServerFork
 from testkit.server_process import PROJECT, ServerProcess
 from testkit.stub_model import StubModel
 from tests.browser.conftest import CHROMIUM, FLAGS, MILLISECONDS_TO_WAIT
+from tests.browser.hostile.payloads import PAYLOADS, Payload
 from tests.browser.hostile.seeding import seed
 from tests.browser.hostile.watch import Elsewhere, Watch
+
+# A prime number, so that the sample has something of every row and every column of the tables behind the payloads.
+EVERY = 7
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(PAYLOADS[::EVERY], id="sample"),
+        pytest.param(PAYLOADS, id="whole", marks=pytest.mark.long),
+    ],
+)
+def corpus(request: pytest.FixtureRequest) -> list[Payload]:
+    """The hostile texts of a test: some of every kind, or all."""
+    found: list[Payload] = request.param
+    return found
 
 
 @pytest.fixture(scope="session")
@@ -54,13 +71,15 @@ def page(watch: Watch) -> Page:
 
 
 @pytest.fixture(scope="module")
-def hostile_server(server_fork: ServerFork, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+def hostile_server(
+    server_fork: ServerFork, corpus: list[Payload], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ServerProcess]:
     stub = StubModel()
     folder = tmp_path_factory.mktemp("hostile")
     own = {"OPENAI_BASE_URL": stub.url, "OPENAI_MODEL": "stub-model", "FOLLOW_UPS": "words", "RETRIEVAL": "agent"}
     made = ServerProcess(folder, server_fork.launch, **own)
     made.start("/readyz")
-    made.environment["HOSTILE_DOCUMENT"] = str(seed(made, stub))
+    made.environment["HOSTILE_DOCUMENT"] = str(seed(made, stub, corpus))
     yield made
     made.kill()
     stub.close()

@@ -13,7 +13,7 @@ from typing import Any
 
 from testkit.server_process import ServerProcess
 from testkit.stub_model import Reply, StubModel
-from tests.browser.hostile.payloads import PAYLOADS, joined
+from tests.browser.hostile.payloads import Payload, joined
 from tests.browser.talk import call
 
 # Where text is kept. The word that stands for it at first is "mark" with the place behind it.
@@ -25,7 +25,7 @@ KEPT = (
 ARGUMENT = "The keeper feeds seventeen geese"
 
 
-def seed(server: ServerProcess, stub: StubModel) -> int:
+def seed(server: ServerProcess, stub: StubModel, corpus: list[Payload]) -> int:
     """Fill the server's database, and return the id of the hostile document."""
     text = b"# markheading\n\nThere the keeper feeds seventeen white geese.\n\nmarktext\n"
     document_id = add(server, "markname.md", text, "marktag")
@@ -52,7 +52,7 @@ def seed(server: ServerProcess, stub: StubModel) -> int:
         database.execute("UPDATE documents SET reason = 'markreason' WHERE state = 'failed'")
         database.execute("UPDATE document_texts SET warning = 'markwarning'")
         database.execute("UPDATE turns SET model = 'markmodel', error_message = 'markfailure' WHERE status = 'failed'")
-        replace_words(database, {word(place): joined(PAYLOADS, place) for place in KEPT})
+        replace_words(database, {word(place): joined(corpus, place) for place in KEPT})
     database.close()
     return document_id
 
@@ -72,7 +72,7 @@ def add(server: ServerProcess, name: str, content: bytes, tag: str) -> int:
     return int(answer["document_id"])
 
 
-def seed_sources(server: ServerProcess) -> None:
+def seed_sources(server: ServerProcess, corpus: list[Payload]) -> None:
     """Give the first turn a source for each payload. Their document gets a short name: it stands beside each."""
     with sqlite3.connect(Path(server.environment["DATA_DIR"]) / "assistant.db", timeout=30) as database:
         [(stored,)] = database.execute("SELECT sources FROM turns WHERE id = 1")
@@ -80,7 +80,7 @@ def seed_sources(server: ServerProcess) -> None:
         sources = [
             {name: one.text if isinstance(value, str) else value for name, value in first.items()}
             | {"n": number, "text": f"end{one.number}source {one.text}"}
-            for number, one in enumerate(PAYLOADS, 1)
+            for number, one in enumerate(corpus, 1)
         ]
         database.execute("UPDATE turns SET sources = ? WHERE id = 1", [json.dumps(sources)])
         database.execute("UPDATE documents SET name = 'note.md' WHERE id = ?", [first["document_id"]])

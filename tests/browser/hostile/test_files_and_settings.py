@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from testkit.server_process import ServerProcess
-from tests.browser.hostile.payloads import PAYLOADS, joined
+from tests.browser.hostile.payloads import Payload, joined
 from tests.browser.hostile.watch import INSPECT, Watch, shown
 
 
@@ -33,10 +33,10 @@ def test_a_file_with_hostile_texts_is_no_page(
 
 
 def test_a_broken_settings_file_is_told_of_in_text(
-    page: Page, watch: Watch, server: ServerProcess, own_elements: list[str]
+    page: Page, watch: Watch, server: ServerProcess, own_elements: list[str], corpus: list[Payload]
 ) -> None:
     written = Path(server.environment["SETTINGS_FILE"])
-    for payload in PAYLOADS[::300]:
+    for payload in corpus[::300]:
         # The number makes each problem another one, so that the banner of this one can be waited for.
         wrong = {"max_history_turns": f"n{payload.number} {payload.text}"}
         written.write_text(json.dumps(wrong))
@@ -48,12 +48,12 @@ def test_a_broken_settings_file_is_told_of_in_text(
 
 
 def test_a_value_of_a_setting_is_shown_as_text(
-    page: Page, watch: Watch, server: ServerProcess, own_elements: list[str]
+    page: Page, watch: Watch, server: ServerProcess, own_elements: list[str], corpus: list[Payload]
 ) -> None:
-    Path(server.environment["SETTINGS_FILE"]).write_text(json.dumps({"instructions": joined(PAYLOADS, "value")}))
-    expect_words(page, server.url + "/settings", f"end{PAYLOADS[-1].number}value")
+    Path(server.environment["SETTINGS_FILE"]).write_text(json.dumps({"instructions": joined(corpus, "value")}))
+    expect_words(page, server.url + "/settings", f"end{corpus[-1].number}value")
     assert page.evaluate(INSPECT, own_elements) == []
-    assert shown(page.content())["value"] == {payload.number for payload in PAYLOADS}
+    assert shown(page.content())["value"] == {payload.number for payload in corpus}
     assert watch.trouble == {}
     assert watch.reports == []
 

@@ -3,7 +3,7 @@
 from playwright.sync_api import Page
 
 from testkit.server_process import ServerProcess
-from tests.browser.hostile.payloads import PAYLOADS
+from tests.browser.hostile.payloads import Payload
 from tests.browser.hostile.seeding import seed_sources
 from tests.browser.hostile.watch import INSPECT, Watch, shown
 
@@ -27,9 +27,9 @@ VIEWS = {
 
 
 def test_a_kept_text_is_shown_as_text_in_every_place(
-    page: Page, watch: Watch, hostile_server: ServerProcess, own_elements: list[str]
+    page: Page, watch: Watch, hostile_server: ServerProcess, own_elements: list[str], corpus: list[Payload]
 ) -> None:
-    everything = {payload.number for payload in PAYLOADS}
+    everything = {payload.number for payload in corpus}
     wrong: dict[str, list[str]] = {}
     missing = {}
     for path, places in VIEWS.items():
@@ -46,17 +46,17 @@ def test_a_kept_text_is_shown_as_text_in_every_place(
 
 
 def test_a_source_is_shown_as_text(
-    page: Page, watch: Watch, hostile_server: ServerProcess, own_elements: list[str]
+    page: Page, watch: Watch, hostile_server: ServerProcess, own_elements: list[str], corpus: list[Payload]
 ) -> None:
-    seed_sources(hostile_server)
+    seed_sources(hostile_server, corpus)
     page.goto(hostile_server.url + "/conversations/1")
     assert page.evaluate(INSPECT, own_elements) == []
-    assert shown(page.content())["source"] == {payload.number for payload in PAYLOADS}
+    assert shown(page.content())["source"] == {payload.number for payload in corpus}
     assert watch.trouble == {}
 
 
 def test_what_a_document_says_is_shown_as_text(
-    page: Page, watch: Watch, hostile_server: ServerProcess, own_elements: list[str]
+    page: Page, watch: Watch, hostile_server: ServerProcess, own_elements: list[str], corpus: list[Payload]
 ) -> None:
     document = hostile_server.environment["HOSTILE_DOCUMENT"]
     length = len(hostile_server.call("GET", f"/api/documents/{document}/text")[1]["text"])
@@ -68,7 +68,7 @@ def test_what_a_document_says_is_shown_as_text(
         for place, numbers in shown(page.content()).items():
             if place in found:
                 found[place] |= numbers
-    everything = {payload.number for payload in PAYLOADS}
+    everything = {payload.number for payload in corpus}
     assert found == {"heading": everything, "text": everything}
     assert watch.trouble == {}
     assert watch.reports == []

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from testkit.server_process import ServerProcess
 from testkit.stub_model import Reply, StubModel
-from tests.browser.hostile.payloads import PAYLOADS, joined
+from tests.browser.hostile.payloads import Payload, joined
 from tests.browser.hostile.watch import INSPECT, Watch, shown
 from tests.browser.talk import say
 
@@ -34,28 +34,28 @@ LOOK_ON = """
 
 
 def test_a_streamed_answer_never_becomes_more_than_text(
-    page: Page, watch: Watch, server: ServerProcess, stub: StubModel, own_elements: list[str]
+    page: Page, watch: Watch, server: ServerProcess, stub: StubModel, own_elements: list[str], corpus: list[Payload]
 ) -> None:
     page.goto(server.url)
     page.evaluate(LOOK_ON, own_elements)
-    for turn, start in enumerate(range(0, len(PAYLOADS), AT_ONCE), 1):
-        text = joined(PAYLOADS[start : start + AT_ONCE], "streamed")
+    for turn, start in enumerate(range(0, len(corpus), AT_ONCE), 1):
+        text = joined(corpus[start : start + AT_ONCE], "streamed")
         stub.default = Reply(text, pieces=re.findall(r"(?s).{1,61}", text))
         # A question with the character 0 is refused.
-        say(page, joined(PAYLOADS[start : start + 20], "asked").replace("\0", ""))
+        say(page, joined(corpus[start : start + 20], "asked").replace("\0", ""))
         expect(page.locator(f"#turn-{turn}.completed")).to_be_visible()
     assert page.evaluate("window.__seen") == []
     assert page.evaluate(INSPECT, own_elements) == []
-    assert shown(page.content())["streamed"] == {payload.number for payload in PAYLOADS}
+    assert shown(page.content())["streamed"] == {payload.number for payload in corpus}
     assert watch.trouble == {}
     assert watch.reports == []
 
 
 @pytest.mark.parametrize("path", ["/?q=", "/documents?q=", "/nothing/"])
 def test_what_is_sought_is_shown_as_text(
-    page: Page, watch: Watch, server: ServerProcess, own_elements: list[str], path: str
+    page: Page, watch: Watch, server: ServerProcess, own_elements: list[str], corpus: list[Payload], path: str
 ) -> None:
-    texts = [quote(payload.text.replace("\0", ""), safe="") for payload in PAYLOADS]
+    texts = [quote(payload.text.replace("\0", ""), safe="") for payload in corpus]
     while texts:
         query = texts.pop()[:LONGEST_QUERY]
         while texts and len(query) + len(texts[-1]) < LONGEST_QUERY:

@@ -13,7 +13,7 @@ from werkzeug.serving import make_server
 from rag_assistant.factory import create_app
 from rag_assistant.retrieval.embeddings import minilm
 from rag_assistant.web.markdown.blocks import Blocks
-from rag_assistant.web.pages import conversation
+from rag_assistant.web.pages.conversation import conversation
 from testkit.embedders import WordHashEmbedder
 from testkit.stub_model import Reply, StubModel
 from tests.browser.hostile.payloads import PAYLOADS
@@ -62,18 +62,19 @@ def batches(page: Page) -> list[str]:
     return ["".join(shared[start : start + AT_ONCE]) for start in range(0, len(shared), AT_ONCE)] + alone[::EVERY]
 
 
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.long)])
 def test_on_a_real_page_the_policy_alone_lets_no_answer_run_or_call(
-    page: Page, watch: Watch, unguarded: Unguarded, stub: StubModel
+    page: Page, watch: Watch, unguarded: Unguarded, stub: StubModel, every: int
 ) -> None:
     drawn = batches(page)
     page.goto(unguarded.url)
     say(page, "Why?")
     expect(page.locator("#turn-1.completed")).to_be_visible()
     address = re.sub(r"#.*", "", page.url)
-    for unguarded.answer in drawn:
+    for unguarded.answer in drawn[::every]:
         page.goto(address, wait_until="load")
         page.evaluate(TEMPT)
-    assert len(watch.reports) > 500, "the policy had nothing to stop"
+    assert len(watch.reports) > 500 / every, "the policy had nothing to stop"
     assert watch.trouble == {}
 
 
