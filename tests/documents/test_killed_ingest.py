@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from rag_assistant.storage.database import Database, sqlite_url
 
-PROJECT = Path(__file__).resolve().parents[1]
+PROJECT = Path(__file__).resolve().parents[2]
 DOCUMENTS = "rag_assistant.storage.documents.documents:DocumentStore"
 CHUNKS = "rag_assistant.storage.documents.chunks:ChunkStore"
 EMBEDDINGS = "rag_assistant.storage.documents.embeddings:EmbeddingStore"
