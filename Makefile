@@ -10,8 +10,8 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-# Tests wait for servers and browsers as well, so that each core has two at a time.
-PARALLEL := -n 4 --dist worksteal
+# A test waits for its server and its browser, too, so there is one process more than there are cores.
+PARALLEL := -n $$(($$(nproc) + 1)) --maxprocesses 4 --dist worksteal
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: run test test-long lint bench bench-history bench-retrieval pictures clean
@@ -23,7 +23,7 @@ test: .venv/dev
 	@$(BIN)/python -m pytest $(PARALLEL) $(TESTS)
 
 test-long: .venv/dev
-	@HISTORY_EXAMPLES=1000 HISTORY_TRACES=all $(BIN)/python -m pytest $(PARALLEL) -m "" $(TESTS)
+	@HISTORY_EXAMPLES=$${HISTORY_EXAMPLES:-1000} HISTORY_TRACES=all $(BIN)/python -m pytest $(PARALLEL) -m "" $(TESTS)
 
 lint: .venv/dev
 	@$(BIN)/ruff check .

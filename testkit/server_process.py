@@ -119,6 +119,17 @@ class ServerProcess:
             assert time.monotonic() < end, self.log.read_text()
             time.sleep(0.02)
 
+    def wait_for_words(self, path: str, words: str) -> None:
+        """Return when a page has some words in it."""
+        end = time.monotonic() + 60
+        request = urllib.request.Request(self.url + path, headers={"Accept": "text/html"})
+        while True:
+            with urllib.request.urlopen(request, timeout=30) as response:
+                if words in response.read().decode():
+                    return
+            assert time.monotonic() < end, f"{path} never said {words!r}"
+            time.sleep(0.05)
+
     def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         """Return status and JSON of a request."""
         return self.send(method, path, None if body is None else json.dumps(body).encode(), "application/json")

@@ -45,7 +45,7 @@ def lengthen(server: ServerProcess, count: int) -> None:
     """
     server.call("POST", "/api/query", {"question": "Question 1"})
     server.kill()
-    path = next(server.data.glob("*.db"))
+    path = server.data / "assistant.db"
     with sqlite3.connect(path) as database:
         names = [row[1] for row in database.execute("PRAGMA table_info(turns)") if row[1] not in ("id", "number")]
         listed = ", ".join(names)

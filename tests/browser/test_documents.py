@@ -63,7 +63,8 @@ def test_work_is_shown_cancelled_and_taken_up_again_in_place(page: Page, stub: S
     more(geese)
     tags = geese.get_by_label("Tags, with commas between them")
     tags.fill("half typ")
-    page.wait_for_timeout(2500)
+    for _ in range(2):  # The second look begins when the first has been taken in.
+        page.wait_for_event("requestfinished", lambda sent: "/documents" in sent.url)
     expect(tags).to_have_value("half typ")
     expect(tags).to_be_focused()
     page.keyboard.press("Escape")

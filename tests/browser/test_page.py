@@ -128,7 +128,7 @@ def test_a_broken_settings_file_is_a_banner(page: Page, server: ServerProcess) -
     path = server.environment["SETTINGS_FILE"]
     with open(path, "w") as file:  # noqa: PTH123
         file.write('{"max_history_turns": "ten"}')
-    page.wait_for_timeout(2500)
+    server.wait_for_words("/", "settings.json line 1")
     page.goto("/")
     expect(page.locator(".banner.warning")).to_contain_text('settings.json line 1: max_history_turns is "ten"')
 
@@ -139,7 +139,7 @@ def test_a_page_that_is_open_learns_of_a_broken_settings_file_with_the_next_answ
     page.goto("/")
     ask(page, "One", 1)
     Path(server.environment["SETTINGS_FILE"]).write_text('{"max_history_turns": "ten"}')
-    page.wait_for_timeout(2500)
+    server.wait_for_words("/", "settings.json line 1")
     ask(page, "Two", 2)
     expect(page.locator(".banner.warning")).to_contain_text("settings.json line 1")
 

@@ -3,7 +3,6 @@
 import socket
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -82,10 +81,8 @@ def test_what_was_found_comes_back_whole(tmp_path: Path) -> None:
     ids=["docx", "xlsx", "epub", "many parts"],
 )
 def test_a_bomb_is_not_unpacked(tmp_path: Path, content: bytes) -> None:
-    began = time.monotonic()
     with pytest.raises(ExtractionFailed, match="grows too large when it is unpacked"):
         extracted(tmp_path, content, memory_mb=600)
-    assert time.monotonic() - began < 10
 
 
 def test_an_archive_that_lies_about_its_size_is_damaged(tmp_path: Path) -> None:
@@ -124,12 +121,10 @@ def test_an_archive_that_repeats_itself_ends(tmp_path: Path) -> None:
     ids=["docx", "docx part", "odt", "ods", "xlsx", "epub", "html", "svg"],
 )
 def test_entities_are_never_expanded(tmp_path: Path, content: bytes) -> None:
-    began = time.monotonic()
     try:
         assert len(extracted(tmp_path, content, memory_mb=600).text) < 5000
     except ExtractionFailed as error:
         assert "entities" in str(error) or "no text" in str(error)  # noqa: PT017 - both endings are right
-    assert time.monotonic() - began < 10
 
 
 def test_deep_nesting_is_survived(tmp_path: Path) -> None:
@@ -141,23 +136,21 @@ def test_deep_nesting_is_survived(tmp_path: Path) -> None:
         a_docx("<w:sdt><w:sdtContent>" * 5000 + paragraph("geese") + "</w:sdtContent></w:sdt>" * 5000),
         "{" + '"cell_type": "x", "a": ' + "[" * deep,
     ):
-        began = time.monotonic()
         try:
             extracted(tmp_path, content)
         except ExtractionFailed as error:
             assert str(error).endswith(".")  # noqa: PT017 - it may be read or refused, but in a sentence
-        assert time.monotonic() - began < 10
+            assert "took longer" not in str(error)  # noqa: PT017
 
 
 def test_fuzzed_files_end_in_text_or_in_a_sentence() -> None:
     folder = shared("documents/qpdf_fuzz")
     for path in sorted(folder.iterdir()):
-        began = time.monotonic()
         try:
             assert extract(path, kinds.PDF, memory_mb=2048, timeout_seconds=30).text.strip()
         except ExtractionFailed as error:
             assert str(error).endswith(".")  # noqa: PT017 - both endings are right
-        assert time.monotonic() - began < 20, path.name
+            assert "took longer" not in str(error), path.name  # noqa: PT017
 
 
 def test_an_end_by_each_signal_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,22 +209,13 @@ def test_what_a_child_started_ends_with_it(tmp_path: Path, monkeypatch: pytest.M
         time.sleep(0.02)
 
 
-def test_reading_is_given_up_within_a_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    wanted = threading.Event()
-    asked: list[float] = []
-
-    def cancelled() -> bool:
-        asked.append(time.monotonic())
-        return wanted.is_set()
-
-    path = child(tmp_path, monkeypatch, "import time; time.sleep(60)")
+def test_reading_is_given_up_while_the_reader_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = iter(range(1000))
+    path = child(tmp_path, monkeypatch, "import time; time.sleep(600)")
     known = set(psutil.Process().children())
-    threading.Timer(1.0, wanted.set).start()
-    began = time.monotonic()
     with pytest.raises(ExtractionCancelled, match="was given up"):
-        extract(path, kinds.PDF, memory_mb=1000, timeout_seconds=60, cancelled=cancelled)
-    assert 0.9 < time.monotonic() - began < 30, "long before the reader itself would have ended"
-    assert len(asked) > 4, "it is asked again and again while the reader works"
+        extract(path, kinds.PDF, memory_mb=1000, timeout_seconds=600, cancelled=lambda: next(asked) == 5)
+    assert next(asked) == 6, "it is asked again and again until it says so"
     assert set(psutil.Process().children()) <= known
 
 

@@ -46,11 +46,10 @@ def test_stop_keeps_the_text_and_closes_the_upstream(app: Flask, stub: StubModel
     turn_id = start(app)
     client = app.test_client()
     until(lambda: client.get(f"/api/turns/{turn_id}").json["answer"])
-    pressed = time.monotonic()
     stopped = client.post(f"/api/turns/{turn_id}/stop").json
-    assert time.monotonic() - pressed < 1
     assert stopped["status"] == "stopped"
     assert stopped["answer"].startswith("word")
+    assert len(stopped["answer"]) < len(stub.default.text), "the rest was not waited for"
     assert "error" not in stopped
     until(lambda: stub.requests[0].left_after is not None)
     assert client.post(f"/api/turns/{turn_id}/stop").json == stopped

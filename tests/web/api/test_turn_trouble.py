@@ -1,7 +1,6 @@
 """What goes wrong around a turn: silent endpoints, busy databases, broken texts. The conversation goes on."""
 
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -23,17 +22,16 @@ def test_an_endpoint_that_never_lists_its_models_can_be_stopped(environment: dic
     stub.models_hang = True
     made = create_app({name: value for name, value in environment.items() if name != "OPENAI_MODEL"})
     made.extensions["assistant"].start()
-    turn_id = start(made)
-    began = time.monotonic()
-    response = made.test_client().post(f"/api/turns/{turn_id}/stop")
-    assert time.monotonic() - began < 1.5
+    response = made.test_client().post(f"/api/turns/{start(made)}/stop")
     assert response.json["status"] == "stopped"
     made.extensions["assistant"].close()
 
 
 def test_the_model_that_starts_can_be_stopped(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    given_up = threading.Event()
+
     def slow(_self: object) -> Any:
-        time.sleep(3)
+        given_up.wait(60)
         raise OSError("not today")
 
     monkeypatch.setattr("rag_assistant.llm.builtin.BuiltinModel._launch", slow)
@@ -42,6 +40,7 @@ def test_the_model_that_starts_can_be_stopped(environment: dict[str, str], monke
     made.extensions["assistant"].start()
     response = made.test_client().post(f"/api/turns/{start(made)}/stop")
     assert response.json["status"] == "stopped"
+    given_up.set()
     made.extensions["assistant"].close()
 
 

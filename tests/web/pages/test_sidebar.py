@@ -125,7 +125,7 @@ def test_days_begin_where_the_reader_lives(client: FlaskClient, services: Servic
 
 
 def test_pinned_conversations_stand_first(client: FlaskClient, services: Services) -> None:
-    fill(services, 60)
+    fill(services, 60, timedelta(milliseconds=1))
     assert client.patch("/api/conversations/55", json={"pinned": True}).json["pinned"] is True
     page = client.get("/").text
     assert rows(page) == [55, *range(1, 51)]
