@@ -5,7 +5,7 @@
 # make bench  the benchmarks of docs/benchmarks.md
 # make bench-history  our history beside other libraries' (docs/history-benchmarks.md)
 # make bench-retrieval  search on real data sets (docs/retrieval-benchmarks.md)
-# make pictures  the pictures of README.md, taken anew (needs Debian's chromium)
+# make pictures  the pictures of README.md and docs/, taken again (needs Debian's chromium)
 # Each does its own set-up: the first call creates .venv, a later one installs nothing.
 
 PYTHON ?= python3

@@ -1,22 +1,47 @@
 """What is written for people agrees with the code.
 
-``python -m tests.test_documentation`` writes .env.example and the settings table of README.md anew.
+``python -m tests.test_documentation`` writes .env.example and the table of docs/settings.md anew.
 """
 
 import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
+from flask import Flask
 from pydantic import TypeAdapter
 
 from rag_assistant.factory import create_app
+from rag_assistant.presenters.turns import turn_data
+from rag_assistant.records import Turn
 from rag_assistant.settings.schema import SECRET, Settings, is_live
+from rag_assistant.web.request_parsing import QueryBody
 
 PROJECT = Path(__file__).resolve().parents[1]
+DOCS = PROJECT / "docs"
 README = PROJECT / "README.md"
+API = DOCS / "api.md"
+SETTINGS = DOCS / "settings.md"
 ENV_EXAMPLE = PROJECT / ".env.example"
-PAGES = [README, PROJECT / "CHANGELOG.md", *sorted((PROJECT / "docs").rglob("*.md"))]
+PAGES = [*sorted(PROJECT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
+SOURCES = [
+    path.as_posix()
+    for folder in ("rag_assistant", "static", "templates", "tests", "bench", "migrations")
+    for path in (PROJECT / folder).rglob("*.*")
+] + [path.as_posix() for path in PROJECT.glob("*.py")]
+MAX_README_WORDS = 1200
+A_TURN = Turn(
+    id=1,
+    conversation_id=1,
+    number=1,
+    status="completed",
+    question="Why?",
+    answer="Because.",
+    created_at=datetime(2026, 1, 1, tzinfo=UTC),
+)
 TABLE = re.compile(r"(?<=<!-- settings -->\n).*?(?=<!-- /settings -->)", re.DOTALL)
 
 
@@ -64,37 +89,114 @@ def test_the_code_reads_no_other_variable() -> None:
     assert read <= named
 
 
-def test_the_readme_has_every_setting() -> None:
-    found = TABLE.search(README.read_text())
+def test_the_settings_page_has_every_setting() -> None:
+    found = TABLE.search(SETTINGS.read_text())
     assert found is not None
     assert found.group() == settings_table()
 
 
-def test_the_readme_has_every_route_of_the_api(tmp_path: Path) -> None:
-    app = create_app({"DATA_DIR": str(tmp_path), "SETTINGS_FILE": str(tmp_path / "none.json")})
+def test_the_settings_in_the_readme_have_their_defaults() -> None:
+    named = re.findall(r"^\| `([a-z_]+)` \| `(.*?)` \|", README.read_text(), re.MULTILINE)
+    assert named
+    for name, default in named:
+        assert default == as_json(Settings.model_fields[name].default), name
+
+
+def test_the_readme_is_read_in_minutes() -> None:
+    assert len(README.read_text().split()) <= MAX_README_WORDS
+
+
+@pytest.fixture
+def made_app(tmp_path: Path) -> Flask:
+    return create_app({"DATA_DIR": str(tmp_path), "SETTINGS_FILE": str(tmp_path / "none.json")})
+
+
+def test_the_api_page_has_every_route(made_app: Flask) -> None:
     routes = {
         f"{method} {re.sub('<.*?>', 'ID', rule.rule)}"
-        for rule in app.url_map.iter_rules()
+        for rule in made_app.url_map.iter_rules()
         for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}
         if rule.rule.startswith("/api/") or rule.rule.endswith("z")
     }
-    assert set(re.findall(r"^\| `([A-Z]+ /\S+)` \|", README.read_text(), re.MULTILINE)) == routes
+    assert set(re.findall(r"^\| `([A-Z]+ /\S+)` \|", API.read_text(), re.MULTILINE)) == routes
+
+
+def test_the_api_page_has_every_field_of_a_question() -> None:
+    fields = set(QueryBody.model_fields)
+    assert set(first_cells(API, "### Fields")) == fields
+
+
+def test_the_api_page_explains_every_field_of_an_answer() -> None:
+    fields = set(turn_data(A_TURN)) | {"error"}
+    told = set(first_cells(API, "### Answer")) | set(re.findall(r'"(\w+)":', API.read_text()))
+    assert fields - told == {"created_at", "finished_at"}  # Their names say it.
+
+
+def test_the_api_page_has_every_command(made_app: Flask) -> None:
+    assert set(first_cells(API, "## Command line")) == set(commands_of(made_app.cli))
+
+
+def commands_of(group: click.Group, before: str = "") -> Iterator[str]:
+    """Yield the commands of a group by their full names."""
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from commands_of(command, f"{before}{name} ")
+        else:
+            yield before + name
+
+
+def first_cells(page: Path, heading: str) -> list[str]:
+    """Return what is named in the first cells of the tables below a heading, up to the next heading."""
+    _, _, below = page.read_text().partition(f"\n{heading}\n")
+    section = re.split(r"^#", below, maxsplit=1, flags=re.MULTILINE)[0]
+    cells = re.findall(r"^\| (`[^|]+`) \|", section, re.MULTILINE)
+    return [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_what_a_page_points_to_is_there(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text()):
-        if not target.startswith(("http://", "https://")):
-            assert (page.parent / target).exists(), target
+    for target in re.findall(r"\]\(([^)\s]+)[^)]*\)", page.read_text()):
+        if target.startswith(("http://", "https://")):
+            continue
+        name, _, heading = target.partition("#")
+        there = page.parent / name if name else page
+        assert there.exists(), target
+        assert not heading or heading in anchors(there), target
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.name)
+def test_every_page_is_listed_on_the_front_page(page: Path) -> None:
+    front = DOCS / "README.md"
+    assert page == front or f"]({page.relative_to(DOCS)})" in front.read_text()
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the names by which the headings of a page are linked to."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=lambda page: page.name)
+def test_the_files_that_a_page_names_are_there(page: Path) -> None:
+    for name in re.findall(r"`([a-z0-9_./-]+\.(?:py|js|html|css))`", page.read_text()):
+        assert any(path.endswith(f"/{name}") for path in SOURCES), name
+
+
+def test_the_layout_names_every_room() -> None:
+    layout = (DOCS / "architecture.md").read_text().split("```")[1]
+    named = set(re.findall(r"\w+", layout))
+    package = PROJECT / "rag_assistant"
+    rooms = {path.stem for path in package.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    assert rooms - named == {"__init__"}
 
 
 def test_the_guide_names_only_settings_that_exist() -> None:
     known = set(Settings.model_fields) | {name.upper() for name in Settings.model_fields} | {"history_trimmed"}
-    for page in (PROJECT / "docs" / "guide").glob("*.md"):
+    for page in (DOCS / "guide").glob("*.md"):
         named = set(re.findall(r"\b[a-z]+(?:_[a-z]+)+\b", page.read_text()))
         assert named <= known, page.name
 
 
 if __name__ == "__main__":
     ENV_EXAMPLE.write_text(env_example())
-    README.write_text(TABLE.sub(settings_table().replace("\\", "\\\\"), README.read_text()))
+    SETTINGS.write_text(TABLE.sub(settings_table().replace("\\", "\\\\"), SETTINGS.read_text()))

@@ -30,7 +30,7 @@ class SmartLevel(BaseModel):
 
 
 class Settings(BaseModel):
-    """Every setting, with its default. The order is the order of the settings table in README.md."""
+    """Every setting, with its default. The order is that of the table in docs/settings.md."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 

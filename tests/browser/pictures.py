@@ -1,6 +1,6 @@
 """Take pictures of the page, which is real; what the model says in it is scripted.
 
-``make pictures`` takes those of README.md, ``python -m tests.browser.pictures FOLDER`` every view there is.
+``make pictures`` takes those of the documentation, ``python -m tests.browser.pictures FOLDER`` every view there is.
 """
 
 from __future__ import annotations
