@@ -28,13 +28,13 @@ DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "documents"
 SAME_KIND = {"htm": "html", "docm": "docx", "dotx": "docx", "pptm": "pptx", "xlsm": "xlsx"}
 READING = ("queued", "reading")
 SLOW_SECONDS = 30.0
-LONGEST_WAIT_SECONDS = 150.0
-SECONDS_BETWEEN_LOOKS = 0.02
+MAX_WAIT_SECONDS = 150.0
+POLL_INTERVAL_SECONDS = 0.02
 QUIET_SECONDS = 20.0
 LIGHT = ("/healthz", "/api/conversations")
 LIGHT_PER_SECOND = 20
 # A shorter text than this is page breaks and page numbers.
-SHORTEST_ORACLE = 20
+MIN_ORACLE_CHARS = 20
 
 
 @dataclass
@@ -148,9 +148,9 @@ def wait_until_read(connection: http.client.HTTPConnection, document_id: int) ->
             started = now
         if document["state"] not in READING:
             return document, now - started
-        if now - began > LONGEST_WAIT_SECONDS:
+        if now - began > MAX_WAIT_SECONDS:
             return document | {"state": "failed", "reason": "The benchmark did not wait any longer."}, now - started
-        time.sleep(SECONDS_BETWEEN_LOOKS)
+        time.sleep(POLL_INTERVAL_SECONDS)
 
 
 def recall(file: dict[str, Any], reference: dict[str, Any] | None, text: str) -> float | None:
@@ -162,7 +162,7 @@ def recall(file: dict[str, Any], reference: dict[str, Any] | None, text: str) ->
         wanted = words(reference.get("reference_markdown") or " ".join(reference["must_include"]))
         return sum((wanted & words(text)).values()) / wanted.total() if wanted else None
     longest = max((found.get("chars") or 0 for name, found in file["oracle"].items() if name != "zip"), default=0)
-    return min(1.0, len(text) / longest) if longest >= SHORTEST_ORACLE else None
+    return min(1.0, len(text) / longest) if longest >= MIN_ORACLE_CHARS else None
 
 
 def words(text: str) -> Counter[str]:
@@ -221,7 +221,7 @@ def ask(
 
 def wait_until_idle(connection: http.client.HTTPConnection) -> None:
     """Wait until the guide that every new library begins with is ready."""
-    until = time.monotonic() + LONGEST_WAIT_SECONDS
+    until = time.monotonic() + MAX_WAIT_SECONDS
     while time.monotonic() < until:
         listed = ask(connection, "GET", "/api/documents")[1]["documents"]
         if listed and all(document["state"] in ("ready", "failed") for document in listed):

@@ -28,7 +28,7 @@ def main() -> None:
         services: Services = app.extensions["assistant"]
         services.prepare()
         services.library.start()
-        embedder = services.embedders.wanted().embedder
+        embedder = services.embedders.configured().embedder
         wait_until_ready(services)
         for n in range(DOCUMENTS):
             text = "\n\n".join(text_of(120, seed) for seed in range(n * 1000, n * 1000 + WORDS // 120))

@@ -28,7 +28,7 @@ from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.conversations.answer_log import AnswerLog
 from rag_assistant.storage.conversations.branching import BranchStore
 from rag_assistant.storage.conversations.conversations import ConversationManager
-from rag_assistant.storage.conversations.etags import StateTags
+from rag_assistant.storage.conversations.etags import Etags
 from rag_assistant.storage.conversations.history import HistoryStore
 from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.conversations.versions import VersionStore
@@ -58,7 +58,7 @@ class Stores:
     turns: TurnStore
     versions: VersionStore
     branches: BranchStore
-    etags: StateTags
+    etags: Etags
     history: HistoryStore
     answers: AnswerLog
     documents: DocumentStore
@@ -145,7 +145,7 @@ def build_stores(values: Settings, data_dir: Path, owner: str) -> Stores:
         turns=TurnStore(database, owner, words_of),
         versions=VersionStore(database, words_of),
         branches=BranchStore(database),
-        etags=StateTags(database),
+        etags=Etags(database),
         history=HistoryStore(database),
         answers=AnswerLog(database),
         documents=DocumentStore(database, owner),
@@ -175,7 +175,7 @@ def build_library(
 ) -> Library:
     """Return what takes documents in, with a job queue beside the database."""
     from rag_assistant.documents.library import Library
-    from rag_assistant.runtime.job_queue import Lane
+    from rag_assistant.runtime.job_queue import JobQueue
 
     queues = data_dir / "queue.db" if stores.database.is_sqlite else stores.database.connection_string
     return Library(
@@ -184,7 +184,7 @@ def build_library(
         stores.embeddings,
         search.embedders,
         uploads,
-        lambda lane: Lane(f"{owner}-{lane}", queues),
+        lambda lane: JobQueue(f"{owner}-{lane}", queues),
         lambda: settings.current,
     )
 

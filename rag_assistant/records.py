@@ -15,7 +15,7 @@ Message = dict[str, Any]
 
 TurnStatus = Literal["running", "completed", "stopped", "interrupted", "failed"]
 # What an id or a position can be at most in every database that we keep them in.
-LARGEST_NUMBER = 2**31 - 1
+MAX_INT32 = 2**31 - 1
 
 # The name under which the model that comes along answers.
 BUILT_IN_MODEL = "smollm2-135m-instruct"
@@ -146,7 +146,7 @@ class Conversation:
     deleted_at: datetime | None = None
     scope: Scope = EVERYTHING
     # What is being done with it that takes its time, such as {"what": "compact", "part": 1, "parts": 3}.
-    doing: dict[str, Any] | None = None
+    operation: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +247,7 @@ class RecalledTurn:
 class ModelRequest:
     """What one request asks of a model; ``tools`` are schemas in the OpenAI format. ``call_tools`` False: answer.
 
-    ``patience_seconds`` is how long it may take in all, where that is less than the settings say.
+    ``timeout_seconds`` is how long it may take in all, where that is less than the settings say.
     """
 
     messages: tuple[Message, ...]
@@ -255,7 +255,7 @@ class ModelRequest:
     temperature: float | None = None
     tools: tuple[dict[str, Any], ...] = ()
     call_tools: bool = True
-    patience_seconds: float | None = None
+    timeout_seconds: float | None = None
 
     @classmethod
     def from_body(cls, body: Mapping[str, Any]) -> ModelRequest:

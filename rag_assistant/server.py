@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 # Beside the threads that wait for answers, some for everything else.
 SPARE_THREADS = 24
-SECONDS_TO_END = 10
+GRACEFUL_TIMEOUT_SECONDS = 10
 
 
 class Server(BaseApplication):
@@ -42,7 +42,7 @@ class Server(BaseApplication):
             "worker_connections": 2 * (settings.max_running_answers + SPARE_THREADS),
             "backlog": 2048,
             "timeout": 60,
-            "graceful_timeout": SECONDS_TO_END,
+            "graceful_timeout": GRACEFUL_TIMEOUT_SECONDS,
             "keepalive": 5,
             "loglevel": "error",
             "when_ready": say_where,

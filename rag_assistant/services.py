@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rag_assistant.settings.live import LiveSettings
     from rag_assistant.storage.conversations.branching import BranchStore
     from rag_assistant.storage.conversations.conversations import ConversationManager
-    from rag_assistant.storage.conversations.etags import StateTags
+    from rag_assistant.storage.conversations.etags import Etags
     from rag_assistant.storage.conversations.history import HistoryStore
     from rag_assistant.storage.conversations.turns import TurnStore
     from rag_assistant.storage.conversations.versions import VersionStore
@@ -50,7 +50,7 @@ class Services:
     turns: TurnStore
     versions: VersionStore
     branches: BranchStore
-    etags: StateTags
+    etags: Etags
     history: HistoryStore
     documents: DocumentStore
     library: Library
@@ -109,10 +109,11 @@ class Services:
     def _chroma_in_use(self) -> ChromaIndex | None:
         """Return Chroma's index if the library is large enough to use it."""
         self.load_embedder()
-        active = self.embeddings.active()
+        serving = self.embeddings.serving()
         self.vectors.now()
-        large = active is not None and active.version[0] - active.version[1] >= self.settings.current.chroma_from_chunks
-        return self.vectors.chroma if large else None
+        if serving is None or serving.version[0] - serving.version[1] < self.settings.current.chroma_from_chunks:
+            return None
+        return self.vectors.chroma
 
     def close(self) -> None:
         """Stop everything that was started."""
@@ -134,6 +135,6 @@ class Services:
     def load_embedder(self) -> None:
         """Load the embedding model. Without it search goes on by keywords, and /readyz says so."""
         try:
-            self.embedders.wanted()
+            self.embedders.configured()
         except EmbedderFailed as error:
             log.error("The embedding model cannot be used: %s", error)

@@ -14,8 +14,8 @@ from pydantic import BaseModel, ValidationError
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-LONGEST_VALUE_SHOWN = 60
-MOST_DIGITS = 15
+MAX_SHOWN_VALUE_CHARS = 60
+MAX_DIGITS = 15
 
 
 def first_problem(error: ValidationError, model: type[BaseModel]) -> tuple[str, str]:
@@ -51,7 +51,7 @@ def shown(value: Any) -> str:
         text = json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError):
         text = repr(value)
-    return text if len(text) <= LONGEST_VALUE_SHOWN else text[: LONGEST_VALUE_SHOWN - 3] + "..."
+    return text if len(text) <= MAX_SHOWN_VALUE_CHARS else text[: MAX_SHOWN_VALUE_CHARS - 3] + "..."
 
 
 def _most_telling(error: ValidationError) -> ErrorDetails:
@@ -70,4 +70,4 @@ def storable(text: str) -> str:
 
 def spells_number(text: str) -> bool:
     """Tell whether a text is a whole number of 0 or more, and short enough to be read as one."""
-    return text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS
+    return text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS

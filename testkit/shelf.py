@@ -62,7 +62,7 @@ class Shelf:
 
     def embed(self, document: Document) -> bool:
         """Embed what is not embedded."""
-        key, embedder = self.embedders.wanted().key, self.embedders.wanted().embedder
+        key, embedder = self.embedders.configured().key, self.embedders.configured().embedder
         missing = self.embeddings.without_embedding(document.id, key)
         rows = embedder.embed([one.text for one in missing])
         pairs = [(one.chunk_id, row.tobytes()) for one, row in zip(missing, rows, strict=True)]
@@ -73,7 +73,7 @@ class Shelf:
         document = self.add(texts[0], **more)
         self.read(document, *texts)
         self.embed(document)
-        self.documents.finish(document.id, self.embedders.wanted().key)
+        self.documents.finish(document.id, self.embedders.configured().key)
         return document
 
     def found(self, query: str, limit: int = 5, scope: Scope = EVERYTHING) -> list[str]:

@@ -32,7 +32,7 @@ class CollectionShelf(Shelf):
 
     def __init__(self, database: Database, collection: Collection, embedder: CachedMiniLM) -> None:
         super().__init__(database, lambda _source: embedder)
-        self._key = self.embedders.wanted().key
+        self._key = self.embedders.configured().key
         self._embedder = embedder
         self._names: dict[int, str] = {}
         self._plain = sqlite3.connect(":memory:")

@@ -16,13 +16,13 @@ from bench.retrieval.sets import Asked, Collection, Exchange
 from bench.retrieval.shelf import LOOKED_AT, CollectionShelf, names_of, shelf_of
 from rag_assistant.document_records import Passage
 from rag_assistant.retrieval.follow_up import SearchQuery
-from rag_assistant.retrieval.tokenize import telling_words
+from rag_assistant.retrieval.tokenize import content_words
 
 Measure = Callable[[Callable[[int], list[Passage]], Asked], float]
 
 ELSEWHERE = ("cranfield", "xquad en", "covidqa", "doc2dial", "mtrag")
-MOST_ASKED_ELSEWHERE = 200
-MOST_REWRITTEN = 400
+MAX_ASKED_ELSEWHERE = 200
+MAX_REWRITTEN = 400
 EACH_OF_DOC2DIAL = 3  # A third of its questions tells the same in a third of the time.
 
 
@@ -127,7 +127,7 @@ def behind_another(
     chance = random.Random(1)
     before = {asked.id: chance.choice(conversations) for asked in collection.questions}
     queries = {asked.id: shelf.retriever.follow_up(asked.text, before[asked.id]) for asked in collection.questions}
-    leaning = mean([query.leans for query in queries.values()])
+    leaning = mean([query.is_follow_up for query in queries.values()])
     measures = measures_of(collection)
     alone = score(collection.questions, lambda asked, limit: shelf.by_both(asked.text, limit), measures)
     behind = score(collection.questions, lambda asked, limit: shelf.by_both(queries[asked.id], limit), measures)
@@ -144,7 +144,7 @@ def nothing_there(shelves: dict[str, CollectionShelf], collections: dict[str, Co
     for name, collection in collections.items():
         chance = random.Random(2)
         questions = [asked for asked in collection.questions if asked.rewrite or not asked.exchanges]
-        some = chance.sample(questions, min(MOST_ASKED_ELSEWHERE, len(questions)))
+        some = chance.sample(questions, min(MAX_ASKED_ELSEWHERE, len(questions)))
         shares = [mean([not shelf.by_both(one.rewrite or one.text, 1) for one in some]) for shelf in shelves.values()]
         rows.append(f"| {name} | " + " | ".join(f"{share:.1%}" for share in shares) + " |")
     return rows
@@ -155,12 +155,12 @@ def leaning(shelf: CollectionShelf) -> list[str]:
     chance = random.Random(3)
     rows = []
     for name, asked in rewritten().items():
-        some = chance.sample(asked, min(MOST_REWRITTEN, len(asked)))
+        some = chance.sample(asked, min(MAX_REWRITTEN, len(asked)))
         added = {True: [0, 0], False: [0, 0]}
         for question, rewrite, exchanges in some:
             query: SearchQuery = shelf.retriever.follow_up(question, exchanges)
-            kind = bool(set(telling_words(rewrite)) - set(telling_words(question)))
-            added[kind][0] += query.leans
+            kind = bool(set(content_words(rewrite)) - set(content_words(question)))
+            added[kind][0] += query.is_follow_up
             added[kind][1] += 1
         cells = [f"{leans / count:.0%} of {count}" for leans, count in (added[True], added[False])]
         rows.append(f"| {name} | {cells[0]} | {cells[1]} |")

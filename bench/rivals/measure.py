@@ -18,10 +18,10 @@ from bench.rivals.rival import Limit, Message, Rival, calls_of
 
 SIZES = ((5, 10), (10, 20))
 STORED = (10, 100, 1_000, 10_000, 100_000)
-MOST_REPEATS = 50
+MAX_REPEATS = 50
 SECONDS_PER_FIGURE = 1.0
 # A size is left out when the growth so far says that one call would take longer.
-MOST_SECONDS_PER_CALL = 20.0
+MAX_SECONDS_PER_CALL = 20.0
 
 
 @dataclass
@@ -200,7 +200,7 @@ async def seconds_by_size(rival: Rival) -> list[float | None]:
     for length in STORED:
         known = [value for value in seconds if value is not None]
         growth = max(10.0, known[-1] / known[-2]) if len(known) > 1 else 10.0
-        late = bool(known) and known[-1] * growth > MOST_SECONDS_PER_CALL
+        late = bool(known) and known[-1] * growth > MAX_SECONDS_PER_CALL
         too_slow = rival.timed is None or late or len(known) < len(seconds)
         seconds.append(None if too_slow else await _best_of(rival, made_up(length)))
     return seconds
@@ -210,7 +210,7 @@ async def _best_of(rival: Rival, messages: list[Message]) -> float:
     """Return the shortest of some runs, each on messages newly loaded, because some libraries cut in place."""
     limit, timed = limits_for([messages])[0], rival.timed or rival.cut
     best, began = float("inf"), time.monotonic()
-    for repeat in range(MOST_REPEATS):
+    for repeat in range(MAX_REPEATS):
         warm, state = [await _awaited(rival.load(messages, limit)) for _ in range(2)]
         gc.collect()
         gc.disable()

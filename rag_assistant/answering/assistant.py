@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SECONDS_BETWEEN_LOOKS_ELSEWHERE = 0.3
+POLL_INTERVAL_SECONDS = 0.3
 
 
 class Assistant:
@@ -61,14 +61,14 @@ class Assistant:
 
     def retry(self, turn_id: int) -> Turn:
         """Answer a failed turn once more, and return it. Raises TurnNotFound, TurnNotRetryable, Overloaded."""
-        return self._begin(lambda: (self._turns.run_again(turn_id), True))
+        return self._begin(lambda: (self._turns.retry(turn_id), True))
 
     def regenerate(self, turn_id: int) -> Turn:
         """Answer the last question of a conversation anew, and return its turn; the answer it has is kept.
 
         Raises TurnNotFound, TurnNotRegenerable, ConversationBusy, Overloaded.
         """
-        return self._begin(lambda: (self._turns.answer_anew(turn_id), True))
+        return self._begin(lambda: (self._turns.regenerate(turn_id), True))
 
     def follow(self, turn_id: int, after: int = 0) -> Iterator[Event | None]:
         """Return the events of a turn from character ``after`` of its answer on; ``None`` is a heartbeat.
@@ -89,7 +89,7 @@ class Assistant:
                 position = len(turn.answer)
             else:
                 yield None
-            time.sleep(SECONDS_BETWEEN_LOOKS_ELSEWHERE)
+            time.sleep(POLL_INTERVAL_SECONDS)
             turn = self._turns.get(turn.id)
         yield from replay(turn, position)
 
@@ -109,7 +109,7 @@ class Assistant:
 
     def recover(self) -> None:
         """End the turns that a crash left running, with what was committed of them; what else went on is over."""
-        self._conversations.forget_doings()
+        self._conversations.clear_operations()
         for turn in self._turns.interrupt_unfinished():
             log.warning(
                 "Turn %s was interrupted by the end of the server; %s characters are kept.", turn.id, len(turn.answer)

@@ -83,14 +83,14 @@ class OverflowHandling:
             return self._reloaded(draft, turn_number, settings, rules=everything), CONTINUED
         before = draft.window.conversation
         if decision == "reset":
-            after = self.history.begin_afresh(before.id, "reset", turn_number)
+            after = self.history.move_context_start(before.id, "reset", turn_number)
             return self._reloaded(draft, turn_number, settings, after, moved_between(before, after, "cleared")), RESET
         try:
             after = self._compacted(built, turn_number, call, tell)
         except (ModelError, SummaryRejected, NothingToSummarise, HistoryChanged) as error:
             return draft, NOT_COMPACTED.format(error)
         finally:
-            call.start_over()
+            call.restart_deadline()
         moved = moved_between(before, after, "summarised")
         return self._reloaded(draft, turn_number, settings, after, moved), COMPACTED
 

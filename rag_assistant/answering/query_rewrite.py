@@ -55,7 +55,7 @@ def rewrite_query(
         tuple(rewrite_request(turn.question, exchanges)),
         max_tokens=MAX_TOKENS,
         temperature=0.0,
-        patience_seconds=TIMEOUT_SECONDS,
+        timeout_seconds=TIMEOUT_SECONDS,
     )
     tell("rewriting", "Putting your question into words that can be searched for.")
     text, failed, usage = "", False, None
@@ -67,7 +67,7 @@ def rewrite_query(
         log.warning("The model did not rewrite the question of turn %s: %s", turn.id, error)
         failed = True
     finally:
-        call.start_over()
+        call.restart_deadline()
     record = {"request": request.as_body(endpoint.model), "answer": text}
     return Rewrite(None if failed else _as_query(text), record, usage)
 

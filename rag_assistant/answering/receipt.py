@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from rag_assistant.presenters.history import seen, turns_by_reason
-from rag_assistant.records import LARGEST_NUMBER, ModelReply
+from rag_assistant.records import MAX_INT32, ModelReply
 
 if TYPE_CHECKING:
     from rag_assistant.answering.request import BuiltRequest
@@ -70,7 +70,7 @@ def merged_usage(usage: dict[str, Any] | None, more: dict[str, Any] | None) -> d
 
 
 def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_NUMBER
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_INT32
 
 
 def log_what_was_left_out(turn_id: int, built: BuiltRequest) -> None:

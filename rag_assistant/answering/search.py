@@ -56,12 +56,12 @@ class DocumentSearch:
         query = self.retriever.follow_up(turn.question, exchanges, turn.scope)
         how = {
             "query": turn.question,
-            "by": "words" if query.leans else "question",
+            "by": "words" if query.is_follow_up else "question",
             "leans_on": query.context or None,
         }
         limit, budget = profile.passages, settings.passages_token_budget
         rewrite, passages = NO_REWRITE, []
-        if query.leans and call is not None and settings.follow_ups == "model" and not profile.endpoint.built_in:
+        if query.is_follow_up and call is not None and settings.follow_ups == "model" and not profile.endpoint.built_in:
             rewrite = rewrite_query(self.models, turn, exchanges, profile.endpoint, tell, call)
             if rewrite.query is not None:
                 passages = self.retriever.search(rewrite.query, limit, turn.scope, budget)

@@ -12,7 +12,7 @@ from rag_assistant.records import Event
 if TYPE_CHECKING:
     from rag_assistant.llm.calls import ModelCall
 
-SECONDS_BETWEEN_HEARTBEATS = 15.0
+HEARTBEAT_INTERVAL_SECONDS = 15.0
 
 
 class LiveTurn:
@@ -98,7 +98,7 @@ def _waiting_in(queue: SimpleQueue[Event]) -> list[Event]:
     """
     news: list[Event] = []
     try:
-        news.append(queue.get(timeout=SECONDS_BETWEEN_HEARTBEATS))
+        news.append(queue.get(timeout=HEARTBEAT_INTERVAL_SECONDS))
         while True:
             event = queue.get_nowait()
             if event.name == "token" and news[-1].name == "token":

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rag_assistant.conversations.prompts import number_sources, passages_text
 from rag_assistant.document_records import Passage
 from rag_assistant.errors import AssistantError, DocumentNotFound, ToolFailed
-from rag_assistant.records import LARGEST_NUMBER, Message, Scope, Turn
+from rag_assistant.records import MAX_INT32, Message, Scope, Turn
 from rag_assistant.validation import first_problem, storable
 
 if TYPE_CHECKING:
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-MOST_CALLS_AT_ONCE = 16
+MAX_CALLS_AT_ONCE = 16
 THREADS = 4
-MOST_PASSAGES = 20
-MOST_LISTED = 100
-LONGEST_PIECE = 8000
-MOST_DELETED_AT_ONCE = 100
+MAX_PASSAGES = 20
+MAX_LISTED = 100
+MAX_PIECE_CHARS = 8000
+MAX_DELETED_AT_ONCE = 100
 DOCUMENTS_NAMED = 5
 PASSAGES = "<passages>\n{}\n</passages>"
 
@@ -72,7 +72,7 @@ class SearchDocuments(Arguments):
 
     query: str = _argument(..., "a text that is not empty", "What to search for.", min_length=1, max_length=2000)
     limit: int = _argument(
-        6, f"a whole number from 1 to {MOST_PASSAGES}", "How many passages to return.", ge=1, le=MOST_PASSAGES
+        6, f"a whole number from 1 to {MAX_PASSAGES}", "How many passages to return.", ge=1, le=MAX_PASSAGES
     )
 
 
@@ -80,11 +80,11 @@ class ReadDocument(Arguments):
     """Read a piece of one document, when a passage is not enough."""
 
     document_id: int = _argument(
-        ..., "the id of a document", "The document's id, as list_documents gives it.", ge=1, le=LARGEST_NUMBER
+        ..., "the id of a document", "The document's id, as list_documents gives it.", ge=1, le=MAX_INT32
     )
-    start: int = _argument(0, "a whole number, 0 or more", "The character to begin with.", ge=0, le=LARGEST_NUMBER)
+    start: int = _argument(0, "a whole number, 0 or more", "The character to begin with.", ge=0, le=MAX_INT32)
     length: int = _argument(
-        4000, f"a whole number from 1 to {LONGEST_PIECE}", "How many characters to read.", ge=1, le=LONGEST_PIECE
+        4000, f"a whole number from 1 to {MAX_PIECE_CHARS}", "How many characters to read.", ge=1, le=MAX_PIECE_CHARS
     )
 
 
@@ -98,8 +98,8 @@ class DeleteDocuments(Arguments):
     """Delete documents for good. The user is asked first, and nothing is deleted before the answer is yes."""
 
     document_ids: list[int] = _argument(
-        ..., f"a list of 1 to {MOST_DELETED_AT_ONCE} document ids", "The ids of the documents.",
-        min_length=1, max_length=MOST_DELETED_AT_ONCE,
+        ..., f"a list of 1 to {MAX_DELETED_AT_ONCE} document ids", "The ids of the documents.",
+        min_length=1, max_length=MAX_DELETED_AT_ONCE,
     )  # fmt: skip
 
 
@@ -124,13 +124,13 @@ class Tools:
         The tools know only the documents of the scope. What goes wrong is a result, too.
         """
         with ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="tool") as pool:
-            some = pool.map(lambda call: self._run(call, scope), calls[:MOST_CALLS_AT_ONCE])
+            some = pool.map(lambda call: self._run(call, scope), calls[:MAX_CALLS_AT_ONCE])
             results = list(some)
-        too_many = ToolResult(f"Error: at most {MOST_CALLS_AT_ONCE} calls at once are carried out. Call again.")
+        too_many = ToolResult(f"Error: at most {MAX_CALLS_AT_ONCE} calls at once are carried out. Call again.")
         results += [too_many] * (len(calls) - len(results))
-        asking = [place for place, result in enumerate(results) if result.asks is not None]
-        for place in asking[1:]:
-            results[place] = ToolResult("Error: the user is asked one thing at a time. Call again after the answer.")
+        asking = [index for index, result in enumerate(results) if result.asks is not None]
+        for index in asking[1:]:
+            results[index] = ToolResult("Error: the user is asked one thing at a time. Call again after the answer.")
         return results
 
     def carry_out(self, waiting: dict[str, Any]) -> str:
@@ -162,30 +162,30 @@ class Tools:
             raise ToolFailed(f'There is no tool "{name}". There are: {", ".join(self._tools)}.')
         return self._tools[name]
 
-    def _search(self, wanted: SearchDocuments, scope: Scope) -> ToolResult:
-        found = self._retriever.search(wanted.query, wanted.limit, scope)
+    def _search(self, arguments: SearchDocuments, scope: Scope) -> ToolResult:
+        found = self._retriever.search(arguments.query, arguments.limit, scope)
         return ToolResult("" if found else "Nothing was found. Try other words.", tuple(found))
 
-    def _read(self, wanted: ReadDocument, scope: Scope) -> ToolResult:
-        document = self._known(wanted.document_id, scope)
+    def _read(self, arguments: ReadDocument, scope: Scope) -> ToolResult:
+        document = self._known(arguments.document_id, scope)
         whole = self._documents.text(document.id)
-        piece = whole.text[wanted.start : wanted.start + wanted.length]
+        piece = whole.text[arguments.start : arguments.start + arguments.length]
         if not piece:
             size = len(whole.text)
-            raise ToolFailed(f"Document {document.id} has {size} characters; there are none from {wanted.start} on.")
-        page = sum(start <= wanted.start for start in whole.page_starts) or None
-        end = wanted.start + len(piece)
-        passage = Passage(0, document.id, document.name, wanted.start, end, piece, page, 1.0)
-        return ToolResult(f"Characters {wanted.start} to {end} of {len(whole.text)}.", (passage,))
+            raise ToolFailed(f"Document {document.id} has {size} characters; there are none from {arguments.start} on.")
+        page = sum(start <= arguments.start for start in whole.page_starts) or None
+        end = arguments.start + len(piece)
+        passage = Passage(0, document.id, document.name, arguments.start, end, piece, page, 1.0)
+        return ToolResult(f"Characters {arguments.start} to {end} of {len(whole.text)}.", (passage,))
 
-    def _list(self, wanted: ListDocuments, scope: Scope) -> ToolResult:
-        found, total = self._documents.find(wanted.name_contains, scope, MOST_LISTED)
+    def _list(self, arguments: ListDocuments, scope: Scope) -> ToolResult:
+        found, total = self._documents.find(arguments.name_contains, scope, MAX_LISTED)
         lines = [f"{document.id}: {document.name} ({document.state})" for document in found]
         more = [f"and {total - len(found)} more; ask for part of a name"] if total > len(found) else []
         return ToolResult("\n".join([f"{_documents(total)}:", *lines, *more]) if lines else "There are no documents.")
 
-    def _ask_to_delete(self, wanted: DeleteDocuments, scope: Scope) -> ToolResult:
-        ids = list(dict.fromkeys(wanted.document_ids))
+    def _ask_to_delete(self, arguments: DeleteDocuments, scope: Scope) -> ToolResult:
+        ids = list(dict.fromkeys(arguments.document_ids))
         names = [self._known(document_id, scope).name for document_id in ids]
         asks = f"Found {_documents(len(ids))}: {_names(names)}. Delete {'it' if len(ids) == 1 else 'them'} for good?"
         return ToolResult(
@@ -206,17 +206,18 @@ def with_results(
 
     The passages are numbered on behind the turn's sources. A tool that asks a person makes the turn wait.
     """
-    said: list[Message] = [{"role": "assistant", "content": None, "tool_calls": [well_formed(call) for call in calls]}]
+    made = [well_formed(call) for call in calls]
+    messages: list[Message] = [{"role": "assistant", "content": None, "tool_calls": made}]
     for call, result in zip(calls, results, strict=True):
         new = number_sources(result.passages, len(turn.sources) + 1)
         passages = PASSAGES.format(passages_text(new)) if new else ""
         text = "\n".join(part for part in (result.text, passages) if part)
-        said.append({"role": "tool", "tool_call_id": call["id"], "content": text})
+        messages.append({"role": "tool", "tool_call_id": call["id"], "content": text})
         turn = replace(turn, sources=turn.sources + new)
         if result.asks is not None:
             waiting = {"call_id": call["id"], "tool": call["function"]["name"], "arguments": result.arguments}
             turn = replace(turn, waiting=waiting)
-    return turn, said
+    return turn, messages
 
 
 def said_yes(text: str) -> bool | None:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SECONDS_BETWEEN_ATTEMPTS = 1.0
-SECONDS_TO_TRY_TO_COMMIT = 30.0
+RETRY_INTERVAL_SECONDS = 1.0
+COMMIT_TIMEOUT_SECONDS = 30.0
 
 
 class AnswerWriter:
@@ -35,7 +35,7 @@ class AnswerWriter:
 
         Raises StorageFailed.
         """
-        end = time.monotonic() + SECONDS_TO_TRY_TO_COMMIT
+        end = time.monotonic() + COMMIT_TIMEOUT_SECONDS
         while True:
             try:
                 self._answers.append(turn.id, live.length, text)
@@ -43,7 +43,7 @@ class AnswerWriter:
             except StorageFailed:
                 if live.call.stopped or time.monotonic() > end:
                     raise
-                time.sleep(SECONDS_BETWEEN_ATTEMPTS)
+                time.sleep(RETRY_INTERVAL_SECONDS)
 
     def keep(self, turn: Turn, status: TurnStatus, answer: str, **how: Any) -> Turn:
         """Keep the end of a turn. While the disk is full, try again until it is not: nothing written is given up."""
@@ -52,7 +52,7 @@ class AnswerWriter:
             try:
                 return self._turns.finish(turn, status, answer, **how)
             except StorageFailed:
-                time.sleep(SECONDS_BETWEEN_ATTEMPTS)
+                time.sleep(RETRY_INTERVAL_SECONDS)
 
     def fail(self, turn: Turn, live: LiveTurn, error: AssistantError) -> Turn:
         """Keep a turn that did not come to its end: with what is written, if anything is."""

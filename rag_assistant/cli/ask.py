@@ -12,15 +12,13 @@ from rag_assistant.conversations.commands import is_command, run_command
 from rag_assistant.errors import AssistantError, OverflowDecisionNeeded
 from rag_assistant.history import OVERFLOW_CHOICES
 from rag_assistant.presenters.history import seen
-from rag_assistant.records import LARGEST_NUMBER, UNSET, Question, Turn, Unset
+from rag_assistant.records import MAX_INT32, UNSET, Question, Turn, Unset
 from rag_assistant.validation import spells_number
 
 if TYPE_CHECKING:
     from rag_assistant.services import Services
 
-CONVERSATION = click.option(
-    "--conversation", type=click.IntRange(1, LARGEST_NUMBER), help="Go on with this conversation."
-)
+CONVERSATION = click.option("--conversation", type=click.IntRange(1, MAX_INT32), help="Go on with this conversation.")
 LIMIT = click.option("--max-history-turns", help='How many earlier turns the model sees, or "all".')
 OVERFLOW = click.option(
     "--on-overflow", type=click.Choice(OVERFLOW_CHOICES), help="What happens when turns would be left out."

@@ -15,15 +15,15 @@ from flask.cli import AppGroup
 from rag_assistant.cli.errors import named_errors
 from rag_assistant.document_records import Document
 from rag_assistant.errors import AssistantError, SettingsError
-from rag_assistant.records import LARGEST_NUMBER
+from rag_assistant.records import MAX_INT32
 from rag_assistant.runtime.data_dir import lock_data_dir
 
 if TYPE_CHECKING:
     from rag_assistant.services import Services
 
-SECONDS_BETWEEN_LOOKS = 0.2
+POLL_INTERVAL_SECONDS = 0.2
 WORKED_ON = ("queued", "reading", "embedding")
-DOCUMENT_IDS = click.argument("document_ids", nargs=-1, required=True, type=click.IntRange(1, LARGEST_NUMBER))
+DOCUMENT_IDS = click.argument("document_ids", nargs=-1, required=True, type=click.IntRange(1, MAX_INT32))
 
 
 def documents_commands(services: Services) -> AppGroup:
@@ -60,7 +60,7 @@ def documents_commands(services: Services) -> AppGroup:
                     click.echo(_line(one))
 
     @group.command("tag")
-    @click.argument("document_id", type=click.IntRange(1, LARGEST_NUMBER))
+    @click.argument("document_id", type=click.IntRange(1, MAX_INT32))
     @click.argument("tags", nargs=-1)
     def tag(document_id: int, tags: tuple[str, ...]) -> None:
         """Give a document these tags and no others."""
@@ -179,7 +179,7 @@ def _show_progress(services: Services, document: Document) -> Document | None:
     with click.progressbar(length=100, label=document.name[:40].ljust(40)) as bar:
         while (now := _present(services, document)) is not None and now.state in WORKED_ON:
             bar.update(100 * now.embedded // max(1, now.chunks) - bar.pos)
-            time.sleep(SECONDS_BETWEEN_LOOKS)
+            time.sleep(POLL_INTERVAL_SECONDS)
         bar.update(100 - bar.pos)
     return now
 

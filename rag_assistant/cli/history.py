@@ -13,7 +13,7 @@ from rag_assistant.conversations.commands import run_command
 from rag_assistant.errors import ReceiptNotFound
 from rag_assistant.presenters.export import FORMATS, as_json, as_markdown
 from rag_assistant.presenters.turns import receipt_data
-from rag_assistant.records import LARGEST_NUMBER, ModelRequest
+from rag_assistant.records import MAX_INT32, ModelRequest
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rag_assistant.services import Services
 
 TURNS_SHOWN = 20
-NUMBER = click.IntRange(1, LARGEST_NUMBER)
+NUMBER = click.IntRange(1, MAX_INT32)
 
 
 def history_commands(services: Services) -> AppGroup:
@@ -52,13 +52,13 @@ def history_commands(services: Services) -> AppGroup:
 
     @group.command("export")
     @click.argument("conversation", type=NUMBER)
-    @click.option("--format", "wanted", type=click.Choice(list(FORMATS)), default="markdown", show_default=True)
-    def export(conversation: int, wanted: str) -> None:
+    @click.option("--format", "format_name", type=click.Choice(list(FORMATS)), default="markdown", show_default=True)
+    def export(conversation: int, format_name: str) -> None:
         """Print a whole conversation."""
         with named_errors():
             services.prepare()
             found = services.conversations.get(conversation)
-            write = as_markdown if wanted == "markdown" else as_json
+            write = as_markdown if format_name == "markdown" else as_json
             for piece in write(found, services.turns.every(conversation), services.versions.all):
                 click.echo(piece, nl=False)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rag_assistant.documents.doctor import Finding
     from rag_assistant.services import Services
 
-SECONDS_BETWEEN_LOOKS = 0.2
+POLL_INTERVAL_SECONDS = 0.2
 LOOKS_UNTIL_QUIET = 10
 
 
@@ -33,13 +33,14 @@ def reindex_command(services: Services) -> click.Command:
                 if work_with_progress(services, again):
                     raise click.exceptions.Exit(1)
                 return
-            wanted = services.embedders.wanted().key
+            configured = services.embedders.configured().key
             with somebody_works(services):
                 services.library.reindex()
-                done, total = _show_embedding(services, wanted)
-            active = services.embeddings.active()
-            used = "search uses it" if active is not None and active.key == wanted else "search does not use it yet"
-            click.echo(f"{done} of {total} chunks are embedded by {wanted}; {used}.")
+                done, total = _show_embedding(services, configured)
+            serving = services.embeddings.serving()
+            is_used = serving is not None and serving.key == configured
+            used = "search uses it" if is_used else "search does not use it yet"
+            click.echo(f"{done} of {total} chunks are embedded by {configured}; {used}.")
             if done < total:
                 click.echo("flask documents list says which documents failed, and why.")
                 raise click.exceptions.Exit(1)
@@ -93,11 +94,11 @@ def _nobody_serves(services: Services) -> bool:
     return True
 
 
-def _show_embedding(services: Services, wanted: str) -> tuple[int, int]:
+def _show_embedding(services: Services, configured: str) -> tuple[int, int]:
     """Draw a bar until nothing is worked on any more; return how many chunks are embedded, and of how many."""
-    done, total = services.embeddings.progress(wanted)
+    done, total = services.embeddings.progress(configured)
     with click.progressbar(length=100, label="embedding") as bar:
-        for done, total in _until_quiet(services, wanted):
+        for done, total in _until_quiet(services, configured):
             bar.update(100 * done // max(1, total) - bar.pos)
     return done, total
 
@@ -109,7 +110,7 @@ def _until_quiet(services: Services, embedder: str = "") -> Iterator[tuple[int, 
     """
     quiet, before = 0, (-1, -1)
     while quiet < LOOKS_UNTIL_QUIET:
-        time.sleep(SECONDS_BETWEEN_LOOKS)
+        time.sleep(POLL_INTERVAL_SECONDS)
         now = services.embeddings.progress(embedder)
         quiet = quiet + 1 if now == before and not services.library.busy else 0
         before = now

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rag_assistant.storage.conversations.conversations import ConversationManager
     from rag_assistant.storage.conversations.history import HistoryStore
 
-LONGEST_SUMMARY_CHARS = 20_000
+MAX_SUMMARY_CHARS = 20_000
 PARTS = {"system": "system", "tools": "reserved", "summary": "summary", "history": "history"}
 
 
@@ -139,11 +139,11 @@ class HistoryActions:
 
     def clear(self, conversation_id: int) -> Conversation:
         """Let the model see nothing of what was said so far. Raises ConversationBusy."""
-        return self._history.begin_afresh(conversation_id, "clear")
+        return self._history.move_context_start(conversation_id, "clear")
 
     def reset(self, conversation_id: int) -> Conversation:
         """Clear, and let the settings decide again about window, strategy and overflow. Raises ConversationBusy."""
-        return self._history.begin_afresh(conversation_id, "reset")
+        return self._history.move_context_start(conversation_id, "reset")
 
     def compact(self, conversation_id: int) -> Conversation:
         """Summarise the older half of what the model sees, and all that is left out before it.
@@ -171,8 +171,8 @@ class HistoryActions:
         """Put a person's text in the place of the summary's. Raises NoSummary, InvalidRequest, ConversationBusy."""
         if not text.strip():
             raise InvalidRequest("The summary is empty; undo the compaction to do without one.")
-        if len(text) > LONGEST_SUMMARY_CHARS:
-            raise InvalidRequest(f"The summary has {len(text)} characters; the limit is {LONGEST_SUMMARY_CHARS}.")
+        if len(text) > MAX_SUMMARY_CHARS:
+            raise InvalidRequest(f"The summary has {len(text)} characters; the limit is {MAX_SUMMARY_CHARS}.")
         return self._history.edit_summary(conversation_id, text.strip())
 
     def mark(self, turn_id: int, *, pinned: bool | None = None, excluded: bool | None = None) -> Turn:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from rag_assistant.conversations.actions import HistoryActions
 from rag_assistant.errors import UnknownCommand
-from rag_assistant.presenters.history import REASONS, place_of
+from rag_assistant.presenters.history import REASONS, turns_in_words
 
 UNDONE = {
     "clear": "The model sees again what it saw before it was cleared.",
@@ -71,7 +71,8 @@ def _history(actions: HistoryActions, conversation_id: int) -> str:
         "the question.",
     ]
     runs = [asdict(run) for run in view.left_out]
-    lines += [f"- {place_of(run, view.fitted.receipt.kept_turns, runs)}: {REASONS[run['reason']]}" for run in runs]
+    kept = view.fitted.receipt.kept_turns
+    lines += [f"- {turns_in_words(run, kept, runs)}: {REASONS[run['reason']]}" for run in runs]
     summary = view.conversation.summary
     if summary is not None:
         lines.append(f"A summary stands for turns {summary.first_turn} to {summary.last_turn}.")

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SHORTEST_ROOM = 300
+MIN_ROOM_TOKENS = 300
 ROOM_WITHOUT_LIMIT = 24_000
-MOST_PARTS = 40
-LONGEST_SUMMARY = 800
+MAX_PARTS = 40
+MAX_SUMMARY_PART_TOKENS = 800
 # A summary may take this share of what a request may have, and this much at most; beyond that it is shortened.
-SHARE_OF_RECORD = 0.25
-LONGEST_RECORD = 4000
+MAX_SUMMARY_SHARE = 0.25
+MAX_SUMMARY_TOKENS = 4000
 
 
 class Compaction:
@@ -72,7 +72,7 @@ class Compaction:
         try:
             record = self._record_of(conversation, parts, covered, profile, call, on_progress)
         finally:
-            self._conversations.show_doing(conversation.id, None)
+            self._conversations.show_operation(conversation.id, None)
         log.info("Conversation %s: turns %s to %s were summarised.", conversation.id, covered[0], covered[-1])
         return self._history.keep_summary(conversation, record, covered, profile.endpoint.model or "a model", running)
 
@@ -89,16 +89,16 @@ class Compaction:
         record = conversation.summary.text if conversation.summary else ""
         about = {"what": "compact", "first_turn": covered[0], "last_turn": covered[-1], "parts": len(parts)}
 
-        def tell(doing: dict[str, Any]) -> None:
-            self._conversations.show_doing(conversation.id, doing)
-            on_progress(doing_in_words(doing))
+        def tell(operation: dict[str, Any]) -> None:
+            self._conversations.show_operation(conversation.id, operation)
+            on_progress(operation_in_words(operation))
 
         for number, part in enumerate(parts, 1):
             tell(about | {"part": number})
             record = "\n\n".join(
                 piece for piece in (record, self._summary_of(part, record or None, profile, call)) if piece
             )
-        if estimate_tokens(record) * profile.token_ratio > _longest_record(profile):
+        if estimate_tokens(record) * profile.token_ratio > _max_summary_tokens(profile):
             tell(about | {"what": "shorten", "part": len(parts)})
             record = self._summary_of([record], None, profile, call)
         return record
@@ -106,8 +106,8 @@ class Compaction:
     def _summary_of(self, part: Sequence[str], known: str | None, profile: ModelProfile, call: ModelCall) -> str:
         """Return what the model writes about one part. Raises SummaryRejected if that cannot stand for it."""
         source_tokens = sum(estimate_tokens(text) for text in part)
-        longest = min(LONGEST_SUMMARY, profile.answer_tokens or LONGEST_SUMMARY, int(_longest_record(profile)))
-        request = ModelRequest(tuple(summary_request(part, known)), longest, profile.temperature)
+        limits = MAX_SUMMARY_PART_TOKENS, profile.answer_tokens or MAX_SUMMARY_PART_TOKENS, _max_summary_tokens(profile)
+        request = ModelRequest(tuple(summary_request(part, known)), int(min(limits)), profile.temperature)
         pieces = []
         for reply in self._models.stream(profile.endpoint, request, call, lambda _sentence: None):
             pieces.append(reply.text)
@@ -116,12 +116,12 @@ class Compaction:
         return checked_summary("".join(pieces), source_tokens, estimate_tokens)
 
 
-def doing_in_words(doing: Mapping[str, Any]) -> str:
+def operation_in_words(operation: Mapping[str, Any]) -> str:
     """Return what is being done with a conversation, as a sentence."""
-    if doing["what"] == "shorten":
+    if operation["what"] == "shorten":
         return "Shortening the summary."
-    of = f", part {doing['part']} of {doing['parts']}" if doing["parts"] > 1 else ""
-    return f"Summarising turns {doing['first_turn']} to {doing['last_turn']}{of}."
+    of = f", part {operation['part']} of {operation['parts']}" if operation["parts"] > 1 else ""
+    return f"Summarising turns {operation['first_turn']} to {operation['last_turn']}{of}."
 
 
 def first_kept_after_compaction(fitted: FittedHistory, next_turn: int) -> int:
@@ -137,15 +137,15 @@ def _room(profile: ModelProfile, known: str) -> int:
     if profile.max_request_tokens is None:
         return ROOM_WITHOUT_LIMIT
     return max(
-        SHORTEST_ROOM,
-        int(0.8 * (profile.max_request_tokens - estimate_tokens(known) * profile.token_ratio)) - SHORTEST_ROOM,
+        MIN_ROOM_TOKENS,
+        int(0.8 * (profile.max_request_tokens - estimate_tokens(known) * profile.token_ratio)) - MIN_ROOM_TOKENS,
     )
 
 
-def _longest_record(profile: ModelProfile) -> float:
+def _max_summary_tokens(profile: ModelProfile) -> float:
     """Return how many tokens a whole summary may have: beside it there must be room for turns."""
     limits = [limit for limit in (profile.max_request_tokens, profile.request_tokens) if limit is not None]
-    return min([LONGEST_RECORD, *(limit * SHARE_OF_RECORD for limit in limits)])
+    return min([MAX_SUMMARY_TOKENS, *(limit * MAX_SUMMARY_SHARE for limit in limits)])
 
 
 def _parts(texts: Sequence[str], room: int, ratio: float) -> list[list[str]]:
@@ -162,9 +162,9 @@ def _parts(texts: Sequence[str], room: int, ratio: float) -> list[list[str]]:
             used = 0.0
         parts[-1].append(piece)
         used += tokens
-    if len(parts) > MOST_PARTS:
+    if len(parts) > MAX_PARTS:
         raise NothingToSummarise(
-            f"A summary of all these turns would take {len(parts)} calls of the model; {MOST_PARTS} are the most. "
+            f"A summary of all these turns would take {len(parts)} calls of the model; {MAX_PARTS} are the most. "
             "Begin afresh with /reset, or set a smaller window."
         )
     return parts

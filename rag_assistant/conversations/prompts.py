@@ -40,10 +40,10 @@ BUILT_IN_INSTRUCTIONS = "You are a helpful assistant. Answer the question in one
 FENCE = re.compile(r"<\s*(/?)\s*(passages|earlier|record|conversation)\s*>", re.IGNORECASE)
 NUMBERED = re.compile(r"^\s*\[(\d+)\] \(", re.MULTILINE)
 CITATION = re.compile(r"\[(\d{1,3})\]")
-LONGEST_TITLE = 60
+MAX_TITLE_CHARS = 60
 NEAR_TO_BEST = 0.6
-LONGEST_RECALLED = 1500
-LONGEST_RESULT_SUMMARISED = 500
+MAX_RECALLED_CHARS = 1500
+MAX_SUMMARISED_RESULT_CHARS = 500
 
 
 def number_sources(passages: Sequence[Passage], first: int = 1) -> tuple[Source, ...]:
@@ -93,22 +93,25 @@ def summary_request(turns: Sequence[str], known: str | None) -> list[Message]:
     ``known`` is the summary so far: it goes on to hold, so that only what is new is to be written.
     """
     before = f"This was recorded before; do not repeat it:\n<record>\n{_unfence(known)}\n</record>\n\n" if known else ""
-    said = "\n\n".join(turns)
+    dialogue = "\n\n".join(turns)
     return [
         {"role": "system", "content": SUMMARY_INSTRUCTIONS},
-        {"role": "user", "content": f"{before}<conversation>\n{said}\n</conversation>\n\nWrite the record of this."},
+        {
+            "role": "user",
+            "content": f"{before}<conversation>\n{dialogue}\n</conversation>\n\nWrite the record of this.",
+        },
     ]
 
 
 def rewrite_request(question: str, exchanges: Sequence[tuple[str, str]]) -> list[Message]:
     """Return the messages that ask a model for a query that says what a question leaves to the conversation."""
-    short = [(shortened(asked, LONGEST_RECALLED), shortened(answer, LONGEST_RECALLED)) for asked, answer in exchanges]
-    said = "\n\n".join(f"User: {_unfence(asked)}\nAssistant: {_unfence(answer)}" for asked, answer in short)
+    short = [tuple(shortened(text, MAX_RECALLED_CHARS) for text in exchange) for exchange in exchanges]
+    dialogue = "\n\n".join(f"User: {_unfence(asked)}\nAssistant: {_unfence(answer)}" for asked, answer in short)
     return [
         {"role": "system", "content": REWRITE_INSTRUCTIONS},
         {
             "role": "user",
-            "content": f"<conversation>\n{said}\n</conversation>\n\nThe last question: {_unfence(question)}",
+            "content": f"<conversation>\n{dialogue}\n</conversation>\n\nThe last question: {_unfence(question)}",
         },
     ]
 
@@ -121,7 +124,7 @@ def turn_text(number: int, messages: Sequence[Message]) -> str:
             lines.append(f"Assistant calls {call['function']['name']}: {call['function']['arguments']}")
         text = _unfence(message.get("content") or "")
         if message["role"] == "tool":
-            lines.append(f"Result: {shortened(text, LONGEST_RESULT_SUMMARISED)}")
+            lines.append(f"Result: {shortened(text, MAX_SUMMARISED_RESULT_CHARS)}")
         elif text:
             lines.append(f"{'User' if message['role'] == 'user' else 'Assistant'}: {text}")
     return "\n".join(lines)
@@ -158,7 +161,7 @@ def mark_cited(sources: Sequence[Source], answer: str) -> tuple[Source, ...]:
 def title_for(question: str) -> str:
     """Return the title of a conversation that begins with this question."""
     first_line = " ".join(question.split())
-    return first_line if len(first_line) <= LONGEST_TITLE else first_line[: LONGEST_TITLE - 1].rstrip() + "…"
+    return first_line if len(first_line) <= MAX_TITLE_CHARS else first_line[: MAX_TITLE_CHARS - 1].rstrip() + "…"
 
 
 def _fenced(source: Source) -> str:
@@ -171,8 +174,8 @@ def _quoted(turn: RecalledTurn) -> str:
     """Return an earlier turn as a quotation, with the documents that its answer cited."""
     cited = list(dict.fromkeys(f"{one.document}{f', page {one.page}' if one.page else ''}" for one in turn.sources))
     sources = f"\n(cited: {_unfence('; '.join(cited))})" if cited else ""
-    question = _unfence(shortened(turn.question, LONGEST_RECALLED))
-    answer = _unfence(shortened(turn.answer, LONGEST_RECALLED))
+    question = _unfence(shortened(turn.question, MAX_RECALLED_CHARS))
+    answer = _unfence(shortened(turn.answer, MAX_RECALLED_CHARS))
     return f"(turn {turn.number})\nUser: {question}\nAssistant: {answer}{sources}"
 
 

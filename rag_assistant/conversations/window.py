@@ -26,7 +26,7 @@ from rag_assistant.history import (
     turns_in_window,
     turns_worth_reading,
 )
-from rag_assistant.records import LARGEST_NUMBER, UNSET, Conversation, Message, PastTurn, Turn, Unset
+from rag_assistant.records import MAX_INT32, UNSET, Conversation, Message, PastTurn, Turn, Unset
 
 if TYPE_CHECKING:
     from rag_assistant.settings.schema import Settings
@@ -71,7 +71,7 @@ def rules_for(conversation: Conversation, settings: Settings, turn: Turn | None 
     limit = turn.max_history_turns if turn is not None else UNSET
     limit = conversation.max_history_turns if isinstance(limit, Unset) else limit
     limit = settings.max_history_turns if isinstance(limit, Unset) else limit
-    limit = None if limit is None else min(limit, LARGEST_NUMBER)
+    limit = None if limit is None else min(limit, MAX_INT32)
     return Rules(
         max_history_turns=limit,
         strategy=cast("HistoryStrategy", conversation.history_strategy or settings.history_strategy),

@@ -82,7 +82,7 @@ class Doctor:
         broken = self._checks.with_broken_vectors()
         if broken:
             yield Finding(f"{_named(broken)}: vectors of the wrong length.", self._drop_broken_vectors)
-        active = self._embeddings.active()
+        active = self._embeddings.serving()
         lacking = self._checks.lacking_vectors(active.key) if active else []
         if lacking:
             yield Finding(f"{_named(lacking)}: ready, but not all of it is embedded.", self._library.reindex)

@@ -19,9 +19,9 @@ from rag_assistant.documents.uploads import Uploads
 from rag_assistant.errors import AssistantError, EmbedderFailed, ExtractionCancelled, StorageFailed
 from rag_assistant.extraction.extract import extract
 from rag_assistant.retrieval.chunking import chunk_document, indexed_text
-from rag_assistant.retrieval.embeddings.registry import PROBE_TEXT, Recognised
+from rag_assistant.retrieval.embeddings.registry import PROBE_TEXT, RecognisedEmbedder
 from rag_assistant.retrieval.tokenize import search_words
-from rag_assistant.runtime.job_queue import Lane, Work
+from rag_assistant.runtime.job_queue import JobQueue, Work
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
@@ -31,14 +31,14 @@ log = logging.getLogger(__name__)
 
 CHUNKS_AT_ONCE = 16
 # How long to wait before what failed is tried again: an embedding model that is away comes back, or a person looks.
-SECONDS_BEFORE_RETRY = (2.0, 8.0, 30.0, 60.0, 120.0, 300.0)
+RETRY_BACKOFF_SECONDS = (2.0, 8.0, 30.0, 60.0, 120.0, 300.0)
 UNFORESEEN = "An error of the server kept it from being read; its log says more."
 
 
 class Embedders(Protocol):
     """Knows the model that embeds what comes in."""
 
-    def wanted(self) -> Recognised:
+    def configured(self) -> RecognisedEmbedder:
         """Return the model, loaded. Raises EmbedderFailed."""
 
 
@@ -52,7 +52,7 @@ class Library:
         embeddings: EmbeddingStore,
         embedders: Embedders,
         uploads: Uploads,
-        open_lane: Callable[[str], Lane],
+        open_queue: Callable[[str], JobQueue],
         settings: Callable[[], Settings],
     ) -> None:
         self._documents = documents
@@ -62,8 +62,8 @@ class Library:
         self._uploads = uploads
         self._settings = settings
         self._closing = threading.Event()
-        self._reading = open_lane("reading")
-        self._embedding = open_lane("embedding")
+        self._reading = open_queue("reading")
+        self._embedding = open_queue("embedding")
         self._reading.offer("read", self._guarded(self._read))
         self._embedding.offer("embed", self._guarded(self._embed), priority=1)
         # Behind everything that is new.
@@ -193,7 +193,7 @@ class Library:
     def _embed(self, document_id: int) -> None:
         """Embed what is not embedded yet, batch by batch; what fails is tried again later."""
         try:
-            model = self._embedders.wanted()
+            model = self._embedders.configured()
             if self._embed_missing(document_id, model):
                 self._finish(document_id, model.key)
             self._switch_if_due(model)
@@ -201,14 +201,14 @@ class Library:
             attempt = self._documents.count_attempt(document_id)
             if attempt is None:
                 return  # It was deleted.
-            if attempt > len(SECONDS_BEFORE_RETRY):
+            if attempt > len(RETRY_BACKOFF_SECONDS):
                 self._give_up_embedding(document_id, error)
                 return
-            delay = SECONDS_BEFORE_RETRY[attempt - 1]
+            delay = RETRY_BACKOFF_SECONDS[attempt - 1]
             self._documents.say(document_id, f"{error} It is tried again in {delay:g} seconds.")
             self._embedding.add("embed", document_id, delay)
 
-    def _embed_missing(self, document_id: int, model: Recognised) -> bool:
+    def _embed_missing(self, document_id: int, model: RecognisedEmbedder) -> bool:
         """Return whether every chunk has its vector now; not so if the document went away, or we close."""
         missing = self._embeddings.without_embedding(document_id, model.key)
         for start in range(0, len(missing), CHUNKS_AT_ONCE):
@@ -236,10 +236,10 @@ class Library:
     def _reindex(self, after: int) -> None:
         """Embed the first document behind ``after`` that lacks vectors, and go on with the next; then switch."""
         try:
-            model = self._embedders.wanted()
+            model = self._embedders.configured()
         except EmbedderFailed as error:
             log.log(logging.DEBUG if after else logging.ERROR, "The embedding model cannot be used: %s", error)
-            self._embedding.add("reindex", after, SECONDS_BEFORE_RETRY[-1])
+            self._embedding.add("reindex", after, RETRY_BACKOFF_SECONDS[-1])
             return
         document_id = self._embeddings.next_without(model.key, after)
         if document_id is None:
@@ -253,25 +253,25 @@ class Library:
             return
         self._embedding.add("reindex", document_id)
 
-    def _later_or_never(self, document_id: int, model: Recognised, error: EmbedderFailed) -> None:
+    def _later_or_never(self, document_id: int, model: RecognisedEmbedder, error: EmbedderFailed) -> None:
         """Wait for a model that is away; but go on without a document of which it alone cannot embed something."""
         if not _answers(model):
             log.warning("Embedding anew waits: %s", error)
-            self._embedding.add("reindex", document_id - 1, SECONDS_BEFORE_RETRY[2])
+            self._embedding.add("reindex", document_id - 1, RETRY_BACKOFF_SECONDS[2])
             return
-        if (self._documents.count_attempt(document_id) or 0) > len(SECONDS_BEFORE_RETRY):
+        if (self._documents.count_attempt(document_id) or 0) > len(RETRY_BACKOFF_SECONDS):
             self._give_up_embedding(document_id, error)
         self._embedding.add("reindex", document_id)
 
-    def _switch_if_due(self, model: Recognised) -> None:
+    def _switch_if_due(self, model: RecognisedEmbedder) -> None:
         """Let search use a model's vectors as soon as it has embedded everything; forget the models before it."""
-        active = self._embeddings.active()
-        if active is None:
+        serving = self._embeddings.serving()
+        if serving is None:
             return
-        if active.key != model.key:
+        if serving.key != model.key:
             if not self._embeddings.activate(model.key):
                 if self._embeddings.next_without(model.key, 0) is not None:
-                    self._embedding.add("reindex", 0, SECONDS_BEFORE_RETRY[0])
+                    self._embedding.add("reindex", 0, RETRY_BACKOFF_SECONDS[0])
                 return
             log.info("Search uses the vectors of %s from now on.", model.key)
         for known in self._embeddings.known():
@@ -287,7 +287,7 @@ class Library:
         """
 
         def guarded(document_id: int) -> None:
-            for seconds in chain(SECONDS_BEFORE_RETRY, repeat(SECONDS_BEFORE_RETRY[-1])):
+            for seconds in chain(RETRY_BACKOFF_SECONDS, repeat(RETRY_BACKOFF_SECONDS[-1])):
                 try:
                     return work(document_id)
                 except ExtractionCancelled:
@@ -307,7 +307,7 @@ class Library:
         return guarded
 
 
-def _answers(model: Recognised) -> bool:
+def _answers(model: RecognisedEmbedder) -> bool:
     """Tell whether a model embeds anything at all."""
     try:
         model.embedder.embed([PROBE_TEXT])

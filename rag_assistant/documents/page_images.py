@@ -14,11 +14,11 @@ from rag_assistant.extraction.page_render import draw_page, letters_of
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.documents.documents import DocumentStore
 
-MOST_DRAWN_AT_ONCE = 2
-MOST_KEPT_BYTES = 40_000_000
-LONGEST_SECONDS = 20.0
-SECONDS_TO_WAIT = 20.0
-SECONDS_UNTIL_TRIED_AGAIN = 30.0
+MAX_DRAWN_AT_ONCE = 2
+MAX_KEPT_BYTES = 40_000_000
+MAX_SECONDS = 20.0
+WAIT_TIMEOUT_SECONDS = 20.0
+RETRY_INTERVAL_SECONDS = 30.0
 
 # A file's content, a page of it, and the passage that is marked.
 Wanted = tuple[str, int, int, int]
@@ -31,7 +31,7 @@ class PagePictures:
         self._documents = documents
         self._library = library
         self._settings = settings
-        self._drawing = threading.BoundedSemaphore(MOST_DRAWN_AT_ONCE)
+        self._drawing = threading.BoundedSemaphore(MAX_DRAWN_AT_ONCE)
         self._lock = threading.Lock()
         self._kept: OrderedDict[Wanted, bytes] = OrderedDict()
         self._failed: dict[Wanted, tuple[float, str]] = {}
@@ -44,19 +44,19 @@ class PagePictures:
         document = self._documents.get(document_id)
         if document.media_type != PDF:
             raise PageNotDrawn(f"{document.name} is no PDF; its text is shown instead.")
-        wanted = document.sha256, page, start, end
-        known = self._known(wanted)
+        key = document.sha256, page, start, end
+        known = self._known(key)
         if known is not None:
             return known
-        if not self._drawing.acquire(timeout=SECONDS_TO_WAIT):
+        if not self._drawing.acquire(timeout=WAIT_TIMEOUT_SECONDS):
             raise PageNotDrawn("Other pages are being drawn. Try again in a moment.")
         try:
-            return self._known(wanted) or self._drawn(document_id, wanted)
+            return self._known(key) or self._drawn(document_id, key)
         finally:
             self._drawing.release()
 
-    def _drawn(self, document_id: int, wanted: Wanted) -> bytes:
-        _, page, start, end = wanted
+    def _drawn(self, document_id: int, key: Wanted) -> bytes:
+        _, page, start, end = key
         passage, before = self._on_page(document_id, page, start, end)
         values = self._settings()
         try:
@@ -66,28 +66,28 @@ class PagePictures:
                 passage,
                 before,
                 memory_mb=values.extraction_memory_mb,
-                timeout_seconds=min(LONGEST_SECONDS, values.extraction_timeout_seconds),
+                timeout_seconds=min(MAX_SECONDS, values.extraction_timeout_seconds),
             )
         except ExtractionFailed as error:
             with self._lock:
                 self._failed = {key: said for key, said in self._failed.items() if said[0] > time.monotonic()}
-                self._failed[wanted] = time.monotonic() + SECONDS_UNTIL_TRIED_AGAIN, str(error)
+                self._failed[key] = time.monotonic() + RETRY_INTERVAL_SECONDS, str(error)
             raise PageNotDrawn(str(error)) from error
         with self._lock:
-            self._kept[wanted] = picture
-            while sum(map(len, self._kept.values())) > MOST_KEPT_BYTES:
+            self._kept[key] = picture
+            while sum(map(len, self._kept.values())) > MAX_KEPT_BYTES:
                 self._kept.popitem(last=False)
         return picture
 
-    def _known(self, wanted: Wanted) -> bytes | None:
+    def _known(self, key: Wanted) -> bytes | None:
         """Return a picture that was drawn before. Raises PageNotDrawn for what could not be drawn a moment ago."""
         with self._lock:
-            until, sentence = self._failed.get(wanted, (0.0, ""))
+            until, sentence = self._failed.get(key, (0.0, ""))
             if until > time.monotonic():
                 raise PageNotDrawn(sentence)
-            if wanted in self._kept:
-                self._kept.move_to_end(wanted)
-            return self._kept.get(wanted)
+            if key in self._kept:
+                self._kept.move_to_end(key)
+            return self._kept.get(key)
 
     def _on_page(self, document_id: int, page: int, start: int, end: int) -> tuple[str, int]:
         """Return what of a passage stands on a page, and how many letters of the page stand before it."""

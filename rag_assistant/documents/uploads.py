@@ -16,8 +16,8 @@ from rag_assistant.extraction.loaders import media_type_of
 
 BYTES_AT_ONCE = 1 << 20
 BYTES_LOOKED_AT = 4096
-LONGEST_NAME = 255
-SECONDS_UNTIL_STRAY = 3600.0
+MAX_NAME_CHARS = 255
+STRAY_AFTER_SECONDS = 3600.0
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,13 @@ class Uploads:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def receive(self, file: IO[bytes], name: str, most_mb: int) -> Received:
+    def receive(self, file: IO[bytes], name: str, max_mb: int) -> Received:
         """Write a file to the disk. Raises UnsupportedDocument, BodyTooLarge, InvalidRequest; then nothing is left."""
         name = clean_name(name)
         self._folder.mkdir(parents=True, exist_ok=True)
         path = self._folder / f"{uuid.uuid4().hex}.part"
         try:
-            size, sha256, head = _write(file, path, most_mb)
+            size, sha256, head = _write(file, path, max_mb)
             media_type = media_type_of(head, name)
             kept = path.with_suffix("")
             path.rename(kept)
@@ -65,7 +65,7 @@ class Uploads:
 
     def strays(self, known: Collection[str]) -> list[str]:
         """Return old files that are not known: what an aborted upload or a crash in a deletion left behind."""
-        before = time.time() - SECONDS_UNTIL_STRAY
+        before = time.time() - STRAY_AFTER_SECONDS
         return [name for name in self.names().difference(known) if (self._folder / name).stat().st_mtime < before]
 
     def drop_strays(self, known: Collection[str]) -> None:
@@ -78,7 +78,7 @@ def clean_name(name: str) -> str:
     """Return a file's name for people: no folders, nothing that cannot be seen."""
     last = name.replace("\\", "/").rsplit("/", 1)[-1]
     seen = "".join(character for character in last if character.isprintable()).strip()
-    return seen[:LONGEST_NAME] or "unnamed"
+    return seen[:MAX_NAME_CHARS] or "unnamed"
 
 
 def sha256_of(path: Path) -> str:
@@ -87,14 +87,14 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _write(file: IO[bytes], path: Path, most_mb: int) -> tuple[int, str, bytes]:
+def _write(file: IO[bytes], path: Path, max_mb: int) -> tuple[int, str, bytes]:
     """Write a file to the disk; return its size, its SHA-256 and its first bytes."""
     size, digest, head = 0, hashlib.sha256(), b""
     with path.open("xb") as kept:
         while piece := file.read(BYTES_AT_ONCE):
             size += len(piece)
-            if size > most_mb * 1_000_000:
-                raise BodyTooLarge(f"The file is larger than {most_mb} MB, the largest that is accepted.")
+            if size > max_mb * 1_000_000:
+                raise BodyTooLarge(f"The file is larger than {max_mb} MB, the largest that is accepted.")
             head = head or piece[:BYTES_LOOKED_AT]
             digest.update(piece)
             kept.write(piece)

@@ -22,9 +22,9 @@ from rag_assistant.runtime.supervised_process import end_with_parent
 
 log = logging.getLogger(__name__)
 
-MOST_CHARACTERS = 20_000_000
+MAX_CHARS = 20_000_000
 # The longest text with four bytes a character, and the line before it.
-MOST_OUTPUT_BYTES = 4 * MOST_CHARACTERS + 10_000_000
+MAX_OUTPUT_BYTES = 4 * MAX_CHARS + 10_000_000
 
 
 def extract(
@@ -43,7 +43,7 @@ def extract(
         text = read_utf8(path)
         if text is not None:
             return _checked(ExtractedText(text, media_type, markdown=media_type == MARKDOWN))
-    limits = Limits(memory_mb, timeout_seconds, MOST_OUTPUT_BYTES)
+    limits = Limits(memory_mb, timeout_seconds, MAX_OUTPUT_BYTES)
     output, status = run_confined(__spec__.name, [str(path), media_type], limits, cancelled=cancelled)
     return _checked(_understood(output, status, timeout_seconds))
 
@@ -71,14 +71,14 @@ def _checked(extracted: ExtractedText) -> ExtractedText:
 
 def _shortened(extracted: ExtractedText) -> ExtractedText:
     length = len(extracted.text)
-    if length <= MOST_CHARACTERS:
+    if length <= MAX_CHARS:
         return extracted
-    said = f"Only the first {MOST_CHARACTERS} of {length} characters were read. Cut the file up to have all of it."
+    notice = f"Only the first {MAX_CHARS} of {length} characters were read. Cut the file up to have all of it."
     return replace(
         extracted,
-        text=extracted.text[:MOST_CHARACTERS],
-        page_starts=tuple(start for start in extracted.page_starts if start < MOST_CHARACTERS),
-        warning=" ".join(filter(None, [extracted.warning, said])),
+        text=extracted.text[:MAX_CHARS],
+        page_starts=tuple(start for start in extracted.page_starts if start < MAX_CHARS),
+        warning=" ".join(filter(None, [extracted.warning, notice])),
     )
 
 

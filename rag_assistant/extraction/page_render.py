@@ -21,11 +21,11 @@ from rag_assistant.runtime.supervised_process import end_with_parent
 
 PNG = b"\x89PNG\r\n\x1a\n"
 FAILED = b"failed\n"
-WIDTH_PIXELS, MOST_PIXELS_DOWN = 1200, 4000
-MOST_PIXELS = 4_000_000
-MOST_PICTURE_BYTES = 13_000_000
+WIDTH_PIXELS, MAX_PIXELS_DOWN = 1200, 4000
+MAX_PIXELS = 4_000_000
+MAX_PICTURE_BYTES = 13_000_000
 # An argument of a program has room for 131,072 bytes; a character takes up to 12 in JSON.
-MOST_MARKED_CHARACTERS = 10_000
+MAX_MARKED_CHARS = 10_000
 # Of a passage that does not stand on its page as it was read, this much is looked for.
 CHARACTERS_TO_RECOGNISE = 40
 TINT, LINE = (214, 238, 232, 255), (15, 107, 102, 255)
@@ -38,8 +38,8 @@ def draw_page(path: Path, page: int, passage: str, before: int, *, memory_mb: in
     ``before`` is how many characters of the page stand before the passage: it tells apart what stands there twice.
     Raises ExtractionFailed with a sentence about what went wrong.
     """
-    mark = json.dumps({"passage": passage[:MOST_MARKED_CHARACTERS], "before": before}, ensure_ascii=True)
-    limits = Limits(memory_mb, timeout_seconds, MOST_PICTURE_BYTES)
+    mark = json.dumps({"passage": passage[:MAX_MARKED_CHARS], "before": before}, ensure_ascii=True)
+    limits = Limits(memory_mb, timeout_seconds, MAX_PICTURE_BYTES)
     output, status = run_confined(__spec__.name, [str(path), str(page), mark], limits)
     raise_for_end(status, timeout_seconds)
     if output.startswith(FAILED):
@@ -73,13 +73,13 @@ def find_letters(page: str, passage: str, before: int) -> tuple[int, int] | None
     return start, end + len(tail) if known else min(len(page), start + len(head))
 
 
-def _nearest(page: str, wanted: str, before: int) -> int | None:
-    places: list[int] = []
-    place = page.find(wanted)
-    while place >= 0 and len(places) < 1000:
-        places.append(place)
-        place = page.find(wanted, place + 1)
-    return min(places, key=lambda one: abs(one - before), default=None)
+def _nearest(page: str, needle: str, before: int) -> int | None:
+    indexes: list[int] = []
+    index = page.find(needle)
+    while index >= 0 and len(indexes) < 1000:
+        indexes.append(index)
+        index = page.find(needle, index + 1)
+    return min(indexes, key=lambda one: abs(one - before), default=None)
 
 
 def _drawn(path: Path, number: int, mark: dict[str, Any]) -> bytes:
@@ -98,8 +98,8 @@ def _drawn(path: Path, number: int, mark: dict[str, Any]) -> bytes:
         width, height = page.get_size()
         most = (
             WIDTH_PIXELS / max(width, 1),
-            MOST_PIXELS_DOWN / max(height, 1),
-            (MOST_PIXELS / max(width * height, 1)) ** 0.5,
+            MAX_PIXELS_DOWN / max(height, 1),
+            (MAX_PIXELS / max(width * height, 1)) ** 0.5,
         )
         bitmap = page.render(scale=min(most), rev_byteorder=True, may_draw_forms=False)
     except pypdfium2.PdfiumError as error:
@@ -110,11 +110,11 @@ def _drawn(path: Path, number: int, mark: dict[str, Any]) -> bytes:
 def _mark(page: Any, passage: str, before: int) -> None:
     """Put a tint behind the lines of the passage and a line beside them, below what stands on the page."""
     textpage = page.get_textpage()
-    letters, place_of = _letters_on(textpage)
+    letters, index_of = _letters_on(textpage)
     found = find_letters(letters, letters_of(passage), before)
     if found is None:
         return
-    first, last = place_of[found[0]], place_of[found[1] - 1]
+    first, last = index_of[found[0]], index_of[found[1] - 1]
     rects = [textpage.get_rect(n) for n in range(textpage.count_rects(first, last - first + 1))]
     for left, bottom, right, top in rects:
         _fill(page, (left - 2, bottom - 1.5, right + 2, top + 1.5), TINT)
@@ -127,13 +127,13 @@ def _letters_on(textpage: Any) -> tuple[str, list[int]]:
     import pypdfium2.raw as pdfium
 
     letters: list[str] = []
-    place_of: list[int] = []
+    index_of: list[int] = []
     for index in range(textpage.count_chars()):
         code = pdfium.FPDFText_GetUnicode(textpage.raw, index)
         plain = letters_of(chr(code)) if 0 < code <= sys.maxunicode and not 0xD800 <= code < 0xE000 else ""
         letters.extend(plain)
-        place_of.extend([index] * len(plain))
-    return "".join(letters), place_of
+        index_of.extend([index] * len(plain))
+    return "".join(letters), index_of
 
 
 def _columns(rects: list[tuple[float, float, float, float]]) -> list[tuple[float, float, float]]:

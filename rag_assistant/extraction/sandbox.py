@@ -14,7 +14,7 @@ import struct
 import sys
 
 PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, FILTER = 22, 38, 2
-MOST_OPEN_FILES = 128
+MAX_OPEN_FILES = 128
 
 # One machine instruction of the kernel's filter language each: what it does, and the numbers for "true" and "false".
 LOAD, IF_EQUAL, IF_AT_LEAST, IF_ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
@@ -49,7 +49,7 @@ def limit(memory_mb: int, cpu_seconds: int) -> None:
         (resource.RLIMIT_CPU, cpu_seconds),
         (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_NOFILE, MOST_OPEN_FILES),
+        (resource.RLIMIT_NOFILE, MAX_OPEN_FILES),
     ):
         allowed = resource.getrlimit(what)[1]
         lowest = most if allowed == resource.RLIM_INFINITY else min(most, allowed)

@@ -19,8 +19,8 @@ from rag_assistant.runtime.supervised_process import plain_environment
 
 FAILED_CLEANLY = 3
 BYTES_AT_ONCE = 1 << 16
-SECONDS_BETWEEN_LOOKS = 0.1
-SECONDS_TO_END = 5.0
+POLL_INTERVAL_SECONDS = 0.1
+GRACEFUL_TIMEOUT_SECONDS = 5.0
 TOO_MUCH_MEMORY = "Reading this file takes more memory than is allowed."
 
 
@@ -30,7 +30,7 @@ class Limits:
 
     memory_mb: int
     timeout_seconds: float
-    most_output_bytes: int
+    max_output_bytes: int
 
 
 def run_confined(
@@ -55,7 +55,7 @@ def run_confined(
     except BaseException:
         _end(process, 0.0)
         raise
-    _end(process, SECONDS_TO_END)
+    _end(process, GRACEFUL_TIMEOUT_SECONDS)
     return output, process.returncode
 
 
@@ -79,20 +79,20 @@ def _output(process: subprocess.Popen[bytes], limits: Limits, cancelled: Callabl
                 raise ExtractionCancelled
             if time.monotonic() > deadline:
                 raise ExtractionFailed(f"Reading this file took longer than {limits.timeout_seconds:g} seconds.")
-            if not selector.select(SECONDS_BETWEEN_LOOKS):
+            if not selector.select(POLL_INTERVAL_SECONDS):
                 continue
             piece = os.read(process.stdout.fileno(), BYTES_AT_ONCE)
             if not piece:
                 return b"".join(pieces)
             pieces.append(piece)
             size += len(piece)
-            if size > limits.most_output_bytes:
+            if size > limits.max_output_bytes:
                 raise ExtractionFailed("This file turned into more text than can be kept. Cut it up.")
 
 
-def _end(process: subprocess.Popen[bytes], patience_seconds: float) -> None:
+def _end(process: subprocess.Popen[bytes], timeout_seconds: float) -> None:
     """End the process with all that it started, and reap it; for so long it may end by itself."""
-    until = time.monotonic() + patience_seconds
+    until = time.monotonic() + timeout_seconds
     # It is left unreaped until its group is killed, so that its number cannot be another's by then.
     options = os.WEXITED | os.WNOWAIT | os.WNOHANG
     while time.monotonic() < until and os.waitid(os.P_PID, process.pid, options) is None:

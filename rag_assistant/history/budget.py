@@ -25,7 +25,7 @@ ASCII_CHARACTERS_PER_TOKEN = 3.6
 OTHER_BYTES_PER_TOKEN = 1.6
 # A picture or a sound in a message: its size says nothing about its tokens, so it counts as a flat sum.
 TOKENS_PER_ATTACHMENT = 1000
-SHORTEST_CUT_RESULT = 200
+MIN_CUT_RESULT_TOKENS = 200
 
 
 def estimate_tokens(text: str) -> int:
@@ -146,20 +146,20 @@ def _with_newest_turns(
     saved = [cost - count_messages(turn, count_tokens) for cost, turn in zip(costs, short, strict=True)]
     excess -= sum(saved)
     fitted: list[Sequence[Message] | None] = list(short)
-    for place, turn in enumerate(past):
+    for index, turn in enumerate(past):
         if excess <= 0:
             break
         if not (turn.held or turn.waits):
-            fitted[place] = None
-            excess += first_loss - (costs[place] - saved[place])
+            fitted[index] = None
+            excess += first_loss - (costs[index] - saved[index])
             first_loss = 0
-    for place in reversed(range(len(past))):
-        if fitted[place] is None:
+    for index in reversed(range(len(past))):
+        if fitted[index] is None:
             continue
-        if excess + saved[place] > 0:
+        if excess + saved[index] > 0:
             break
-        fitted[place] = past[place].messages
-        excess += saved[place]
+        fitted[index] = past[index].messages
+        excess += saved[index]
     return replace(whole, past=tuple(fitted)), excess
 
 
@@ -193,21 +193,21 @@ def _with_cut_results(
     current = list(kept.current)
     results: list[int] = []
     waits = False
-    for place, message in enumerate(current):
+    for index, message in enumerate(current):
         calls = tool_calls_of(message)
         if calls:
             waits = any(call.get("id") in pending for call in calls)
         elif message["role"] == "tool" and not waits:
-            results.append(place)
+            results.append(index)
     cut = 0
-    for place in sorted(results, key=lambda one: -len(text_of(current[one]))):
+    for index in sorted(results, key=lambda one: -len(text_of(current[one]))):
         if excess <= 0:
             break
-        before = count_message(current[place], count_tokens)
-        shorter = _cut(current[place], before - excess, count_tokens)
+        before = count_message(current[index], count_tokens)
+        shorter = _cut(current[index], before - excess, count_tokens)
         saved = before - count_message(shorter, count_tokens)
         if saved > 0:
-            current[place] = shorter
+            current[index] = shorter
             excess -= saved
             cut += 1
     return (replace(kept, current=tuple(current), results_cut=cut) if cut else kept), excess
@@ -220,13 +220,13 @@ def _without_pinned(
     fitted = list(kept.past)
     if None in fitted:
         first_loss = 0
-    for place, turn in enumerate(past):
+    for index, turn in enumerate(past):
         if excess <= 0:
             break
         if turn.held and not turn.waits:
-            excess += first_loss - count_messages(fitted[place] or (), count_tokens)
+            excess += first_loss - count_messages(fitted[index] or (), count_tokens)
             first_loss = 0
-            fitted[place] = None
+            fitted[index] = None
     return replace(kept, past=tuple(fitted)), excess
 
 
@@ -265,7 +265,7 @@ def _cut(result: Message, tokens: int, count_tokens: CountTokens) -> Message:
     def beginning(length: int) -> Message:
         return {**result, "content": text[:length] + mark}
 
-    lengths = range(SHORTEST_CUT_RESULT, len(text) - len(mark))
+    lengths = range(MIN_CUT_RESULT_TOKENS, len(text) - len(mark))
     if not lengths:
         return result
     fitting = bisect_right(lengths, tokens, key=lambda length: count_message(beginning(length), count_tokens))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from rag_assistant.history.turns import SYSTEM_ROLES
 from rag_assistant.records import Message
 
-SHORTEST_LIST = 100
+MIN_LIST_LENGTH = 100
 
 
 def far_past(messages: Sequence[Message], newest_turns: int) -> tuple[int, int, int] | None:
@@ -19,7 +19,7 @@ def far_past(messages: Sequence[Message], newest_turns: int) -> tuple[int, int, 
     At least ``newest_turns`` past turns lie behind ``end``. ``None`` where the list is short, or where the part is not
     so well-formed that it could be counted by its roles alone: then it has to be mended first.
     """
-    if len(messages) < SHORTEST_LIST:
+    if len(messages) < MIN_LIST_LENGTH:
         return None
     begin = 0
     while begin < len(messages) and messages[begin]["role"] in SYSTEM_ROLES:
@@ -38,23 +38,23 @@ def _boundary(messages: Sequence[Message], begin: int, boundaries: int) -> int |
     or behind it, a turn ends and another one begins there.
     """
     found = 0
-    for place in range(len(messages) - 1, begin, -1):
-        message, before = messages[place], messages[place - 1]
+    for index in range(len(messages) - 1, begin, -1):
+        message, before = messages[index], messages[index - 1]
         if message["role"] != "user" or before["role"] != "assistant" or before.get("tool_calls") or "meta" in message:
             continue
-        if place + 1 < len(messages) and messages[place + 1]["role"] != "assistant":
+        if index + 1 < len(messages) and messages[index + 1]["role"] != "assistant":
             continue
         found += 1
         if found == boundaries:
-            return place
+            return index
     return None
 
 
 def _count_turns(messages: Sequence[Message], begin: int, end: int) -> int | None:
     """Return how many turns a part has, ``None`` if there is anything in it to mend or to wonder about."""
     turns, open_calls, before = 0, 0, ""
-    for place in range(begin, end):
-        message = messages[place]
+    for index in range(begin, end):
+        message = messages[index]
         role = message["role"]
         if role == "tool":
             if not open_calls:

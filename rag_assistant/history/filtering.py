@@ -120,7 +120,7 @@ def choose_turns(
     keep = max(1, keep)
     newest_first = sorted(range(len(used_tools)), reverse=True)
     if level.prefer_tools:
-        newest_first = newest_first[:1] + sorted(newest_first[1:], key=lambda place: not used_tools[place])
+        newest_first = newest_first[:1] + sorted(newest_first[1:], key=lambda index: not used_tools[index])
     size = "more" if level.up_to_turns is None else f"up to {level.up_to_turns}"
     why = f"{total} completed turns ({size}): {keep} kept"
     if level.prefer_tools:

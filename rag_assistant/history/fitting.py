@@ -190,20 +190,20 @@ def _without_unwanted(past: list[_Past], policy: HistoryPolicy) -> list[_Past]:
         turn
         if turn.waits
         else replace(turn, reason="purged")
-        if place in purged
+        if index in purged
         else replace(turn, reason="excluded")
         if turn.number in excluded
         else turn
-        for place, turn in enumerate(past)
+        for index, turn in enumerate(past)
     ]
 
 
 def _purged(past: list[_Past], call_ids: Collection[str]) -> set[int]:
     """Return the positions of purged turns; the answer to a confirmation is the turn that was numbered next."""
     return {
-        place
-        for place in (turns_of_exchanges([turn.messages for turn in past], call_ids) if call_ids else ())
-        if past[place].number == past[place - 1].number + 1 or holds_call(past[place].messages, call_ids)
+        index
+        for index in (turns_of_exchanges([turn.messages for turn in past], call_ids) if call_ids else ())
+        if past[index].number == past[index - 1].number + 1 or holds_call(past[index].messages, call_ids)
     }
 
 
@@ -218,7 +218,7 @@ def _chosen(past: list[_Past], limit: int | None, policy: HistoryPolicy) -> tupl
         kept, explanation = choose_turns([uses_tools(turn.messages) for turn in candidates], total, policy.smart_levels)
         most = len(candidates) if limit is None else limit
         newest = sorted(kept, reverse=True)[:most]
-        chosen = {candidates[place].number for place in newest}
+        chosen = {candidates[index].number for index in newest}
     elif policy.strategy == "window":
         in_window = min(len(candidates), turns_in_window(total, limit, policy.window_slack))
         chosen = {turn.number for turn in candidates[len(candidates) - in_window :]}
@@ -249,12 +249,12 @@ def _within_budget(
     count = policy.count_tokens
     # Longer than any notice of this conversation, so that what fits does not depend on how many turns are kept.
     most = max([turn.number for turn in past] + [run.last_turn for run in policy.unread], default=0)
-    longest_notice = notice_for(most, most, at_least=most)
+    max_notice = notice_for(most, most, at_least=most)
     budgeted = fit_budget(
         [BudgetTurn(turn.messages, turn.pinned, turn.waits) for turn in kept],
         current,
         summary,
-        Fixed(count_messages(system, count), count_message(_system(longest_notice), count), policy.reserved_tokens),
+        Fixed(count_messages(system, count), count_message(_system(max_notice), count), policy.reserved_tokens),
         policy.token_budget,
         count,
         trimmed=any(turn.reason in ("turn_limit", "filtered") for turn in past)
@@ -279,7 +279,7 @@ def _run(turn: _Past) -> LeftOut:
 
 def _beginning_with_the_user(body: list[Message]) -> list[Message]:
     """Return the messages from the first that a user said on: some providers refuse to begin with an answer."""
-    first = next((place for place, message in enumerate(body) if message["role"] == "user"), 0)
+    first = next((index for index, message in enumerate(body) if message["role"] == "user"), 0)
     return body[first:]
 
 

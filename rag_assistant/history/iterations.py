@@ -37,9 +37,9 @@ def keep_last_iterations(
     """
     check_history_limit(limit, "tool_iterations_keep")
     pieces = _pieces(current)
-    closed = [place for place, piece in enumerate(pieces) if _is_closed_iteration(piece, pending)]
+    closed = [index for index, piece in enumerate(pieces) if _is_closed_iteration(piece, pending)]
     dropped = set(closed if limit == 0 else closed[:-limit] if limit is not None else ())
-    kept = tuple(joined(piece for place, piece in enumerate(pieces) if place not in dropped))
+    kept = tuple(joined(piece for index, piece in enumerate(pieces) if index not in dropped))
     return KeptIterations(
         messages=kept,
         iterations_kept=len(closed) - len(dropped),

@@ -24,7 +24,7 @@ OPTIONS = {
 
 FENCE = re.compile(r"<\s*(/?)\s*summary\s*>", re.IGNORECASE)
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[\u3002\uff01\uff1f])\s*")
-FEWEST_TO_REPEAT = 4
+MIN_REPEATED = 4
 THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.IGNORECASE | re.DOTALL)
 
 
@@ -67,15 +67,15 @@ def checked_summary(text: str, source_tokens: int, count_tokens: CountTokens) ->
 
     Raises SummaryRejected for one that is blank, that repeats itself, or that is not shorter than what it stands for.
     """
-    said = THOUGHTS.sub("", text).strip()
-    if not said:
+    summary = THOUGHTS.sub("", text).strip()
+    if not summary:
         raise SummaryRejected("The model gave an empty summary.")
-    sentences = [sentence for sentence in SENTENCE_END.split(said) if sentence]
-    if len(sentences) >= FEWEST_TO_REPEAT and 2 * len(set(sentences)) <= len(sentences):
+    sentences = [sentence for sentence in SENTENCE_END.split(summary) if sentence]
+    if len(sentences) >= MIN_REPEATED and 2 * len(set(sentences)) <= len(sentences):
         raise SummaryRejected("The model's summary says the same sentence over and over.")
-    tokens = count_tokens(said)
+    tokens = count_tokens(summary)
     if tokens >= source_tokens:
         raise SummaryRejected(
             f"The model's summary has about {tokens} tokens, the turns themselves about {source_tokens}: it saves none."
         )
-    return said
+    return summary

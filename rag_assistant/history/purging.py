@@ -18,8 +18,8 @@ def turns_of_exchanges(past: Sequence[Sequence[Message]], done: Collection[str])
     A turn that holds such a call goes, and the turn behind it, in which the person answered. What is still open is in
     none of them.
     """
-    asked = {place for place, turn in enumerate(past) if done and holds_call(turn, done)}
-    return asked | {place + 1 for place in asked if place + 1 < len(past)}
+    asked = {index for index, turn in enumerate(past) if done and holds_call(turn, done)}
+    return asked | {index + 1 for index in asked if index + 1 < len(past)}
 
 
 def holds_call(turn: Sequence[Message], call_ids: Collection[str]) -> bool:

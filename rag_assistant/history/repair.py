@@ -54,8 +54,8 @@ def _match(call_ids: Sequence[str | None], results: Sequence[Message]) -> list[M
     matched: list[Message | None] = [None] * len(call_ids)
     for result in results:
         result_id = result.get("tool_call_id") or None
-        for place, call_id in enumerate(call_ids):
-            if matched[place] is None and (call_id or None) == result_id:
-                matched[place] = result
+        for index, call_id in enumerate(call_ids):
+            if matched[index] is None and (call_id or None) == result_id:
+                matched[index] = result
                 break
     return matched

@@ -12,9 +12,9 @@ from rag_assistant.llm.builtin_server import CONTEXT_TOKENS
 from rag_assistant.llm.endpoint import Endpoint
 from rag_assistant.records import BUILT_IN_MODEL
 from rag_assistant.runtime.model_files import LANGUAGE_MODEL
-from rag_assistant.runtime.supervised_process import Child, Process, plain_environment
+from rag_assistant.runtime.supervised_process import Process, SupervisedProcess, plain_environment
 
-SECONDS_TO_START = 60.0
+START_TIMEOUT_SECONDS = 60.0
 
 
 class BuiltinModel:
@@ -22,12 +22,12 @@ class BuiltinModel:
 
     def __init__(self) -> None:
         self._key = secrets.token_hex(16)
-        self.child: Child[Endpoint] = Child("The built-in model", self._launch, self._ready)
+        self.child: SupervisedProcess[Endpoint] = SupervisedProcess("The built-in model", self._launch, self._ready)
 
     def endpoint(self, ended: Callable[[], bool] = lambda: False) -> Endpoint:
         """Return where the model answers, as soon as it does; give up when ``ended``. Raises ModelUnreachable."""
         self.child.start()
-        endpoint = self.child.wait(SECONDS_TO_START, ended)
+        endpoint = self.child.wait(START_TIMEOUT_SECONDS, ended)
         if endpoint is None:
             problem = self.child.problem or "It did not start in time."
             raise ModelUnreachable(f"The built-in model is not running. {problem} Your question was kept; try again.")

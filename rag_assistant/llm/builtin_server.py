@@ -12,7 +12,7 @@ import sys
 # One answer at a time: each further slot costs 47 MB for its keys and values. Keeping those in 8 bits instead of 16
 # would save as much, but then 20 of 24 answers held the right fact, not 23 (docs/benchmarks.md).
 CONTEXT_TOKENS = 2048
-MOST_THREADS = 4
+MAX_THREADS = 4
 
 
 def main() -> None:
@@ -30,7 +30,7 @@ def main() -> None:
     params.n_ctx = CONTEXT_TOKENS
     # Threads that write a token wait for one another: where another process holds a core they come to a standstill
     # (0.3 to 15 tokens a second on two busy cores, against 35 with one thread). So writing leaves one core alone.
-    cores = min(MOST_THREADS, os.cpu_count() or 1)
+    cores = min(MAX_THREADS, os.cpu_count() or 1)
     params.cpuparams.n_threads = max(1, cores - 1)
     params.cpuparams_batch.n_threads = cores
     params.cache_ram_mib = 0

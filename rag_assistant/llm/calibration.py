@@ -10,11 +10,11 @@ import threading
 from rag_assistant.llm.endpoint import Endpoint
 
 SHARE_OF_NEWEST = 0.3
-SMALLEST_RATIO, LARGEST_RATIO = 0.3, 4.0
+SMALLEST_RATIO, MAX_RATIO = 0.3, 4.0
 # A count that is far below the estimate was taken of something else: of the part that was not cached, say.
-FEWEST_TOKENS_TO_LEARN_FROM = 300
+MIN_TOKENS_TO_LEARN_FROM = 300
 # Nobody counts ten times as many tokens as we do: such a figure is a mistake.
-MOST_TIMES_OUR_ESTIMATE = 8
+MAX_TIMES_OUR_ESTIMATE = 8
 SMALLEST_LIMIT = 256
 
 
@@ -33,9 +33,9 @@ class Calibration:
 
     def learn(self, endpoint: Endpoint, estimated: int, counted: int) -> None:
         """Take note of a request: our own estimate, uncorrected, and what the endpoint counted."""
-        if min(counted, estimated) < FEWEST_TOKENS_TO_LEARN_FROM or counted > MOST_TIMES_OUR_ESTIMATE * estimated:
+        if min(counted, estimated) < MIN_TOKENS_TO_LEARN_FROM or counted > MAX_TIMES_OUR_ESTIMATE * estimated:
             return
-        newest = min(LARGEST_RATIO, max(SMALLEST_RATIO, counted / estimated))
+        newest = min(MAX_RATIO, max(SMALLEST_RATIO, counted / estimated))
         with self._lock:
             self._accepted[_key(endpoint)] = max(counted, self._accepted.get(_key(endpoint), 0))
             known = self._ratios.get(_key(endpoint))
@@ -55,8 +55,8 @@ class Calibration:
         with self._lock:
             if limit is not None and limit >= max(SMALLEST_LIMIT, self._accepted.get(_key(endpoint), 0)):
                 self._limits[_key(endpoint)] = limit
-            if counted is not None and estimated < counted <= MOST_TIMES_OUR_ESTIMATE * estimated:
-                ratio = min(LARGEST_RATIO, counted / estimated)
+            if counted is not None and estimated < counted <= MAX_TIMES_OUR_ESTIMATE * estimated:
+                ratio = min(MAX_RATIO, counted / estimated)
                 self._ratios[_key(endpoint)] = max(ratio, self._ratios.get(_key(endpoint), 1.0))
 
 

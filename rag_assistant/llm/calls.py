@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 
-SECONDS_BETWEEN_LOOKS = 0.2
+POLL_INTERVAL_SECONDS = 0.2
 
 
 class ModelCall:
@@ -37,7 +37,7 @@ class ModelCall:
         self.stopped = True
         self._hang_up()
 
-    def start_over(self) -> None:
+    def restart_deadline(self) -> None:
         """Give what follows the whole time again; a person's word to stop stays."""
         self._last_moment = None
 
@@ -120,4 +120,4 @@ class Watchdog:
             now = time.monotonic()
             for call in calls:
                 call.look(now)
-            time.sleep(SECONDS_BETWEEN_LOOKS)
+            time.sleep(POLL_INTERVAL_SECONDS)

@@ -31,7 +31,7 @@ from rag_assistant.llm.endpoint import Deadlines, Endpoint
 from rag_assistant.llm.failures import failures_named
 from rag_assistant.llm.reader import AnswerReader
 from rag_assistant.llm.refusals import refuses_tools
-from rag_assistant.records import LARGEST_NUMBER, ModelReply, ModelRequest
+from rag_assistant.records import MAX_INT32, ModelReply, ModelRequest
 
 if TYPE_CHECKING:
     import openai
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
-SECONDS_BEFORE_RETRY = (0.5, 1.5)
-LONGEST_PATIENCE_SECONDS = 10.0
-SECONDS_TO_ASK_FOR_LIMIT = 2.0
+RETRY_BACKOFF_SECONDS = (0.5, 1.5)
+MAX_TIMEOUT_SECONDS = 10.0
+LIMIT_PROBE_TIMEOUT_SECONDS = 2.0
 # Under these names servers tell in their list of models how many tokens one takes (vLLM, OpenRouter, LM Studio, ...).
 LIMIT_NAMES = ("max_model_len", "context_length", "context_window", "max_context_length", "n_ctx")
 
@@ -75,8 +75,8 @@ class ModelClient:
         stopped.
         """
         longest = self._deadlines().answer
-        call.begin_request(longest if request.patience_seconds is None else min(longest, request.patience_seconds))
-        for attempt in range(len(SECONDS_BEFORE_RETRY) + 1):
+        call.begin_request(longest if request.timeout_seconds is None else min(longest, request.timeout_seconds))
+        for attempt in range(len(RETRY_BACKOFF_SECONDS) + 1):
             shown = False
             try:
                 for reply in self._attempt(endpoint, request, call):
@@ -105,7 +105,7 @@ class ModelClient:
         """
         if endpoint.model is None:
             if endpoint.base_url not in self._first_models:
-                patience = self._deadlines().connect + LONGEST_PATIENCE_SECONDS
+                patience = self._deadlines().connect + MAX_TIMEOUT_SECONDS
                 listed = self._models(endpoint, call, patience)
                 if not listed:
                     raise ModelRefused(f"The endpoint {endpoint.base_url} lists no model. Name one in openai_model.")
@@ -122,7 +122,7 @@ class ModelClient:
         if known not in self._limits:
             self._limits[known] = None
             try:
-                self._keep_limits(endpoint, self._models(endpoint, ModelCall(), SECONDS_TO_ASK_FOR_LIMIT))
+                self._keep_limits(endpoint, self._models(endpoint, ModelCall(), LIMIT_PROBE_TIMEOUT_SECONDS))
             except ModelError as error:
                 log.info("The endpoint %s does not tell what its models take: %s", endpoint.base_url, error)
         return self._limits[known]
@@ -131,12 +131,12 @@ class ModelClient:
         for name, limit in listed.items():
             self._limits[(endpoint.base_url, name)] = limit
 
-    def _models(self, endpoint: Endpoint, call: ModelCall, patience_seconds: float) -> dict[str, int | None]:
+    def _models(self, endpoint: Endpoint, call: ModelCall, timeout_seconds: float) -> dict[str, int | None]:
         """Return the names of the endpoint's models, each with how many tokens it takes, where that is told."""
         from rag_assistant.llm.transport import current_call
 
         current_call.set(call)
-        call.wait_for("its list of models", patience_seconds)
+        call.wait_for("its list of models", timeout_seconds)
         with failures_named(endpoint, call), self._watchdog.watching(call):
             answer = self._client(endpoint).models.with_raw_response.list()
             try:
@@ -222,7 +222,7 @@ def _limit_in(model: dict[str, Any]) -> int | None:
     for told in (model, meta if isinstance(meta, dict) else {}):
         for name in LIMIT_NAMES:
             limit = told.get(name)
-            if isinstance(limit, int) and not isinstance(limit, bool) and SMALLEST_LIMIT <= limit <= LARGEST_NUMBER:
+            if isinstance(limit, int) and not isinstance(limit, bool) and SMALLEST_LIMIT <= limit <= MAX_INT32:
                 return limit
     return None
 
@@ -240,12 +240,12 @@ def _request_body(endpoint: Endpoint, request: ModelRequest) -> bytes:
 
 def _pause_before_retry(error: AssistantError, attempt: int) -> float | None:
     """Return how long to wait before the next attempt, ``None`` if there is none."""
-    if attempt >= len(SECONDS_BEFORE_RETRY):
+    if attempt >= len(RETRY_BACKOFF_SECONDS):
         return None
     asked = error.retry_after_seconds if isinstance(error, ModelBusy) else None
-    if asked is not None and asked > LONGEST_PATIENCE_SECONDS:
+    if asked is not None and asked > MAX_TIMEOUT_SECONDS:
         return None
-    return max(SECONDS_BEFORE_RETRY[attempt], asked or 0.0)
+    return max(RETRY_BACKOFF_SECONDS[attempt], asked or 0.0)
 
 
 def _sleep(seconds: float, call: ModelCall) -> None:

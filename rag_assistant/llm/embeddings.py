@@ -11,9 +11,9 @@ from rag_assistant.llm.failures import reason_given
 if TYPE_CHECKING:
     import openai
 
-SECONDS_FOR_A_BATCH = 60.0
+BATCH_TIMEOUT_SECONDS = 60.0
 # A single text is mostly a question, which words can answer, too.
-SECONDS_FOR_ONE = 8.0
+ITEM_TIMEOUT_SECONDS = 8.0
 
 
 class EndpointEmbedder:
@@ -50,7 +50,7 @@ class EndpointEmbedder:
             raise RuntimeError("The embedder is loaded before it is used.")
         where = f"The embedding model {self._model} at {self._base_url}"
         try:
-            patience = SECONDS_FOR_ONE if len(texts) == 1 else SECONDS_FOR_A_BATCH
+            patience = ITEM_TIMEOUT_SECONDS if len(texts) == 1 else BATCH_TIMEOUT_SECONDS
             # Given a format, the SDK leaves the numbers as they come; many servers know no other.
             answer: Any = self._client.with_options(timeout=patience).embeddings.create(
                 model=self._model, input=list(texts), encoding_format="float"

@@ -24,7 +24,7 @@ from rag_assistant.validation import storable
 if TYPE_CHECKING:
     import openai
 
-LONGEST_REASON_SHOWN = 300
+MAX_REASON_CHARS = 300
 
 
 class failures_named:
@@ -94,7 +94,7 @@ def reason_given(body: object, api_key: str | None = None) -> str:
     text = storable(" ".join(reason_in(body).split()))
     if api_key:
         text = text.replace(api_key, "[the key]")
-    text = text[:LONGEST_REASON_SHOWN]
+    text = text[:MAX_REASON_CHARS]
     return text if text.endswith(".") else text + "."
 
 

@@ -87,10 +87,10 @@ class AnswerReader:
             return ""
         choice = choices[0]
         self.finish_reason = choice.get("finish_reason") or self.finish_reason
-        said = choice.get("delta") or choice.get("message") or {}
-        if said.get("tool_calls"):
-            self.tool_calls.feed(said["tool_calls"])
-        content = said.get("content") or ""
+        delta = choice.get("delta") or choice.get("message") or {}
+        if delta.get("tool_calls"):
+            self.tool_calls.feed(delta["tool_calls"])
+        content = delta.get("content") or ""
         return storable(content if isinstance(content, str) else _text_of_parts(content))
 
 

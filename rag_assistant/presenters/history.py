@@ -19,7 +19,7 @@ REASONS = {
     "failed": "without an answer",
 }
 # How many pieces of a run of turns are named one by one.
-MOST_PIECES = 5
+MAX_PIECES = 5
 
 
 def turns_by_reason(runs: Iterable[LeftOut]) -> dict[str, int]:
@@ -37,7 +37,7 @@ def seen(kept: int, left_out: Mapping[str, int]) -> str:
     return f"{kept} of {total} earlier {'turn' if total == 1 else 'turns'}{f' ({why})' if why else ''}"
 
 
-def place_of(run: Mapping[str, Any], kept_turns: Sequence[int], runs: Iterable[Mapping[str, Any]]) -> str:
+def turns_in_words(run: Mapping[str, Any], kept_turns: Sequence[int], runs: Iterable[Mapping[str, Any]]) -> str:
     """Return in words which turns a run of left-out turns is: "turns 2, 4 and 6 to 9".
 
     What was sent from between its ends is not among them, nor what another of the ``runs`` is. Where that is not enough
@@ -51,7 +51,7 @@ def place_of(run: Mapping[str, Any], kept_turns: Sequence[int], runs: Iterable[M
         pieces.append((start, begin - 1))
         start = max(start, end + 1)
     pieces = [(begin, end) for begin, end in [*pieces, (start, last)] if begin <= end]
-    if sum(end - begin + 1 for begin, end in pieces) != run["turns"] or len(pieces) > MOST_PIECES:
+    if sum(end - begin + 1 for begin, end in pieces) != run["turns"] or len(pieces) > MAX_PIECES:
         return f"{run['turns']:,} of turns {first} to {last}"
     words = [str(begin) if begin == end else f"{begin} to {end}" for begin, end in pieces]
     listed = " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
@@ -77,5 +77,5 @@ def sentence_about(undecided: Sequence[LeftOut], receipt: HistoryReceipt) -> str
     """Return what a question would leave out, in words."""
     turns = sum(run.turns for run in undecided)
     runs = [asdict(run) for run in receipt.left_out]
-    places = "; ".join(place_of(asdict(run), receipt.kept_turns, runs) for run in undecided)
+    places = "; ".join(turns_in_words(asdict(run), receipt.kept_turns, runs) for run in undecided)
     return f"This question would leave out {turns} earlier {'turn' if turns == 1 else 'turns'}: {places}."

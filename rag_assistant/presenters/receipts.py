@@ -91,8 +91,8 @@ def _start_of_running(messages: Sequence[Message], body: Mapping[str, Any]) -> i
     return known if isinstance(known, int) and known <= len(messages) else last
 
 
-def _system_part(message: Message, place: int) -> Part:
-    if place == 0:
+def _system_part(message: Message, index: int) -> Part:
+    if index == 0:
         return _part("system", "Instructions", [message])
     return _part("notice", "Notice that turns were left out", [message])
 

@@ -196,14 +196,14 @@ def steps_of(iterations: Sequence[Message]) -> list[dict[str, Any]]:
 
 def step_events(turn: Turn, steps: Sequence[dict[str, Any]]) -> list[Event]:
     """Return the events that show tool calls with their results."""
-    place = {"conversation_id": turn.conversation_id, "turn_id": turn.id, "turn": turn.number}
-    return [Event("step", step | place) for step in steps]
+    ids = {"conversation_id": turn.conversation_id, "turn_id": turn.id, "turn": turn.number}
+    return [Event("step", step | ids) for step in steps]
 
 
 def state_event(turn: Turn, state: str, message: str) -> Event:
     """Return the event that says what is awaited before the answer begins."""
-    place = {"conversation_id": turn.conversation_id, "turn_id": turn.id, "turn": turn.number}
-    return Event("state", {"state": state, "message": message} | place)
+    ids = {"conversation_id": turn.conversation_id, "turn_id": turn.id, "turn": turn.number}
+    return Event("state", {"state": state, "message": message} | ids)
 
 
 def start_event(turn: Turn) -> Event:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from rag_assistant.document_records import Chunk, ExtractedText
 from rag_assistant.retrieval.headings import section_starts
 
-MOST_CHARACTERS_AT_ONCE = 50_000
+MAX_CHARS_AT_ONCE = 50_000
 
 
 def chunk_document(extracted: ExtractedText, chunk_chars: int) -> list[Chunk]:
@@ -42,10 +42,10 @@ def indexed_text(document_name: str, section: str | None, text: str) -> str:
 
 def _sections(text: str, first: int, last: int) -> Iterator[tuple[int, int]]:
     """Yield where the splitter is given a new piece: on one long line its time grows with the square of the length."""
-    while last - first > MOST_CHARACTERS_AT_ONCE:
-        half = first + MOST_CHARACTERS_AT_ONCE // 2
-        ends = (text.rfind(mark, half, first + MOST_CHARACTERS_AT_ONCE) for mark in ("\n\n", "\n", " "))
-        end = next((end for end in ends if end > 0), first + MOST_CHARACTERS_AT_ONCE)
+    while last - first > MAX_CHARS_AT_ONCE:
+        half = first + MAX_CHARS_AT_ONCE // 2
+        ends = (text.rfind(mark, half, first + MAX_CHARS_AT_ONCE) for mark in ("\n\n", "\n", " "))
+        end = next((end for end in ends if end > 0), first + MAX_CHARS_AT_ONCE)
         yield first, end
         first = end
     yield first, last

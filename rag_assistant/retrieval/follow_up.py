@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rag_assistant.retrieval.tokenize import search_words, telling_words
+from rag_assistant.retrieval.tokenize import content_words, search_words
 
 Exchange = tuple[str, str]
 
@@ -21,10 +21,10 @@ ANSWER_CHARACTERS = 300
 
 # The context counts 0.8 where the conversation is as near as the library, and 0.15 less for each 0.1 that it is
 # farther; under 0.4 the question stands alone, and so it does when nothing in the conversation is near to it at all.
-MOST_SHARE = 0.8
-LEAST_SHARE = 0.4
+MAX_SHARE = 0.8
+MIN_SHARE = 0.4
 SHARE_LOST = 1.5
-LEAST_NEARNESS = 0.1
+MIN_SIMILARITY = 0.1
 # A question of one telling word leans unless the library is that much nearer.
 ONE_WORD_DISTANCE = 0.5
 # One of two telling words leans if it is near to nothing in the library either ("And which setting changes that?").
@@ -49,20 +49,20 @@ class SearchQuery:
     share: float = 0.0
 
     @property
-    def leans(self) -> bool:
+    def is_follow_up(self) -> bool:
         """Whether the question needs what was said before it."""
         return bool(self.context)
 
 
 @dataclass(frozen=True, slots=True)
-class Nearness:
+class Similarity:
     """How near a question is to the conversation before it, and to the best chunk of the library: cosines."""
 
     conversation: float
     library: float
 
 
-def search_query(question: str, exchanges: Sequence[Exchange], nearness: Nearness | None = None) -> SearchQuery:
+def search_query(question: str, exchanges: Sequence[Exchange], nearness: Similarity | None = None) -> SearchQuery:
     """Return what to search with after some exchanges (question and answer each, the oldest first).
 
     Without ``nearness`` (no embedding model, or one that does not know the language) the words decide.
@@ -87,19 +87,19 @@ def compared_with(exchanges: Sequence[Exchange]) -> list[str]:
     return list(dict.fromkeys(part for part in parts if part))
 
 
-def _share(question: str, nearness: Nearness) -> float:
-    telling = len(telling_words(question))
+def _share(question: str, nearness: Similarity) -> float:
+    telling = len(content_words(question))
     distance = nearness.library - nearness.conversation
     lost = telling <= FEW_TELLING_WORDS and nearness.library < NEAR_TO_NOTHING
     if telling == 0 or lost or (telling == 1 and distance < ONE_WORD_DISTANCE):
-        return MOST_SHARE
-    share = min(MOST_SHARE, 1 - SHARE_LOST * distance)
-    return share if share >= LEAST_SHARE and nearness.conversation >= LEAST_NEARNESS else 0.0
+        return MAX_SHARE
+    share = min(MAX_SHARE, 1 - SHARE_LOST * distance)
+    return share if share >= MIN_SHARE and nearness.conversation >= MIN_SIMILARITY else 0.0
 
 
 def _share_by_words(question: str, context: str) -> float:
     words = search_words(question)
-    telling = telling_words(question)
+    telling = content_words(question)
     if len(words) <= FEW_WORDS or not telling:
         return SHARE_BY_WORDS
     known = set(search_words(context))

@@ -8,11 +8,11 @@ from functools import cache
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-LONGEST_PATH = 200
+MAX_PATH_CHARS = 200
 SEPARATOR = " > "
 # Every block becomes objects in memory: 450 MB for a million characters of nothing but headings. Behind it there are
 # no sections.
-MOST_CHARACTERS = 1_000_000
+MAX_CHARS = 1_000_000
 # As the parser counts lines.
 LINE_BREAK = re.compile(r"\r\n?|\n")
 
@@ -23,18 +23,18 @@ def section_starts(text: str) -> tuple[list[int], list[str]]:
     A path is like ``Prices > Europe``; of one that is too long the beginning is left out. What looks like a heading
     inside of code is none.
     """
-    text = text[:MOST_CHARACTERS]
+    text = text[:MAX_CHARS]
     line_starts = [0, *(match.end() for match in LINE_BREAK.finditer(text))]
     starts: list[int] = []
     paths: list[str] = []
     above: list[tuple[int, str]] = []
     tokens = _parser().parse(text)
-    for place, token in enumerate(tokens):
+    for index, token in enumerate(tokens):
         if token.type != "heading_open" or token.level or token.map is None:
             continue
         depth = int(token.tag[1:])
         above = [heading for heading in above if heading[0] < depth]
-        title = _plain(tokens[place + 1])
+        title = _plain(tokens[index + 1])
         if title:
             above.append((depth, title))
         starts.append(line_starts[token.map[0]])
@@ -44,9 +44,9 @@ def section_starts(text: str) -> tuple[list[int], list[str]]:
 
 def _path(names: list[str]) -> str:
     path = SEPARATOR.join(names)
-    if len(path) <= LONGEST_PATH:
+    if len(path) <= MAX_PATH_CHARS:
         return path
-    return "…" + path[1 - LONGEST_PATH :]
+    return "…" + path[1 - MAX_PATH_CHARS :]
 
 
 def _plain(heading: Token) -> str:

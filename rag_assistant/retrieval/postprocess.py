@@ -11,29 +11,29 @@ from rag_assistant.retrieval.tokenize import query_words, search_words
 
 # Two passages are the same if they share this much of their words: the same page saved twice, with another date on it.
 SAME = 0.9
-MOST_COPIES = 2
+MAX_COPIES = 2
 # Two chunks with at most so many characters between them touch: the splitter leaves white space out.
-LARGEST_GAP = 12
+MAX_GAP = 12
 # What stands between two passages, counted with each of them.
 TOKENS_BETWEEN = 4
 
 # Below both nothing was found: at most 0.5 % of a set's answerable questions, and 82 % of those of cranfield in xquad
 # and of xquad in cranfield (docs/retrieval-benchmarks.md).
-LEAST_COSINE = 0.3
-LEAST_COVERAGE = 0.5
+MIN_COSINE = 0.3
+MIN_COVERAGE = 0.5
 # The same where no vector says anything.
-LEAST_COVERAGE_ALONE = 0.15
+MIN_COVERAGE_ALONE = 0.15
 
 
 def nothing_found(question: str, passages: Sequence[Passage], best_cosine: float | None) -> bool:
     """Return whether no passage has to do with a question; ``best_cosine`` is ``None`` where vectors say nothing."""
     words = query_words(question)
     if not words:
-        return best_cosine is None or best_cosine < LEAST_COSINE
+        return best_cosine is None or best_cosine < MIN_COSINE
     coverage = max((_coverage(words, passage) for passage in passages), default=0.0)
     if best_cosine is None:
-        return coverage < LEAST_COVERAGE_ALONE
-    return best_cosine < LEAST_COSINE and coverage < LEAST_COVERAGE
+        return coverage < MIN_COVERAGE_ALONE
+    return best_cosine < MIN_COSINE and coverage < MIN_COVERAGE
 
 
 def distinct(passages: Sequence[Passage]) -> list[Passage]:
@@ -46,7 +46,7 @@ def distinct(passages: Sequence[Passage]) -> list[Passage]:
     for passage in passages:
         vocabulary = frozenset(search_words(passage.text))
         copies = [one.document_id for one, other in kept if _same(vocabulary, other)]
-        if len(copies) < MOST_COPIES and passage.document_id not in copies:
+        if len(copies) < MAX_COPIES and passage.document_id not in copies:
             kept.append((passage, vocabulary))
     return [passage for passage, _ in kept]
 
@@ -70,7 +70,7 @@ def joined(passages: Sequence[Passage], text_of: Callable[[int, int, int], str])
 
     ``text_of(document_id, start, end)`` reads a piece of a document.
     """
-    best_first = {passage.chunk_id: place for place, passage in enumerate(passages)}
+    best_first = {passage.chunk_id: rank for rank, passage in enumerate(passages)}
     result: list[Passage] = []
     for passage in sorted(passages, key=lambda one: (one.document_id, one.start)):
         both = _join(result[-1], passage, best_first, text_of) if result else None
@@ -86,7 +86,7 @@ def _join(
 ) -> Passage | None:
     """Return two passages as one under the id and score of the better; ``None`` if they do not touch."""
     same_place = (first.document_id, first.page) == (second.document_id, second.page)
-    if not same_place or second.start > first.end + LARGEST_GAP:
+    if not same_place or second.start > first.end + MAX_GAP:
         return None
     end = max(first.end, second.end)
     text = text_of(first.document_id, first.start, end)

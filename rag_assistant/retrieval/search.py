@@ -17,7 +17,7 @@ from rag_assistant.errors import EmbedderFailed
 from rag_assistant.records import EVERYTHING, Scope
 from rag_assistant.retrieval.embeddings.familiarity import Familiarity
 from rag_assistant.retrieval.embeddings.minilm import Vectors
-from rag_assistant.retrieval.follow_up import Exchange, Nearness, SearchQuery, compared_with, search_query
+from rag_assistant.retrieval.follow_up import Exchange, SearchQuery, Similarity, compared_with, search_query
 from rag_assistant.retrieval.hybrid import VECTOR_WEIGHT, Hit, add, fuse
 from rag_assistant.retrieval.postprocess import distinct, joined, nothing_found, within
 from rag_assistant.retrieval.sentences import nearest_sentences, sentences_of
@@ -26,11 +26,11 @@ from rag_assistant.retrieval.tokenize import query_words
 log = logging.getLogger(__name__)
 
 CANDIDATES = 100  # How many hits each half contributes before they are fused.
-LEAST_LOOKED_AT = 10  # So many passages are read before one says that nothing was found.
+MIN_CANDIDATES_READ = 10  # So many passages are read before one says that nothing was found.
 # Of a model that knows fewer of a text's words whole, cosines between two questions say nothing: all look alike.
-LEAST_KNOWN_WORDS = 0.5
+MIN_KNOWN_WORDS = 0.5
 # Of a text of which a model sees single letters only, its vectors say nothing at all.
-LEAST_KNOWN_PIECES = 0.5
+MIN_KNOWN_PIECES = 0.5
 
 
 class Keywords(Protocol):
@@ -40,7 +40,7 @@ class Keywords(Protocol):
         """Return chunk ids with a score, the best first."""
 
 
-class ActiveVectors(Protocol):
+class ServingVectors(Protocol):
     """Embeds questions, and finds chunks by their vectors."""
 
     @property
@@ -63,7 +63,7 @@ class ActiveVectors(Protocol):
 class VectorIndex(Protocol):
     """Knows which vectors are searched now."""
 
-    def now(self) -> ActiveVectors | None:
+    def now(self) -> ServingVectors | None:
         """Return them, ``None`` while no embedding model is ready."""
 
 
@@ -76,7 +76,7 @@ class Chunks(Protocol):
     def chunk_ids_of(self, scope: Scope) -> set[int]:
         """Return the ids of all chunks of the documents that are searched."""
 
-    def ids_on_their_way(self) -> set[int]:
+    def pending_ids(self) -> set[int]:
         """Return the ids of the chunks that are not to be found yet."""
 
     def text_between(self, document_id: int, start: int, end: int) -> str:
@@ -108,12 +108,13 @@ class Retriever:
         if limit == 0:
             return []
         # What is not to be found yet must not take the places of what is.
-        unripe = self._chunks.ids_on_their_way()
-        by_vector, familiarity = self._by_vector(asked, scope, unripe)
-        ranked = fuse(self._by_keyword(asked, scope, unripe), by_vector, VECTOR_WEIGHT * familiarity.pieces)
-        found = self._existing(ranked, max(2 * limit, LEAST_LOOKED_AT))
-        known = by_vector and familiarity.pieces >= LEAST_KNOWN_PIECES
-        if nothing_found(f"{asked.text} {asked.context}", found[:LEAST_LOOKED_AT], by_vector[0][1] if known else None):
+        pending = self._chunks.pending_ids()
+        by_vector, familiarity = self._by_vector(asked, scope, pending)
+        ranked = fuse(self._by_keyword(asked, scope, pending), by_vector, VECTOR_WEIGHT * familiarity.pieces)
+        found = self._existing(ranked, max(2 * limit, MIN_CANDIDATES_READ))
+        knows_text = by_vector and familiarity.pieces >= MIN_KNOWN_PIECES
+        best_cosine = by_vector[0][1] if knows_text else None
+        if nothing_found(f"{asked.text} {asked.context}", found[:MIN_CANDIDATES_READ], best_cosine):
             return []
         return joined(within(distinct(found)[:limit], budget_tokens), self._chunks.text_between)
 
@@ -123,23 +124,23 @@ class Retriever:
         Costs one embedding more than the question's own, of 40 to 70 words: 13 to 21 ms of CPU.
         """
         try:
-            return search_query(question, exchanges, self._nearness(question, exchanges, scope))
+            return search_query(question, exchanges, self._similarity(question, exchanges, scope))
         except EmbedderFailed as error:
             log.warning("The words alone tell whether a question leans on another: %s", error)
             return search_query(question, exchanges)
 
-    def _nearness(self, question: str, exchanges: Sequence[Exchange], scope: Scope) -> Nearness | None:
+    def _similarity(self, question: str, exchanges: Sequence[Exchange], scope: Scope) -> Similarity | None:
         """Return how near a question is to the conversation and to the library; ``None`` if the model cannot tell."""
         others = compared_with(exchanges)
         vectors = self._vectors.now() if others and question.strip() else None
         if vectors is None or vectors.empty:
             return None
-        if vectors.familiarity(" ".join([question, *others])).words < LEAST_KNOWN_WORDS:
+        if vectors.familiarity(" ".join([question, *others])).words < MIN_KNOWN_WORDS:
             return None
-        own, *said = vectors.of_questions([question, *others])
+        own, *earlier = vectors.of_questions([question, *others])
         library = vectors.search(own, 1, self._allowed(scope))
-        return Nearness(
-            conversation=max(float(other @ own) for other in said), library=library[0][1] if library else 0.0
+        return Similarity(
+            conversation=max(float(other @ own) for other in earlier), library=library[0][1] if library else 0.0
         )
 
     def sentences(self, question: str, passages: Sequence[str], limit: int) -> list[str]:
@@ -155,13 +156,13 @@ class Retriever:
             log.warning("The first sentences are taken for the nearest: %s", error)
         return [sentence for passage in passages for sentence in sentences_of(passage)][:limit]
 
-    def _by_keyword(self, asked: SearchQuery, scope: Scope, unripe: Set[int]) -> list[Hit]:
+    def _by_keyword(self, asked: SearchQuery, scope: Scope, pending: Set[int]) -> list[Hit]:
         def hits(text: str) -> list[Hit]:
-            return _ripe(self._keywords.search(query_words(text), CANDIDATES + len(unripe), scope), unripe)
+            return _ripe(self._keywords.search(query_words(text), CANDIDATES + len(pending), scope), pending)
 
-        return add(hits(asked.text), hits(asked.context), asked.share) if asked.leans else hits(asked.text)
+        return add(hits(asked.text), hits(asked.context), asked.share) if asked.is_follow_up else hits(asked.text)
 
-    def _by_vector(self, asked: SearchQuery, scope: Scope, unripe: Set[int]) -> tuple[list[Hit], Familiarity]:
+    def _by_vector(self, asked: SearchQuery, scope: Scope, pending: Set[int]) -> tuple[list[Hit], Familiarity]:
         """Return the nearest chunks, and how well the model knows the question: nothing where it does not work."""
         nothing: tuple[list[Hit], Familiarity] = ([], Familiarity(0.0, 0.0))
         vectors = self._vectors.now()
@@ -173,7 +174,7 @@ class Retriever:
         except EmbedderFailed as error:
             log.warning("Searching by keywords alone: %s", error)
             return nothing
-        return _ripe(vectors.search(vector, CANDIDATES + len(unripe), self._allowed(scope)), unripe), familiarity
+        return _ripe(vectors.search(vector, CANDIDATES + len(pending), self._allowed(scope)), pending), familiarity
 
     def _allowed(self, scope: Scope) -> set[int] | None:
         return self._chunks.chunk_ids_of(scope) if scope else None
@@ -191,14 +192,14 @@ class Retriever:
         return found[:limit]
 
 
-def _ripe(hits: Sequence[Hit], unripe: Set[int]) -> list[Hit]:
+def _ripe(hits: Sequence[Hit], pending: Set[int]) -> list[Hit]:
     """Return the first hits that may be found."""
-    return [hit for hit in hits if hit[0] not in unripe][:CANDIDATES]
+    return [hit for hit in hits if hit[0] not in pending][:CANDIDATES]
 
 
-def _vector_of(asked: SearchQuery, vectors: ActiveVectors) -> Vectors:
+def _vector_of(asked: SearchQuery, vectors: ServingVectors) -> Vectors:
     """Return the question's vector, moved towards what it leans on."""
-    if not asked.leans:
+    if not asked.is_follow_up:
         return vectors.of_questions([asked.text])[0]
     own, context = vectors.of_questions([asked.text, asked.context])
     mixed: Vectors = own + np.float32(asked.share) * context

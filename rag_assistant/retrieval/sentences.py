@@ -15,7 +15,7 @@ from rag_assistant.retrieval.embeddings.minilm import Vectors
 
 # A line break, or a blank behind the end of a sentence; Chinese and Japanese put no blank there.
 BREAK = re.compile("\\n+|(?<=[.!?])\\s+|(?<=[\u3002\uff01\uff1f])")
-MOST_SENTENCES = 60
+MAX_SENTENCES = 60
 
 
 def nearest_sentences(
@@ -25,12 +25,12 @@ def nearest_sentences(
 
     Headings are left away: they say what a text is about, not what it says.
     """
-    sentences = [sentence for text in texts for sentence in sentences_of(text)][:MOST_SENTENCES]
+    sentences = [sentence for text in texts for sentence in sentences_of(text)][:MAX_SENTENCES]
     if len(sentences) <= limit:
         return sentences
     question_vector, *vectors = embed([question, *sentences])
     nearest = np.argsort([-float(vector @ question_vector) for vector in vectors], kind="stable")[:limit]
-    return [sentences[place] for place in sorted(nearest)]
+    return [sentences[index] for index in sorted(nearest)]
 
 
 def sentences_of(text: str) -> list[str]:

@@ -9,7 +9,7 @@ import unicodedata
 UNSPACED = "㐀-䶿一-鿿豈-﫿぀-ヿㇰ-ㇿ\U00020000-\U0003134f฀-๿຀-໿က-႟ក-៿"
 RUNS = re.compile(f"[{UNSPACED}]+|[^\\W_{UNSPACED}]+(?:['\u2019][^\\W_]+)?")
 UNSPACED_RUN = re.compile(f"[{UNSPACED}]")
-MOST_QUERY_WORDS = 64
+MAX_QUERY_WORDS = 64
 
 
 def search_words(text: str) -> list[str]:
@@ -25,10 +25,10 @@ def search_words(text: str) -> list[str]:
 
 def query_words(question: str) -> list[str]:
     """Return the different words of a question that are worth a search: common ones only if there are no others."""
-    return (telling_words(question) or list(dict.fromkeys(search_words(question))))[:MOST_QUERY_WORDS]
+    return (content_words(question) or list(dict.fromkeys(search_words(question))))[:MAX_QUERY_WORDS]
 
 
-def telling_words(question: str) -> list[str]:
+def content_words(question: str) -> list[str]:
     """Return the different words of a question without the common ones."""
     return [word for word in dict.fromkeys(search_words(question)) if word not in COMMON]
 

@@ -23,15 +23,15 @@ from huey.storage import PostgresStorage, SqliteStorage
 log = logging.getLogger(__name__)
 logging.getLogger("huey").setLevel(logging.WARNING)
 
-SHORTEST_WAIT_SECONDS = 0.02
-LONGEST_WAIT_SECONDS = 0.25
-SECONDS_TO_STOP = 10.0
+MIN_WAIT_SECONDS = 0.02
+MAX_WAIT_SECONDS = 0.25
+STOP_TIMEOUT_SECONDS = 10.0
 
 # What does the work, given a document's id (or 0).
 Work = Callable[[int], None]
 
 
-class Lane:
+class JobQueue:
     """One queue with one thread: a piece of work at a time, the higher priority first, then in the order of coming.
 
     ``where`` is a file, or the connection string of a PostgreSQL database.
@@ -80,8 +80,8 @@ class Lane:
             self._huey,
             workers=1,
             periodic=False,
-            initial_delay=SHORTEST_WAIT_SECONDS,
-            max_delay=LONGEST_WAIT_SECONDS,
+            initial_delay=MIN_WAIT_SECONDS,
+            max_delay=MAX_WAIT_SECONDS,
             scheduler_interval=1,
             check_worker_health=False,
         )
@@ -94,7 +94,7 @@ class Lane:
         if self._consumer is not None:
             self._consumer.stop_flag.set()
             for thread in self._threads():
-                thread.join(SECONDS_TO_STOP)
+                thread.join(STOP_TIMEOUT_SECONDS)
             self._consumer = None
         self._huey.storage.close()
         while self._connections:

@@ -22,14 +22,14 @@ PR_SET_PDEATHSIG = 1
 PLAIN_VARIABLES = frozenset(
     "PATH HOME LANG LC_ALL LC_CTYPE TZ TMPDIR VIRTUAL_ENV PYTHONPATH PYTHONUTF8 LD_LIBRARY_PATH".split()
 )
-SECONDS_BEFORE_RESTART = (1.0, 2.0, 5.0, 15.0, 60.0)
+RESTART_BACKOFF_SECONDS = (1.0, 2.0, 5.0, 15.0, 60.0)
 
 State = Literal["off", "starting", "ready", "failed"]
 Service = TypeVar("Service")
 Process = subprocess.Popen[str]
 
 
-class Child(Generic[Service]):
+class SupervisedProcess(Generic[Service]):
     """Keeps one process running. ``service`` is what it offers, such as its address, once it offers it.
 
     ``launch`` starts the process; ``ready`` waits until it serves and returns the service, ``None`` if it never will.
@@ -90,8 +90,8 @@ class Child(Generic[Service]):
         failures = 0
         while not self._closing.is_set():
             served = self._run_once()
-            failures = 0 if served else min(failures + 1, len(SECONDS_BEFORE_RESTART) - 1)
-            if not self._closing.wait(SECONDS_BEFORE_RESTART[failures]):
+            failures = 0 if served else min(failures + 1, len(RESTART_BACKOFF_SECONDS) - 1)
+            if not self._closing.wait(RESTART_BACKOFF_SECONDS[failures]):
                 log.warning("%s ended and is started again.", self._name)
 
     def _run_once(self) -> bool:

@@ -19,8 +19,8 @@ from rag_assistant.settings.schema import Settings, is_live
 log = logging.getLogger(__name__)
 
 PROJECT = Path(__file__).resolve().parents[2]
-LARGEST_FILE_BYTES = 1_000_000
-SECONDS_BETWEEN_LOOKS = 1.0
+MAX_FILE_BYTES = 1_000_000
+POLL_INTERVAL_SECONDS = 1.0
 
 
 class LiveSettings:
@@ -95,7 +95,7 @@ class LiveSettings:
         self._closing.set()
 
     def _watch(self) -> None:
-        while not self._closing.wait(SECONDS_BETWEEN_LOOKS):
+        while not self._closing.wait(POLL_INTERVAL_SECONDS):
             self.look()
 
     def _apply(self, loaded: LoadedSettings) -> None:
@@ -134,7 +134,7 @@ def _read(path: Path) -> bytes | None:
     """Return the file's bytes, just more than allowed if it is too large, ``None`` if there is no file."""
     try:
         with path.open("rb") as file:
-            content = file.read(LARGEST_FILE_BYTES + 1)
+            content = file.read(MAX_FILE_BYTES + 1)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -145,8 +145,8 @@ def _read(path: Path) -> bytes | None:
 def _decoded(content: bytes | None, file_name: str) -> str | None:
     if content is None:
         return None
-    if len(content) > LARGEST_FILE_BYTES:
-        raise SettingsError(f"{file_name} is larger than {LARGEST_FILE_BYTES} bytes; it must be smaller.")
+    if len(content) > MAX_FILE_BYTES:
+        raise SettingsError(f"{file_name} is larger than {MAX_FILE_BYTES} bytes; it must be smaller.")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -35,11 +35,11 @@ from rag_assistant.storage.tables import chunks
 # FTS5 scores every row that holds any of the words, at 1.4 to 2.5 ms of CPU for 1,000. Beyond so many, the rarest
 # words alone choose the candidates, and all words rank them: at 100,000 chunks half the time, and 97 % of the first
 # ten hits are the same.
-MOST_SCORED = 10_000
+MAX_SCORED = 10_000
 CANDIDATES = 300
 
 # PostgreSQL has to take each row's words apart, which costs more.
-MOST_SCORED_IN_POSTGRESQL = 3_000
+MAX_SCORED_IN_POSTGRESQL = 3_000
 ROWS_FOR_USUAL_LENGTH = 1_000
 K1, B = 1.2, 0.75
 
@@ -103,7 +103,7 @@ class WordIndex:
         self, connection: Connection, words: Sequence[str], limit: int, within: Select[Any] | None
     ) -> list[Hit]:
         if within is None and self._may_be_too_much(connection, words):
-            rarest = _rarest({word: self._rows_with(connection, word) for word in words}, MOST_SCORED)
+            rarest = _rarest({word: self._rows_with(connection, word) for word in words}, MAX_SCORED)
             if len(rarest) < len(words):
                 found = connection.execute(self._by_rank(rarest).limit(max(limit, CANDIDATES)))
                 ranked = self._ranked(words, [row[0] for row in found]).limit(limit)
@@ -128,10 +128,10 @@ class WordIndex:
     def _may_be_too_much(self, connection: Connection, words: Sequence[str]) -> bool:
         """Return whether the words could stand in more rows than are scored at once."""
         rows_at_most = connection.execute(select(func.max(self._fts.c.rowid))).scalar() or 0
-        return len(words) * rows_at_most > MOST_SCORED
+        return len(words) * rows_at_most > MAX_SCORED
 
     def _rows_with(self, connection: Connection, word: str) -> int:
-        rows = select(self._fts.c.rowid).where(self._holds_any([word])).limit(MOST_SCORED + 1).subquery()
+        rows = select(self._fts.c.rowid).where(self._holds_any([word])).limit(MAX_SCORED + 1).subquery()
         return connection.execute(select(func.count()).select_from(rows)).scalar_one()
 
     def _holds_any(self, words: Sequence[str]) -> ColumnElement[bool]:
@@ -151,7 +151,7 @@ class WordIndex:
         if not asked:
             return []
         key, held = self._full_text.c[self._key], self._full_text.c.words
-        candidates = select(key.label("id"), held).where(_holds(held, _rarest(asked, MOST_SCORED_IN_POSTGRESQL)))
+        candidates = select(key.label("id"), held).where(_holds(held, _rarest(asked, MAX_SCORED_IN_POSTGRESQL)))
         if within is not None:
             candidates = candidates.where(key.in_(within))
         total = connection.execute(select(func.count()).select_from(self._full_text)).scalar_one()
@@ -160,7 +160,7 @@ class WordIndex:
 
     def _rows_with_stem(self, connection: Connection, stem: str) -> int:
         rows = select(self._full_text.c[self._key]).where(_holds(self._full_text.c.words, [stem]))
-        counted = rows.limit(MOST_SCORED + 1).subquery()
+        counted = rows.limit(MAX_SCORED + 1).subquery()
         return connection.execute(select(func.count()).select_from(counted)).scalar_one()
 
     def _usual_length(self, connection: Connection) -> float:
@@ -179,10 +179,10 @@ def _quoted(word: str) -> str:
     return f'"{bare}"*' if word.endswith("*") else f'"{bare}"'
 
 
-def _rarest(rows_with: Mapping[str, int], most_rows: int) -> list[str]:
-    """Return the rarest words, at least one, as many as stand in ``most_rows`` rows together."""
+def _rarest(rows_with: Mapping[str, int], max_rows: int) -> list[str]:
+    """Return the rarest words, at least one, as many as stand in ``max_rows`` rows together."""
     kept: list[str] = []
-    left = most_rows
+    left = max_rows
     for word, rows in sorted(rows_with.items(), key=lambda one: one[1]):
         left -= rows
         if kept and left < 0:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from flask import Flask
 from werkzeug.routing import IntegerConverter, Map
 
-from rag_assistant.records import LARGEST_NUMBER
+from rag_assistant.records import MAX_INT32
 from rag_assistant.web import assets, errors, health, security
 from rag_assistant.web.api import conversations as conversations_api
 from rag_assistant.web.api import documents as documents_api
@@ -44,7 +44,7 @@ class NumberConverter(IntegerConverter):
     """A number in an address that can be an id; a larger one is an address at which there is nothing."""
 
     def __init__(self, url_map: Map) -> None:
-        super().__init__(url_map, max=LARGEST_NUMBER)
+        super().__init__(url_map, max=MAX_INT32)
 
 
 def init_app(app: Flask, services: Services) -> None:

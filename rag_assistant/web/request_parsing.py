@@ -11,20 +11,20 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StringConstrain
 
 from rag_assistant.errors import InvalidRequest, MalformedBody, UnsupportedContentType
 from rag_assistant.history import OVERFLOW_CHOICES, HistoryStrategy, OverflowChoice
-from rag_assistant.records import LARGEST_NUMBER, UNSET, UNTITLED, Question, Scope, Unset
+from rag_assistant.records import MAX_INT32, UNSET, UNTITLED, Question, Scope, Unset
 from rag_assistant.validation import first_problem, spells_number, storable
 
 Body = TypeVar("Body", bound=BaseModel)
 
 ONE_OF_OVERFLOW = f"one of {', '.join(OVERFLOW_CHOICES)}"
 HISTORY_LIMIT = "a whole number, 0 or more, or null for no limit"
-ID = f"a whole number from 1 to {LARGEST_NUMBER}"
-LONGEST_KEY = 200
-MOST_DOCUMENT_IDS = 1000
-DOCUMENT_IDS = f"a list of 1 to {MOST_DOCUMENT_IDS} document ids, or null for all documents"
-MOST_TAGS = 50
-LONGEST_TAG = 64
-TAGS = f"a list of up to {MOST_TAGS} tags, each a text of 1 to {LONGEST_TAG} characters without commas"
+ID = f"a whole number from 1 to {MAX_INT32}"
+MAX_KEY_CHARS = 200
+MAX_DOCUMENT_IDS = 1000
+DOCUMENT_IDS = f"a list of 1 to {MAX_DOCUMENT_IDS} document ids, or null for all documents"
+MAX_TAGS = 50
+MAX_TAG_CHARS = 64
+TAGS = f"a list of up to {MAX_TAGS} tags, each a text of 1 to {MAX_TAG_CHARS} characters without commas"
 
 
 def field(default: Any, allowed: str, **limits: Any) -> Any:
@@ -32,8 +32,10 @@ def field(default: Any, allowed: str, **limits: Any) -> Any:
     return Field(default, json_schema_extra={"allowed": allowed}, **limits)
 
 
-Id = Annotated[int, Field(ge=1, le=LARGEST_NUMBER)]
-Tag = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=LONGEST_TAG, pattern=r"^[^,]+$")]
+Id = Annotated[int, Field(ge=1, le=MAX_INT32)]
+Tag = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_TAG_CHARS, pattern=r"^[^,]+$")
+]
 Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 TITLE = "a text of 1 to 200 characters, not only blanks"
 
@@ -50,25 +52,25 @@ class QueryBody(Strict):
     question: str = field(
         ..., "a text with at least one visible character", validation_alias=AliasChoices("question", "query")
     )
-    conversation_id: int | None = field(None, f"{ID}, or null for a new conversation", ge=1, le=LARGEST_NUMBER)
+    conversation_id: int | None = field(None, f"{ID}, or null for a new conversation", ge=1, le=MAX_INT32)
     max_history_turns: int | None = field(None, HISTORY_LIMIT, ge=0)
     on_overflow: OverflowChoice | None = field(None, f"{ONE_OF_OVERFLOW}, or null for what is set")
-    confirms_turn: int | None = field(None, f"{ID}: the id of the turn that asks, or null", ge=1, le=LARGEST_NUMBER)
-    document_ids: list[Id] | None = field(None, DOCUMENT_IDS, min_length=1, max_length=MOST_DOCUMENT_IDS)
-    tags: list[Tag] | None = field(None, f"{TAGS}, or null for all documents", min_length=1, max_length=MOST_TAGS)
+    confirms_turn: int | None = field(None, f"{ID}: the id of the turn that asks, or null", ge=1, le=MAX_INT32)
+    document_ids: list[Id] | None = field(None, DOCUMENT_IDS, min_length=1, max_length=MAX_DOCUMENT_IDS)
+    tags: list[Tag] | None = field(None, f"{TAGS}, or null for all documents", min_length=1, max_length=MAX_TAGS)
 
     edits_turn: int | None = field(
-        None, f"{ID}: the id of the turn whose question this is in other words, or null", ge=1, le=LARGEST_NUMBER
+        None, f"{ID}: the id of the turn whose question this is in other words, or null", ge=1, le=MAX_INT32
     )
 
     def as_question(self, key: str | None) -> Question:
         """Return the question that the body asks."""
-        said = "max_history_turns" in self.model_fields_set
+        fields_set = "max_history_turns" in self.model_fields_set
         about = self.model_fields_set & {"document_ids", "tags"}
         return Question(
             text=self.question,
             conversation_id=self.conversation_id,
-            max_history_turns=self.max_history_turns if said else UNSET,
+            max_history_turns=self.max_history_turns if fields_set else UNSET,
             scope=Scope(tuple(self.document_ids or ()), tuple(self.tags or ())) if about else UNSET,
             idempotency_key=key,
             on_overflow=self.on_overflow,
@@ -98,8 +100,8 @@ class ChangeConversationBody(Strict):
         "default", f'{ONE_OF_OVERFLOW}, or "default" for what the settings say'
     )
 
-    document_ids: list[Id] | None = field(None, DOCUMENT_IDS, min_length=1, max_length=MOST_DOCUMENT_IDS)
-    tags: list[Tag] | None = field(None, f"{TAGS}, or null for all documents", min_length=1, max_length=MOST_TAGS)
+    document_ids: list[Id] | None = field(None, DOCUMENT_IDS, min_length=1, max_length=MAX_DOCUMENT_IDS)
+    tags: list[Tag] | None = field(None, f"{TAGS}, or null for all documents", min_length=1, max_length=MAX_TAGS)
 
     def scope(self, now: Scope) -> Scope | None:
         """Return what the conversation is to be about, ``None`` where that is not said; a part not said stays."""
@@ -111,8 +113,8 @@ class ChangeConversationBody(Strict):
 
     def own(self) -> dict[str, Any]:
         """Return what the conversation is to decide for itself; UNSET where the settings are to decide again."""
-        said = self.model_fields_set & {"max_history_turns", "history_strategy", "on_overflow"}
-        values = {name: getattr(self, name) for name in said}
+        fields_set = self.model_fields_set & {"max_history_turns", "history_strategy", "on_overflow"}
+        values = {name: getattr(self, name) for name in fields_set}
         return {name: UNSET if value == "default" else value for name, value in values.items()}
 
 
@@ -139,14 +141,14 @@ class ChangeDocumentBody(Strict):
     """The body of PATCH /api/documents/ID."""
 
     name: Title | None = field(None, TITLE)
-    tags: list[Tag] | None = field(None, TAGS, max_length=MOST_TAGS)
+    tags: list[Tag] | None = field(None, TAGS, max_length=MAX_TAGS)
 
 
 class UploadFields(Strict):
     """What stands beside the file in a form: tags with commas between them, and the document that it replaces."""
 
-    tags: list[Tag] = field([], TAGS, max_length=MOST_TAGS)
-    replaces: int | None = field(None, f"{ID}: the document whose newer version this is", ge=1, le=LARGEST_NUMBER)
+    tags: list[Tag] = field([], TAGS, max_length=MAX_TAGS)
+    replaces: int | None = field(None, f"{ID}: the document whose newer version this is", ge=1, le=MAX_INT32)
 
 
 class NoFields(Strict):
@@ -217,7 +219,7 @@ def scope_asked() -> Scope:
 def ids_of(name: str, texts: Sequence[str]) -> tuple[int, ...]:
     """Return the ids that a field or parameter spells, each once. Raises InvalidRequest."""
     for text in texts:
-        if not (spells_number(text) and 1 <= int(text) <= LARGEST_NUMBER):
+        if not (spells_number(text) and 1 <= int(text) <= MAX_INT32):
             raise InvalidRequest(f'{name} is "{text}"; it must be {ID}.')
     return tuple(dict.fromkeys(map(int, texts)))
 
@@ -227,7 +229,7 @@ def history_limit_asked() -> int | Unset | None:
     text = request.args.get("max_history_turns")
     if text is None:
         return UNSET
-    return None if text in ("all", "null") else whole_number("max_history_turns", None, 0, LARGEST_NUMBER)
+    return None if text in ("all", "null") else whole_number("max_history_turns", None, 0, MAX_INT32)
 
 
 def strategy_asked() -> HistoryStrategy | None:
@@ -246,8 +248,8 @@ def page_limit(default: int = 50, highest: int = 200) -> int:
 def idempotency_key() -> str | None:
     """Return the request's Idempotency-Key. Raises InvalidRequest if it is empty or too long."""
     key = request.headers.get("Idempotency-Key")
-    if key is not None and not 1 <= len(key) <= LONGEST_KEY:
-        raise InvalidRequest(f"The Idempotency-Key has {len(key)} characters; it must have 1 to {LONGEST_KEY}.")
+    if key is not None and not 1 <= len(key) <= MAX_KEY_CHARS:
+        raise InvalidRequest(f"The Idempotency-Key has {len(key)} characters; it must have 1 to {MAX_KEY_CHARS}.")
     return key
 
 

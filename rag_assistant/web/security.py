@@ -9,9 +9,9 @@ from rag_assistant.settings.schema import Settings
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 OWN_NAMES = ("127.0.0.1", "localhost")
-LARGEST_BODY_BYTES = 1_000_000
-LARGEST_FORM_FIELD_BYTES = 500_000
-MOST_FORM_PARTS = 20
+MAX_BODY_BYTES = 1_000_000
+MAX_FORM_FIELD_BYTES = 500_000
+MAX_FORM_PARTS = 20
 
 # Nothing inline, nothing from elsewhere. HTML enters the page at one place only, through the policy "app".
 CONTENT_SECURITY_POLICY = "; ".join(
@@ -47,9 +47,9 @@ def init_app(app: Flask, settings: Settings) -> None:
     """Refuse foreign hosts, foreign pages and huge bodies on every route, and send the headers with every answer."""
     app.config.update(
         TRUSTED_HOSTS=[*OWN_NAMES, *settings.allowed_hosts],
-        MAX_CONTENT_LENGTH=LARGEST_BODY_BYTES,
-        MAX_FORM_MEMORY_SIZE=LARGEST_FORM_FIELD_BYTES,
-        MAX_FORM_PARTS=MOST_FORM_PARTS,
+        MAX_CONTENT_LENGTH=MAX_BODY_BYTES,
+        MAX_FORM_MEMORY_SIZE=MAX_FORM_FIELD_BYTES,
+        MAX_FORM_PARTS=MAX_FORM_PARTS,
     )
     app.before_request(refuse_foreign_pages)
     app.after_request(add_headers)

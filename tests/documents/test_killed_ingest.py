@@ -26,7 +26,7 @@ def long(step: str) -> ParameterSet:
 STEPS = [
     "rag_assistant.documents.uploads:Uploads.receive:after:1",
     long(f"{DOCUMENTS}.add:after:1"),
-    long("rag_assistant.runtime.job_queue:Lane.add:after:2"),
+    long("rag_assistant.runtime.job_queue:JobQueue.add:after:2"),
     long(f"{DOCUMENTS}.take:before:1"),
     f"{DOCUMENTS}.take:after:1",
     long("rag_assistant.documents.library:extract:after:1"),

@@ -185,7 +185,7 @@ def test_what_a_child_says_wrongly_is_a_sentence(
 
 
 def test_a_child_that_prints_without_end_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extract_module, "MOST_OUTPUT_BYTES", 5_000_000)
+    monkeypatch.setattr(extract_module, "MAX_OUTPUT_BYTES", 5_000_000)
     before = psutil.Process().memory_info().rss
     with pytest.raises(ExtractionFailed, match="more text than can be kept"):
         run(child(tmp_path, monkeypatch, "import os\nwhile True: os.write(1, b'x' * 65536)"))
@@ -220,7 +220,7 @@ def test_reading_is_given_up_while_the_reader_works(tmp_path: Path, monkeypatch:
 
 
 def test_a_text_that_is_too_long_is_cut_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extract_module, "MOST_CHARACTERS", 10)
+    monkeypatch.setattr(extract_module, "MAX_CHARS", 10)
     found = extracted(tmp_path, "Seventeen geese")
     assert found.text == "Seventeen "
     assert found.warning == ("Only the first 10 of 15 characters were read. Cut the file up to have all of it.")

@@ -94,7 +94,7 @@ def test_a_huge_page_is_drawn_small_and_a_flat_one_still_has_a_picture(tmp_path:
         pdf.save(tmp_path / "kept")
         picture = drawn(tmp_path / "kept")
         across, down = (int.from_bytes(picture[at : at + 4], "big") for at in (16, 20))
-        assert 1 <= across * down <= page_render.MOST_PIXELS + 10_000
+        assert 1 <= across * down <= page_render.MAX_PIXELS + 10_000
 
 
 def test_only_pictures_come_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

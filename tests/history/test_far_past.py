@@ -14,9 +14,9 @@ from tests.history.examples import many_examples
 
 
 def both_ways(messages: list[Message], policy: HistoryPolicy) -> bool:
-    with patch.object(far_past_module, "SHORTEST_LIST", 0):
+    with patch.object(far_past_module, "MIN_LIST_LENGTH", 0):
         quick = fit_history(messages, policy)
-    with patch.object(far_past_module, "SHORTEST_LIST", 10**9):
+    with patch.object(far_past_module, "MIN_LIST_LENGTH", 10**9):
         whole = fit_history(messages, policy)
     assert quick == whole
     return quick.history_trimmed

@@ -86,7 +86,7 @@ def test_a_damaged_model_file_fails_the_question_and_keeps_it(tmp_path: Path, mo
 
     monkeypatch.setattr("rag_assistant.factory.GUIDE", tmp_path / "no-guide")
     monkeypatch.setattr(builtin, "LANGUAGE_MODEL", replace(LANGUAGE_MODEL, sha256="0" * 64))
-    monkeypatch.setattr(builtin, "SECONDS_TO_START", 3.0)
+    monkeypatch.setattr(builtin, "START_TIMEOUT_SECONDS", 3.0)
     made = create_app({"DATA_DIR": str(tmp_path / "data"), "SETTINGS_FILE": str(tmp_path / "settings.json")})
     try:
         response = made.test_client().post("/api/query", json={"question": "Why?"})

@@ -33,7 +33,7 @@ KEY = "sk-canary-123"
 
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> ModelClient:
-    monkeypatch.setattr(client_module, "SECONDS_BEFORE_RETRY", (0.01, 0.01))
+    monkeypatch.setattr(client_module, "RETRY_BACKOFF_SECONDS", (0.01, 0.01))
     made = ModelClient(lambda: Deadlines(connect=1.0, first_token=0.5, token=0.5, answer=5.0))
     made.warm_up()  # Or the first test would wait for the SDK to be loaded within its deadline.
     return made

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rag_assistant.presenters.history import place_of, seen
+from rag_assistant.presenters.history import seen, turns_in_words
 
 Run = dict[str, Any]
 
@@ -29,7 +29,7 @@ def run(first: int, last: int, turns: int | None = None, reason: str = "turn_lim
     ],
 )
 def test_a_run_is_named_by_the_turns_that_it_is(left_out: Run, kept: list[int], others: list[Run], words: str) -> None:
-    assert place_of(left_out, kept, [left_out, *others]) == words
+    assert turns_in_words(left_out, kept, [left_out, *others]) == words
 
 
 def test_what_is_seen_and_what_is_not_add_up() -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from rag_assistant.document_records import ExtractedText
 from rag_assistant.extraction.loaders import MARKDOWN, PDF, PLAIN
-from rag_assistant.retrieval.chunking import MOST_CHARACTERS_AT_ONCE, _sections, chunk_document
+from rag_assistant.retrieval.chunking import MAX_CHARS_AT_ONCE, _sections, chunk_document
 from testkit.shared_data import shared_jsonl
 
 
@@ -49,7 +49,7 @@ def test_real_passages_are_cut_without_loss(limit: int) -> None:
 def test_a_text_on_one_line_reaches_the_splitter_in_pieces() -> None:
     text = "word " * 30_000
     sections = list(_sections(text, 0, len(text)))
-    assert max(end - begin for begin, end in sections) <= MOST_CHARACTERS_AT_ONCE
+    assert max(end - begin for begin, end in sections) <= MAX_CHARS_AT_ONCE
     assert [begin for begin, _ in sections[1:]] == [end for _, end in sections[:-1]]
     chunks = chunk_document(ExtractedText(text, PLAIN), 900)
     assert "".join("".join(chunk.text.split()) for chunk in chunks) == "word" * 30_000

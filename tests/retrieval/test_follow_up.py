@@ -5,17 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assistant.retrieval.follow_up import (
-    MOST_SHARE,
-    Nearness,
+    MAX_SHARE,
     SearchQuery,
+    Similarity,
     compared_with,
     context_of,
     search_query,
 )
 
 LAMP = [("Who lit the lamp?", "The keeper lit the lamp with oil of whales.")]
-NEAR = Nearness(conversation=0.5, library=0.55)
-FAR = Nearness(conversation=0.05, library=0.7)
+NEAR = Similarity(conversation=0.5, library=0.55)
+FAR = Similarity(conversation=0.05, library=0.7)
 
 texts = st.text(max_size=30)
 exchanges = st.lists(st.tuples(texts, texts), max_size=5)
@@ -24,12 +24,12 @@ cosines = st.floats(-1, 1)
 
 def test_the_first_question_of_a_conversation_stands_alone() -> None:
     assert search_query("And why?", []) == SearchQuery("And why?")
-    assert not search_query("And why?", [("", " ")]).leans
+    assert not search_query("And why?", [("", " ")]).is_follow_up
 
 
 def test_a_question_nearer_to_the_conversation_than_others_leans() -> None:
     asked = search_query("Which oil burns the longest time?", LAMP, NEAR)
-    assert asked.leans
+    assert asked.is_follow_up
     assert asked.text == "Which oil burns the longest time?"
     assert asked.context == "Who lit the lamp? The keeper lit the lamp with oil of whales."
 
@@ -41,27 +41,27 @@ def test_a_question_much_nearer_to_the_library_stays_as_it_is() -> None:
 
 
 def test_a_question_near_to_nothing_stays_as_it_is() -> None:
-    nowhere = Nearness(conversation=0.02, library=0.1)
-    assert not search_query("Which taxes does parliament raise?", LAMP, nowhere).leans
+    nowhere = Similarity(conversation=0.02, library=0.1)
+    assert not search_query("Which taxes does parliament raise?", LAMP, nowhere).is_follow_up
 
 
 @pytest.mark.parametrize("question", ["And why?", "What about it?", "Who was that?"])
 def test_a_question_without_a_telling_word_leans_on_whatever_was_said(question: str) -> None:
-    assert search_query(question, LAMP, FAR).share == MOST_SHARE
+    assert search_query(question, LAMP, FAR).share == MAX_SHARE
 
 
 def test_a_single_telling_word_leans_unless_the_library_is_much_nearer() -> None:
-    assert search_query("And whales?", LAMP, Nearness(0.02, 0.4)).leans
-    assert not search_query("Kubernetes?", LAMP, FAR).leans
+    assert search_query("And whales?", LAMP, Similarity(0.02, 0.4)).is_follow_up
+    assert not search_query("Kubernetes?", LAMP, FAR).is_follow_up
 
 
 def test_the_nearer_the_conversation_the_more_it_counts() -> None:
     shares = [
-        search_query("Which oil burns longest?", LAMP, Nearness(near, 0.6)).share for near in (0.1, 0.3, 0.4, 0.7)
+        search_query("Which oil burns longest?", LAMP, Similarity(near, 0.6)).share for near in (0.1, 0.3, 0.4, 0.7)
     ]
     assert shares == sorted(shares)
     assert shares[0] == 0.0
-    assert shares[-1] == MOST_SHARE
+    assert shares[-1] == MAX_SHARE
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_the_nearer_the_conversation_the_more_it_counts() -> None:
     ],
 )
 def test_without_vectors_the_words_decide_in_any_language(question: str, before: tuple[str, str], leans: bool) -> None:
-    assert search_query(question, [before]).leans is leans
+    assert search_query(question, [before]).is_follow_up is leans
 
 
 def test_the_context_is_the_last_questions_and_the_beginning_of_the_last_answer() -> None:
@@ -86,11 +86,11 @@ def test_the_context_is_the_last_questions_and_the_beginning_of_the_last_answer(
     assert compared_with([]) == []
 
 
-@given(question=texts, past=exchanges, nearness=st.none() | st.builds(Nearness, cosines, cosines))
+@given(question=texts, past=exchanges, nearness=st.none() | st.builds(Similarity, cosines, cosines))
 def test_the_question_itself_is_never_changed(
-    question: str, past: list[tuple[str, str]], nearness: Nearness | None
+    question: str, past: list[tuple[str, str]], nearness: Similarity | None
 ) -> None:
     asked = search_query(question, past, nearness)
     assert asked.text == question
-    assert bool(asked.context) == asked.leans == (asked.share > 0)
-    assert 0 <= asked.share <= MOST_SHARE
+    assert bool(asked.context) == asked.is_follow_up == (asked.share > 0)
+    assert 0 <= asked.share <= MAX_SHARE

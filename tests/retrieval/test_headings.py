@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from rag_assistant.document_records import ExtractedText
 from rag_assistant.extraction.loaders import MARKDOWN, PLAIN
 from rag_assistant.retrieval.chunking import chunk_document, indexed_text
-from rag_assistant.retrieval.headings import LONGEST_PATH, MOST_CHARACTERS, section_starts
+from rag_assistant.retrieval.headings import MAX_CHARS, MAX_PATH_CHARS, section_starts
 
 
 def sections(text: str) -> dict[str, str]:
@@ -44,7 +44,7 @@ def test_lines_end_as_the_parser_counts_them() -> None:
 
 def test_a_long_path_loses_its_beginning() -> None:
     (path,) = section_starts("# " + "long " * 100)[1]
-    assert len(path) == LONGEST_PATH
+    assert len(path) == MAX_PATH_CHARS
     assert path.startswith("…")
 
 
@@ -59,7 +59,7 @@ def test_a_chunk_knows_its_section_and_is_indexed_with_it() -> None:
 
 
 def test_a_huge_text_has_sections_at_its_beginning_only() -> None:
-    text = "# First\n\n" + "word " * (MOST_CHARACTERS // 5) + "\n\n# Last\n"
+    text = "# First\n\n" + "word " * (MAX_CHARS // 5) + "\n\n# Last\n"
     assert list(sections(text).values()) == ["First"]
 
 

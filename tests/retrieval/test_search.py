@@ -17,7 +17,7 @@ from testkit.shelf import KEY, Shelf
 @pytest.fixture
 def house(database: Database) -> Shelf:
     shelf = Shelf(database)
-    shelf.embedders.wanted()
+    shelf.embedders.configured()
     return shelf
 
 
@@ -64,7 +64,7 @@ def test_keywords_answer_while_the_embedder_is_broken(house: Shelf, monkeypatch:
     def broken(_texts: Sequence[str]) -> Vectors:
         raise EmbedderFailed("broken")
 
-    monkeypatch.setattr(house.embedders.wanted().embedder, "embed", broken)
+    monkeypatch.setattr(house.embedders.configured().embedder, "embed", broken)
     assert len(house.found("geese")) == 1
     assert house.retriever.sentences("geese?", ["One. Two. Three."], 2) == ["One.", "Two."]
 
@@ -169,7 +169,7 @@ def test_a_question_that_leans_finds_what_was_talked_about(house: Shelf) -> None
     house.shelve("the price of a goose is four crowns")
     exchanges = [("What does the lighthouse lamp burn?", "Oil from whales.")]
     asked = house.retriever.follow_up("And why?", exchanges)
-    assert asked.leans
+    assert asked.is_follow_up
     assert house.retriever.search(asked, 1)[0].text == "the lighthouse lamp burns oil from whales"
 
 
@@ -186,8 +186,8 @@ def test_while_the_model_is_broken_words_tell_whether_a_question_leans(
     def broken(_texts: Sequence[str]) -> Vectors:
         raise EmbedderFailed("broken")
 
-    monkeypatch.setattr(house.embedders.wanted().embedder, "embed", broken)
-    assert house.retriever.follow_up("And why?", [("What does the lamp burn?", "Oil.")]).leans
+    monkeypatch.setattr(house.embedders.configured().embedder, "embed", broken)
+    assert house.retriever.follow_up("And why?", [("What does the lamp burn?", "Oil.")]).is_follow_up
 
 
 def test_of_a_language_that_the_model_does_not_know_keywords_alone_count(
@@ -195,7 +195,7 @@ def test_of_a_language_that_the_model_does_not_know_keywords_alone_count(
 ) -> None:
     house.shelve("geese hiss and boats float and lamps burn")
     assert house.retriever.search("geese hiss", 1)[0].score < 1
-    monkeypatch.setattr(house.embedders.wanted().embedder, "familiarity", lambda _text: Familiarity(0.0, 0.0))
+    monkeypatch.setattr(house.embedders.configured().embedder, "familiarity", lambda _text: Familiarity(0.0, 0.0))
     assert house.retriever.search("geese hiss", 1)[0].score == 1
 
 
@@ -215,7 +215,7 @@ def test_a_model_that_fails_is_left_alone_for_a_while(house: Shelf, monkeypatch:
         asked.append(1)
         raise EmbedderFailed("broken")
 
-    monkeypatch.setattr(house.embedders.wanted().embedder, "embed", broken)
+    monkeypatch.setattr(house.embedders.configured().embedder, "embed", broken)
     for _ in range(3):
         assert house.found("geese") == ["geese hiss"]
     assert len(asked) == 1

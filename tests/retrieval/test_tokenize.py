@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag_assistant.retrieval.tokenize import MOST_QUERY_WORDS, query_words, search_words
+from rag_assistant.retrieval.tokenize import MAX_QUERY_WORDS, query_words, search_words
 
 
 @pytest.mark.parametrize(
@@ -31,4 +31,4 @@ def test_common_words_search_where_there_are_no_others() -> None:
 
 
 def test_a_long_question_is_searched_with_its_first_words() -> None:
-    assert len(query_words(" ".join(f"word{n}" for n in range(500)))) == MOST_QUERY_WORDS
+    assert len(query_words(" ".join(f"word{n}" for n in range(500)))) == MAX_QUERY_WORDS

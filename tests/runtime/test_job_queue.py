@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rag_assistant.runtime.job_queue import Lane
+from rag_assistant.runtime.job_queue import JobQueue
 
 Done = list[tuple[str, int]]
 
@@ -23,7 +23,7 @@ class Worked:
     """A lane that notes what it does."""
 
     def __init__(self, where: Path | str, name: str) -> None:
-        self.lane = Lane(name, where)
+        self.lane = JobQueue(name, where)
         self.done: Done = []
         for kind, priority in (("slow", 0), ("quick", 5)):
             self.lane.offer(kind, self._noted(kind), priority)

@@ -47,7 +47,7 @@ def stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Put what is quick in the place of what takes long."""
     monkeypatch.setattr(minilm, "MiniLM", WordHashEmbedder)
     monkeypatch.setattr("rag_assistant.factory.GUIDE", tmp_path / "no-guide")
-    monkeypatch.setattr(client_module, "SECONDS_BEFORE_RETRY", (0.01, 0.01))
+    monkeypatch.setattr(client_module, "RETRY_BACKOFF_SECONDS", (0.01, 0.01))
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ def test_readiness_names_each_part(client: FlaskClient) -> None:
 def test_a_part_that_is_not_there_yet_is_503(
     client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    services.embedders.wanted()
+    services.embedders.configured()
     monkeypatch.setattr(services.embedders, "_wanted", None)
     response = client.get("/readyz")
     assert response.status_code == 503

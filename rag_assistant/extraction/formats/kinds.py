@@ -48,7 +48,7 @@ REFUSED = {
 }  # fmt: skip
 BINARY_ONLY = (b"MZ", b"BM", b"BZh", b"ID3", b"OggS", b"fLaC", b"PAR1", b"RIFF", b"wOFF", b"wOF2", b"OTTO", b"8BPS")
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-MOST_CONTROL_SHARE = 0.05
+MAX_CONTROL_SHARE = 0.05
 MAIL_HEADER = re.compile(
     rb"^(from|to|cc|subject|date|received|return-path|delivered-to|message-id|mime-version|reply-to|x-[\w-]+):", re.I
 )
@@ -119,9 +119,9 @@ def kind_of_ole(content: bytes) -> str | None:
         start = 512
     found: dict[int, str] = {}
     for name, kind in streams.items():
-        wanted = name.encode("utf-16-le") + b"\0\0"
-        at = content.find(wanted, start)
-        at = at if at >= 0 else content.find(wanted)
+        needle = name.encode("utf-16-le") + b"\0\0"
+        at = content.find(needle, start)
+        at = at if at >= 0 else content.find(needle)
         if at >= 0:
             found.setdefault(at, kind)
     return found[min(found)] if found else None
@@ -150,7 +150,7 @@ def _refuse_what_is_known(head: bytes, name: str) -> None:
 
 def _refuse_what_is_no_text(head: bytes, name: str) -> None:
     control = sum(byte < 32 and byte not in b"\t\n\r\f\x0b\x1b\x1a" for byte in head)
-    if b"\0" in head or control > len(head) * MOST_CONTROL_SHARE:
+    if b"\0" in head or control > len(head) * MAX_CONTROL_SHARE:
         raise UnsupportedDocument(f'"{name}" is not a kind of file that can be read here. Taken are {TAKEN}.')
 
 

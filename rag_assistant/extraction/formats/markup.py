@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-MOST_HEADING_LEVELS = 6
+MAX_HEADING_LEVELS = 6
 
 
 def heading(level: int, text: str) -> str:
     """Return a heading on one line, the empty string for an empty one."""
     line = " ".join(text.split())
-    return f"{'#' * max(1, min(level, MOST_HEADING_LEVELS))} {line}" if line else ""
+    return f"{'#' * max(1, min(level, MAX_HEADING_LEVELS))} {line}" if line else ""
 
 
 def item(depth: int, text: str, mark: str = "-") -> str:

@@ -9,7 +9,7 @@ from rag_assistant.extraction.formats.markup import heading, item, joined, table
 from rag_assistant.extraction.formats.packages import Element, Package, attribute, local
 from rag_assistant.extraction.formats.pages import pages_of
 
-MOST_REPEATS = 100
+MAX_REPEATS = 100
 SKIPPED = frozenset("tracked-changes forms sequence-decls variable-decls note-citation desc".split())
 
 
@@ -37,8 +37,8 @@ def _slide(slide: Element) -> str:
         if attribute(element, "class") == "title" and not title:
             title = heading(2, " ".join(_blocks(element)))
         elif local(element) == "notes":
-            said = " ".join(_blocks(element)).strip()
-            blocks.append(f"Notes: {said}" if said else "")
+            notes = " ".join(_blocks(element)).strip()
+            blocks.append(f"Notes: {notes}" if notes else "")
         else:
             blocks += _blocks(element, itself=True)
     return joined([title, *blocks])
@@ -78,7 +78,7 @@ def _text(element: Element, beside: list[Element], *, top: bool = False) -> str:
     text = {"tab": "\t", "line-break": "\n", "note": " (", "annotation": " ("}.get(kind, "")
     if kind == "s":
         count = attribute(element, "c") or "1"
-        text = " " * (min(int(count), MOST_REPEATS) if count.isdigit() else 1)
+        text = " " * (min(int(count), MAX_REPEATS) if count.isdigit() else 1)
     text += element.text or ""
     for child in element:
         text += _text(child, beside) + (child.tail or "")
@@ -106,5 +106,5 @@ def _row(row: Element) -> list[str]:
         if local(cell) in ("table-cell", "covered-table-cell"):
             repeats = attribute(cell, "number-columns-repeated") or "1"
             text = " ".join(block.strip().removeprefix("- ") for block in _blocks(cell))
-            cells += [text] * (min(int(repeats), MOST_REPEATS) if repeats.isdigit() else 1)
+            cells += [text] * (min(int(repeats), MAX_REPEATS) if repeats.isdigit() else 1)
     return cells

@@ -14,8 +14,8 @@ from xml.parsers import expat
 from rag_assistant.errors import ExtractionFailed
 from rag_assistant.extraction.formats.kinds import TAKEN, kind_of_package
 
-LARGEST_INFLATED_BYTES = 100_000_000
-MOST_MEMBERS = 20_000
+MAX_INFLATED_BYTES = 100_000_000
+MAX_MEMBERS = 20_000
 ENTITIES = "This file defines XML entities, which can grow without end. It is not read."
 XML_NAMES = (".xml", ".rels", ".opf", ".ncx")
 PAGE_NAMES = (".xhtml", ".html", ".htm")
@@ -38,7 +38,7 @@ class Package:
             raise ExtractionFailed("This file is damaged and cannot be opened: it is cut off or no ZIP.") from error
         self.names = set(self._archive.namelist())
         self.unread: list[str] = []
-        self._left = LARGEST_INFLATED_BYTES
+        self._left = MAX_INFLATED_BYTES
         self._check()
 
     def __enter__(self) -> Self:
@@ -135,12 +135,12 @@ class Package:
 
     def _check(self) -> None:
         members = self._archive.infolist()
-        if len(members) > MOST_MEMBERS:
-            raise ExtractionFailed(f"This file has {len(members)} parts; at most {MOST_MEMBERS} are unpacked.")
+        if len(members) > MAX_MEMBERS:
+            raise ExtractionFailed(f"This file has {len(members)} parts; at most {MAX_MEMBERS} are unpacked.")
         if any(member.flag_bits & 1 for member in members):
             raise ExtractionFailed("This file has a password. Save it without one and add it again.")
         counted = [member for member in members if not member.filename.lower().endswith(NEVER_UNPACKED)]
-        if sum(member.file_size for member in counted) > LARGEST_INFLATED_BYTES:
+        if sum(member.file_size for member in counted) > MAX_INFLATED_BYTES:
             raise _too_large()
 
 
@@ -171,5 +171,5 @@ def attribute(element: Element, name: str) -> str | None:
 
 def _too_large() -> ExtractionFailed:
     return ExtractionFailed(
-        f"This file grows too large when it is unpacked: more than {LARGEST_INFLATED_BYTES // 1_000_000} MB."
+        f"This file grows too large when it is unpacked: more than {MAX_INFLATED_BYTES // 1_000_000} MB."
     )

@@ -58,8 +58,9 @@ def _slide(package: Package, name: str) -> tuple[str, bool]:
             blocks += _shape(package, shape, relations, placeholder)
     notes = next((target for kind, target in relations.values() if kind == "notesSlide"), None)
     if notes and (part := package.optional(notes)) is not None:
-        said = [text for shape in _shapes(part) if _placeholder(shape) == "body" for _, text in _paragraphs(shape)]
-        blocks.append("Notes: " + " ".join(said) if any(said) else "")
+        bodies = (shape for shape in _shapes(part) if _placeholder(shape) == "body")
+        paragraphs = [text for shape in bodies for _, text in _paragraphs(shape)]
+        blocks.append("Notes: " + " ".join(paragraphs) if any(paragraphs) else "")
     return joined([title, *blocks]), any(local(element) == "pic" for element in root.iter())
 
 

@@ -25,7 +25,7 @@ OLD_ENCODINGS = (
 )
 # Spanish and Portuguese look Baltic to the guess.
 MORE_LIKELY = {"cp1257": "cp1252"}
-LONGEST_CELL = 1_000_000
+MAX_CELL_CHARS = 1_000_000
 
 
 def read_utf8(path: Path) -> str | None:
@@ -53,7 +53,7 @@ def read_text(path: Path, media_type: str) -> ExtractedText:
 def read_csv(path: Path, media_type: str) -> ExtractedText:
     """Return a CSV or TSV as a Markdown table; one that is no table comes as it is."""
     text, warning = _decoded(path.read_bytes())
-    csv.field_size_limit(LONGEST_CELL)
+    csv.field_size_limit(MAX_CELL_CHARS)
     try:
         mark = "\t" if media_type == TSV else _delimiter(text)
         rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=mark))
@@ -129,8 +129,8 @@ def _cell(cell: dict[str, object], language: str) -> list[str]:
     outputs = cell.get("outputs")
     for output in outputs if isinstance(outputs, list) else []:
         shown = output.get("text") or output.get("data", {}).get("text/plain")
-        if said := _lines(shown).strip():
-            blocks.append(f"```\n{said}\n```")
+        if output := _lines(shown).strip():
+            blocks.append(f"```\n{output}\n```")
     return blocks
 
 

@@ -174,14 +174,14 @@ def _row(row: Element, styles: Styles) -> list[str]:
     return cells
 
 
-def _inside(parent: Element, wanted: str) -> list[Element]:
+def _inside(parent: Element, tag: str) -> list[Element]:
     """Return the rows or cells of a table, also those inside of content controls, but none of a table in it."""
     found: list[Element] = []
     for child in parent:
-        if local(child) == wanted:
+        if local(child) == tag:
             found.append(child)
         elif local(child) in ("sdt", "sdtContent", "ins", "customXml", "smartTag"):
-            found += _inside(child, wanted)
+            found += _inside(child, tag)
     return found
 
 

@@ -21,7 +21,7 @@ from rag_assistant.runtime.model_files import EMBEDDING_MODEL, EMBEDDING_TOKENIZ
 
 Vectors = NDArray[np.float32]
 
-MOST_TOKENS = 256  # What the model was trained for; two of them are its marks for beginning and end.
+MAX_TOKENS = 256  # What the model was trained for; two of them are its marks for beginning and end.
 
 
 class MiniLM:
@@ -98,7 +98,7 @@ class MiniLM:
 
         tokenizer = tokenizers.Tokenizer.from_file(str(tokenizer_file))
         tokenizer.no_padding()
-        tokenizer.enable_truncation(MOST_TOKENS)
+        tokenizer.enable_truncation(MAX_TOKENS)
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = self._threads
         options.inter_op_num_threads = 1

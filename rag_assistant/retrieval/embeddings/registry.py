@@ -23,7 +23,7 @@ from rag_assistant.retrieval.embeddings.minilm import Vectors
 log = logging.getLogger(__name__)
 
 PROBE_TEXT = "A lighthouse keeper counts the geese that rest on the rocks, 17 of them, before the fog comes in."
-SECONDS_BETWEEN_TRIES = 30.0
+RETRY_INTERVAL_SECONDS = 30.0
 SAME_MODEL = 0.99  # The cosine of two probes above which both come from one model; rounding moves the fourth decimal.
 
 Source = dict[str, Any]
@@ -93,12 +93,12 @@ class EmbedderStore(Protocol):
     """Keeps which models there are."""
 
     def known(self) -> list[KnownEmbedder]: ...
-    def active(self) -> KnownEmbedder | None: ...
+    def serving(self) -> KnownEmbedder | None: ...
     def keep(self, key: str, source: Source, dimension: int, probe: bytes) -> None: ...
 
 
 @dataclass(frozen=True)
-class Recognised:
+class RecognisedEmbedder:
     """A model together with the key under which its vectors are kept."""
 
     key: str
@@ -116,7 +116,7 @@ class Embedders:
         self._source = source
         self._make = make
         self._lock = threading.Lock()
-        self._wanted: Recognised | None = None
+        self._configured: RecognisedEmbedder | None = None
         self._older: dict[str, Embedder] = {}
         self._older_tried: dict[str, float] = {}
         self.problem: str | None = None
@@ -124,28 +124,28 @@ class Embedders:
     @property
     def loaded(self) -> bool:
         """Whether the model that the settings name is ready."""
-        return self._wanted is not None
+        return self._configured is not None
 
-    def wanted(self) -> Recognised:
+    def configured(self) -> RecognisedEmbedder:
         """Return the model that the settings name; load and recognise it at the first call. Raises EmbedderFailed."""
-        if self._wanted is None:
+        if self._configured is None:
             with self._lock:
-                if self._wanted is None:
-                    self._wanted = self._recognise()
-        return self._wanted
+                if self._configured is None:
+                    self._configured = self._recognise()
+        return self._configured
 
-    def active(self) -> tuple[KnownEmbedder, Embedder] | None:
+    def serving(self) -> tuple[KnownEmbedder, Embedder] | None:
         """Return the model whose vectors are searched, and how to embed with it; ``None`` while that is not possible.
 
         It never waits for a model to load: until then a question does without vectors.
         """
-        if self._wanted is None and self.problem is None:
+        if self._configured is None and self.problem is None:
             return None  # It is being loaded.
-        known = self._store.active()
+        known = self._store.serving()
         if known is None:
             return None
-        if self._wanted is not None and known.key == self._wanted.key:
-            return known, self._wanted.embedder
+        if self._configured is not None and known.key == self._configured.key:
+            return known, self._configured.embedder
         if known.key in self._older:
             return known, self._older[known.key]
         self._open_behind(known)
@@ -153,12 +153,12 @@ class Embedders:
 
     def close(self) -> None:
         """Give back what the models hold."""
-        if self._wanted is not None:
-            self._wanted.embedder.close()
+        if self._configured is not None:
+            self._configured.embedder.close()
         for older in self._older.values():
             older.close()
 
-    def _recognise(self) -> Recognised:
+    def _recognise(self) -> RecognisedEmbedder:
         try:
             embedder = Embedder(self._make(self._source))
         except EmbedderFailed as error:
@@ -171,11 +171,11 @@ class Embedders:
         fresh = f"{embedder.name}#{hashlib.sha256(embedder.probe.tobytes()).hexdigest()[:8]}"
         key = next(same, fresh)
         self._store.keep(key, self._source, len(embedder.probe), embedder.probe.tobytes())
-        return Recognised(key, embedder)
+        return RecognisedEmbedder(key, embedder)
 
     def _open_behind(self, known: KnownEmbedder) -> None:
         """Open the model that was used before, behind the questions; try again after a while if it is away."""
-        if time.monotonic() - self._older_tried.get(known.key, -SECONDS_BETWEEN_TRIES) < SECONDS_BETWEEN_TRIES:
+        if time.monotonic() - self._older_tried.get(known.key, -RETRY_INTERVAL_SECONDS) < RETRY_INTERVAL_SECONDS:
             return
         self._older_tried[known.key] = time.monotonic()
         threading.Thread(target=self._open_older, args=(known,), name="embedder", daemon=True).start()

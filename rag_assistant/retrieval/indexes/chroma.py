@@ -24,13 +24,13 @@ import numpy as np
 from rag_assistant.errors import IndexUnavailable
 from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.indexes.exact import VectorStore
-from rag_assistant.runtime.supervised_process import Child, Process, plain_environment
+from rag_assistant.runtime.supervised_process import Process, SupervisedProcess, plain_environment
 
 log = logging.getLogger(__name__)
 
 ADDED_AT_ONCE = 1000
-SECONDS_TO_START = 30.0
-SECONDS_BETWEEN_LOOKS = 2.0
+START_TIMEOUT_SECONDS = 30.0
+POLL_INTERVAL_SECONDS = 2.0
 FAILURES_UNTIL_BROKEN = 3
 
 
@@ -40,7 +40,7 @@ class ChromaProcess:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._url = ""
-        self.child: Child[str] = Child("The Chroma process", self._launch, self._ready)
+        self.child: SupervisedProcess[str] = SupervisedProcess("The Chroma process", self._launch, self._ready)
 
     def start_anew(self) -> None:
         """Put the folder aside and end the process; it is started again with an empty one."""
@@ -68,7 +68,7 @@ class ChromaProcess:
         )
 
     def _ready(self, process: Process) -> str | None:
-        end = time.monotonic() + SECONDS_TO_START
+        end = time.monotonic() + START_TIMEOUT_SECONDS
         while process.poll() is None and time.monotonic() < end:
             if _answers(self._url):
                 return self._url
@@ -151,12 +151,12 @@ class ChromaIndex:
             self._process.child.close()
 
     def _follow(self) -> None:
-        while not self._closing.wait(SECONDS_BETWEEN_LOOKS if self._in_step_with else 0.2):
+        while not self._closing.wait(POLL_INTERVAL_SECONDS if self._in_step_with else 0.2):
             try:
                 self._come_in_step()
             except Exception as error:  # noqa: BLE001 - whatever Chroma does, exact search goes on
                 self._lose(error)
-                self._closing.wait(SECONDS_BETWEEN_LOOKS)
+                self._closing.wait(POLL_INTERVAL_SECONDS)
 
     def _come_in_step(self) -> None:
         """Add what is missing; compare everything where that is not enough, such as after a deletion."""
@@ -220,7 +220,7 @@ class ChromaIndex:
 
     def _open(self) -> Any:
         """Return the collection. It embeds nothing: vectors come from SQL only."""
-        url = self._url or (self._process.child.wait(SECONDS_TO_START) if self._process else None)
+        url = self._url or (self._process.child.wait(START_TIMEOUT_SECONDS) if self._process else None)
         if url is None:
             raise IndexUnavailable("The Chroma process is not running.")
         import chromadb

@@ -55,7 +55,7 @@ class ExactIndex:
         limit = min(limit, len(ids))
         nearest = np.argpartition(-cosines, limit - 1)[:limit]
         nearest = nearest[np.argsort(-cosines[nearest], kind="stable")]
-        return [(int(ids[place]), float(cosines[place])) for place in nearest]
+        return [(int(ids[index]), float(cosines[index])) for index in nearest]
 
     def refresh(self, version: tuple[int, int]) -> None:
         """Take over what was embedded up to a ``version`` of the store; start anew after a deletion."""

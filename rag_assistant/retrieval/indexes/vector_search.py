@@ -18,7 +18,7 @@ from rag_assistant.retrieval.indexes.exact import ExactIndex, VectorStore
 
 log = logging.getLogger(__name__)
 
-SECONDS_OF_REST = 10.0
+COOLDOWN_SECONDS = 10.0
 
 
 class VectorSpace:
@@ -47,7 +47,7 @@ class VectorSpace:
         return self._exact.search(vector, limit, chunk_ids)
 
 
-class ActiveVectors:
+class ServingVectors:
     """The vectors as they are at one moment: what embeds a question, and where it is looked for."""
 
     def __init__(self, known: KnownEmbedder, embedder: Embedder, space: VectorSpace) -> None:
@@ -69,7 +69,7 @@ class ActiveVectors:
         try:
             return self._space.question_vectors.of(texts, self._embedder.embed)
         except EmbedderFailed:
-            self._space.rests_until = time.monotonic() + SECONDS_OF_REST
+            self._space.rests_until = time.monotonic() + COOLDOWN_SECONDS
             raise
 
     def familiarity(self, text: str) -> Familiarity:
@@ -94,9 +94,9 @@ class VectorSearch:
         self._lock = threading.Lock()
         self._space: VectorSpace | None = None
 
-    def now(self) -> ActiveVectors | None:
+    def now(self) -> ServingVectors | None:
         """Return the vectors to search, ``None`` while no embedding model is ready: then keywords search alone."""
-        found = self._embedders.active()
+        found = self._embedders.serving()
         if found is None:
             return None
         known, embedder = found
@@ -106,7 +106,7 @@ class VectorSearch:
                 chroma = self._open_chroma(known.key)
                 self._space = VectorSpace(self._store, known.key, known.dimension, chroma, self._from_chunks)
             rests = time.monotonic() < self._space.rests_until
-            return None if rests else ActiveVectors(known, embedder, self._space)
+            return None if rests else ServingVectors(known, embedder, self._space)
 
     @property
     def chroma(self) -> ChromaIndex | None:

@@ -15,12 +15,12 @@ from rag_assistant.storage.database import Database
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.tables import conversations, now, summaries, turns
 
-LONGEST_TITLE = 200
+MAX_TITLE_CHARS = 200
 # All of them are shown, above everything else.
-MOST_PINNED = 100
+MAX_PINNED = 100
 
 # Where a list goes on: the moment by which it is ordered, and the id among those of one moment.
-Place = tuple[datetime, int]
+Cursor = tuple[datetime, int]
 
 _INSERT = insert(conversations).returning(conversations.c.id)
 _CONVERSATION = select(conversations).where(
@@ -45,7 +45,7 @@ class ConversationManager:
             return conversation_of(connection, load_conversation(connection, conversation_id))
 
     def page(
-        self, limit: int, before: Place | None = None, until: Place | None = None, *, pinned: bool | None = None
+        self, limit: int, before: Cursor | None = None, until: Cursor | None = None, *, pinned: bool | None = None
     ) -> list[Conversation]:
         """Return up to ``limit`` conversations, the latest used first, behind ``before`` and not behind ``until``.
 
@@ -57,19 +57,19 @@ class ConversationManager:
             query = query.where(conversations.c.pinned.is_(pinned))
         return self._listed(query, conversations.c.updated_at, limit, before, until)
 
-    def deleted(self, limit: int, before: Place | None = None) -> list[Conversation]:
+    def deleted(self, limit: int, before: Cursor | None = None) -> list[Conversation]:
         """Return up to ``limit`` conversations that were put away, the last first, behind ``before``."""
         query = select(conversations).where(conversations.c.deleted_at.is_not(None))
         return self._listed(query, conversations.c.deleted_at, limit, before, None)
 
     def _listed(
-        self, query: Select[Any], moment: Column[Any], limit: int, before: Place | None, until: Place | None
+        self, query: Select[Any], moment: Column[Any], limit: int, before: Cursor | None, until: Cursor | None
     ) -> list[Conversation]:
-        place = tuple_(moment, conversations.c.id)
+        cursor = tuple_(moment, conversations.c.id)
         if before is not None:
-            query = query.where(place < tuple_(*before))
+            query = query.where(cursor < tuple_(*before))
         if until is not None:
-            query = query.where(place >= tuple_(*until))
+            query = query.where(cursor >= tuple_(*until))
         with self._database.read() as connection:
             rows = connection.execute(query.order_by(moment.desc(), conversations.c.id.desc()).limit(limit))
             return _conversations_of(connection, rows.mappings().all())
@@ -104,8 +104,8 @@ class ConversationManager:
             row = load_conversation(connection, conversation_id)
             values: dict[str, Any] = {} if title is None else {"title": title}
             if pinned is not None:
-                if pinned and not row["pinned"] and _count_pinned(connection) >= MOST_PINNED:
-                    raise TooManyPinned(MOST_PINNED)
+                if pinned and not row["pinned"] and _count_pinned(connection) >= MAX_PINNED:
+                    raise TooManyPinned(MAX_PINNED)
                 values["pinned"] = pinned
             if scope is not None:
                 values["scope"] = scope.as_dict()
@@ -116,19 +116,21 @@ class ConversationManager:
                 connection.execute(update(conversations).where(conversations.c.id == conversation_id).values(values))
             return conversation_of(connection, load_conversation(connection, conversation_id))
 
-    def show_doing(self, conversation_id: int, doing: Mapping[str, Any] | None) -> None:
+    def show_operation(self, conversation_id: int, operation: Mapping[str, Any] | None) -> None:
         """Keep what is being done with a conversation, so that every page of it can show how far that is."""
         with self._database.write() as connection:
             connection.execute(
                 update(conversations)
                 .where(conversations.c.id == conversation_id)
-                .values(doing=None if doing is None else dict(doing))
+                .values(operation=None if operation is None else dict(operation))
             )
 
-    def forget_doings(self) -> None:
+    def clear_operations(self) -> None:
         """Take away what a process that crashed was doing."""
         with self._database.write() as connection:
-            connection.execute(update(conversations).where(conversations.c.doing.is_not(None)).values(doing=None))
+            connection.execute(
+                update(conversations).where(conversations.c.operation.is_not(None)).values(operation=None)
+            )
 
     def delete(self, conversation_id: int) -> None:
         """Put a conversation away: it is not found any more until ``restore``. Raises ConversationNotFound."""
@@ -146,10 +148,10 @@ class ConversationManager:
             )
             return conversation_of(connection, load_conversation(connection, conversation_id))
 
-    def purge(self, conversation_id: int, *, put_away: bool = False) -> None:
+    def purge(self, conversation_id: int, *, in_trash: bool = False) -> None:
         """Erase a conversation with everything that was said in it, from the file, too. There is no way back.
 
-        With ``put_away`` only one that was deleted before. Raises ConversationNotFound if there never was one,
+        With ``in_trash`` only one that was deleted before. Raises ConversationNotFound if there never was one,
         ConversationBusy while it answers, NotPutAway.
         """
         with self._database.write() as connection:
@@ -158,7 +160,7 @@ class ConversationManager:
             ).first()
             if found is None:
                 raise ConversationNotFound(conversation_id)
-            if put_away and found.deleted_at is None:
+            if in_trash and found.deleted_at is None:
                 raise NotPutAway(conversation_id)
             own = turns.c.conversation_id == conversation_id
             if connection.execute(select(turns.c.id).where(own, turns.c.status == "running")).first() is not None:
@@ -174,7 +176,7 @@ def insert_conversation(connection: Connection, title: str, scope: Scope = EVERY
     conversation_id: int = connection.execute(
         _INSERT,
         {
-            "title": title[:LONGEST_TITLE],
+            "title": title[:MAX_TITLE_CHARS],
             "created_at": moment,
             "updated_at": moment,
             "overrides": {},
@@ -203,10 +205,10 @@ def conversation_of(connection: Connection, row: RowMapping) -> Conversation:
 
 def _conversations_of(connection: Connection, rows: Sequence[RowMapping]) -> list[Conversation]:
     """Return the records of rows, in their order; their summaries are read at once."""
-    wanted = [row["summary_id"] for row in rows if row["summary_id"] is not None]
+    summary_ids = [row["summary_id"] for row in rows if row["summary_id"] is not None]
     known: dict[int, Summary] = {}
-    if wanted:
-        for found in connection.execute(select(summaries).where(summaries.c.id.in_(wanted))).mappings():
+    if summary_ids:
+        for found in connection.execute(select(summaries).where(summaries.c.id.in_(summary_ids))).mappings():
             known[found["id"]] = Summary(**{name: found[name] for name in Summary.__slots__})
     return [_record_of(row, known.get(row["summary_id"])) for row in rows]
 
@@ -229,7 +231,7 @@ def _record_of(row: RowMapping, summary: Summary | None) -> Conversation:
         decided_until=row["decided_until"],
         held_turns=row["held_turns"],
         standing_runs=tuple(row["standing_runs"]),
-        doing=row["doing"],
+        operation=row["doing"],
         summary=summary,
         pinned=row["pinned"],
         branched_from=row["branched_from"],

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, false, func, or_, select, update
 
 from rag_assistant.storage.tables import conversations, summaries, turns
 
-MOST_HIDDEN_LISTED = 200
+MAX_HIDDEN_LISTED = 200
 
 
 def recount(connection: Connection, conversation_id: int) -> None:
@@ -40,7 +40,7 @@ def recount(connection: Connection, conversation_id: int) -> None:
         select(turns.c.number, turns.c.message_count, turns.c.excluded, turns.c.purged)
         .where(own, ~turns.c.visible, turns.c.status != "running", turns.c.number >= row["context_start"])
         .order_by(turns.c.number.desc())
-        .limit(MOST_HIDDEN_LISTED)
+        .limit(MAX_HIDDEN_LISTED)
     )
     for number, message_count, excluded, purged in reversed(hidden.all()):
         reason = "purged" if purged else "excluded" if excluded else "failed"

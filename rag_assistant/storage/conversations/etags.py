@@ -44,7 +44,7 @@ _LAST_CHANGE = select(func.max(history_changes.c.id)).where(
 )
 
 
-class StateTags:
+class Etags:
     """Tells whether a conversation is as it was."""
 
     def __init__(self, database: Database) -> None:

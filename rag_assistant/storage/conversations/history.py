@@ -19,7 +19,7 @@ from sqlalchemy import (
 )
 
 from rag_assistant.errors import ConversationBusy, HistoryChanged, NoSummary, NothingToUndo, TurnSummarised
-from rag_assistant.records import LARGEST_NUMBER, Conversation, PastTurn, RecalledTurn, Source, Turn, runs_of
+from rag_assistant.records import MAX_INT32, Conversation, PastTurn, RecalledTurn, Source, Turn, runs_of
 from rag_assistant.storage.conversations.conversations import conversation_of, load_conversation
 from rag_assistant.storage.conversations.counters import covered_by, recount
 from rag_assistant.storage.conversations.turn_rows import as_turns, load_turn
@@ -54,25 +54,25 @@ class HistoryStore:
         """
         if newest == 0 and not conversation.held_turns:
             return []
-        place: dict[str, Any] = {
+        params: dict[str, Any] = {
             "conversation": conversation.id,
             "before": before,
             "first": conversation.view_start,
         }
         if newest is not None:
-            place["limit"] = min(newest, LARGEST_NUMBER)
+            params["limit"] = min(newest, MAX_INT32)
         query = WHOLE if newest is None else WINDOW
         if conversation.held_turns:
             query = WHOLE_AND_HELD if newest is None else WINDOW_AND_HELD
         with self._database.read() as connection:
-            rows = connection.execute(query, place).all()
+            rows = connection.execute(query, params).all()
         return past_turns(rows)
 
     def between(self, conversation: Conversation, first: int, last: int) -> list[PastTurn]:
         """Return the turns from number ``first`` to ``last`` that are in the model's view, oldest first."""
-        place = {"conversation": conversation.id, "first": max(first, conversation.view_start), "before": last + 1}
+        params = {"conversation": conversation.id, "first": max(first, conversation.view_start), "before": last + 1}
         with self._database.read() as connection:
-            rows = connection.execute(WHOLE_WITH_MARKS, place).all()
+            rows = connection.execute(WHOLE_WITH_MARKS, params).all()
         return past_turns(rows)
 
     def counts(self, conversation_id: int) -> dict[str, int]:
@@ -109,7 +109,7 @@ class HistoryStore:
 
     # --- changes; each can be undone
 
-    def begin_afresh(self, conversation_id: int, kind: ChangeKind, at_turn: int | None = None) -> Conversation:
+    def move_context_start(self, conversation_id: int, kind: ChangeKind, at_turn: int | None = None) -> Conversation:
         """Let the model's view begin at turn ``at_turn`` (default: the next one), without a summary.
 
         The kind ``reset`` without a turn also forgets what was set for this conversation alone.

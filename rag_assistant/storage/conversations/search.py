@@ -9,7 +9,7 @@ from sqlalchemy import Connection, RowMapping, or_, select
 from rag_assistant.storage.full_text import TURN_WORDS, beginning
 from rag_assistant.storage.tables import conversations, messages, turns
 
-MOST_HITS = 1000
+MAX_HITS = 1000
 
 # A conversation with the number and the text of the turn that was found; no number where its title was.
 Found = tuple[RowMapping, int | None, str]
@@ -18,13 +18,13 @@ Found = tuple[RowMapping, int | None, str]
 def find_conversations(connection: Connection, words: Sequence[str], limit: int, typing: bool) -> list[Found]:
     """Return up to ``limit`` conversations with any of ``words``, each once: those named so first, then the best."""
     asked = [*words[:-1], beginning(words[-1])] if typing else words
-    hits = [turn_id for turn_id, _ in TURN_WORDS.best(connection, asked, MOST_HITS)]
-    said = _turns_of(connection, hits)
+    hits = [turn_id for turn_id, _ in TURN_WORDS.best(connection, asked, MAX_HITS)]
+    turns_found = _turns_of(connection, hits)
     # The best turn of each conversation; hits come in their order.
     best: dict[int, RowMapping] = {}
     for hit in hits:
-        if hit in said:
-            best.setdefault(said[hit]["id"], said[hit])
+        if hit in turns_found:
+            best.setdefault(turns_found[hit]["id"], turns_found[hit])
     named = {row["id"]: row for row in _titled(connection, words, limit)}
     chosen = [*named, *(one for one in best if one not in named)][:limit]
     texts = _texts(connection, [best[one]["turn_id"] for one in chosen if one in best])
@@ -66,7 +66,7 @@ def _texts(connection: Connection, turn_ids: Sequence[int]) -> dict[int, str]:
         .where(messages.c.turn_id.in_(turn_ids), messages.c.role.in_(("user", "assistant")))
         .order_by(messages.c.turn_id, messages.c.position)
     )
-    said: dict[int, list[str]] = {}
+    turns_found: dict[int, list[str]] = {}
     for turn_id, content in connection.execute(query):
-        said.setdefault(turn_id, []).append(content or "")
-    return {turn_id: "\n".join(filter(None, parts)) for turn_id, parts in said.items()}
+        turns_found.setdefault(turn_id, []).append(content or "")
+    return {turn_id: "\n".join(filter(None, parts)) for turn_id, parts in turns_found.items()}

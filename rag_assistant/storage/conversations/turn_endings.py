@@ -15,7 +15,7 @@ from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.tables import answer_parts, conversations, messages, now, turns
 
 # How many characters of a turn are found by their words; PostgreSQL takes a megabyte of them at most.
-LONGEST_INDEXED = 200_000
+MAX_INDEXED_CHARS = 200_000
 
 _END = (
     update(turns)
@@ -113,7 +113,7 @@ def end_turn(
 
 def words_found_by(question: str, answer: str, words_of: Callable[[str], str]) -> str:
     """Return the words by which a turn is found."""
-    return words_of(f"{question}\n{answer}"[:LONGEST_INDEXED])
+    return words_of(f"{question}\n{answer}"[:MAX_INDEXED_CHARS])
 
 
 def insert_messages(connection: Connection, turn_id: int, said: Sequence[Message]) -> None:

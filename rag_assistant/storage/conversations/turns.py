@@ -91,10 +91,10 @@ class TurnStore:
                 known = _known(connection, question)
                 if known is not None:
                     return known, False
-                place = question.conversation_id
+                conversation_id = question.conversation_id
                 if question.edits_turn is not None:
-                    place = branch_for(connection, question, title)
-                return self._insert(connection, question, place, title), True
+                    conversation_id = branch_for(connection, question, title)
+                return self._insert(connection, question, conversation_id, title), True
         except IntegrityError:
             # Another turn of the conversation runs, or the same request was accepted a moment ago.
             with self._database.read() as connection:
@@ -155,7 +155,7 @@ class TurnStore:
             confirms_turn=question.confirms_turn,
         )
 
-    def run_again(self, turn_id: int) -> Turn:
+    def retry(self, turn_id: int) -> Turn:
         """Make a failed turn a running one again. It must be the conversation's last; raises TurnNotRetryable."""
         with self._database.write() as connection:
             turn, conversation = load_turn_locked(connection, turn_id)
@@ -171,7 +171,7 @@ class TurnStore:
             recount(connection, turn.conversation_id)
             return load_turn(connection, turn_id)
 
-    def answer_anew(self, turn_id: int) -> Turn:
+    def regenerate(self, turn_id: int) -> Turn:
         """Make the last turn of a conversation a running one again; the answer that it has is kept as a version.
 
         Raises TurnNotRegenerable, ConversationBusy.

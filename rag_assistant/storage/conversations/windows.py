@@ -56,9 +56,9 @@ WHOLE_WITH_MARKS = _messages_with_marks(_newest(limited=False).subquery())
 
 def past_turns(rows: Iterable[Any]) -> list[PastTurn]:
     """Return the turns of the rows that one of these queries gave."""
-    said: dict[int, list[Message]] = {}
+    messages_of: dict[int, list[Message]] = {}
     marks: dict[int, tuple[bool, str | None]] = {}
     for number, pinned, waiting, role, content, extra in rows:
-        said.setdefault(number, []).append({"role": role, "content": content} | (extra or {}))
+        messages_of.setdefault(number, []).append({"role": role, "content": content} | (extra or {}))
         marks[number] = (pinned, waiting["call_id"] if waiting else None)
-    return [PastTurn(number, tuple(spoken), *marks[number]) for number, spoken in said.items()]
+    return [PastTurn(number, tuple(spoken), *marks[number]) for number, spoken in messages_of.items()]

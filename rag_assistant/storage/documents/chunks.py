@@ -85,7 +85,7 @@ class ChunkStore:
                 for row in rows
             }
 
-    def ids_on_their_way(self) -> set[int]:
+    def pending_ids(self) -> set[int]:
         """Return the ids of the chunks of newer versions that are not to be found yet."""
         newer = select(documents.c.id).where(documents.c.replaces.is_not(None))
         with self._database.read() as connection:

@@ -155,12 +155,12 @@ class DocumentStore:
 
     def missing(self, document_ids: Iterable[int]) -> list[int]:
         """Return those of the ids that name no document."""
-        wanted = list(document_ids)
-        if not wanted:
+        named_ids = list(document_ids)
+        if not named_ids:
             return []
         with self._database.read() as connection:
-            found = set(connection.execute(select(documents.c.id).where(documents.c.id.in_(wanted))).scalars())
-        return [document_id for document_id in wanted if document_id not in found]
+            found = set(connection.execute(select(documents.c.id).where(documents.c.id.in_(named_ids))).scalars())
+        return [document_id for document_id in named_ids if document_id not in found]
 
     def file_of(self, document_id: int) -> str:
         """Return the name of the uploaded file. Raises DocumentNotFound."""

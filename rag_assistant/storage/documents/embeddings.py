@@ -25,7 +25,7 @@ class EmbeddingStore:
         with self._database.read() as connection:
             return [_as_known(row) for row in connection.execute(select(embedders)).mappings()]
 
-    def active(self) -> KnownEmbedder | None:
+    def serving(self) -> KnownEmbedder | None:
         """Return the model whose vectors are searched; ``None`` while there is none yet."""
         with self._database.read() as connection:
             row = connection.execute(select(embedders).where(embedders.c.active)).mappings().first()

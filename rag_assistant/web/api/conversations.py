@@ -7,14 +7,14 @@ from typing import Any
 from flask import Blueprint, Response, jsonify, make_response, request
 
 from rag_assistant.conversations.commands import run_command
-from rag_assistant.conversations.compaction import doing_in_words
+from rag_assistant.conversations.compaction import operation_in_words
 from rag_assistant.conversations.scope import check_scope
 from rag_assistant.errors import InvalidRequest
 from rag_assistant.presenters.export import FORMATS, as_json, as_markdown
 from rag_assistant.presenters.turns import turn_data
-from rag_assistant.records import EVERYTHING, LARGEST_NUMBER, Conversation, Unset
+from rag_assistant.records import EVERYTHING, MAX_INT32, Conversation, Unset
 from rag_assistant.retrieval.tokenize import query_words
-from rag_assistant.web.pages.conversation_list import place_in, place_of
+from rag_assistant.web.pages.conversation_list import cursor_of, parse_cursor
 from rag_assistant.web.request_parsing import (
     ChangeConversationBody,
     CommandBody,
@@ -46,7 +46,7 @@ def conversations() -> Response:
         hits = manager.find(query_words(request.args["q"]), limit)
         found = [conversation_data(hit.conversation) | {"turn": hit.turn} for hit in hits]
         return jsonify(conversations=found, next_before=None)
-    before = place_in("before", request.args.get("before"))
+    before = parse_cursor("before", request.args.get("before"))
     if flag_asked("deleted"):
         page = manager.deleted(limit, before)
     else:
@@ -54,7 +54,7 @@ def conversations() -> Response:
     last = page[-1] if len(page) == limit else None
     return jsonify(
         conversations=[conversation_data(conversation) for conversation in page],
-        next_before=place_of(last.deleted_at or last.updated_at, last.id) if last else None,
+        next_before=cursor_of(last.deleted_at or last.updated_at, last.id) if last else None,
     )
 
 
@@ -110,7 +110,7 @@ def purge_conversation(conversation_id: int) -> Response:
 def turns(conversation_id: int) -> Response:
     """Return a page of turns, oldest first, ending before the turn number ``before``."""
     limit = page_limit()
-    found = services().turns.page(conversation_id, limit, whole_number("before", None, 1, LARGEST_NUMBER))
+    found = services().turns.page(conversation_id, limit, whole_number("before", None, 1, MAX_INT32))
     return jsonify(
         turns=[turn_data(turn) for turn in found],
         next_before=found[0].number if found and found[0].number > 1 else None,
@@ -120,12 +120,12 @@ def turns(conversation_id: int) -> Response:
 @blueprint.get("/<int:conversation_id>/export")
 def export(conversation_id: int) -> Response:
     """Return the whole conversation as a file."""
-    wanted = request.args.get("format", "markdown")
-    if wanted not in FORMATS:
-        raise InvalidRequest(f'format is "{wanted}"; it must be one of {", ".join(FORMATS)}.')
+    format_name = request.args.get("format", "markdown")
+    if format_name not in FORMATS:
+        raise InvalidRequest(f'format is "{format_name}"; it must be one of {", ".join(FORMATS)}.')
     found = services().conversations.get(conversation_id)
-    ending, media_type = FORMATS[wanted]
-    write = as_markdown if wanted == "markdown" else as_json
+    ending, media_type = FORMATS[format_name]
+    write = as_markdown if format_name == "markdown" else as_json
     pieces = write(found, services().turns.every(conversation_id), services().versions.all)
     response = Response(pieces, content_type=media_type)
     response.headers["Content-Disposition"] = f'attachment; filename="conversation-{conversation_id}.{ending}"'
@@ -145,8 +145,8 @@ def preview(conversation_id: int) -> Response:
 @blueprint.get("/<int:conversation_id>/doing")
 def doing(conversation_id: int) -> Response:
     """Return what is being done with the conversation that takes its time; null while nothing is."""
-    found = services().conversations.get(conversation_id).doing
-    return jsonify(doing=None if found is None else found | {"sentence": doing_in_words(found)})
+    found = services().conversations.get(conversation_id).operation
+    return jsonify(doing=None if found is None else found | {"sentence": operation_in_words(found)})
 
 
 @blueprint.post("/<int:conversation_id>/clear")

@@ -11,7 +11,7 @@ from flask import Blueprint, Response, jsonify, make_response, request, send_fil
 from rag_assistant.document_records import Document
 from rag_assistant.documents.uploads import clean_name
 from rag_assistant.errors import InvalidRequest, UnsupportedContentType
-from rag_assistant.records import LARGEST_NUMBER
+from rag_assistant.records import MAX_INT32
 from rag_assistant.validation import spells_number, storable
 from rag_assistant.web.request_parsing import (
     ChangeDocumentBody,
@@ -23,21 +23,21 @@ from rag_assistant.web.request_parsing import (
     read_optional_json,
     whole_number,
 )
-from rag_assistant.web.security import MOST_FORM_PARTS
+from rag_assistant.web.security import MAX_FORM_PARTS
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("documents_api", __name__, url_prefix="/api/documents")
 
 FORM_OVERHEAD_BYTES = 100_000
-LONGEST_SEARCH = 200
+MAX_SEARCH_CHARS = 200
 
 
 @blueprint.post("")
 def add() -> Response:
     """Take a file and answer at once; its state says how far it has come."""
-    ((file, name),), said = uploaded_files(1)
+    ((file, name),), fields = uploaded_files(1)
     with file:
-        document, new = services().library.accept(file, name, replaces=said.replaces, tags=said.tags)
+        document, new = services().library.accept(file, name, replaces=fields.replaces, tags=fields.tags)
     return make_response(jsonify(document_data(document) | {"new": new}), 202)
 
 
@@ -45,7 +45,7 @@ def add() -> Response:
 def documents() -> Response:
     """Return the documents, the newest first; with ``q``, those whose name or one of whose tags holds its words."""
     limit = page_limit()
-    before = whole_number("before", None, 1, LARGEST_NUMBER)
+    before = whole_number("before", None, 1, MAX_INT32)
     found = services().documents.page(limit, before, request.args.get("tag"), sought_documents())
     return jsonify(
         documents=[document_data(document) for document in found],
@@ -123,8 +123,8 @@ def file(document_id: int) -> Response:
 def sought_documents() -> str:
     """Return the words that documents are looked for with. Raises InvalidRequest."""
     sought = request.args.get("q", "").strip()
-    if len(sought) > LONGEST_SEARCH or storable(sought) != sought:
-        raise InvalidRequest(f"q has {len(sought)} characters; it must be a text of up to {LONGEST_SEARCH}.")
+    if len(sought) > MAX_SEARCH_CHARS or storable(sought) != sought:
+        raise InvalidRequest(f"q has {len(sought)} characters; it must be a text of up to {MAX_SEARCH_CHARS}.")
     return sought
 
 
@@ -137,7 +137,7 @@ def uploaded_files(most: int) -> tuple[list[tuple[IO[bytes], str]], UploadFields
         kind = request.mimetype or "not given"
         raise UnsupportedContentType(f'The content type is "{kind}"; it must be multipart/form-data, field "file".')
     request.max_content_length = most * services().settings.current.max_upload_mb * 1_000_000 + FORM_OVERHEAD_BYTES
-    request.max_form_parts = most + MOST_FORM_PARTS
+    request.max_form_parts = most + MAX_FORM_PARTS
     files = request.files.getlist("file")
     fields = ("file", *UploadFields.model_fields)
     unknown = [name for name in (*request.form, *request.files) if name not in fields]
@@ -145,8 +145,8 @@ def uploaded_files(most: int) -> tuple[list[tuple[IO[bytes], str]], UploadFields
         raise InvalidRequest(f'"{unknown[0]}" is not known. Known are: {", ".join(fields)}.')
     named = [(file.stream, file.filename) for file in files if file.filename]
     if not 1 <= len(files) <= most or len(named) < len(files):
-        wanted = "one, with a name" if most == 1 else f"1 to {most}, each with a name"
-        raise InvalidRequest(f'There are {len(files)} files in the field "file"; there must be {wanted}.')
+        allowed = "one, with a name" if most == 1 else f"1 to {most}, each with a name"
+        raise InvalidRequest(f'There are {len(files)} files in the field "file"; there must be {allowed}.')
     return named, _said_beside(request.form)
 
 
@@ -156,11 +156,11 @@ def tags_in(text: str) -> list[str]:
 
 
 def _said_beside(form: Mapping[str, str]) -> UploadFields:
-    said: dict[str, Any] = {"tags": tags_in(form.get("tags", ""))}
+    fields: dict[str, Any] = {"tags": tags_in(form.get("tags", ""))}
     replaces = form.get("replaces", "").strip()
     if replaces:
-        said["replaces"] = int(replaces) if spells_number(replaces) else replaces
-    return checked(UploadFields, said)
+        fields["replaces"] = int(replaces) if spells_number(replaces) else replaces
+    return checked(UploadFields, fields)
 
 
 def document_data(document: Document) -> dict[str, Any]:

@@ -21,7 +21,7 @@ HEADERS = {
     "X-Accel-Buffering": "no",
 }
 HEARTBEAT = b": still here\n\n"
-SHORTEST_PAUSE_SECONDS = 0.04
+MIN_PAUSE_SECONDS = 0.04
 
 
 class Readers:
@@ -87,7 +87,7 @@ def _drawn(events: Iterator[Event | None], blocks: Blocks) -> Iterator[bytes]:
         began = time.monotonic()
         keep, html = blocks.add(event.data["text"])
         yield frame(Event("token", {"keep": keep, "html": html}, event.position))
-        time.sleep(max(SHORTEST_PAUSE_SECONDS, 5 * (time.monotonic() - began)))
+        time.sleep(max(MIN_PAUSE_SECONDS, 5 * (time.monotonic() - began)))
 
 
 def last_event_id(raw: str | None) -> int:

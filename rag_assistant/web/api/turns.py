@@ -10,7 +10,7 @@ from flask import Blueprint, Response, current_app, jsonify, make_response, requ
 from rag_assistant.answering.search import EXCHANGES
 from rag_assistant.errors import InvalidRequest, ReceiptNotFound
 from rag_assistant.presenters.turns import Exchange, exchanges_of, receipt_data, turn_data, version_data
-from rag_assistant.records import LARGEST_NUMBER, Turn
+from rag_assistant.records import MAX_INT32, Turn
 from rag_assistant.web.api.events import Readers, collect, event_stream, last_event_id
 from rag_assistant.web.errors import status_of_name
 from rag_assistant.web.markdown.blocks import Blocks
@@ -133,7 +133,7 @@ def search() -> Response:
     if not text.strip():
         raise InvalidRequest('q is empty; give the words to search for, such as /api/search?q="history window".')
     limit, scope = page_limit(default=10, highest=100), scope_asked()
-    conversation_id = whole_number("conversation_id", None, 1, LARGEST_NUMBER)
+    conversation_id = whole_number("conversation_id", None, 1, MAX_INT32)
     exchanges = _newest_exchanges(conversation_id) if conversation_id is not None else []
     asked = services().retriever.follow_up(text, exchanges, scope)
     found = services().retriever.search(asked, limit, scope)

@@ -21,7 +21,7 @@ from markupsafe import Markup
 from rag_assistant.web.markdown.formulas import enable_formulas
 from rag_assistant.web.markdown.nesting import limit_nesting
 
-LONGEST_MARKDOWN = 200_000
+MAX_MARKDOWN_CHARS = 200_000
 
 TAGS = frozenset(
     "a blockquote br code del em h1 h2 h3 h4 h5 h6 hr li ol p pre s strong table tbody td th thead tr ul".split()
@@ -40,7 +40,7 @@ CITATION = re.compile(r"\[(\d{1,3})\]")
 
 def render_markdown(text: str, sources: Collection[int] = (), anchor: str = "") -> Markup:
     """Return an answer as safe HTML; ``[n]`` of the ``sources`` becomes a link to ``#anchor-n``."""
-    if len(text) > LONGEST_MARKDOWN:
+    if len(text) > MAX_MARKDOWN_CHARS:
         return Markup("<pre>") + text + Markup("</pre>")
     return drawn(parse(text, sources, anchor))
 

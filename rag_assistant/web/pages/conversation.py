@@ -14,7 +14,7 @@ from werkzeug.wrappers import Response
 from rag_assistant.conversations.commands import CommandResult, is_command, run_command
 from rag_assistant.errors import InvalidRequest, OverflowDecisionNeeded
 from rag_assistant.presenters.turns import support_of
-from rag_assistant.records import EVERYTHING, LARGEST_NUMBER, Conversation, Scope, Turn
+from rag_assistant.records import EVERYTHING, MAX_INT32, Conversation, Scope, Turn
 from rag_assistant.settings.live import PROJECT
 from rag_assistant.validation import spells_number
 from rag_assistant.web.markdown.render import render_markdown
@@ -46,12 +46,12 @@ def start() -> str:
 @blueprint.get("/conversations/<int:conversation_id>")
 def conversation(conversation_id: int) -> str:
     """Show a conversation's latest turns, those before the turn number ``before``, or those around the turn ``at``."""
-    before = whole_number("before", None, 1, LARGEST_NUMBER)
-    if at := whole_number("at", None, 1, LARGEST_NUMBER):
-        before = min(at + TURNS_SHOWN // 2, LARGEST_NUMBER)
+    before = whole_number("before", None, 1, MAX_INT32)
+    if at := whole_number("at", None, 1, MAX_INT32):
+        before = min(at + TURNS_SHOWN // 2, MAX_INT32)
     found = services().conversations.get(conversation_id)
     turns, earlier = page_of_turns(conversation_id, TURNS_SHOWN, before)
-    editing = whole_number("edit", None, 1, LARGEST_NUMBER)
+    editing = whole_number("edit", None, 1, MAX_INT32)
     return conversation_page(found, turns, earlier, editing=editing)
 
 
@@ -129,7 +129,7 @@ def turn(turn_id: int) -> str:
         view=services().history_actions.view(found.conversation_id),
         around=around(found.conversation_id, [found], earlier[0] if earlier else None),
         editing=found.number if request.args.get("edit") == "1" else None,
-        longest_question=services().settings.current.max_question_chars,
+        max_question_chars=services().settings.current.max_question_chars,
     )
 
 
@@ -158,7 +158,7 @@ def choices(conversation_id: int) -> Response:
         name: request.form[name] or "default" for name in ("history_strategy", "on_overflow") if name in request.form
     }
     if "max_history_turns" in request.form:
-        content["max_history_turns"] = _limit_said(request.form["max_history_turns"].strip().lower())
+        content["max_history_turns"] = _limit_from(request.form["max_history_turns"].strip().lower())
     services().conversations.change(conversation_id, own=checked(ChangeConversationBody, content).own())
     return _to_conversation(conversation_id)
 
@@ -211,7 +211,7 @@ def conversation_page(
         around=around(shown.id if shown else None, turns, earlier),
         origin=services().branches.origin_of(shown.branched_from) if shown else None,
         editing=editing,
-        longest_question=services().settings.current.max_question_chars,
+        max_question_chars=services().settings.current.max_question_chars,
         result=result,
         decision=decision,
         **({} if shown else library_holds()),
@@ -220,7 +220,7 @@ def conversation_page(
         scope=shown.scope if shown else scope_in_address(),
         address=url_for("pages.conversation", conversation_id=shown.id) if shown else url_for("pages.start"),
         later=_later(shown, turns),
-        refresh=any(turn.status == "running" for turn in turns) or bool(shown and shown.doing),
+        refresh=any(turn.status == "running" for turn in turns) or bool(shown and shown.operation),
         **frame(shown),
     )
 
@@ -236,7 +236,7 @@ def _later(shown: Conversation | None, turns: list[Turn]) -> str | None:
 
 def _just_deleted() -> Conversation | None:
     """Return the conversation that the address names as deleted, for as long as none was deleted after it."""
-    number = whole_number("deleted", None, 1, LARGEST_NUMBER)
+    number = whole_number("deleted", None, 1, MAX_INT32)
     last = services().conversations.deleted(1) if number is not None else []
     return next((one for one in last if one.id == number), None)
 
@@ -265,18 +265,18 @@ def _conversation_url(turn: Turn) -> str:
     return url_for("pages.conversation", conversation_id=turn.conversation_id, _anchor=f"turn-{turn.number}")
 
 
-def _limit_said(said: str) -> int | str | None:
+def _limit_from(value: str) -> int | str | None:
     """Return a window as the API takes it. Raises InvalidRequest."""
-    if said not in ("", "all") and not spells_number(said):
+    if value not in ("", "all") and not spells_number(value):
         raise InvalidRequest(
-            f'max_history_turns is "{said}"; it must be a whole number, 0 or more, "all" for no limit, '
+            f'max_history_turns is "{value}"; it must be a whole number, 0 or more, "all" for no limit, '
             "or nothing for what the settings say."
         )
-    return "default" if not said else None if said == "all" else int(said)
+    return "default" if not value else None if value == "all" else int(value)
 
 
 def _number(name: str, text: str) -> int:
-    if not spells_number(text) or int(text) > LARGEST_NUMBER:
+    if not spells_number(text) or int(text) > MAX_INT32:
         raise InvalidRequest(f'{name} is "{text}"; it must be a whole number, 1 or more.')
     return int(text)
 

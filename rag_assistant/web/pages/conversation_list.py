@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
 from rag_assistant.errors import InvalidRequest
-from rag_assistant.records import LARGEST_NUMBER, Conversation
+from rag_assistant.records import MAX_INT32, Conversation
 from rag_assistant.retrieval.tokenize import UNSPACED_RUN
 
 PINNED = "Pinned"
@@ -25,15 +25,15 @@ LOOKED_THROUGH = 50_000
 ENDING = 3
 # So many letters at its beginning never differ.
 BEGINNING = 4
-LONGEST_ZONE = 64
+MAX_ZONE_CHARS = 64
 
-PLACE = re.compile(r"(\d{1,17})-(\d{1,10})", re.ASCII)
+CURSOR = re.compile(r"(\d{1,17})-(\d{1,10})", re.ASCII)
 # What Markdown puts around words, and before a heading.
 MARKDOWN = re.compile(r"\*\*|__|`+|^#+ ", re.MULTILINE)
 WORD = re.compile(r"\w+")
 BEGINNING_OF_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 
-Place = tuple[datetime, int]
+Cursor = tuple[datetime, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def _heading(day: date, today: date) -> str:
 
 def zone_named(name: str | None) -> tzinfo:
     """Return the time zone of that name, UTC if there is none."""
-    if not name or len(name) > LONGEST_ZONE:
+    if not name or len(name) > MAX_ZONE_CHARS:
         return UTC
     try:
         return ZoneInfo(name)
@@ -80,18 +80,18 @@ def zone_named(name: str | None) -> tzinfo:
         return UTC
 
 
-def place_of(moment: datetime, conversation_id: int) -> str:
+def cursor_of(moment: datetime, conversation_id: int) -> str:
     """Return a place in a list as it stands in an address: microseconds since 1970, then the id."""
     microseconds = (moment - BEGINNING_OF_TIME) // timedelta(microseconds=1)
     return f"{microseconds}-{conversation_id}"
 
 
-def place_in(name: str, text: str | None) -> Place | None:
+def parse_cursor(name: str, text: str | None) -> Cursor | None:
     """Return the place that ``place_of`` spelled; None for None. Raises InvalidRequest."""
     if text is None:
         return None
-    spelled = PLACE.fullmatch(text)
-    if spelled is None or int(spelled[2]) > LARGEST_NUMBER:
+    spelled = CURSOR.fullmatch(text)
+    if spelled is None or int(spelled[2]) > MAX_INT32:
         raise InvalidRequest(f'{name} is "{text[:50]}"; it must be what next_before said.')
     return BEGINNING_OF_TIME + timedelta(microseconds=int(spelled[1])), int(spelled[2])
 
@@ -134,9 +134,9 @@ def _hits(line: str, words: Sequence[str], start: int = 0) -> Iterator[tuple[int
         elif not known.isascii():
             # Scripts without blanks: the word stands somewhere within, also one in Latin letters.
             possible = sought if UNSPACED_RUN.search(known) else foreign
-            places = [(known.find(word), len(word)) for word in possible if word in known]
-            if places and len(known) == len(match[0]):
-                first, length = min(places)
+            hits = [(known.find(word), len(word)) for word in possible if word in known]
+            if hits and len(known) == len(match[0]):
+                first, length = min(hits)
                 yield match.start() + first, match.start() + first + length
 
 

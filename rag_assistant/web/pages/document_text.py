@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rag_assistant.document_records import ExtractedText
 
 # A text of more characters than that is shown in parts: a browser lays out 20,000,000 only in minutes.
-LARGEST_WHOLE = 200_000
+MAX_WHOLE_TEXT_CHARS = 200_000
 AROUND = 20_000
 
 # Running text, and the number of each page where it begins.
@@ -55,7 +55,7 @@ def shown_text(extracted: ExtractedText, start: int, end: int, at: int | None = 
     )
 
 
-def place_in(text: str, passage: str, start: int, end: int) -> tuple[int, int] | None:
+def find_passage(text: str, passage: str, start: int, end: int) -> tuple[int, int] | None:
     """Return where a passage stands in a text that may have changed since, ``None`` if it is there no more."""
     if text[start:end] == passage:
         return start, end
@@ -64,10 +64,10 @@ def place_in(text: str, passage: str, start: int, end: int) -> tuple[int, int] |
 
 
 def _window(length: int, start: int, end: int, at: int | None) -> tuple[int, int]:
-    if length <= LARGEST_WHOLE:
+    if length <= MAX_WHOLE_TEXT_CHARS:
         return 0, length
     if at is None:
-        return max(0, start - AROUND), min(length, min(end, start + LARGEST_WHOLE) + AROUND)
+        return max(0, start - AROUND), min(length, min(end, start + MAX_WHOLE_TEXT_CHARS) + AROUND)
     first = min(at, length)
     return first, min(length, first + 2 * AROUND)
 

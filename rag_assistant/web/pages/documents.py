@@ -12,20 +12,20 @@ from rag_assistant.document_records import Document
 from rag_assistant.documents.uploads import clean_name
 from rag_assistant.errors import BodyTooLarge, InvalidRequest, UnsupportedDocument
 from rag_assistant.extraction.formats import kinds
-from rag_assistant.records import LARGEST_NUMBER
+from rag_assistant.records import MAX_INT32
 from rag_assistant.web.api.documents import sought_documents, tags_in, uploaded_files
 from rag_assistant.web.pages.document_status import kind_of, size_of, state_of
 from rag_assistant.web.pages.document_text import shown_text
 from rag_assistant.web.pages.frame import drawer, frame
 from rag_assistant.web.pages.scope import names_of
-from rag_assistant.web.request_parsing import MOST_DOCUMENT_IDS, ChangeDocumentBody, checked, ids_of, whole_number
+from rag_assistant.web.request_parsing import MAX_DOCUMENT_IDS, ChangeDocumentBody, checked, ids_of, whole_number
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("document_pages", __name__)
 
 DOCUMENTS_SHOWN = 100
 # In one form: all of them are on the disk at once, each as large as may be.
-MOST_FILES = 20
+MAX_FILES = 20
 
 # The name of a file that was not taken, and why.
 Refused = tuple[str, str]
@@ -40,13 +40,13 @@ def documents() -> str:
 @blueprint.post("/documents")
 def add_documents() -> Response:
     """Take the files of the form; what is refused is named, the rest is taken."""
-    files, said = uploaded_files(MOST_FILES)
-    if said.replaces and len(files) > 1:
+    files, fields = uploaded_files(MAX_FILES)
+    if fields.replaces and len(files) > 1:
         raise InvalidRequest(f"There are {len(files)} files; the newer version of a document is one.")
     refused: list[Refused] = []
     for file, name in files:
         try:
-            services().library.accept(file, name, replaces=said.replaces, tags=said.tags)
+            services().library.accept(file, name, replaces=fields.replaces, tags=fields.tags)
         except (UnsupportedDocument, BodyTooLarge, InvalidRequest) as error:
             if len(files) == 1:
                 raise
@@ -92,8 +92,8 @@ def act_on_chosen() -> Response:
     what = request.form.get("do", "")
     if what not in ("ask", "delete", "tag"):
         raise InvalidRequest(f'do is "{what}"; it must be one of ask, delete, tag.')
-    if not 1 <= len(chosen) <= MOST_DOCUMENT_IDS:
-        raise InvalidRequest(f"{len(chosen)} documents are chosen; choose 1 to {MOST_DOCUMENT_IDS} of them.")
+    if not 1 <= len(chosen) <= MAX_DOCUMENT_IDS:
+        raise InvalidRequest(f"{len(chosen)} documents are chosen; choose 1 to {MAX_DOCUMENT_IDS} of them.")
     if what == "ask":
         return redirect(url_for("pages.start", documents=list(chosen)), 303)
     if what == "delete":
@@ -116,16 +116,16 @@ def document(document_id: int) -> str:
 
     ``at`` is where to read on in a large one, ``page`` the page whose picture is shown.
     """
-    start = whole_number("start", 0, 0, LARGEST_NUMBER) or 0
-    end = whole_number("end", start, 0, LARGEST_NUMBER) or 0
+    start = whole_number("start", 0, 0, MAX_INT32) or 0
+    end = whole_number("end", start, 0, MAX_INT32) or 0
     return document_page(services().documents.get(document_id), start, end)
 
 
 def document_page(found: Document, start: int, end: int, **more: Any) -> str:
     """Draw the page of a document with a passage marked, and what else is known of the passage."""
-    at = whole_number("at", None, 0, LARGEST_NUMBER)
+    at = whole_number("at", None, 0, MAX_INT32)
     shown = shown_text(services().documents.text(found.id), start, end, at)
-    page = whole_number("page", shown.page or 1, 1, LARGEST_NUMBER) or 1
+    page = whole_number("page", shown.page or 1, 1, MAX_INT32) or 1
     return render_template(
         drawer("document.html"),
         document=found,
@@ -143,12 +143,12 @@ def document_page(found: Document, start: int, end: int, **more: Any) -> str:
 
 def _arguments() -> dict[str, Any]:
     """Return what the address of this page says, without where it is shown."""
-    said = {name: value for name, value in request.args.items() if name in ("start", "end", "at", "page")}
-    return said | (request.view_args or {})
+    fields = {name: value for name, value in request.args.items() if name in ("start", "end", "at", "page")}
+    return fields | (request.view_args or {})
 
 
 def _library_page(refused: Sequence[Refused] = (), sent: int = 0) -> str:
-    tag, before = _tag_asked(), whole_number("before", None, 1, LARGEST_NUMBER)
+    tag, before = _tag_asked(), whole_number("before", None, 1, MAX_INT32)
     sought = sought_documents()
     found = services().documents.page(DOCUMENTS_SHOWN + 1, before, tag, sought)
     shown = found[:DOCUMENTS_SHOWN]

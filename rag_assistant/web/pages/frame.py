@@ -14,9 +14,9 @@ from rag_assistant.web.health import readiness
 from rag_assistant.web.pages.conversation_list import (
     PINNED,
     Group,
+    cursor_of,
     groups_of,
-    place_in,
-    place_of,
+    parse_cursor,
     snippet_of,
     zone_named,
 )
@@ -25,8 +25,8 @@ from rag_assistant.web.services import services
 CONVERSATIONS_SHOWN = 50
 CONVERSATIONS_FOUND = 50
 # A part of the list that is drawn once more holds what has come into it meanwhile, too.
-MOST_IN_A_PART = 200
-MOST_PINNED_DRAWN = 1000
+MAX_IN_A_PART = 200
+MAX_PINNED_DRAWN = 1000
 
 # How the reader wants the page. A script writes them, or a plain form.
 THEMES = ("system", "light", "dark")
@@ -90,15 +90,15 @@ def listed() -> dict[str, Any]:
         return {"sought": sought, "hits": found, "conversation_groups": [], "older_conversations": None}
     # Other lists have such places, too.
     own = request.endpoint == "sidebar.conversations"
-    before, until = (place_in(name, request.args.get(name) if own else None) for name in ("from", "until"))
+    before, until = (parse_cursor(name, request.args.get(name) if own else None) for name in ("from", "until"))
     manager = services().conversations
-    limit = MOST_IN_A_PART if until else CONVERSATIONS_SHOWN
+    limit = MAX_IN_A_PART if until else CONVERSATIONS_SHOWN
     page = manager.page(limit + 1, before, until, pinned=False)
     groups = groups_of(page[:limit], datetime.now(UTC), zone_named(request.cookies.get(ZONE_COOKIE)))
-    if before is None and (pinned := manager.page(MOST_PINNED_DRAWN, pinned=True)):
+    if before is None and (pinned := manager.page(MAX_PINNED_DRAWN, pinned=True)):
         groups.insert(0, Group(PINNED, tuple(pinned)))
     more = len(page) > limit
-    last = place_of(page[limit - 1].updated_at, page[limit - 1].id) if more else None
+    last = cursor_of(page[limit - 1].updated_at, page[limit - 1].id) if more else None
     # What is asked for up to a place has something behind it if it is asked for up to there.
     older = last or (request.args.get("until") if until and manager.page(1, until, pinned=False) else None)
     return {"sought": "", "hits": [], "conversation_groups": groups, "older_conversations": older}

@@ -10,10 +10,10 @@ from werkzeug.wrappers import Response
 
 from rag_assistant.conversations.actions import HistoryView
 from rag_assistant.conversations.commands import COMMANDS
-from rag_assistant.conversations.compaction import doing_in_words
+from rag_assistant.conversations.compaction import operation_in_words
 from rag_assistant.conversations.window import Rules
 from rag_assistant.history import OPTIONS
-from rag_assistant.presenters.history import REASONS, place_of
+from rag_assistant.presenters.history import REASONS, turns_in_words
 from rag_assistant.presenters.token_usage import token_parts, tokens_sentence
 from rag_assistant.presenters.turns import messages_sent, notice_of, seen_by_model, steps_of
 from rag_assistant.records import Turn, Unset
@@ -57,8 +57,8 @@ def edit_summary(conversation_id: int) -> Response:
 @blueprint.post("/turns/<int:turn_id>/mark")
 def mark(turn_id: int) -> Response:
     """Pin or exclude a turn, or take that back, and show the turn."""
-    said = {name: request.form[name] == "true" for name in ("pinned", "excluded") if name in request.form}
-    body = checked(ChangeTurnBody, said)
+    fields = {name: request.form[name] == "true" for name in ("pinned", "excluded") if name in request.form}
+    body = checked(ChangeTurnBody, fields)
     found = services().history_actions.mark(turn_id, pinned=body.pinned, excluded=body.excluded)
     anchor = f"turn-{found.number}"
     return redirect(url_for("pages.conversation", conversation_id=found.conversation_id, _anchor=anchor), 303)
@@ -127,7 +127,7 @@ def reason_words(reason: str | None) -> str:
 @blueprint.app_template_filter()
 def in_words(run: dict[str, Any], receipt: dict[str, Any]) -> str:
     """Return which turns a run of a receipt is."""
-    return place_of(run, receipt.get("kept_turns", ()), receipt["left_out"])
+    return turns_in_words(run, receipt.get("kept_turns", ()), receipt["left_out"])
 
 
 @blueprint.app_template_filter()
@@ -173,6 +173,6 @@ blueprint.add_app_template_filter(notice_of, "notice")
 blueprint.add_app_template_filter(seen_by_model)
 blueprint.add_app_template_filter(messages_sent)
 blueprint.add_app_template_filter(steps_of)
-blueprint.add_app_template_filter(doing_in_words)
+blueprint.add_app_template_filter(operation_in_words)
 blueprint.add_app_template_filter(token_parts)
 blueprint.add_app_template_filter(tokens_sentence)

@@ -12,7 +12,7 @@ from rag_assistant.records import Scope
 from rag_assistant.web.request_parsing import ids_of
 from rag_assistant.web.services import services
 
-MOST_NAMED = 3
+MAX_NAMED = 3
 
 
 def scope_in_address() -> Scope:
@@ -24,8 +24,8 @@ def scope_in_address() -> Scope:
 def scope_in_form() -> dict[str, Any]:
     """Return the fields of a question that say which documents a form asks about. Raises InvalidRequest."""
     named, tags = request.form.getlist("document_ids"), request.form.getlist("tags")
-    said: dict[str, Any] = {"document_ids": list(ids_of("document_ids", named)), "tags": tags}
-    return {name: values for name, values in said.items() if values}
+    fields: dict[str, Any] = {"document_ids": list(ids_of("document_ids", named)), "tags": tags}
+    return {name: values for name, values in fields.items() if values}
 
 
 def in_words(scope: Scope) -> str:
@@ -33,11 +33,11 @@ def in_words(scope: Scope) -> str:
     tagged = f"tagged {' or '.join(scope.tags)}" if scope.tags else ""
     if not scope.document_ids:
         return f"documents {tagged}"
-    named = scope.document_ids[:MOST_NAMED]
+    named = scope.document_ids[:MAX_NAMED]
     known = names_of(named)
     words = [known.get(document_id, f"document {document_id}, which is gone") for document_id in named]
-    if len(scope.document_ids) > MOST_NAMED:
-        words.append(f"{len(scope.document_ids) - MOST_NAMED} more")
+    if len(scope.document_ids) > MAX_NAMED:
+        words.append(f"{len(scope.document_ids) - MAX_NAMED} more")
     joined = " and ".join([", ".join(words[:-1]), words[-1]] if words[1:] else words)
     return f"{joined}, where {tagged}" if tagged else joined
 

@@ -7,7 +7,7 @@ import json
 from flask import Blueprint, render_template, request
 
 from rag_assistant.presenters.settings import settings_view
-from rag_assistant.records import LARGEST_NUMBER
+from rag_assistant.records import MAX_INT32
 from rag_assistant.web.pages.frame import drawer, frame
 from rag_assistant.web.request_parsing import whole_number
 from rag_assistant.web.services import services
@@ -28,7 +28,7 @@ CONNECTIONS = {
 @blueprint.get("/settings")
 def settings() -> str:
     """Show every setting, or those that hold the words of ``filter``; with what one conversation has of its own."""
-    number = whole_number("conversation", None, 1, LARGEST_NUMBER)
+    number = whole_number("conversation", None, 1, MAX_INT32)
     shown = services().conversations.get(number) if number is not None else None
     in_force = services().settings
     sought = request.args.get("filter", "").strip()

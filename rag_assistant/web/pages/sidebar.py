@@ -10,7 +10,7 @@ from flask import Blueprint, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from rag_assistant.errors import InvalidRequest
-from rag_assistant.web.pages.conversation_list import place_in, place_of, zone_named
+from rag_assistant.web.pages.conversation_list import cursor_of, parse_cursor, zone_named
 from rag_assistant.web.pages.frame import THEME_COOKIE, THEMES, ZONE_COOKIE, frame, listed, look
 from rag_assistant.web.request_parsing import ChangeConversationBody, checked
 from rag_assistant.web.services import services
@@ -18,7 +18,7 @@ from rag_assistant.web.services import services
 blueprint = Blueprint("sidebar", __name__)
 
 DELETED_SHOWN = 50
-SECONDS_OF_A_YEAR = 365 * 24 * 3600
+SECONDS_PER_YEAR = 365 * 24 * 3600
 
 
 @blueprint.get("/conversations")
@@ -40,13 +40,13 @@ def pin(conversation_id: int) -> Response:
 @blueprint.get("/deleted")
 def deleted() -> str:
     """Show the conversations that were put away, the last first."""
-    page = services().conversations.deleted(DELETED_SHOWN + 1, place_in("from", request.args.get("from")))
+    page = services().conversations.deleted(DELETED_SHOWN + 1, parse_cursor("from", request.args.get("from")))
     shown = page[:DELETED_SHOWN]
     last = shown[-1] if len(page) > DELETED_SHOWN else None
     return render_template(
         "deleted.html",
         put_away=shown,
-        deleted_before=place_of(last.deleted_at, last.id) if last and last.deleted_at else None,
+        deleted_before=cursor_of(last.deleted_at, last.id) if last and last.deleted_at else None,
         zone=zone_named(request.cookies.get(ZONE_COOKIE)),
         erased=request.args.get("erased") == "1",
         **frame(None),
@@ -56,21 +56,21 @@ def deleted() -> str:
 @blueprint.post("/deleted/<int:conversation_id>/erase")
 def erase(conversation_id: int) -> Response:
     """Erase a conversation that was put away for good."""
-    services().conversations.purge(conversation_id, put_away=True)
+    services().conversations.purge(conversation_id, in_trash=True)
     return redirect(url_for("sidebar.deleted", erased=1), 303)
 
 
 @blueprint.post("/theme")
 def choose_theme() -> Response:
     """Keep whether the pages are to be light, dark, or as the system says, and go back to the page."""
-    wanted = request.form.get("theme", "")
-    if wanted not in THEMES:
-        raise InvalidRequest(f'theme is "{wanted[:50]}"; it must be one of {", ".join(THEMES)}.')
+    theme = request.form.get("theme", "")
+    if theme not in THEMES:
+        raise InvalidRequest(f'theme is "{theme[:50]}"; it must be one of {", ".join(THEMES)}.')
     came_from = urlsplit(request.referrer or "")
     back = came_from._replace(scheme="", netloc="").geturl() if came_from.netloc == request.host else ""
     # Two slashes at the beginning would lead to another host.
     response = redirect(back if back.startswith("/") and not back.startswith("//") else url_for("pages.start"), 303)
-    response.set_cookie(THEME_COOKIE, wanted, max_age=SECONDS_OF_A_YEAR, samesite="Lax")
+    response.set_cookie(THEME_COOKIE, theme, max_age=SECONDS_PER_YEAR, samesite="Lax")
     return response
 
 

@@ -8,8 +8,8 @@ from flask import Blueprint, Response, make_response, render_template
 
 from rag_assistant.document_records import Document
 from rag_assistant.errors import DocumentNotFound, SourceNotFound
-from rag_assistant.records import LARGEST_NUMBER, Source, Turn
-from rag_assistant.web.pages.document_text import place_in
+from rag_assistant.records import MAX_INT32, Source, Turn
+from rag_assistant.web.pages.document_text import find_passage
 from rag_assistant.web.pages.documents import document_page
 from rag_assistant.web.pages.frame import drawer, frame
 from rag_assistant.web.request_parsing import whole_number
@@ -30,18 +30,18 @@ def source(turn_id: int, n: int) -> str:
         raise SourceNotFound(turn.number, n)
     document = _document_of(found)
     text = services().documents.text(document.id).text if document else ""
-    place = place_in(text, found.text, found.start, found.end)
+    range_found = find_passage(text, found.text, found.start, found.end)
     around = _neighbours(turn, found)
-    if document is None or place is None:
+    if document is None or range_found is None:
         return render_template(drawer("source.html"), source=found, document=document, **around, **frame(None))
-    return document_page(document, *place, source=found, **around)
+    return document_page(document, *range_found, source=found, **around)
 
 
 @blueprint.get("/documents/<int:document_id>/pages/<int:number>.png")
 def picture(document_id: int, number: int) -> Response:
     """Return a picture of a page, drawn by us, with the passage from ``start`` to ``end`` marked."""
-    start = whole_number("start", 0, 0, LARGEST_NUMBER) or 0
-    end = whole_number("end", start, 0, LARGEST_NUMBER) or 0
+    start = whole_number("start", 0, 0, MAX_INT32) or 0
+    end = whole_number("end", start, 0, MAX_INT32) or 0
     response = make_response(services().page_images.picture(document_id, number, start, end))
     response.mimetype = "image/png"
     response.headers["Content-Disposition"] = "inline"

@@ -14,7 +14,7 @@ from tests.browser.talk import say
 
 AT_ONCE = 300
 # A request whose first line is longer is refused.
-LONGEST_QUERY = 3_500
+MAX_QUERY_CHARS = 3_500
 
 # Notes what comes into the page, also for a moment only.
 LOOK_ON = """
@@ -57,8 +57,8 @@ def test_what_is_sought_is_shown_as_text(
 ) -> None:
     texts = [quote(payload.text.replace("\0", ""), safe="") for payload in corpus]
     while texts:
-        query = texts.pop()[:LONGEST_QUERY]
-        while texts and len(query) + len(texts[-1]) < LONGEST_QUERY:
+        query = texts.pop()[:MAX_QUERY_CHARS]
+        while texts and len(query) + len(texts[-1]) < MAX_QUERY_CHARS:
             query += "%0A" + texts.pop()
         page.goto(server.url + path + query, wait_until="domcontentloaded")
         assert page.evaluate(INSPECT, own_elements) == []

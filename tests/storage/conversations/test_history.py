@@ -73,7 +73,7 @@ def test_an_excluded_turn_is_not_read_and_not_counted(talk: Talk) -> None:
 
 def test_nothing_comes_back_from_before_a_clear_but_by_undo(talk: Talk) -> None:
     talk.history.mark(talk.ids[0], pinned=True)
-    cleared = talk.history.begin_afresh(talk.conversation.id, "clear")
+    cleared = talk.history.move_context_start(talk.conversation.id, "clear")
     assert (talk.seen(), talk.counted(), cleared.held_turns) == ([], (0, 0), 0)
     assert cleared.standing_runs[0] == {
         "reason": "cleared", "turns": 7, "messages": 14, "first_turn": 1, "last_turn": 7,
@@ -107,14 +107,14 @@ def test_a_summary_stands_for_turns_and_undo_brings_them_back(talk: Talk) -> Non
 def test_while_an_answer_is_written_its_view_stands(talk: Talk) -> None:
     running, _ = talk.turns.accept(Question("eight", talk.id), "t")
     for change in (
-        lambda: talk.history.begin_afresh(talk.conversation.id, "clear"),
+        lambda: talk.history.move_context_start(talk.conversation.id, "clear"),
         lambda: talk.history.mark(talk.ids[0], pinned=True),
         lambda: talk.history.undo(talk.conversation.id),
         lambda: talk.conversations.purge(talk.conversation.id),
     ):
         with pytest.raises(ConversationBusy):
             change()
-    assert talk.history.begin_afresh(talk.conversation.id, "reset", running.number).view_start == 8
+    assert talk.history.move_context_start(talk.conversation.id, "reset", running.number).view_start == 8
 
 
 def test_an_unanswered_turn_never_becomes_visible(talk: Talk) -> None:
@@ -221,7 +221,7 @@ def test_an_older_database_is_brought_along(tmp_path: Any) -> None:
     assert [(hit.conversation.title, hit.turn, hit.text) for hit in old] == [("Old", 1, "Kingfisher?\nBlue.")]
     (past,) = HistoryStore(database).past(old[0].conversation, 2, 5)
     assert [message["content"] for message in past.messages] == ["Kingfisher?", "Blue."]
-    HistoryStore(database).begin_afresh(1, "clear")
+    HistoryStore(database).move_context_start(1, "clear")
     after, _ = HistoryStore(database).undo(1)
     assert (after.visible_turns, after.visible_messages) == (1, 2)
     command.downgrade(config, "0001")

@@ -39,7 +39,7 @@ def test_what_was_put_away_is_listed_by_when(manager: ConversationManager) -> No
 
 
 def test_only_so_many_can_be_pinned(manager: ConversationManager, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_PINNED", 2)
+    monkeypatch.setattr(module, "MAX_PINNED", 2)
     ids = [manager.create(f"Talk {n}").id for n in range(4)]
     for number in ids[:2]:
         assert manager.change(number, pinned=True).pinned

@@ -127,7 +127,7 @@ def test_a_crash_leaves_the_committed_text_as_an_interrupted_turn(turns: TurnSto
 def test_a_failed_turn_can_run_again(turns: TurnStore) -> None:
     turn = ask(turns)
     turns.finish(turn, "failed", "", error=("ModelFailed", "It failed."))
-    again = turns.run_again(turn.id)
+    again = turns.retry(turn.id)
     assert (again.id, again.status, again.error_type) == (turn.id, "running", None)
     assert turns.finish(turn, "completed", "Because.").answer == "Because."
 
@@ -137,9 +137,9 @@ def test_only_the_last_failed_turn_can_run_again(turns: TurnStore) -> None:
     turns.finish(turn, "failed", "")
     later = turns.finish(ask(turns, "next", turn.conversation_id), "completed", "x")
     with pytest.raises(TurnNotRetryable, match="not the last"):
-        turns.run_again(turn.id)
+        turns.retry(turn.id)
     with pytest.raises(TurnNotRetryable, match="is completed"):
-        turns.run_again(later.id)
+        turns.retry(later.id)
 
 
 def test_turns_come_by_page_oldest_first(turns: TurnStore) -> None:

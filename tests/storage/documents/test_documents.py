@@ -13,7 +13,7 @@ from testkit.shelf import KEY, Shelf
 @pytest.fixture
 def shelf(database: Database) -> Shelf:
     shelf = Shelf(database)
-    shelf.embedders.wanted()
+    shelf.embedders.configured()
     return shelf
 
 

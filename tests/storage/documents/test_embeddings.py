@@ -51,17 +51,17 @@ def embed_all(shelf: Shelf, key: str) -> None:
 
 def test_the_first_model_is_searched_at_once(database: Database) -> None:
     shelf = Shelf(database)
-    assert shelf.embedders.active() is None
-    assert shelf.embedders.wanted().key == KEY
-    active = shelf.embeddings.active()
+    assert shelf.embedders.serving() is None
+    assert shelf.embedders.configured().key == KEY
+    active = shelf.embeddings.serving()
     assert active is not None
     assert (active.key, active.dimension, active.version) == (KEY, 384, (0, 0))
 
 
 def test_the_same_model_is_known_again(database: Database) -> None:
     shelf = Shelf(database)
-    shelf.embedders.wanted()
-    assert opened(shelf, WordHashEmbedder).wanted().key == KEY
+    shelf.embedders.configured()
+    assert opened(shelf, WordHashEmbedder).configured().key == KEY
     assert len(shelf.embeddings.known()) == 1
 
 
@@ -72,18 +72,18 @@ def test_another_model_is_recognised_by_what_it_makes_of_a_text(
     shelf = Shelf(database)
     shelf.shelve("geese hiss", "geese eat")
     embedders = opened(shelf, other)
-    assert embedders.wanted().key == key
-    active = shelf.embeddings.active()
+    assert embedders.configured().key == key
+    active = shelf.embeddings.serving()
     assert active is not None
     assert active.key == KEY
-    assert embedders.active() is None, "the model that was used before is not there any more"
+    assert embedders.serving() is None, "the model that was used before is not there any more"
     assert len(shelf.embeddings.known()) == 2
 
 
 def test_the_switch_waits_for_every_chunk_and_happens_in_one_step(database: Database) -> None:
     shelf = Shelf(database)
     first, second = shelf.shelve("geese hiss"), shelf.shelve("geese eat")
-    key = opened(shelf, Nameless).wanted().key
+    key = opened(shelf, Nameless).configured().key
     assert shelf.embeddings.next_without(key, 0) == first.id
     assert shelf.embeddings.next_without(key, first.id) == second.id
     assert shelf.embeddings.next_without(key, second.id) is None
@@ -92,7 +92,7 @@ def test_the_switch_waits_for_every_chunk_and_happens_in_one_step(database: Data
     embed_all(shelf, key)
     assert shelf.documents.get(first.id).embedded == 1
     assert shelf.embeddings.activate(key)
-    active = shelf.embeddings.active()
+    active = shelf.embeddings.serving()
     assert active is not None
     assert (active.key, active.version) == (key, (2, 0))
     shelf.embeddings.forget(KEY)
@@ -116,8 +116,8 @@ def test_search_goes_over_to_the_new_model_without_a_start(database: Database) -
         made.append(source["embedder"])
         return Nameless() if source["embedder"] == "Nameless" else WordHashEmbedder()
 
-    shelf.embedders._source, shelf.embedders._make, shelf.embedders._wanted = {"embedder": "Nameless"}, make, None
-    key = shelf.embedders.wanted().key
+    shelf.embedders._source, shelf.embedders._make, shelf.embedders._configured = {"embedder": "Nameless"}, make, None
+    key = shelf.embedders.configured().key
     assert shelf.vectors.now() is None, "the older model is opened behind the questions"
     until(lambda: shelf.vectors.now() is not None)
     assert len(shelf.nearest("geese")) == 1
@@ -138,8 +138,8 @@ def test_while_the_older_model_is_away_keywords_search_alone(database: Database)
             raise EmbedderFailed("It is gone.")
         return Nameless()
 
-    shelf.embedders._source, shelf.embedders._make, shelf.embedders._wanted = {"embedder": "Nameless"}, make, None
-    shelf.embedders.wanted()
+    shelf.embedders._source, shelf.embedders._make, shelf.embedders._configured = {"embedder": "Nameless"}, make, None
+    shelf.embedders.configured()
     for _ in range(3):
         assert shelf.vectors.now() is None
     assert shelf.found("geese") == ["geese hiss"]
@@ -148,7 +148,7 @@ def test_while_the_older_model_is_away_keywords_search_alone(database: Database)
 def test_a_document_that_failed_does_not_keep_the_others_from_the_new_model(database: Database) -> None:
     shelf = Shelf(database)
     poison, other = shelf.shelve("poison"), shelf.shelve("geese hiss")
-    key = opened(shelf, Nameless).wanted().key
+    key = opened(shelf, Nameless).configured().key
     rows = [(one.chunk_id, b"\0" * 1536) for one in shelf.embeddings.without_embedding(other.id, key)]
     shelf.embeddings.keep_embeddings(other.id, key, rows)
     assert not shelf.embeddings.activate(key)
@@ -165,7 +165,7 @@ def test_a_model_that_gives_another_number_of_numbers_is_refused(database: Datab
             return super().embed(texts)[:, : 384 if len(self.embedded) < 2 else 32]
 
     shelf = Shelf(database, lambda _source: Changing())
-    embedder = shelf.embedders.wanted().embedder
+    embedder = shelf.embedders.configured().embedder
     with pytest.raises(EmbedderFailed, match="gives 32 numbers for a text and gave 384 before"):
         embedder.embed(["geese hiss"])
 
@@ -177,7 +177,7 @@ def test_what_is_no_vector_is_refused(database: Database, answer: list[object]) 
             return answer
 
     with pytest.raises(EmbedderFailed, match="did not give one vector of numbers"):
-        opened(Shelf(database), Odd).wanted()
+        opened(Shelf(database), Odd).configured()
 
 
 def test_a_model_that_gives_no_vectors_is_refused(database: Database) -> None:
@@ -188,6 +188,6 @@ def test_a_model_that_gives_no_vectors_is_refused(database: Database) -> None:
     shelf = Shelf(database)
     embedders = opened(shelf, Broken)
     with pytest.raises(EmbedderFailed, match="did not give one vector of numbers for each of 1 texts"):
-        embedders.wanted()
+        embedders.configured()
     assert embedders.problem is not None
     assert shelf.embeddings.known() == []

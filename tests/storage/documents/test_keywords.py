@@ -21,8 +21,8 @@ def index(database: Database) -> KeywordIndex:
 def test_rare_words_choose_and_all_words_rank(index: KeywordIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ["common", "word3", "rare3", "rare12"]
     everything = dict(index.search(words, 100))
-    monkeypatch.setattr(full_text, "MOST_SCORED", 20)
-    monkeypatch.setattr(full_text, "MOST_SCORED_IN_POSTGRESQL", 20)
+    monkeypatch.setattr(full_text, "MAX_SCORED", 20)
+    monkeypatch.setattr(full_text, "MAX_SCORED_IN_POSTGRESQL", 20)
     some = index.search(words, 100)
     assert some[0][0] == 4
     assert [score for _, score in some] == sorted((score for _, score in some), reverse=True)
@@ -31,13 +31,13 @@ def test_rare_words_choose_and_all_words_rank(index: KeywordIndex, monkeypatch: 
 
 
 def test_at_least_the_rarest_word_is_searched(index: KeywordIndex, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(full_text, "MOST_SCORED", 1)
+    monkeypatch.setattr(full_text, "MAX_SCORED", 1)
     assert len(index.search(["common", "word3"], 5)) == 5
     assert index.search(['com"mon', "nowhere"], 5) == []
 
 
 def test_nothing_breaks_on_words_of_the_search_language(index: KeywordIndex, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(full_text, "MOST_SCORED", 1)
+    monkeypatch.setattr(full_text, "MAX_SCORED", 1)
     try:
         index.search(["NEAR(", "a*", '"', "common"], 5)
     except SQLAlchemyError as error:  # pragma: no cover - says which word it was

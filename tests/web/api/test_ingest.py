@@ -32,14 +32,14 @@ def found(client: FlaskClient, query: str, **more: object) -> list[dict[str, obj
 
 @pytest.fixture
 def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rag_assistant.documents.library.SECONDS_BEFORE_RETRY", (0.01, 0.01, 0.01))
+    monkeypatch.setattr("rag_assistant.documents.library.RETRY_BACKOFF_SECONDS", (0.01, 0.01, 0.01))
 
 
 class Gate:
     """An embedder behind a gate that a test opens; it may also fail."""
 
     def __init__(self, services: Services) -> None:
-        self._embedder = services.embedders.wanted().embedder
+        self._embedder = services.embedders.configured().embedder
         self._embed = self._embedder.embed
         self.open = threading.Event()
         self.failures: list[Exception] = []
@@ -122,7 +122,7 @@ def test_failed_batches_are_tried_again_and_nothing_is_doubled(
 
 
 def test_a_person_sees_that_it_is_tried_again(client: FlaskClient, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rag_assistant.documents.library.SECONDS_BEFORE_RETRY", (1.0,))
+    monkeypatch.setattr("rag_assistant.documents.library.RETRY_BACKOFF_SECONDS", (1.0,))
     gate.failures = [EmbedderFailed("The model is asleep.")]
     gate.open.set()
     document = upload(client, LONG, wait=False)
@@ -223,7 +223,7 @@ def test_search_may_name_documents(client: FlaskClient) -> None:
 
 
 def active_key(services: Services) -> str:
-    active = services.embeddings.active()
+    active = services.embeddings.serving()
     return active.key if active else ""
 
 

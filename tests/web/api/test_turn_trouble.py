@@ -84,7 +84,7 @@ def test_text_that_cannot_be_committed_at_once_is_tried_again(
         append(self, turn_id, position, text)
 
     monkeypatch.setattr(AnswerLog, "append", sometimes)
-    monkeypatch.setattr("rag_assistant.answering.writer.SECONDS_BETWEEN_ATTEMPTS", 0.01)
+    monkeypatch.setattr("rag_assistant.answering.writer.RETRY_INTERVAL_SECONDS", 0.01)
     assert ask(client)["answer"] == "An answer."
 
 

@@ -82,7 +82,7 @@ def test_a_server_that_dies_meanwhile_leaves_the_earlier_answer(
     client: FlaskClient, services: Services, stub: StubModel
 ) -> None:
     turn = ask(client)
-    running = services.turns.answer_anew(turn["turn_id"])
+    running = services.turns.regenerate(turn["turn_id"])
     AnswerLog(services.database).append(running.id, 0, "Half an")
     services.turns.interrupt_unfinished()
     again = client.get(f"/api/turns/{turn['turn_id']}").json

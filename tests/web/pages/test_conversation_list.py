@@ -7,7 +7,7 @@ import pytest
 
 from rag_assistant.errors import InvalidRequest
 from rag_assistant.records import Conversation
-from rag_assistant.web.pages.conversation_list import groups_of, place_in, place_of, snippet_of, zone_named
+from rag_assistant.web.pages.conversation_list import cursor_of, groups_of, parse_cursor, snippet_of, zone_named
 
 NOW = datetime(2026, 5, 20, 12, 0, tzinfo=UTC)
 
@@ -63,14 +63,14 @@ def test_a_time_zone_is_known_by_its_name() -> None:
 
 def test_a_place_reads_back_as_it_was_written() -> None:
     moment = datetime(2026, 5, 20, 1, 2, 3, 456789, tzinfo=UTC)
-    assert place_in("from", place_of(moment, 7)) == (moment, 7)
-    assert place_in("from", None) is None
+    assert parse_cursor("from", cursor_of(moment, 7)) == (moment, 7)
+    assert parse_cursor("from", None) is None
 
 
 @pytest.mark.parametrize("text", ["", "7", "7-", "-7", "1-99999999999", "9" * 5000, "\u0661-\u0661", "1-2-3"])
 def test_a_place_that_is_none_is_refused_by_name(text: str) -> None:
     with pytest.raises(InvalidRequest, match="from is"):
-        place_in("from", text)
+        parse_cursor("from", text)
 
 
 def marked(text: str, *words: str) -> str:

@@ -67,7 +67,7 @@ def test_what_of_the_passage_stands_on_the_page_is_marked(client: FlaskClient, d
 def test_a_picture_is_drawn_once_and_few_are_kept(
     client: FlaskClient, drawings: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(page_images, "MOST_KEPT_BYTES", 250)
+    monkeypatch.setattr(page_images, "MAX_KEPT_BYTES", 250)
     document_id = upload(client, a_pdf(), "geese.pdf")["document_id"]
     for start in (0, 0, 1, 2, 2, 0):
         client.get(f"/documents/{document_id}/pages/1.png?start={start}&end=9")
@@ -90,9 +90,9 @@ def test_what_cannot_be_drawn_says_why_and_is_not_tried_at_every_look(client: Fl
 def test_no_more_pages_are_drawn_at_once_than_a_machine_bears(
     client: FlaskClient, services: Services, drawings: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(page_images, "SECONDS_TO_WAIT", 0.01)
+    monkeypatch.setattr(page_images, "WAIT_TIMEOUT_SECONDS", 0.01)
     document_id = upload(client, a_pdf(), "geese.pdf")["document_id"]
-    for _ in range(page_images.MOST_DRAWN_AT_ONCE):
+    for _ in range(page_images.MAX_DRAWN_AT_ONCE):
         assert services.page_images._drawing.acquire(timeout=1)
     refused = client.get(f"/documents/{document_id}/pages/1.png", headers={"Accept": "application/json"})
     assert "Other pages are being drawn" in refused.json["error"]["message"]

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assistant.document_records import ExtractedText
-from rag_assistant.web.pages.document_text import AROUND, LARGEST_WHOLE, Pieces, ShownText, shown_text
+from rag_assistant.web.pages.document_text import AROUND, MAX_WHOLE_TEXT_CHARS, Pieces, ShownText, shown_text
 
 
 def a_text(length: int, *page_starts: int) -> ExtractedText:
@@ -76,4 +76,4 @@ def test_a_passage_that_is_elsewhere_in_a_large_text_is_not_marked() -> None:
     shown = shown_text(a_text(1_000_000), 500_000, 500_700, at=100_000)
     assert shown.passage == []
     shown = shown_text(a_text(1_000_000), 0, 1_000_000)
-    assert len(words_of(shown.passage)) <= LARGEST_WHOLE + AROUND
+    assert len(words_of(shown.passage)) <= MAX_WHOLE_TEXT_CHARS + AROUND

@@ -8,7 +8,7 @@ from flask.testing import FlaskClient
 from sqlalchemy import insert
 
 from rag_assistant.services import Services
-from rag_assistant.storage.conversations.conversations import MOST_PINNED
+from rag_assistant.storage.conversations.conversations import MAX_PINNED
 from rag_assistant.storage.tables import conversations
 from testkit.stub_model import Reply, StubModel
 from tests.web.conftest import PAGE, ask, post
@@ -143,9 +143,9 @@ def test_pinned_conversations_stand_first(client: FlaskClient, services: Service
 
 
 def test_no_more_can_be_pinned_than_are_shown(client: FlaskClient, services: Services) -> None:
-    fill(services, MOST_PINNED, pinned=True)
+    fill(services, MAX_PINNED, pinned=True)
     fill(services, 1)
-    refused = client.patch(f"/api/conversations/{MOST_PINNED + 1}", json={"pinned": True})
+    refused = client.patch(f"/api/conversations/{MAX_PINNED + 1}", json={"pinned": True})
     assert (refused.status_code, refused.json["error"]["type"]) == (409, "TooManyPinned")
     assert client.patch("/api/conversations/1", json={"pinned": True}).status_code == 200
     for wrong in ("yes", 1):
