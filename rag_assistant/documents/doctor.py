@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from rag_assistant.documents.library import Library
 from rag_assistant.documents.uploads import Uploads
@@ -16,17 +16,10 @@ from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.embeddings import EmbeddingStore
 
+if TYPE_CHECKING:
+    from rag_assistant.retrieval.indexes.chroma import ChromaIndex
+
 LISTED = 10
-
-
-class Index(Protocol):
-    """An index of the vectors outside SQL."""
-
-    def differences(self) -> tuple[int, int]:
-        """Return how many vectors it lacks, and how many it has too many. Raises IndexUnavailable."""
-
-    def mend(self) -> None:
-        """Add the one, drop the other. Raises IndexUnavailable."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +41,7 @@ class Doctor:
         embeddings: EmbeddingStore,
         uploads: Uploads,
         library: Library,
-        index: Index | None,
+        index: ChromaIndex | None,
     ) -> None:
         self._checks = checks
         self._documents = documents

@@ -12,14 +12,14 @@ import threading
 from collections.abc import Callable, Sequence
 from itertools import chain, repeat
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO
 
 from rag_assistant.document_records import Document, NewDocument
 from rag_assistant.documents.uploads import Uploads
 from rag_assistant.errors import AssistantError, EmbedderFailed, ExtractionCancelled, StorageFailed
 from rag_assistant.extraction.extract import extract
 from rag_assistant.retrieval.chunking import chunk_document, indexed_text
-from rag_assistant.retrieval.embeddings.registry import PROBE_TEXT, RecognisedEmbedder
+from rag_assistant.retrieval.embeddings.registry import PROBE_TEXT, Embedders, RecognisedEmbedder
 from rag_assistant.retrieval.tokenize import search_words
 from rag_assistant.runtime.job_queue import JobQueue, Work
 from rag_assistant.settings.schema import Settings
@@ -33,13 +33,6 @@ CHUNKS_AT_ONCE = 16
 # How long to wait before what failed is tried again: an embedding model that is away comes back, or a person looks.
 RETRY_BACKOFF_SECONDS = (2.0, 8.0, 30.0, 60.0, 120.0, 300.0)
 UNFORESEEN = "An error of the server kept it from being read; its log says more."
-
-
-class Embedders(Protocol):
-    """Knows the model that embeds what comes in."""
-
-    def configured(self) -> RecognisedEmbedder:
-        """Return the model, loaded. Raises EmbedderFailed."""
 
 
 class Library:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -23,6 +23,10 @@ from rag_assistant.retrieval.postprocess import distinct, joined, nothing_found,
 from rag_assistant.retrieval.sentences import nearest_sentences, sentences_of
 from rag_assistant.retrieval.tokenize import query_words
 
+if TYPE_CHECKING:
+    from rag_assistant.storage.documents.chunks import ChunkStore
+    from rag_assistant.storage.full_text import KeywordIndex
+
 log = logging.getLogger(__name__)
 
 CANDIDATES = 100  # How many hits each half contributes before they are fused.
@@ -33,14 +37,7 @@ MIN_KNOWN_WORDS = 0.5
 MIN_KNOWN_PIECES = 0.5
 
 
-class Keywords(Protocol):
-    """Finds chunks by their words."""
-
-    def search(self, words: Sequence[str], limit: int, scope: Scope = EVERYTHING) -> list[Hit]:
-        """Return chunk ids with a score, the best first."""
-
-
-class ServingVectors(Protocol):
+class QueryVectors(Protocol):
     """Embeds questions, and finds chunks by their vectors."""
 
     @property
@@ -63,30 +60,14 @@ class ServingVectors(Protocol):
 class VectorIndex(Protocol):
     """Knows which vectors are searched now."""
 
-    def now(self) -> ServingVectors | None:
+    def now(self) -> QueryVectors | None:
         """Return them, ``None`` while no embedding model is ready."""
-
-
-class Chunks(Protocol):
-    """The truth about which chunks exist."""
-
-    def passages(self, chunk_ids: Sequence[int]) -> dict[int, Passage]:
-        """Return the chunks that exist, by id."""
-
-    def chunk_ids_of(self, scope: Scope) -> set[int]:
-        """Return the ids of all chunks of the documents that are searched."""
-
-    def pending_ids(self) -> set[int]:
-        """Return the ids of the chunks that are not to be found yet."""
-
-    def text_between(self, document_id: int, start: int, end: int) -> str:
-        """Return a piece of a document's text, empty if it is gone."""
 
 
 class Retriever:
     """Searches the library. A document that was deleted is never found, whatever an index still holds."""
 
-    def __init__(self, chunks: Chunks, keywords: Keywords, vectors: VectorIndex) -> None:
+    def __init__(self, chunks: ChunkStore, keywords: KeywordIndex, vectors: VectorIndex) -> None:
         self._chunks = chunks
         self._keywords = keywords
         self._vectors = vectors
@@ -197,7 +178,7 @@ def _ripe(hits: Sequence[Hit], pending: Set[int]) -> list[Hit]:
     return [hit for hit in hits if hit[0] not in pending][:CANDIDATES]
 
 
-def _vector_of(asked: SearchQuery, vectors: ServingVectors) -> Vectors:
+def _vector_of(asked: SearchQuery, vectors: QueryVectors) -> Vectors:
     """Return the question's vector, moved towards what it leans on."""
     if not asked.is_follow_up:
         return vectors.of_questions([asked.text])[0]

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from rag_assistant.document_records import KnownEmbedder
 from rag_assistant.errors import EmbedderFailed
 from rag_assistant.retrieval.embeddings.familiarity import FAMILIAR, Familiarity
 from rag_assistant.retrieval.embeddings.minilm import Vectors
+
+if TYPE_CHECKING:
+    from rag_assistant.storage.documents.embeddings import EmbeddingStore
 
 log = logging.getLogger(__name__)
 
@@ -89,14 +92,6 @@ class Embedder:
         self._model.close()
 
 
-class EmbedderStore(Protocol):
-    """Keeps which models there are."""
-
-    def known(self) -> list[KnownEmbedder]: ...
-    def serving(self) -> KnownEmbedder | None: ...
-    def keep(self, key: str, source: Source, dimension: int, probe: bytes) -> None: ...
-
-
 @dataclass(frozen=True)
 class RecognisedEmbedder:
     """A model together with the key under which its vectors are kept."""
@@ -111,7 +106,7 @@ class Embedders:
     ``make`` returns the model to which the settings in a source lead; it may raise EmbedderFailed.
     """
 
-    def __init__(self, store: EmbedderStore, source: Source, make: Callable[[Source], EmbeddingModel]) -> None:
+    def __init__(self, store: EmbeddingStore, source: Source, make: Callable[[Source], EmbeddingModel]) -> None:
         self._store = store
         self._source = source
         self._make = make
