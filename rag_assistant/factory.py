@@ -21,9 +21,11 @@ from rag_assistant.documents.uploads import Uploads
 from rag_assistant.llm.builtin import BuiltinModel
 from rag_assistant.llm.client import OPENAI_BASE_URL
 from rag_assistant.llm.models import LanguageModels
-from rag_assistant.runtime.data_dir import installation_id
+from rag_assistant.runtime.data_dir import installation_id, open_data_dir
+from rag_assistant.runtime.package_files import FILES, GUIDE, home
 from rag_assistant.services import Services
 from rag_assistant.settings.live import LiveSettings, open_settings
+from rag_assistant.settings.location import provide_settings_file
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.conversations.answer_log import AnswerLog
 from rag_assistant.storage.conversations.branching import BranchStore
@@ -44,9 +46,6 @@ if TYPE_CHECKING:
     from rag_assistant.retrieval.embeddings.registry import Embedders
     from rag_assistant.retrieval.indexes.vector_search import VectorSearch
     from rag_assistant.retrieval.search import Retriever
-
-PROJECT = Path(__file__).resolve().parents[1]
-GUIDE = PROJECT / "docs" / "guide"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +81,9 @@ def create_app(environment: Mapping[str, str] | None = None) -> Flask:
     """
     from rag_assistant import cli, web
 
+    provide_settings_file(environment)
     settings = open_settings(environment)
-    app = Flask("rag_assistant", root_path=str(PROJECT))
+    app = Flask("rag_assistant", root_path=str(FILES))
     services = build_services(settings)
     app.extensions["assistant"] = services
     web.init_app(app, services)
@@ -94,8 +94,7 @@ def create_app(environment: Mapping[str, str] | None = None) -> Flask:
 def build_services(settings: LiveSettings) -> Services:
     """Return the services, connected but not started: nothing runs and nothing is read yet."""
     values = settings.current
-    data_dir = PROJECT / values.data_dir
-    data_dir.mkdir(parents=True, exist_ok=True)
+    data_dir = open_data_dir(home() / values.data_dir)
     owner = installation_id(data_dir)
     stores = build_stores(values, data_dir, owner)
     search = build_search(values, data_dir, stores)

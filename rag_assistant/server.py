@@ -12,6 +12,7 @@ from gunicorn.arbiter import Arbiter
 from gunicorn.util import import_app
 
 from rag_assistant.errors import AssistantError
+from rag_assistant.runtime.package_files import home
 from rag_assistant.runtime.supervised_process import end_with_parent
 from rag_assistant.settings.live import open_settings
 from rag_assistant.settings.schema import Settings
@@ -70,11 +71,13 @@ def serve(app_uri: str) -> None:
     ``app_uri`` names it as gunicorn does, ``module:callable()``: it is loaded in the process that serves it.
     """
     try:
-        settings = open_settings().current
+        live = open_settings()
     except AssistantError as error:
         sys.exit(f"Cannot start. {error}")
+    settings = live.current
     configure_logging(settings.log_level)
     refuse_used_port(settings)
+    print(f"Settings: {live.path}\nData: {home() / settings.data_dir}", flush=True)
     Server(app_uri, settings).run()
 
 

@@ -61,9 +61,10 @@ def env_example() -> str:
     """Return .env.example: every setting as a variable, commented out, with its default."""
     lines = [
         "# Copy this file to .env and take the # away from what you set. A variable beats settings.json.",
-        "# Every variable is the setting of the same name; an empty one counts as not set.",
+        "# Every variable is the setting of the same name; an empty one counts as not set. The file .env lies beside",
+        "# app.py, or, once installed, in the platform's data folder, such as ~/.local/share/rag-assistant.",
         "",
-        "# The settings file. A relative path counts from the folder of app.py.",
+        "# The settings file. A relative path counts from the folder in which .env lies.",
         "#SETTINGS_FILE=settings.json",
     ]
     for name, field in Settings.model_fields.items():

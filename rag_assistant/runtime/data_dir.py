@@ -10,6 +10,17 @@ from typing import IO
 from rag_assistant.errors import SettingsError
 
 
+def open_data_dir(path: Path) -> Path:
+    """Return the folder, made if it is not there. Raises SettingsError if it cannot be made."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingsError(
+            f'data_dir is "{path}"; this folder cannot be made ({error.strerror}). Set DATA_DIR to one that can.'
+        ) from error
+    return path
+
+
 def installation_id(data_dir: Path) -> str:
     """Return the name of this installation, made at its first start: by it we find our own turns after a crash."""
     path = data_dir / "installation"

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from rag_assistant.errors import SettingsError
 from rag_assistant.settings.loading import LoadedSettings, Origin, load_settings
+from rag_assistant.settings.location import settings_path
 from rag_assistant.settings.schema import Settings, is_live
 
 log = logging.getLogger(__name__)
 
-PROJECT = Path(__file__).resolve().parents[2]
 MAX_FILE_BYTES = 1_000_000
 POLL_INTERVAL_SECONDS = 1.0
 
@@ -122,12 +122,9 @@ class LiveSettings:
 
 
 def open_settings(environment: Mapping[str, str] | None = None) -> LiveSettings:
-    """Return the settings of settings.json beside app.py, or of the file that SETTINGS_FILE names."""
+    """Return the settings of settings.json, or of the file that SETTINGS_FILE names; without it, every default."""
     environment = os.environ if environment is None else environment
-    path = PROJECT / (environment.get("SETTINGS_FILE") or "settings.json")
-    if not path.exists():
-        log.warning("There is no %s; every setting has its default.", path)
-    return LiveSettings(path, environment)
+    return LiveSettings(settings_path(environment), environment)
 
 
 def _read(path: Path) -> bytes | None:

@@ -238,7 +238,8 @@ class Settings(BaseModel):
     data_dir: str = setting(
         "data",
         "a folder's path",
-        "Where everything is kept. A relative path counts from the folder of app.py.",
+        "Where everything is kept. A relative path counts from the folder of app.py, or, once installed, from the "
+        "platform's data folder, such as ~/.local/share/rag-assistant.",
         live=False,
         min_length=1,
     )

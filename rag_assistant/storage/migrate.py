@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from rag_assistant.errors import StorageFailed
+from rag_assistant.runtime.package_files import MIGRATIONS
 from rag_assistant.storage.database import Database
 
 log = logging.getLogger(__name__)
 
 SCHEMA_REVISION = "0004"  # The newest file below migrations/versions; a test compares them.
-MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations"
 
 
 def migrate(database: Database) -> bool:

@@ -16,7 +16,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rag_assistant import factory
 from rag_assistant.factory import create_app
 from rag_assistant.retrieval.embeddings import minilm
 from rag_assistant.services import Services
@@ -49,9 +48,9 @@ def kill_at(step: str) -> None:
 def main(step: str, file: str) -> None:
     """Take a file in and work on it."""
     minilm.MiniLM = WordHashEmbedder  # type: ignore[assignment, misc]
-    factory.GUIDE = Path("no-guide")
     app = create_app(dict(os.environ))
     services: Services = app.extensions["assistant"]
+    services.guide = Path("no-guide")
     services.prepare()
     if step != "none":
         kill_at(step)

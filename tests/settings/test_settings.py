@@ -91,7 +91,7 @@ def test_every_setting_says_what_is_allowed() -> None:
 
 def test_the_schema_beside_settings_json_is_the_models() -> None:
     assert json.loads((PROJECT / "settings.schema.json").read_text()) == settings_schema()
-    load_settings((PROJECT / "settings.json").read_text(), {})
+    load_settings((PROJECT / "settings.example.json").read_text(), {})
 
 
 @pytest.fixture

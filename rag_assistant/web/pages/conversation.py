@@ -15,7 +15,7 @@ from rag_assistant.conversations.commands import CommandResult, is_command, run_
 from rag_assistant.errors import InvalidRequest, OverflowDecisionNeeded
 from rag_assistant.presenters.turns import support_of
 from rag_assistant.records import EVERYTHING, MAX_INT32, Conversation, Scope, Turn
-from rag_assistant.settings.live import PROJECT
+from rag_assistant.runtime.package_files import GUIDE
 from rag_assistant.validation import spells_number
 from rag_assistant.web.markdown.render import render_markdown
 from rag_assistant.web.pages.frame import frame
@@ -29,7 +29,7 @@ blueprint = Blueprint("pages", __name__)
 TURNS_SHOWN = 30
 # The part of the guide that the examples of the first page are about.
 GUIDE_NAME = "2-history-window.md"
-GUIDE_NAMES = frozenset(path.name for path in (PROJECT / "docs" / "guide").glob("*.md"))
+GUIDE_NAMES = frozenset(path.name for path in GUIDE.glob("*.md"))
 # Of so many of the newest documents, so many of a person's own are named on the first page.
 DOCUMENTS_LOOKED_AT = 50
 DOCUMENTS_NAMED = 3
