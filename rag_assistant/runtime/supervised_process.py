@@ -91,7 +91,7 @@ class SupervisedProcess(Generic[Service]):
         while not self._closing.is_set():
             served = self._run_once()
             failures = 0 if served else min(failures + 1, len(RESTART_BACKOFF_SECONDS) - 1)
-            if not self._closing.wait(RESTART_BACKOFF_SECONDS[failures]):
+            if not self._closing.wait(RESTART_BACKOFF_SECONDS[failures]) and self._process is not None:
                 log.warning("%s ended and is started again.", self._name)
 
     def _run_once(self) -> bool:
@@ -99,8 +99,9 @@ class SupervisedProcess(Generic[Service]):
         try:
             process = self._process = self._launch()
         except Exception as error:  # noqa: BLE001 - whatever keeps it from starting is the same to those who wait
+            if str(error) != self.problem:  # Tried again every minute, but said once.
+                log.error("%s cannot be started: %s", self._name, error)
             self._become("failed", None, str(error))
-            log.error("%s cannot be started: %s", self._name, error)
             return False
         service = self._ready(process)
         if service is not None:
