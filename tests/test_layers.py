@@ -20,6 +20,7 @@ FLOORS = [
     ("services",),
     ("web", "cli"),
     ("factory", "server"),
+    ("__main__",),
 ]
 RANK = {room: rank for rank, floor in enumerate(FLOORS) for room in floor}
 # Rooms that may not know each other, though one of them stands below the other.

@@ -42,7 +42,7 @@ def reindex_command(services: Services) -> click.Command:
             used = "search uses it" if is_used else "search does not use it yet"
             click.echo(f"{done} of {total} chunks are embedded by {configured}; {used}.")
             if done < total:
-                click.echo("flask documents list says which documents failed, and why.")
+                click.echo(f"{_program()} documents list says which documents failed, and why.")
                 raise click.exceptions.Exit(1)
 
     return reindex
@@ -62,11 +62,16 @@ def doctor_command(services: Services) -> click.Command:
                     click.secho(f"found: {finding.sentence}", fg="red", err=True)
         if left:
             if not fix:
-                click.echo("flask doctor --fix mends what can be mended.")
+                click.echo(f"{_program()} doctor --fix mends what can be mended.")
             raise click.exceptions.Exit(1)
         click.echo("Everything agrees." if not findings else "Everything else agrees.")
 
     return doctor
+
+
+def _program() -> str:
+    """Return how we were called: flask, or rag-assistant."""
+    return click.get_current_context().find_root().info_name or "rag-assistant"
 
 
 def _mend(services: Services, findings: list[Finding]) -> int:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import secrets
 import subprocess
 import sys
 from collections.abc import Callable
 
-from rag_assistant.errors import ModelUnreachable
+from rag_assistant.errors import ModelFileMissing, ModelUnreachable
 from rag_assistant.llm.builtin_server import CONTEXT_TOKENS
 from rag_assistant.llm.endpoint import Endpoint
 from rag_assistant.records import BUILT_IN_MODEL
@@ -34,6 +35,8 @@ class BuiltinModel:
         return endpoint
 
     def _launch(self) -> Process:
+        if importlib.util.find_spec("xllamacpp") is None:
+            raise ModelFileMissing(f"The package xllamacpp is not installed. Run: {LANGUAGE_MODEL.install}")
         process = subprocess.Popen(
             [sys.executable, "-m", "rag_assistant.llm.builtin_server", str(LANGUAGE_MODEL.checked())],
             stdin=subprocess.PIPE,

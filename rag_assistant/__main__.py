@@ -1,0 +1,81 @@
+"""``rag-assistant`` and ``python -m rag_assistant``: serve the assistant, or run one of its commands.
+
+The application is made only when something needs it: ``--help`` and ``--version`` answer at once, also when a setting
+is wrong.
+"""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from rag_assistant import __version__
+from rag_assistant.errors import AssistantError
+
+# What --help says of the commands; a test compares it with what they say of themselves.
+COMMANDS = {
+    "ask": "Ask a question and print its answer as it is written.",
+    "chat": "Talk: questions, and commands such as /history; /help lists them.",
+    "documents": "The library.",
+    "history": "What is kept of a conversation, and what a model was sent.",
+    "reindex": "Embed what the present embedding model has not embedded, and let search use its vectors.",
+    "doctor": "Compare the database, the uploaded files and Chroma's index.",
+    "db": "The database.",
+}
+
+
+class Commands(click.Group):
+    """The commands of the application, which is made when one of them is named."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the name is click's
+        """Return the names, in the order in which they are listed."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command, with the application that it works on; ``None`` if there is none of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        from rag_assistant.factory import create_app
+
+        try:
+            app = create_app()
+        except AssistantError as error:
+            raise click.ClickException(str(error)) from error
+        ctx.find_root().with_resource(app.app_context())
+        return app.cli.get_command(ctx, cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """List the commands without making the application."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=Commands, invoke_without_command=True)
+@click.version_option(__version__, prog_name="rag-assistant", message="%(prog)s %(version)s")
+@click.option("--host", help="Listen on this address, instead of the one of the settings.")
+@click.option("--port", type=click.IntRange(0, 65535), help="Listen on this port, instead of the one of the settings.")
+@click.pass_context
+def program(ctx: click.Context, host: str | None, port: int | None) -> None:
+    """Answer questions from your documents. Without a command: serve the assistant, until Ctrl-C."""
+    for name, value in (("HOST", host), ("PORT", port)):
+        if value is not None:
+            os.environ[name] = str(value)
+    if ctx.invoked_subcommand is None:
+        from rag_assistant.server import serve
+
+        serve("rag_assistant.factory:create_app()")
+
+
+def main() -> None:
+    """Run the program, with the variables of the file .env in the environment."""
+    from dotenv import load_dotenv
+
+    from rag_assistant.runtime.package_files import home
+
+    load_dotenv(home() / ".env")
+    program(prog_name="rag-assistant")
+
+
+if __name__ == "__main__":
+    main()

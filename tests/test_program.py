@@ -1,0 +1,76 @@
+"""``rag-assistant``: what it does without a command, with one, and with a wrong setting."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from rag_assistant import __version__, create_app
+from rag_assistant.__main__ import COMMANDS, program
+from tests.cli.shell import Shell
+
+PROJECT = Path(__file__).resolve().parents[1]
+
+
+def run(shell: Shell, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run the program as a terminal does."""
+    command = [sys.executable, "-m", "rag_assistant", *words]
+    environment = os.environ | shell.environment | {"PORT": "0"}
+    return subprocess.run(command, env=environment, cwd=PROJECT, capture_output=True, text=True, check=False)
+
+
+def test_the_help_says_of_each_command_what_the_command_says_of_itself(shell: Shell) -> None:
+    app = create_app(shell.environment)
+    said = {name: command.get_short_help_str(limit=200) for name, command in app.cli.commands.items()}
+    assert said == COMMANDS
+    app.extensions["assistant"].close()
+
+
+def test_help_and_version_answer_without_loading_the_application() -> None:
+    code = (
+        "import sys; from rag_assistant.__main__ import program; "
+        "program(sys.argv[1:], standalone_mode=False); print([m for m in ('flask', 'pydantic') if m in sys.modules])"
+    )
+    for word, said in (("--help", "reindex"), ("--version", __version__)):
+        shown = subprocess.check_output([sys.executable, "-c", code, word], text=True, cwd=PROJECT)
+        assert said in shown
+        assert shown.endswith("[]\n")
+
+
+def test_a_command_works_on_the_data_of_the_settings(shell: Shell) -> None:
+    ended = run(shell, "db", "upgrade")
+    assert ended.returncode == 0
+    assert ended.stdout.startswith("Schema: empty -> ")
+
+
+def test_a_command_that_does_not_exist_is_named(shell: Shell) -> None:
+    result = CliRunner().invoke(program, ["dokuments"])
+    assert result.exit_code == 2
+    assert "No such command 'dokuments'" in result.stderr
+
+
+@pytest.mark.parametrize("words", [(), ("documents", "list")])
+def test_a_wrong_setting_is_one_sentence(shell: Shell, words: tuple[str, ...]) -> None:
+    Path(shell.environment["SETTINGS_FILE"]).write_text('{"max_history_turns": "ten"}')
+    ended = run(shell, *words)
+    assert ended.returncode == 1
+    assert ended.stderr.count("\n") == 1
+    assert 'settings.json line 1: max_history_turns is "ten"; it must be a whole number' in ended.stderr
+
+
+def test_without_a_command_it_serves_on_the_address_that_was_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    served: list[tuple[str, str]] = []
+
+    def serve(_create_app: Callable[[], Any]) -> None:
+        served.append((os.environ["HOST"], os.environ["PORT"]))
+
+    monkeypatch.setattr("rag_assistant.server.serve", serve)
+    monkeypatch.setenv("HOST", "before")
+    monkeypatch.setenv("PORT", "before")
+    assert CliRunner().invoke(program, ["--host", "127.0.0.2", "--port", "8001"]).exit_code == 0
+    assert served == [("127.0.0.2", "8001")]
