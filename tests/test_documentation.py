@@ -1,8 +1,10 @@
 """What is written for people agrees with the code.
 
-``python -m tests.test_documentation`` writes .env.example and the table of docs/settings.md anew.
+``python -m tests.test_documentation`` writes .env.example, settings.schema.json and the table of docs/settings.md
+anew.
 """
 
+import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -17,7 +19,7 @@ from pydantic import TypeAdapter
 from rag_assistant.factory import create_app
 from rag_assistant.presenters.turns import turn_data
 from rag_assistant.records import Turn
-from rag_assistant.settings.schema import SECRET, Settings, is_live
+from rag_assistant.settings.schema import SECRET, Settings, is_live, settings_schema
 from rag_assistant.web.request_parsing import QueryBody
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -42,6 +44,7 @@ A_TURN = Turn(
     answer="Because.",
     created_at=datetime(2026, 1, 1, tzinfo=UTC),
 )
+SCHEMA = PROJECT / "settings.schema.json"
 TABLE = re.compile(r"(?<=<!-- settings -->\n).*?(?=<!-- /settings -->)", re.DOTALL)
 
 
@@ -200,4 +203,5 @@ def test_the_guide_names_only_settings_that_exist() -> None:
 
 if __name__ == "__main__":
     ENV_EXAMPLE.write_text(env_example())
+    SCHEMA.write_text(json.dumps(settings_schema(), indent=2) + "\n")
     SETTINGS.write_text(TABLE.sub(settings_table().replace("\\", "\\\\"), SETTINGS.read_text()))

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from rag_assistant import __version__, create_app
+from rag_assistant import __version__
 from rag_assistant.__main__ import COMMANDS, program
+from rag_assistant.factory import create_app
 from tests.cli.shell import Shell
 
 PROJECT = Path(__file__).resolve().parents[1]
