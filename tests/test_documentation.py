@@ -194,6 +194,14 @@ def test_the_layout_names_every_room() -> None:
     assert rooms - named == {"__init__"}
 
 
+def test_the_names_in_the_architecture_are_those_of_the_code() -> None:
+    code = "\n".join(path.read_text() for path in (PROJECT / "rag_assistant").rglob("*.py"))
+    defined = set(re.findall(r"(?:class|def) (\w+)", code)) | set(Settings.model_fields)
+    page = (DOCS / "architecture.md").read_text()
+    named = re.findall(r"`([A-Z][A-Za-z]+(?:\.\w+)?|[a-z]+(?:_[a-z]+)+)`", page)
+    assert {part for name in named for part in name.split(".")} <= defined
+
+
 def test_the_guide_names_only_settings_that_exist() -> None:
     known = set(Settings.model_fields) | {name.upper() for name in Settings.model_fields} | {"history_trimmed"}
     for page in (DOCS / "guide").glob("*.md"):
