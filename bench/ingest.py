@@ -11,8 +11,8 @@ from bench.stage import text_of
 from rag_assistant.documents.library import CHUNKS_AT_ONCE
 from rag_assistant.factory import create_app
 from rag_assistant.retrieval.chunking import indexed_text
-from rag_assistant.services import Services
 from rag_assistant.storage.documents.documents import UNFINISHED
+from rag_assistant.web.services import Services
 
 DOCUMENTS = 8
 WORDS = 3_000

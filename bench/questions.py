@@ -7,7 +7,7 @@ import time
 
 from rag_assistant.factory import create_app
 from rag_assistant.records import Question
-from rag_assistant.services import Services
+from rag_assistant.web.services import Services
 
 # Each question with the facts of which one must stand in the answer.
 QUESTIONS = [

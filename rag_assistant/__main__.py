@@ -71,7 +71,7 @@ def main() -> None:
     """Run the program, with the variables of the file .env in the environment."""
     from dotenv import load_dotenv
 
-    from rag_assistant.runtime.package_files import home
+    from rag_assistant.settings.package_files import home
 
     load_dotenv(home() / ".env")
     program(prog_name="rag-assistant")

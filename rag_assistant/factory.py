@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from flask import Flask
 
+from rag_assistant import cli, web
 from rag_assistant.answering.assistant import Assistant
 from rag_assistant.answering.overflow import OverflowHandling
 from rag_assistant.answering.runner import Dependencies
@@ -22,10 +23,9 @@ from rag_assistant.llm.builtin import BuiltinModel
 from rag_assistant.llm.client import OPENAI_BASE_URL
 from rag_assistant.llm.models import LanguageModels
 from rag_assistant.runtime.data_dir import installation_id, open_data_dir
-from rag_assistant.runtime.package_files import FILES, GUIDE, home
-from rag_assistant.services import Services
 from rag_assistant.settings.live import LiveSettings, open_settings
 from rag_assistant.settings.location import provide_settings_file
+from rag_assistant.settings.package_files import FILES, GUIDE, home
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.conversations.answer_log import AnswerLog
 from rag_assistant.storage.conversations.branching import BranchStore
@@ -39,6 +39,7 @@ from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.embeddings import EmbeddingStore
 from rag_assistant.storage.full_text import KeywordIndex
+from rag_assistant.web.services import Services
 
 if TYPE_CHECKING:
     from rag_assistant.documents.library import Library
@@ -79,8 +80,6 @@ def create_app(environment: Mapping[str, str] | None = None) -> Flask:
 
     Raises SettingsError if a setting is wrong.
     """
-    from rag_assistant import cli, web
-
     provide_settings_file(environment)
     settings = open_settings(environment)
     app = Flask("rag_assistant", root_path=str(FILES))

@@ -12,9 +12,9 @@ from gunicorn.arbiter import Arbiter
 from gunicorn.util import import_app
 
 from rag_assistant.errors import AssistantError
-from rag_assistant.runtime.package_files import home
 from rag_assistant.runtime.supervised_process import end_with_parent
 from rag_assistant.settings.live import open_settings
+from rag_assistant.settings.package_files import home
 from rag_assistant.settings.schema import Settings
 
 log = logging.getLogger(__name__)

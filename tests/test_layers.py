@@ -13,11 +13,11 @@ PACKAGE = Path(__file__).resolve().parents[1] / "rag_assistant"
 # Lowest first. A room may import from every room below it, and from none beside it.
 FLOORS = [
     ("errors", "records", "document_records", "validation"),
-    ("history", "settings", "runtime", "storage"),
+    ("history", "settings", "runtime"),
+    ("storage",),
     ("presenters", "extraction", "retrieval", "llm"),
     ("conversations", "documents"),
     ("answering",),
-    ("services",),
     ("web", "cli"),
     ("factory", "server"),
     ("__main__",),

@@ -16,7 +16,7 @@ from rag_assistant.cli.history import history_commands
 from rag_assistant.cli.maintenance import doctor_command, reindex_command
 
 if TYPE_CHECKING:
-    from rag_assistant.services import Services
+    from rag_assistant.web.services import Services
 
 
 def init_app(app: Flask, services: Services) -> None:

@@ -16,7 +16,7 @@ from rag_assistant.records import MAX_INT32, UNSET, Question, Turn, Unset
 from rag_assistant.validation import spells_number
 
 if TYPE_CHECKING:
-    from rag_assistant.services import Services
+    from rag_assistant.web.services import Services
 
 CONVERSATION = click.option("--conversation", type=click.IntRange(1, MAX_INT32), help="Go on with this conversation.")
 LIMIT = click.option("--max-history-turns", help='How many earlier turns the model sees, or "all".')

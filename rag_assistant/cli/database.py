@@ -10,7 +10,7 @@ from flask.cli import AppGroup
 from rag_assistant.cli.errors import named_errors
 
 if TYPE_CHECKING:
-    from rag_assistant.services import Services
+    from rag_assistant.web.services import Services
 
 
 def database_commands(services: Services) -> AppGroup:

@@ -19,7 +19,7 @@ from rag_assistant.records import MAX_INT32
 from rag_assistant.runtime.data_dir import lock_data_dir
 
 if TYPE_CHECKING:
-    from rag_assistant.services import Services
+    from rag_assistant.web.services import Services
 
 POLL_INTERVAL_SECONDS = 0.2
 WORKED_ON = ("queued", "reading", "embedding")

@@ -18,7 +18,7 @@ from rag_assistant.records import MAX_INT32, ModelRequest
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from rag_assistant.services import Services
+    from rag_assistant.web.services import Services
 
 TURNS_SHOWN = 20
 NUMBER = click.IntRange(1, MAX_INT32)

@@ -15,7 +15,7 @@ from rag_assistant.runtime.data_dir import lock_data_dir
 
 if TYPE_CHECKING:
     from rag_assistant.documents.doctor import Finding
-    from rag_assistant.services import Services
+    from rag_assistant.web.services import Services
 
 POLL_INTERVAL_SECONDS = 0.2
 LOOKS_UNTIL_QUIET = 10

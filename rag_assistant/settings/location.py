@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from rag_assistant.runtime.package_files import SETTINGS_EXAMPLE, SETTINGS_SCHEMA, home
+from rag_assistant.settings.package_files import SETTINGS_EXAMPLE, SETTINGS_SCHEMA, home
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from rag_assistant.errors import StorageFailed
-from rag_assistant.runtime.package_files import MIGRATIONS
+from rag_assistant.settings.package_files import MIGRATIONS
 from rag_assistant.storage.database import Database
 
 log = logging.getLogger(__name__)

@@ -23,7 +23,7 @@ from rag_assistant.web.pages import (
 )
 
 if TYPE_CHECKING:
-    from rag_assistant.services import Services
+    from rag_assistant.web.services import Services
 
 
 PARTS = (

@@ -9,7 +9,7 @@ from flask import Flask, Response, jsonify, make_response
 from rag_assistant.settings.schema import SECRET, Settings, is_live
 
 if TYPE_CHECKING:
-    from rag_assistant.services import Services
+    from rag_assistant.web.services import Services
 
 
 def init_app(app: Flask, services: Services) -> None:

@@ -1,15 +1,147 @@
-"""How a view reaches the services of its application."""
+"""What a way in (the pages, the API, the command line) may use: the connected rooms, started and ended together."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+import logging
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, cast
 
 from flask import current_app
 
+from rag_assistant.errors import EmbedderFailed
+from rag_assistant.runtime.data_dir import lock_data_dir
+from rag_assistant.storage.migrate import migrate
+
 if TYPE_CHECKING:
-    from rag_assistant.services import Services
+    # Loading numpy and with it the search takes a while; the command line does not always need it.
+    from rag_assistant.answering.assistant import Assistant
+    from rag_assistant.conversations.actions import HistoryActions
+    from rag_assistant.documents.doctor import Doctor
+    from rag_assistant.documents.library import Library
+    from rag_assistant.documents.page_images import PagePictures
+    from rag_assistant.documents.uploads import Uploads
+    from rag_assistant.llm.models import LanguageModels
+    from rag_assistant.retrieval.embeddings.registry import Embedders
+    from rag_assistant.retrieval.indexes.chroma import ChromaIndex
+    from rag_assistant.retrieval.indexes.vector_search import VectorSearch
+    from rag_assistant.retrieval.search import Retriever
+    from rag_assistant.settings.live import LiveSettings
+    from rag_assistant.storage.conversations.branching import BranchStore
+    from rag_assistant.storage.conversations.conversations import ConversationManager
+    from rag_assistant.storage.conversations.etags import Etags
+    from rag_assistant.storage.conversations.history import HistoryStore
+    from rag_assistant.storage.conversations.turns import TurnStore
+    from rag_assistant.storage.conversations.versions import VersionStore
+    from rag_assistant.storage.database import Database
+    from rag_assistant.storage.documents.chunks import ChunkStore
+    from rag_assistant.storage.documents.documents import DocumentStore
+    from rag_assistant.storage.documents.embeddings import EmbeddingStore
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Services:
+    """Everything that a way in (the pages, the API, the command line) may use."""
+
+    settings: LiveSettings
+    database: Database
+    conversations: ConversationManager
+    turns: TurnStore
+    versions: VersionStore
+    branches: BranchStore
+    etags: Etags
+    history: HistoryStore
+    documents: DocumentStore
+    library: Library
+    chunks: ChunkStore
+    embeddings: EmbeddingStore
+    uploads: Uploads
+    embedders: Embedders
+    vectors: VectorSearch
+    retriever: Retriever
+    models: LanguageModels
+    assistant: Assistant
+    history_actions: HistoryActions
+    page_images: PagePictures
+    data_dir: Path
+    guide: Path
+    _lock_file: IO[str] | None = None
+    _start_lock: threading.Lock = field(default_factory=threading.Lock)
+    _started: bool = False
+
+    def prepare(self) -> None:
+        """Bring the database to the present schema; put the guide into a library that is new."""
+        if migrate(self.database):
+            for path in sorted(self.guide.glob("*.md")):
+                with path.open("rb") as file:
+                    self.library.accept(file, path.name)
+
+    def start(self) -> None:
+        """Begin to serve, once: take up what a crash left, and load behind the first page what takes long."""
+        with self._start_lock:
+            if self._started:
+                return
+            self._lock_file = lock_data_dir(self.data_dir)
+            try:
+                self.prepare()
+                self.assistant.recover()
+            except BaseException:
+                self._lock_file.close()
+                raise
+            self.library.start()
+            self.settings.watch()
+            if self.models.uses_built_in():
+                self.models.built_in.child.start()
+            threading.Thread(target=self._warm_up, name="warm-up", daemon=True).start()
+            self._started = True
+
+    def doctor(self, with_chroma: bool) -> Doctor:
+        """Return who compares what belongs together; ``with_chroma`` only where no other process of ours runs it."""
+        from rag_assistant.documents.doctor import Doctor
+        from rag_assistant.storage.documents.checks import LibraryChecks
+
+        checks = LibraryChecks(self.database)
+        index = self._chroma_in_use() if with_chroma else None
+        stores = self.documents, self.chunks, self.embeddings
+        return Doctor(checks, *stores, self.uploads, self.library, index)
+
+    def _chroma_in_use(self) -> ChromaIndex | None:
+        """Return Chroma's index if the library is large enough to use it."""
+        self.load_embedder()
+        serving = self.embeddings.serving()
+        self.vectors.now()
+        if serving is None or serving.version[0] - serving.version[1] < self.settings.current.chroma_from_chunks:
+            return None
+        return self.vectors.chroma
+
+    def close(self) -> None:
+        """Stop everything that was started."""
+        self.assistant.close()
+        self.library.close()
+        self.settings.close()
+        self.models.built_in.child.close()
+        self.vectors.close()
+        self.embedders.close()
+        self.database.close()
+        if self._lock_file is not None:
+            self._lock_file.close()
+
+    def _warm_up(self) -> None:
+        """Load what the first question would otherwise wait for."""
+        self.models.client.warm_up()
+        self.load_embedder()
+
+    def load_embedder(self) -> None:
+        """Load the embedding model. Without it search goes on by keywords, and /readyz says so."""
+        try:
+            self.embedders.configured()
+        except EmbedderFailed as error:
+            log.error("The embedding model cannot be used: %s", error)
 
 
 def services() -> Services:
-    """Return the services of the running application."""
+    """Return the services of the running application, for a view."""
     return cast("Services", current_app.extensions["assistant"])

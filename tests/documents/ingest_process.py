@@ -18,7 +18,7 @@ from typing import Any
 
 from rag_assistant.factory import create_app
 from rag_assistant.retrieval.embeddings import minilm
-from rag_assistant.services import Services
+from rag_assistant.web.services import Services
 from testkit.embedders import WordHashEmbedder
 
 

@@ -13,7 +13,7 @@ from rag_assistant.factory import create_app
 from rag_assistant.llm import builtin
 from rag_assistant.records import BUILT_IN_MODEL
 from rag_assistant.runtime.model_files import LANGUAGE_MODEL
-from rag_assistant.services import Services
+from rag_assistant.web.services import Services
 from tests.web.conftest import ask, events_of, until, upload
 
 pytestmark = pytest.mark.model

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from rag_assistant.errors import SettingsError
-from rag_assistant.runtime import package_files
 from rag_assistant.runtime.data_dir import open_data_dir
+from rag_assistant.settings import package_files
 
 
 def test_the_folder_is_made_with_those_above_it(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from rag_assistant.runtime.package_files import SETTINGS_EXAMPLE, SETTINGS_SCHEMA
 from rag_assistant.settings.live import open_settings
 from rag_assistant.settings.location import provide_settings_file, settings_path
+from rag_assistant.settings.package_files import SETTINGS_EXAMPLE, SETTINGS_SCHEMA
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import text
 
 from rag_assistant.errors import StorageFailed
-from rag_assistant.runtime.package_files import MIGRATIONS
+from rag_assistant.settings.package_files import MIGRATIONS
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.migrate import SCHEMA_REVISION, current_revision, migrate
 from rag_assistant.storage.tables import metadata

@@ -16,7 +16,7 @@ from flask.testing import FlaskClient
 from rag_assistant.factory import create_app
 from rag_assistant.llm import client as client_module
 from rag_assistant.retrieval.embeddings import minilm
-from rag_assistant.services import Services
+from rag_assistant.web.services import Services
 from testkit.embedders import WordHashEmbedder
 from testkit.stub_model import StubModel
 

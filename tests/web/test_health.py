@@ -7,8 +7,8 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from rag_assistant.factory import create_app
-from rag_assistant.services import Services
 from rag_assistant.settings.schema import SECRET, Settings
+from rag_assistant.web.services import Services
 from tests.web.conftest import until
 
 

@@ -9,8 +9,8 @@ from flask.testing import FlaskClient
 
 from rag_assistant.errors import SettingsError
 from rag_assistant.factory import create_app
-from rag_assistant.services import Services
 from rag_assistant.web.security import HEADERS
+from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, upload
 

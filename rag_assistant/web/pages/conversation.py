@@ -15,7 +15,7 @@ from rag_assistant.conversations.commands import CommandResult, is_command, run_
 from rag_assistant.errors import InvalidRequest, OverflowDecisionNeeded
 from rag_assistant.presenters.turns import support_of
 from rag_assistant.records import EVERYTHING, MAX_INT32, Conversation, Scope, Turn
-from rag_assistant.runtime.package_files import GUIDE
+from rag_assistant.settings.package_files import GUIDE
 from rag_assistant.validation import spells_number
 from rag_assistant.web.markdown.render import render_markdown
 from rag_assistant.web.pages.frame import frame

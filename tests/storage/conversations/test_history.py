@@ -8,7 +8,7 @@ from sqlalchemy import select, text
 from rag_assistant.errors import ConversationBusy, NoSummary, NothingToUndo
 from rag_assistant.records import Conversation, Message, Question
 from rag_assistant.retrieval.tokenize import search_words
-from rag_assistant.runtime.package_files import MIGRATIONS
+from rag_assistant.settings.package_files import MIGRATIONS
 from rag_assistant.storage.conversations.conversations import ConversationManager
 from rag_assistant.storage.conversations.history import HistoryStore
 from rag_assistant.storage.conversations.turns import TurnStore

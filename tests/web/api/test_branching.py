@@ -3,7 +3,7 @@
 import pytest
 from flask.testing import FlaskClient
 
-from rag_assistant.services import Services
+from rag_assistant.web.services import Services
 from testkit.stub_model import StubModel
 from tests.web.conftest import ask, events_of, post, upload
 

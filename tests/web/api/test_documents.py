@@ -13,7 +13,7 @@ from fpdf import FPDF
 from rag_assistant.errors import ExtractionFailed
 from rag_assistant.extraction.extract import extract
 from rag_assistant.extraction.loaders import DOCX
-from rag_assistant.services import Services
+from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, until, upload
 

@@ -8,7 +8,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from rag_assistant.conversations.commands import is_command
-from rag_assistant.services import Services
+from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
 from tests.web.api.test_overflow import conversation_of, said, view
 from tests.web.conftest import PAGE, ask

@@ -10,7 +10,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from rag_assistant.records import Question
-from rag_assistant.services import Services
+from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
 from tests.web.api.test_history import run, turn_ids
 from tests.web.api.test_overflow import FILLER, contents, conversation_of, said, view

@@ -12,7 +12,7 @@ from flask.testing import FlaskClient
 
 from rag_assistant.errors import EmbedderFailed, ExtractionCancelled, SettingsError
 from rag_assistant.factory import create_app
-from rag_assistant.services import Services
+from rag_assistant.web.services import Services
 from testkit.shelf import KEY
 from testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, until, upload

@@ -6,7 +6,7 @@ import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import text
 
-from rag_assistant.services import Services
+from rag_assistant.web.services import Services
 from testkit.stub_model import StubModel
 from tests.web.conftest import ask, until, upload
 

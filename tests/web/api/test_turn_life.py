@@ -9,7 +9,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from rag_assistant.factory import create_app
-from rag_assistant.services import Services
+from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, events_of, until
 

@@ -11,8 +11,8 @@ from rag_assistant.errors import StorageFailed
 from rag_assistant.factory import create_app
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.records import Question
-from rag_assistant.services import Services
 from rag_assistant.storage.conversations.answer_log import AnswerLog
+from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
 from tests.web.api.test_turn_life import start
 from tests.web.conftest import ask, upload

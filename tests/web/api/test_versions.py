@@ -3,8 +3,8 @@
 from flask.testing import FlaskClient
 
 from rag_assistant.records import Question
-from rag_assistant.services import Services
 from rag_assistant.storage.conversations.answer_log import AnswerLog
+from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, post, until, upload
 

@@ -10,7 +10,7 @@ from fpdf import FPDF
 
 from rag_assistant.documents import page_images
 from rag_assistant.errors import ExtractionFailed
-from rag_assistant.services import Services
+from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
 from tests.web.conftest import PAGE, ask, upload
 

@@ -9,9 +9,9 @@ from flask.testing import FlaskClient
 
 from rag_assistant.document_records import Document
 from rag_assistant.extraction.formats import kinds
-from rag_assistant.services import Services
 from rag_assistant.web.pages import documents
 from rag_assistant.web.pages.document_status import KINDS, kind_of, size_of
+from rag_assistant.web.services import Services
 from tests.web.conftest import PAGE, post, until, upload
 
 FACT = "The lighthouse keeper feeds seventeen geese."

@@ -10,7 +10,7 @@ from flask.testing import FlaskClient
 from rag_assistant.answering import search
 from rag_assistant.conversations.prompts import number_sources
 from rag_assistant.records import Source
-from rag_assistant.services import Services
+from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, post, until, upload
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from flask.testing import FlaskClient
 
-from rag_assistant.services import Services
 from rag_assistant.settings.schema import Settings
+from rag_assistant.web.services import Services
 from tests.web.conftest import PAGE, ask, post, until
 
 

@@ -7,9 +7,9 @@ import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import insert
 
-from rag_assistant.services import Services
 from rag_assistant.storage.conversations.conversations import MAX_PINNED
 from rag_assistant.storage.tables import conversations
+from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
 from tests.web.conftest import PAGE, ask, post
 
