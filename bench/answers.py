@@ -62,7 +62,7 @@ def measure_cpu(model: str, tokens: int, per_second: int, **environment: str) ->
         data = Path(folder) / "data"
         conversation_ids = prepare(data, 10)
         with server(
-            data, OPENAI_BASE_URL=model, OPENAI_MODEL=f"{tokens}@{per_second}", FOLLOW_UPS="off", **environment
+            data, OPENAI_BASE_URL=model, OPENAI_MODEL=f"{tokens}@{per_second}", QUERY_REWRITING="off", **environment
         ) as (
             url,
             process,
@@ -88,7 +88,10 @@ def pacing(model: str) -> None:
         for streams in (1, 10, 50, 100, 200, 520):
             spread = streams / STARTS_PER_SECOND
             tokens = int((spread + 5) * 20)
-            with server(data, OPENAI_BASE_URL=model, OPENAI_MODEL=f"{tokens}@20", FOLLOW_UPS="off") as (url, process):
+            with server(data, OPENAI_BASE_URL=model, OPENAI_MODEL=f"{tokens}@20", QUERY_REWRITING="off") as (
+                url,
+                process,
+            ):
                 wait_for(f"{url}/readyz")
                 warm_up(url)
                 began, cpu = time.monotonic(), cpu_seconds(process)

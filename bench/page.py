@@ -73,7 +73,7 @@ def main() -> None:
         for _ in range(MANY_CONVERSATIONS - 1):
             add_conversation(database, 1)
         database.close()
-        with server(data, OPENAI_BASE_URL=stub.url, OPENAI_MODEL="stub-model", FOLLOW_UPS="words") as (url, _):
+        with server(data, OPENAI_BASE_URL=stub.url, OPENAI_MODEL="stub-model", QUERY_REWRITING="words") as (url, _):
             wait_for(f"{url}/readyz")
             browser = playwright.chromium.launch(
                 executable_path=CHROMIUM, args=["--headless", "--no-sandbox", "--js-flags=--expose-gc"]

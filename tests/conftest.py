@@ -64,7 +64,7 @@ def shell(tmp_path: Path, migrated: Path, stub: StubModel, monkeypatch: pytest.M
             "SETTINGS_FILE": str(tmp_path / "settings.json"),
             "OPENAI_BASE_URL": stub.url,
             "OPENAI_MODEL": "stub-model",
-            "FOLLOW_UPS": "words",
+            "QUERY_REWRITING": "words",
         }
     )
     logging.getLogger("rag_assistant").setLevel(before)

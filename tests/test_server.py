@@ -37,7 +37,7 @@ def forked(tmp_path: Path, stub: StubModel, server_fork: ServerFork) -> Iterator
 
 def server_of(stub: StubModel, folder: Path, launch: Launch) -> Iterator[ServerProcess]:
     """Yield a server, and end it."""
-    made = ServerProcess(folder, launch, OPENAI_BASE_URL=stub.url, OPENAI_MODEL="stub-model", FOLLOW_UPS="words")
+    made = ServerProcess(folder, launch, OPENAI_BASE_URL=stub.url, OPENAI_MODEL="stub-model", QUERY_REWRITING="words")
     yield made
     if made.process is not None and made.process.poll() is None:
         made.kill()

@@ -98,7 +98,9 @@ def server(installed: Path, tmp_path: Path) -> Iterator[ServerProcess]:
 
     model = StubModel(Reply("Seventeen geese."))
     own = {"DATA_DIR": "", "SETTINGS_FILE": "", "XDG_DATA_HOME": str(tmp_path / "share"), "PYTHONPATH": ""}
-    made = ServerProcess(tmp_path, launch, **own, OPENAI_BASE_URL=model.url, OPENAI_MODEL="stub", FOLLOW_UPS="words")
+    made = ServerProcess(
+        tmp_path, launch, **own, OPENAI_BASE_URL=model.url, OPENAI_MODEL="stub", QUERY_REWRITING="words"
+    )
     yield made
     if made.process is not None and made.process.poll() is None:
         made.kill()

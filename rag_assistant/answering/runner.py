@@ -125,7 +125,7 @@ class Runner:
         self._turn = replace(self._turn, model=profile.endpoint.model)
         self._draft = Draft(self._turn.question, window, profile)
         if not profile.tools:
-            if self._settings.retrieval == "agent":
+            if self._settings.retrieval_mode == "agent":
                 self._note(WITHOUT_TOOLS)
             self._search(is_trial)
 

@@ -61,7 +61,12 @@ class DocumentSearch:
         }
         limit, budget = profile.passages, settings.passages_token_budget
         rewrite, passages = NO_REWRITE, []
-        if query.is_follow_up and call is not None and settings.follow_ups == "model" and not profile.endpoint.built_in:
+        if (
+            query.is_follow_up
+            and call is not None
+            and settings.query_rewriting == "model"
+            and not profile.endpoint.built_in
+        ):
             rewrite = rewrite_query(self.models, turn, exchanges, profile.endpoint, tell, call)
             if rewrite.query is not None:
                 passages = self.retriever.search(rewrite.query, limit, turn.scope, budget)
@@ -87,6 +92,6 @@ class DocumentSearch:
 
 def _exchanges(window: Window, settings: Settings) -> Sequence[Exchange]:
     """Return the newest exchanges that the model sees: nothing leans on what it does not see."""
-    if settings.follow_ups == "off" or window.conversation.visible_turns == 0:
+    if settings.query_rewriting == "off" or window.conversation.visible_turns == 0:
         return ()
     return exchanges_of(window.messages)[-EXCHANGES:]

@@ -63,7 +63,7 @@ def profile_for(
     endpoint: Endpoint, settings: Settings, token_ratio: float = 1.0, tools: Sequence[dict[str, Any]] = ()
 ) -> ModelProfile:
     """Return what goes with a request to this model; ``tools`` are those that it may be offered."""
-    offered = tuple(tools) if settings.retrieval == "agent" and endpoint.takes_tools else ()
+    offered = tuple(tools) if settings.retrieval_mode == "agent" and endpoint.takes_tools else ()
     built_in = endpoint.built_in
     answer_tokens = _first(settings.max_answer_tokens, BUILT_IN_ANSWER_TOKENS if built_in else None)
     max_request_tokens = _max_request_tokens(endpoint, answer_tokens)

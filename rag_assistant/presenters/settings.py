@@ -40,10 +40,10 @@ TOPICS: dict[str, tuple[str, ...]] = {
         "answer_timeout_seconds",
     ),
     "Finding passages": (
-        "retrieval",
+        "retrieval_mode",
         "max_passages",
         "passages_token_budget",
-        "follow_ups",
+        "query_rewriting",
         "chunk_chars",
         "embedder",
         "embedding_base_url",

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rag_assistant.errors import SettingsError
-from rag_assistant.settings.loading import LoadedSettings, Origin, load_settings
+from rag_assistant.settings.loading import FORMER_NAMES, LoadedSettings, Origin, load_settings
 from rag_assistant.settings.location import settings_path
 from rag_assistant.settings.schema import Settings, is_live
 
@@ -31,6 +31,7 @@ class LiveSettings:
         self._environment = dict(environment)
         self._read_last = _read(path)
         self._loaded = load_settings(_decoded(self._read_last, path.name), self._environment, path.name)
+        self._name_former_names()
         self._closing = threading.Event()
         self._unsettled: str | None = None
         self._era = secrets.token_hex(4)
@@ -105,7 +106,8 @@ class LiveSettings:
         waiting = [name for name in changed if not is_live(name)]
         kept = {name: before[name] for name in waiting}
         origins = loaded.origins | {name: self._loaded.origins[name] for name in waiting}
-        self._loaded = LoadedSettings(loaded.values.model_copy(update=kept), origins)
+        self._loaded = LoadedSettings(loaded.values.model_copy(update=kept), origins, loaded.former_names)
+        self._name_former_names()
         if changed or self.problem:
             self._changes += 1
         self.problem, self.broken = None, False
@@ -113,6 +115,15 @@ class LiveSettings:
             log.info("%s changed: %s", self._path.name, ", ".join(changed))
         if waiting:
             self._report(f"{self._path.name}: a change of {', '.join(waiting)} takes effect at the next start.")
+
+    def _name_former_names(self) -> None:
+        for former in self._loaded.former_names:
+            log.warning(
+                '%s: "%s" is called "%s" now; the old name is still read.',
+                self._path.name,
+                former,
+                FORMER_NAMES[former],
+            )
 
     def _report(self, problem: str, broken: bool = False) -> None:
         if problem != self.problem:

@@ -16,18 +16,23 @@ from rag_assistant.errors import SettingsError
 from rag_assistant.settings.schema import HTTP_URL, SECRET, Settings
 from rag_assistant.validation import first_problem
 
-# Other names that a variable of the environment may have.
-ENVIRONMENT_ALIASES = {"AGENT_CONVERSATION_HISTORY_KEEP": "tool_iterations_keep"}
+# Names that settings had before: still read, from the file and from the environment.
+FORMER_NAMES = {"follow_ups": "query_rewriting", "retrieval": "retrieval_mode"}
+# Other names that a variable of the environment may have; the setting's own name wins.
+ENVIRONMENT_ALIASES = {"AGENT_CONVERSATION_HISTORY_KEEP": "tool_iterations_keep"} | {
+    former.upper(): name for former, name in FORMER_NAMES.items()
+}
 
 Origin = Literal["default", "file", "environment"]
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedSettings:
-    """Settings with where each value came from."""
+    """Settings with where each value came from; ``former_names`` are those that the file has and should not."""
 
     values: Settings
     origins: dict[str, Origin]
+    former_names: tuple[str, ...] = ()
 
 
 def load_settings(text: str | None, environment: Mapping[str, str], file_name: str = "settings.json") -> LoadedSettings:
@@ -35,9 +40,14 @@ def load_settings(text: str | None, environment: Mapping[str, str], file_name: s
 
     Raises SettingsError, which names file and line or the variable, the value, and what is allowed.
     """
-    from_file = {} if text is None else _parse(text, file_name)
-    for name in from_file:
-        _check({name: from_file[name]}, f"{file_name} line {_line_of(name, text or '')}: ")
+    written = {} if text is None else _parse(text, file_name)
+    from_file: dict[str, Any] = {}
+    for spelled, value in written.items():
+        name, where = FORMER_NAMES.get(spelled, spelled), f"{file_name} line {_line_of(spelled, text or '')}: "
+        if name != spelled and name in written:
+            raise SettingsError(f"{where}{spelled} is the former name of {name}, which is set, too. Remove {spelled}.")
+        from_file[name] = value
+        _check({name: value}, where)
     from_environment: dict[str, Any] = {}
     for variable, name in [*ENVIRONMENT_ALIASES.items(), *((name.upper(), name) for name in Settings.model_fields)]:
         raw = environment.get(variable, "")
@@ -47,7 +57,8 @@ def load_settings(text: str | None, environment: Mapping[str, str], file_name: s
     origins: dict[str, Origin] = dict.fromkeys(Settings.model_fields, "default")
     origins.update(dict.fromkeys(from_file, "file"))
     origins.update(dict.fromkeys(from_environment, "environment"))
-    return LoadedSettings(Settings(**(from_file | from_environment)), origins)
+    former = tuple(spelled for spelled in written if spelled in FORMER_NAMES)
+    return LoadedSettings(Settings(**(from_file | from_environment)), origins, former)
 
 
 def _parse(text: str, file_name: str) -> dict[str, Any]:

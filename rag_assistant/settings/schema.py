@@ -140,7 +140,7 @@ class Settings(BaseModel):
     token_timeout_seconds: float = setting(60.0, SECONDS, "How long a silence within an answer may last.", gt=0)
     answer_timeout_seconds: float = setting(900.0, SECONDS, "How long one answer may take in all.", gt=0)
 
-    retrieval: Literal["always", "agent"] = setting(
+    retrieval_mode: Literal["always", "agent"] = setting(
         "always",
         "one of always, agent",
         "always: documents are searched for each question. agent: the model calls tools to search, read, list and "
@@ -160,7 +160,7 @@ class Settings(BaseModel):
         "of their own.",
         ge=100,
     )
-    follow_ups: Literal["model", "words", "off"] = setting(
+    query_rewriting: Literal["model", "words", "off"] = setting(
         "model",
         "one of model, words, off",
         "How the documents are searched for a question that leans on the conversation. model: as a connected model "

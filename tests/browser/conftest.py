@@ -93,7 +93,7 @@ def server(
     """A server; the marker ``settings`` gives it further variables of the environment."""
     marker = request.node.get_closest_marker("settings")
     more = marker.kwargs if marker else {}
-    own = {"OPENAI_BASE_URL": stub.url, "OPENAI_MODEL": "stub-model", "FOLLOW_UPS": "words"}
+    own = {"OPENAI_BASE_URL": stub.url, "OPENAI_MODEL": "stub-model", "QUERY_REWRITING": "words"}
     made = ServerProcess(tmp_path, server_fork.launch, **own | more)
     made.start("/readyz")
     yield made

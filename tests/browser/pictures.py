@@ -32,7 +32,7 @@ def serving(**settings: str) -> Iterator[tuple[Browser, StubModel, ServerProcess
     """Run a browser, a scripted model and a server that asks it."""
     stub = StubModel()
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        own = {"OPENAI_BASE_URL": stub.url, "OPENAI_MODEL": "your-model", "FOLLOW_UPS": "words"}
+        own = {"OPENAI_BASE_URL": stub.url, "OPENAI_MODEL": "your-model", "QUERY_REWRITING": "words"}
         server = ServerProcess(Path(folder), run_command, **own | settings)
         server.start("/readyz")
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)

@@ -120,7 +120,7 @@ def test_commands_marks_and_summaries_work_without_scripts(
     expect(page.get_by_text("The conversation was erased for good.")).to_be_visible()
 
 
-@pytest.mark.settings(MAX_HISTORY_TURNS="1", ON_OVERFLOW="ask", RETRIEVAL="agent")
+@pytest.mark.settings(MAX_HISTORY_TURNS="1", ON_OVERFLOW="ask", RETRIEVAL_MODE="agent")
 def test_the_overflow_choice_and_a_confirmation_work_without_scripts(
     chromium_without_scripts: Browser, server: ServerProcess, stub: StubModel
 ) -> None:

@@ -99,7 +99,7 @@ def test_a_long_compaction_shows_how_far_it_has_come_and_a_crash_leaves_nothing_
         known = {} if number == 1 else {"conversation_id": 1}
         assert server.call("POST", "/api/query", {"question": f"{number}. {LONG}"} | known)[0] == 200
     page.goto("/conversations/1")
-    bar = page.locator("#doing")
+    bar = page.locator("#operation")
     expect(bar).to_be_hidden()
     stub.replies.append(Reply("They asked about one thing."))
     stub.default = Reply(hang_before_headers=True)
@@ -108,14 +108,14 @@ def test_a_long_compaction_shows_how_far_it_has_come_and_a_crash_leaves_nothing_
     expect(bar.get_by_role("progressbar")).to_have_js_property("value", 1)
     other = page.context.new_page()
     other.goto("/conversations/1")
-    expect(other.locator("#doing")).to_contain_text("part 2 of")
+    expect(other.locator("#operation")).to_contain_text("part 2 of")
     other.close()
     server.kill()
     server.start("/readyz")
     page.reload()
     expect(page.locator("#turn-5")).to_be_visible()
     expect(bar).to_be_hidden()
-    assert server.call("GET", "/api/conversations/1/doing") == (200, {"doing": None})
+    assert server.call("GET", "/api/conversations/1/operation") == (200, {"operation": None, "doing": None})
     assert server.call("GET", "/api/conversations/1")[1]["view"]["summary"] is None
 
 

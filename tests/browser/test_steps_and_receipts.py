@@ -13,7 +13,7 @@ from testkit.stub_model import Reply, StubModel
 from tests.browser.talk import ask, ask_many, call, say
 
 
-@pytest.mark.settings(RETRIEVAL="agent")
+@pytest.mark.settings(RETRIEVAL_MODE="agent")
 def test_tool_steps_are_shown_a_deletion_is_confirmed_and_the_next_request_is_without_it(
     page: Page, stub: StubModel, server: ServerProcess
 ) -> None:
@@ -62,7 +62,7 @@ def test_tool_steps_are_shown_a_deletion_is_confirmed_and_the_next_request_is_wi
     expect(receipt.locator(".messages .role")).to_have_text(["system", "user"], ignore_case=True)
 
 
-@pytest.mark.settings(RETRIEVAL="agent")
+@pytest.mark.settings(RETRIEVAL_MODE="agent")
 def test_keep_deletes_nothing(page: Page, stub: StubModel, server: ServerProcess) -> None:
     before = server.call("GET", "/api/documents")[1]["documents"]
     stub.replies.append(Reply(tool_calls=[call("delete_documents", document_ids=[before[0]["document_id"]])]))
@@ -72,7 +72,7 @@ def test_keep_deletes_nothing(page: Page, stub: StubModel, server: ServerProcess
     assert len(server.call("GET", "/api/documents")[1]["documents"]) == len(before)
 
 
-@pytest.mark.settings(RETRIEVAL="agent")
+@pytest.mark.settings(RETRIEVAL_MODE="agent")
 def test_a_receipt_shows_every_request_of_a_turn_and_copies_the_last(page: Page, stub: StubModel) -> None:
     usage = {"prompt_tokens": 1500, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 1000}}
     for n in range(4):

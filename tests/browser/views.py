@@ -17,7 +17,12 @@ from tests.browser.story import QUESTIONS, fill_the_shelf
 from tests.browser.talk import call, options, say, window
 
 # What the server is told by its environment, so that every view can be shown.
-SETTINGS = {"RETRIEVAL": "agent", "MAX_HISTORY_TURNS": "2", "EMBEDDER": "endpoint:e", "MODEL_CONTEXT_TOKENS": "8192"}
+SETTINGS = {
+    "RETRIEVAL_MODE": "agent",
+    "MAX_HISTORY_TURNS": "2",
+    "EMBEDDER": "endpoint:e",
+    "MODEL_CONTEXT_TOKENS": "8192",
+}
 LONG = (
     "## What was measured\n\nThe depth **rose** [1] [2] [3], see $d = 3 + 0.05 n$:\n\n| year | depth |\n|---|---|\n"
     "| 1996 | 3.30 m |\n| 1997 | 3.35 m |\n\n```python\nfor year in range(1990, 2008):\n    print(year)\n```\n\n"

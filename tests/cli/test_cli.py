@@ -139,7 +139,7 @@ def test_chat_asks_what_to_do_before_turns_are_left_out(shell: Shell, stub: Stub
 
 
 def test_chat_shows_steps_and_carries_out_what_is_confirmed(shell: Shell, stub: StubModel, tmp_path: Path) -> None:
-    shell = shell.under(RETRIEVAL="agent")
+    shell = shell.under(RETRIEVAL_MODE="agent")
     (tmp_path / "draft.txt").write_text("A draft.")
     shell("documents", "add", str(tmp_path / "draft.txt"))
     stub.replies.append(Reply(tool_calls=[{"id": "d", "name": "delete_documents", "arguments": {"document_ids": [1]}}]))

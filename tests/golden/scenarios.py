@@ -80,6 +80,7 @@ def overflow(player: Player) -> None:
     answer = ask(player, "Summarise.", **about, on_overflow="compact")
     player.play("GET", f"/api/turns/{answer['turn_id']}/receipt")
     player.play("GET", path)
+    player.play("GET", f"{path}/operation")
     player.play("GET", f"{path}/doing")
     player.play("PUT", f"{path}/summary", {"text": "They spoke of much."})
     player.play_to_its_end(f"/api/turns/{answer['turn_id']}/regenerate", answer["turn_id"])
@@ -199,6 +200,8 @@ def documents(player: Player) -> None:
 
 
 def server(player: Player) -> None:
+    while not player.client.get("/readyz").json["ready"]:
+        time.sleep(0.01)
     player.play("GET", "/healthz")
     player.play("GET", "/readyz")
     player.play("GET", "/api/settings")

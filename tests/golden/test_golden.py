@@ -23,7 +23,7 @@ MAX_LINES_SHOWN = 60
 
 @pytest.fixture
 def environment(environment: dict[str, str], request: pytest.FixtureRequest) -> dict[str, str]:
-    return environment | ({"RETRIEVAL": "agent"} if "tools" in request.node.name else {})
+    return environment | ({"RETRIEVAL_MODE": "agent"} if "tools" in request.node.name else {})
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: str(scenario.__name__))

@@ -219,3 +219,29 @@ def test_what_is_wrong_inside_a_level_is_named() -> None:
         load_settings('{"smart_levels": [{"up_to_turns": null, "keep": 1, "speed": 2}]}', {})
     with pytest.raises(SettingsError, match='smart_levels is not right: "keep" is missing in it'):
         load_settings('{"smart_levels": [{"up_to_turns": null}]}', {})
+
+
+def test_a_former_name_is_still_read_and_said_to_be_old(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file.write_text('{"follow_ups": "off", "retrieval": "agent"}')
+    live = LiveSettings(file, {})
+    assert (live.current.query_rewriting, live.current.retrieval_mode) == ("off", "agent")
+    assert live.origins["query_rewriting"] == live.origins["retrieval_mode"] == "file"
+    assert '"follow_ups" is called "query_rewriting" now' in caplog.text
+    assert '"retrieval" is called "retrieval_mode" now' in caplog.text
+
+
+def test_a_former_name_in_the_environment_gives_way_to_the_present_one() -> None:
+    assert load_settings(None, {"FOLLOW_UPS": "off"}).values.query_rewriting == "off"
+    both = {"RETRIEVAL": "agent", "RETRIEVAL_MODE": "always"}
+    assert load_settings(None, both).values.retrieval_mode == "always"
+
+
+def test_a_setting_under_both_names_is_refused_with_the_line() -> None:
+    text = '{"query_rewriting": "off",\n"follow_ups": "words"}'
+    with pytest.raises(SettingsError, match=r"line 2: follow_ups is the former name of query_rewriting"):
+        load_settings(text, {})
+
+
+def test_a_wrong_value_under_a_former_name_is_named_with_its_line() -> None:
+    with pytest.raises(SettingsError, match=r'line 2: retrieval_mode is "never"; it must be one of always, agent'):
+        load_settings('{\n"retrieval": "never"}', {})

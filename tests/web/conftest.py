@@ -38,7 +38,7 @@ def environment(tmp_path: Path, migrated: Path, stub: StubModel) -> dict[str, st
         "TOKEN_TIMEOUT_SECONDS": "2.5",
         "MAX_RUNNING_ANSWERS": "8",
         # A request more for each follow-up would stand in the way of the tests that count requests.
-        "FOLLOW_UPS": "words",
+        "QUERY_REWRITING": "words",
     }
 
 

@@ -122,14 +122,14 @@ class ConversationManager:
             connection.execute(
                 update(conversations)
                 .where(conversations.c.id == conversation_id)
-                .values(operation=None if operation is None else dict(operation))
+                .values(doing=None if operation is None else dict(operation))
             )
 
     def clear_operations(self) -> None:
         """Take away what a process that crashed was doing."""
         with self._database.write() as connection:
             connection.execute(
-                update(conversations).where(conversations.c.operation.is_not(None)).values(operation=None)
+                update(conversations).where(conversations.c.doing.is_not(None)).values(doing=None)
             )
 
     def delete(self, conversation_id: int) -> None:

@@ -142,11 +142,13 @@ def preview(conversation_id: int) -> Response:
     return jsonify(view.as_dict())
 
 
+@blueprint.get("/<int:conversation_id>/operation")
 @blueprint.get("/<int:conversation_id>/doing")
-def doing(conversation_id: int) -> Response:
-    """Return what is being done with the conversation that takes its time; null while nothing is."""
+def operation(conversation_id: int) -> Response:
+    """Return the operation that runs on the conversation, null while none does; ``doing`` is its former name."""
     found = services().conversations.get(conversation_id).operation
-    return jsonify(doing=None if found is None else found | {"sentence": operation_in_words(found)})
+    shown = None if found is None else found | {"sentence": operation_in_words(found)}
+    return jsonify(operation=shown, doing=shown)
 
 
 @blueprint.post("/<int:conversation_id>/clear")

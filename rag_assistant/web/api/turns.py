@@ -144,7 +144,7 @@ def search() -> Response:
 def _newest_exchanges(conversation_id: int) -> list[Exchange]:
     """Return what a follow-up in a conversation would lean on."""
     conversation = services().conversations.get(conversation_id)
-    if services().settings.current.follow_ups == "off":
+    if services().settings.current.query_rewriting == "off":
         return []
     turns = services().history.past(conversation, conversation.turns + 1, EXCHANGES)
     return exchanges_of(message for turn in turns for message in turn.messages)

@@ -4,7 +4,7 @@ import { sentenceOf } from "../lib/toast.js";
 import { refreshPage } from "../shell/page.js";
 import { complain, composer, conversationId, fill, giveBack } from "./composer.js";
 import { drawView, savedView } from "./horizon.js";
-import { watchDoing } from "./operation.js";
+import { watchOperation } from "./operation.js";
 
 /** Tell whether a text is meant as a command: a slash and a word, alone or with more behind a word that we know. */
 export function isCommand(text) {
@@ -18,7 +18,7 @@ export async function runCommand(command, typed) {
   document.getElementById("options")?.removeAttribute("open");
   composer().elements.question.focus();
   const block = placeResult(command.trim());
-  if (command.trim().toLowerCase() === "/compact") watchDoing();
+  if (command.trim().toLowerCase() === "/compact") watchOperation();
   try {
     const { text, fold } = await outcomeOf(command);
     fillResult(block, text);

@@ -1,7 +1,7 @@
 // Ask what shall happen when a question would leave turns out.
 import { send } from "../lib/api.js";
 import { complain, conversationId } from "./composer.js";
-import { watchDoing } from "./operation.js";
+import { watchOperation } from "./operation.js";
 
 /** Send by `post(choice)`, once more if the server wants a decision first; null if the person rather keeps the question. */
 export async function decided(post) {
@@ -47,7 +47,7 @@ function decide({ sentence, figures, options }) {
       () => {
         asking.abort();
         const choice = dialog.returnValue;
-        if (choice === "compact") watchDoing();
+        if (choice === "compact") watchOperation();
         resolve(choice ? { choice, remember: form.elements.remember.checked } : null);
       },
       whileAsking,

@@ -7,7 +7,7 @@ import { complainAbout, reached } from "../lib/toast.js";
 import { refreshPage } from "../shell/page.js";
 import { answerBegins, answerEnds, answerGrows } from "./announcer.js";
 import { showWhetherBusy } from "./composer.js";
-import { watchDoing } from "./operation.js";
+import { watchOperation } from "./operation.js";
 import { keepAtEnd } from "./scroll-position.js";
 import { showStep } from "./tool-step.js";
 
@@ -99,7 +99,7 @@ export class TurnView {
   show(name, data) {
     this.found();
     if (data.turn_id) this.turnId = data.turn_id;
-    if (data.state === "compacting") watchDoing();
+    if (data.state === "compacting") watchOperation();
     if (name === "state") this.say(data.message);
     else if (name === "start") this.begin();
     else if (name === "step") this.step(data);

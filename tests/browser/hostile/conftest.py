@@ -76,7 +76,12 @@ def hostile_server(
 ) -> Iterator[ServerProcess]:
     stub = StubModel()
     folder = tmp_path_factory.mktemp("hostile")
-    own = {"OPENAI_BASE_URL": stub.url, "OPENAI_MODEL": "stub-model", "FOLLOW_UPS": "words", "RETRIEVAL": "agent"}
+    own = {
+        "OPENAI_BASE_URL": stub.url,
+        "OPENAI_MODEL": "stub-model",
+        "QUERY_REWRITING": "words",
+        "RETRIEVAL_MODE": "agent",
+    }
     made = ServerProcess(folder, server_fork.launch, **own)
     made.start("/readyz")
     made.environment["HOSTILE_DOCUMENT"] = str(seed(made, stub, corpus))

@@ -39,7 +39,7 @@ def unguarded(tmp_path: Path, stub: StubModel, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(minilm, "MiniLM", WordHashEmbedder)
     monkeypatch.setattr("rag_assistant.factory.GUIDE", tmp_path / "no-guide")
     files = {"DATA_DIR": str(tmp_path / "data"), "SETTINGS_FILE": str(tmp_path / "settings.json")}
-    model = {"OPENAI_BASE_URL": stub.url, "OPENAI_MODEL": "stub-model", "FOLLOW_UPS": "words"}
+    model = {"OPENAI_BASE_URL": stub.url, "OPENAI_MODEL": "stub-model", "QUERY_REWRITING": "words"}
     app = create_app(files | model)
     app.extensions["assistant"].start()
     server = make_server("127.0.0.1", 0, app, threaded=True)

@@ -15,7 +15,7 @@ BOAT = "A boat costs ninety crowns at the harbour."
 
 @pytest.fixture
 def environment(environment: dict[str, str], request: pytest.FixtureRequest) -> dict[str, str]:
-    return environment | {"FOLLOW_UPS": getattr(request, "param", "words")}
+    return environment | {"QUERY_REWRITING": getattr(request, "param", "words")}
 
 
 @pytest.fixture

@@ -234,7 +234,7 @@ def test_calls_that_nobody_offered_are_passed_over(client: FlaskClient, stub: St
 class TestOddCalls:
     @pytest.fixture
     def environment(self, environment: dict[str, str]) -> dict[str, str]:
-        return environment | {"RETRIEVAL": "agent"}
+        return environment | {"RETRIEVAL_MODE": "agent"}
 
     @pytest.mark.parametrize(
         "call",

@@ -14,7 +14,7 @@ from tests.web.conftest import ask, events_of, upload
 
 @pytest.fixture
 def environment(environment: dict[str, str]) -> dict[str, str]:
-    return environment | {"RETRIEVAL": "agent"}
+    return environment | {"RETRIEVAL_MODE": "agent"}
 
 
 def call(name: str, call_id: str = "c1", **arguments: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ FACT = "The lighthouse keeper feeds seventeen geese."
 
 @pytest.fixture
 def environment(environment: dict[str, str], request: pytest.FixtureRequest) -> dict[str, str]:
-    return environment | {"FOLLOW_UPS": getattr(request, "param", "words")}
+    return environment | {"QUERY_REWRITING": getattr(request, "param", "words")}
 
 
 @pytest.mark.parametrize(
