@@ -128,9 +128,7 @@ class ConversationManager:
     def clear_operations(self) -> None:
         """Take away what a process that crashed was doing."""
         with self._database.write() as connection:
-            connection.execute(
-                update(conversations).where(conversations.c.doing.is_not(None)).values(doing=None)
-            )
+            connection.execute(update(conversations).where(conversations.c.doing.is_not(None)).values(doing=None))
 
     def delete(self, conversation_id: int) -> None:
         """Put a conversation away: it is not found any more until ``restore``. Raises ConversationNotFound."""
