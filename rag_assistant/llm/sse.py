@@ -1,4 +1,4 @@
-"""Read server-sent events from bytes, as the WHATWG specification of event streams has it. Only their data matters.
+"""Read server-sent events from bytes (WHATWG HTML, section 9.2.6, interpreting an event stream). Only data matters.
 
 A decoder of our own, because the SDK's builds several objects for each token: see docs/benchmarks.md. It works on
 bytes: a line is whole before anyone decodes it, so no character is ever cut.

@@ -1,4 +1,4 @@
-"""Add what keywords and vectors found to one order. Pure."""
+"""Hybrid search: one ranking from the hits of keywords and of vectors, by adding their scores. Pure."""
 
 from __future__ import annotations
 

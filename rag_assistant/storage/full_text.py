@@ -41,6 +41,8 @@ CANDIDATES = 300
 # PostgreSQL has to take each row's words apart, which costs more.
 MAX_SCORED_IN_POSTGRESQL = 3_000
 ROWS_FOR_USUAL_LENGTH = 1_000
+# BM25's constants as Lucene sets them; Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and
+# Beyond" (2009), tell what they do.
 K1, B = 1.2, 0.75
 
 Hit = tuple[int, float]
@@ -199,7 +201,10 @@ def _holds(held: ColumnElement[Any], stems: Sequence[str]) -> ColumnElement[bool
 
 
 def _bm25(candidates: Subquery, usual_length: float, total: int, rows_with: Mapping[str, int]) -> Select[Any]:
-    """Return the query for (id, score) of the candidates, the best first: BM25 as Lucene counts it."""
+    """Return the query for (id, score) of the candidates, the best first.
+
+    BM25 (Robertson and Zaragoza 2009) with Lucene's idf, log(1 + (N - n + 0.5) / (n + 0.5)), which is never negative.
+    """
     weights = [(stem, log(1 + (total - rows + 0.5) / (rows + 0.5))) for stem, rows in rows_with.items()]
     asked = values(column("stem", Text), column("weight", Float), name="asked").data(weights)
     held = func.unnest(candidates.c.words).table_valued("lexeme", "positions", "weights", name="held")

@@ -13,7 +13,8 @@ MAX_BODY_BYTES = 1_000_000
 MAX_FORM_FIELD_BYTES = 500_000
 MAX_FORM_PARTS = 20
 
-# Nothing inline, nothing from elsewhere. HTML enters the page at one place only, through the policy "app".
+# W3C, Content Security Policy Level 3, with Trusted Types: nothing inline, nothing from elsewhere.
+# HTML enters the page at one place only, through the policy "app".
 CONTENT_SECURITY_POLICY = "; ".join(
     [
         "default-src 'none'",

@@ -1,4 +1,7 @@
-"""Server-sent events: the streaming twin of the JSON answer. It forwards the assistant's events and adds nothing."""
+"""Server-sent events (WHATWG HTML, section 9.2): the streaming twin of the JSON answer.
+
+It forwards the assistant's events and adds nothing but heartbeats.
+"""
 
 from __future__ import annotations
 
