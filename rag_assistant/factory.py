@@ -44,7 +44,7 @@ from rag_assistant.web.services import Services
 if TYPE_CHECKING:
     from rag_assistant.documents.library import Library
     from rag_assistant.documents.page_images import PagePictures
-    from rag_assistant.retrieval.embeddings.registry import Embedders
+    from rag_assistant.retrieval.embeddings.registry import Embedders, EmbeddingModel
     from rag_assistant.retrieval.indexes.vector_search import VectorSearch
     from rag_assistant.retrieval.search import Retriever
 
@@ -221,7 +221,7 @@ def embedder_source(values: Settings) -> dict[str, Any]:
     return source
 
 
-def open_embedder(source: dict[str, Any], values: Settings) -> Any:
+def open_embedder(source: dict[str, Any], values: Settings) -> EmbeddingModel:
     """Return the embedding model to which a source leads, not loaded yet."""
     from rag_assistant.llm.embeddings import EndpointEmbedder
     from rag_assistant.retrieval.embeddings.chroma_functions import ChromaEmbedder
