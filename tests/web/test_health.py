@@ -31,7 +31,7 @@ def test_a_part_that_is_not_there_yet_is_503(
     client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     services.embedders.configured()
-    monkeypatch.setattr(services.embedders, "_wanted", None)
+    monkeypatch.setattr(services.embedders, "_configured", None)
     response = client.get("/readyz")
     assert response.status_code == 503
     assert response.json["parts"]["embedder"] == "starting"

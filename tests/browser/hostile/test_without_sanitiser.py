@@ -13,7 +13,7 @@ from werkzeug.serving import make_server
 from rag_assistant.factory import create_app
 from rag_assistant.retrieval.embeddings import minilm
 from rag_assistant.web.markdown.blocks import Blocks
-from rag_assistant.web.pages.conversation import conversation
+from rag_assistant.web.pages import conversation
 from testkit.embedders import WordHashEmbedder
 from testkit.stub_model import Reply, StubModel
 from tests.browser.hostile.payloads import PAYLOADS
