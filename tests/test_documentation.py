@@ -55,7 +55,7 @@ def settings_table() -> str:
         extra = field.json_schema_extra
         assert isinstance(extra, dict)
         allowed = str(extra["allowed"]).split(": ")[0]
-        waits = "" if is_live(name) else " Takes effect at the next start."
+        waits = "" if is_live(name) else " Requires a restart."
         rows.append(f"| `{name}` | `{as_json(field.default)}` | {allowed} | {field.description}{waits} |")
     return "\n".join(rows) + "\n"
 

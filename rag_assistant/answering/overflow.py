@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from rag_assistant.storage.conversations.conversations import ConversationManager
     from rag_assistant.storage.conversations.history import HistoryStore
 
-CONTINUED = "All earlier turns were sent this once, as far as the model takes them."
-RESET = "The model began afresh with this question: it saw none of the earlier turns. You can undo that."
-COMPACTED = "Older turns were summarised for this question. You can read, edit and undo the summary."
+CONTINUED = "All earlier turns were sent this once, up to the model's limit."
+RESET = "The model started over with this question and saw none of the earlier turns. You can undo this."
+COMPACTED = "Older turns were summarised. You can read, edit and undo the summary."
 NOT_COMPACTED = "The older turns could not be summarised, so they were left out. {}"
 
 

@@ -57,7 +57,7 @@ def rewrite_query(
         temperature=0.0,
         timeout_seconds=TIMEOUT_SECONDS,
     )
-    tell("rewriting", "Putting your question into words that can be searched for.")
+    tell("rewriting", "Rewriting your question for the search.")
     text, failed, usage = "", False, None
     try:
         for reply in models.stream(endpoint, request, call, lambda _sentence: None):

@@ -47,12 +47,12 @@ log = logging.getLogger(__name__)
 # How much of a request that was refused as too long is sent again, at most.
 SHARE_OF_REFUSED = 0.8
 RECALLABLE = frozenset({"turn_limit", "token_limit", "filtered", "summarised"})
-WITHOUT_TOOLS = "This model takes no tools: the documents were searched for it instead."
+WITHOUT_TOOLS = "This model does not support tools, so your documents were searched for it instead."
 BEYOND_THE_DOCUMENTS = (
-    "Nothing in your documents was found for this question. The small built-in model knows nothing beyond them: ask in "
-    "other words, add a document, or connect a better model."
+    "No matching passages in your documents, and the small built-in model knows nothing else. Rephrase your question, "
+    "add a document, or connect a model."
 )
-WITHOUT_SUMMARY = "The summary of older turns did not fit and was left out. Shorten it, or undo it."
+WITHOUT_SUMMARY = "The summary of older turns did not fit and was left out. Shorten it or undo it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +98,12 @@ class Runner:
             self._make_room()
             self._converse()
             if not self._live.text().strip():
-                raise ModelFailed("The model gave an empty answer. Your question was kept; try again.")
+                raise ModelFailed("The model returned an empty answer. Your question was saved; try again.")
         except AssistantError as error:
             return self._deps.writer.fail(self._turn, self._live, error)
         except Exception:
             log.exception("Turn %s failed", self._turn.id)
-            unexpected = ModelError("An error of the server kept it from answering; its log says more. Try again.")
+            unexpected = ModelError("Something went wrong on the server; see its log for details. Try again.")
             return self._deps.writer.fail(self._turn, self._live, unexpected)
         return self._deps.writer.keep(self._turn, "completed", self._live.text(), usage=self._usage)
 
@@ -226,8 +226,8 @@ class Runner:
             self._take_usage(reply, request)
         if profile.tools and calls and not may_call and not self._live.text().strip():
             raise ModelFailed(
-                f"The model called tools {self._settings.max_tool_iterations} times and gave no answer. "
-                "Raise max_tool_iterations, or ask more narrowly."
+                f"The model called tools {self._settings.max_tool_iterations} times without giving an answer. "
+                "Raise max_tool_iterations or ask a narrower question."
             )
         return calls
 
@@ -307,7 +307,7 @@ class Runner:
         """Do, or leave, what an earlier turn asked a person about; no model is needed for that."""
         asked = self._deps.turns.get(asking_turn)
         if asked.waiting is None:
-            return self._say("That was answered before. Nothing was done.")
+            return self._say("You already answered that, so nothing was done.")
         if said_yes(self._turn.question):
             return self._say(self._deps.tools.carry_out(asked.waiting))
         return self._say("Nothing was deleted.")

@@ -66,7 +66,7 @@ class HistoryView:
     @property
     def sentence(self) -> str:
         """What is seen and what is not, in words."""
-        return f"it sees {seen(self.fitted.receipt.turns_kept, turns_by_reason(self.left_out))}"
+        return seen(self.fitted.receipt.turns_kept, turns_by_reason(self.left_out))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the view as the API shows it."""

@@ -9,13 +9,22 @@ from rag_assistant.conversations.actions import HistoryActions
 from rag_assistant.errors import UnknownCommand
 from rag_assistant.presenters.history import REASONS, turns_in_words
 
+# What /undo does, and what it says afterwards, by the change that it undoes.
+UNDOES = {
+    "clear": "bring back what was cleared",
+    "reset": "bring back what was reset",
+    "compact": "remove the summary",
+    "edit summary": "restore the summary as it was before the edit",
+    "pin": "undo the last change to a pin",
+    "exclude": "undo the last change to an exclusion",
+}
 UNDONE = {
-    "clear": "The model sees again what it saw before it was cleared.",
-    "reset": "The model sees again what it saw before it was reset.",
-    "compact": "The summary is gone; the model sees again the turns that it saw before.",
-    "edit summary": "The summary reads as it did before it was edited.",
-    "pin": "The last pin was taken back.",
-    "exclude": "The last exclusion was taken back.",
+    "clear": "The model sees what it saw before you cleared the conversation.",
+    "reset": "The model sees what it saw before the reset.",
+    "compact": "Summary removed. The model sees the original turns again.",
+    "edit summary": "The summary is back to what it was before the edit.",
+    "pin": "The last change to a pin was undone.",
+    "exclude": "The last change to an exclusion was undone.",
 }
 
 
@@ -30,7 +39,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """What a command did, as text; ``fold``: what was said so far may be put out of sight."""
+    """What a command did, as text; ``fold``: earlier turns may be hidden."""
 
     command: str
     text: str
@@ -53,9 +62,9 @@ def run_command(text: str, actions: HistoryActions, conversation_id: int) -> Com
     name, _, rest = text.strip().lower().partition(" ")
     command = COMMANDS.get(name)
     if command is not None and rest:
-        raise UnknownCommand(f'{name} takes nothing behind it; here stands "{rest}".')
+        raise UnknownCommand(f'{name} takes no arguments; it got "{rest}".')
     if command is None:
-        raise UnknownCommand(f'There is no command "{text.strip()}". There are: {", ".join(COMMANDS)}.')
+        raise UnknownCommand(f'Unknown command "{text.strip()}". Available: {", ".join(COMMANDS)}.')
     return CommandResult(name, command.run(actions, conversation_id), fold=name == "/clear")
 
 
@@ -65,19 +74,19 @@ def _history(actions: HistoryActions, conversation_id: int) -> str:
     roles = ", ".join(f"{count} {role}" for role, count in sorted(counts.items()))
     tokens = view.as_dict()["tokens"]
     takes = f" of {tokens['limit']:,}" if tokens["limit"] else ""
+    with_summary = " + summary" if tokens["summary"] else ""
     lines = [
         f"{_count(view.conversation.turns, 'turn')}, {_count(sum(counts.values()), 'message')} ({roles or 'none'}).",
-        f"If you asked now, the model would see this: {view.sentence}; about {tokens['total']:,} tokens{takes} without "
-        "the question.",
+        f"Next question: {view.sentence}{with_summary}, about {tokens['total']:,} tokens{takes} without the question.",
     ]
     runs = [asdict(run) for run in view.left_out]
     kept = view.fitted.receipt.kept_turns
     lines += [f"- {turns_in_words(run, kept, runs)}: {REASONS[run['reason']]}" for run in runs]
     summary = view.conversation.summary
     if summary is not None:
-        lines.append(f"A summary stands for turns {summary.first_turn} to {summary.last_turn}.")
+        lines.append(f"Turns {summary.first_turn} to {summary.last_turn} are summarised.")
     if view.can_undo is not None:
-        lines.append(f"/undo takes back: {view.can_undo}.")
+        lines.append(f"/undo will {UNDOES[view.can_undo]}.")
     return "\n".join(lines)
 
 
@@ -87,7 +96,7 @@ def _count(number: int, of: str) -> str:
 
 def _clear(actions: HistoryActions, conversation_id: int) -> str:
     actions.clear(conversation_id)
-    return "The model sees nothing of what was said so far. Every turn is still kept; /undo brings the view back."
+    return "The model no longer sees anything said so far. Every turn is still saved. Type /undo to bring them back."
 
 
 def _compact(actions: HistoryActions, conversation_id: int) -> str:
@@ -95,16 +104,16 @@ def _compact(actions: HistoryActions, conversation_id: int) -> str:
     if summary is None:
         raise RuntimeError("A compaction leaves a summary.")
     return (
-        f"Turns {summary.first_turn} to {summary.last_turn} are summarised for the model; /undo brings them back.\n\n"
-        f"{summary.text}"
+        f"The model now sees a summary of turns {summary.first_turn} to {summary.last_turn}. Type /undo to remove it."
+        f"\n\n{summary.text}"
     )
 
 
 def _reset(actions: HistoryActions, conversation_id: int) -> str:
     actions.reset(conversation_id)
     return (
-        "The model begins afresh, and the settings decide again about window, strategy and overflow. Every turn is "
-        "still kept; /undo brings it all back."
+        "The model starts over, and this conversation uses the default settings for window, strategy and overflow. "
+        "Every turn is still saved. Type /undo to bring everything back."
     )
 
 
@@ -120,12 +129,12 @@ def _help(_actions: HistoryActions, _conversation_id: int) -> str:
 COMMANDS = {
     command.name: command
     for command in (
-        Command("/history", "show what is kept, what the model would see, and what it would not.", _history),
-        Command("/clear-history", "let the model see nothing of what was said so far.", _clear),
-        Command("/clear", "the same, and put what was said so far out of sight.", _clear),
-        Command("/compact", "let the model summarise the older turns and send the summary in their place.", _compact),
-        Command("/reset", "clear, and give up what was set for this conversation alone.", _reset),
-        Command("/undo", "take the last of these changes back.", _undo),
-        Command("/help", "show this list.", _help),
+        Command("/history", "Show what is saved and what the model sees of it.", _history),
+        Command("/clear-history", "Hide everything so far from the model. You can undo this.", _clear),
+        Command("/clear", "The same, and fold the transcript too.", _clear),
+        Command("/compact", "Send a summary in place of the older turns.", _compact),
+        Command("/reset", "Clear and restore default settings.", _reset),
+        Command("/undo", "Undo the last change.", _undo),
+        Command("/help", "Show this list.", _help),
     )
 }

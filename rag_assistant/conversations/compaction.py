@@ -60,11 +60,11 @@ class Compaction:
         """
         if profile.endpoint.built_in:
             # Tried: it wrote "I'm glad to hear that." fourteen times. A wrong record is worse than none.
-            raise SummaryRejected("The small built-in model cannot summarise; connect a better one.")
+            raise SummaryRejected("The small built-in model cannot summarise. Connect a model.")
         turns = self._history.between(conversation, conversation.view_start, keep_from - 1)
         turns = [turn for turn in turns if not (turn.pinned or turn.waiting_call)]
         if not turns:
-            raise NothingToSummarise("There are no older turns that a summary could stand for.")
+            raise NothingToSummarise("There are no older turns to summarise.")
         texts = [turn_text(turn.number, turn.messages) for turn in turns]
         known = conversation.summary
         parts = _parts(texts, _room(profile, known.text if known else ""), profile.token_ratio)
@@ -164,8 +164,8 @@ def _parts(texts: Sequence[str], room: int, ratio: float) -> list[list[str]]:
         used += tokens
     if len(parts) > MAX_PARTS:
         raise NothingToSummarise(
-            f"A summary of all these turns would take {len(parts)} calls of the model; {MAX_PARTS} are the most. "
-            "Begin afresh with /reset, or set a smaller window."
+            f"A summary of all these turns would take {len(parts)} model calls; the limit is {MAX_PARTS}. "
+            "Start over with /reset, or set a smaller window."
         )
     return parts
 

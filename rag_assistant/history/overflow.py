@@ -16,10 +16,10 @@ from rag_assistant.records import Message
 OverflowChoice = Literal["trim", "ask", "compact", "reset", "continue"]
 OVERFLOW_CHOICES: tuple[OverflowChoice, ...] = get_args(OverflowChoice)
 OPTIONS = {
-    "trim": "Send the newest turns only. The older ones stay in the transcript; a larger window brings them back.",
-    "compact": "Let the model summarise the older turns and send that in their place. You can edit and undo it.",
-    "reset": "Begin afresh: the model sees none of the earlier turns. You can undo that.",
-    "continue": "Send everything this once, as far as the model takes it. It may be slow or expensive.",
+    "trim": "Send only the newest turns. Older ones stay in the transcript; a larger window brings them back.",
+    "compact": "Send a summary in place of the older turns. You can edit it and undo it.",
+    "reset": "Start with a clean slate: the model sees none of the earlier turns. You can undo this.",
+    "continue": "Send everything, up to the model's limit, just this once. This may be slow or expensive.",
 }
 
 FENCE = re.compile(r"<\s*(/?)\s*summary\s*>", re.IGNORECASE)

@@ -18,9 +18,9 @@ def as_markdown(conversation: Conversation, turns: Iterable[Turn], versions: Ver
     """Yield a conversation as Markdown: each question, its answers, their sources, and what the model did not see."""
     yield f"# {conversation.title}\n"
     if (origin := conversation.branched_from) is not None:
-        yield f"\n*Branched from conversation {origin['conversation_id']}, before its turn {origin['turn']}.*\n"
+        yield f"\n*Branched from conversation {origin['conversation_id']}, before turn {origin['turn']}.*\n"
     if conversation.scope:
-        yield f"\n*About {_scope_in_words(conversation.scope)} only.*\n"
+        yield f"\n*Limited to {_scope_in_words(conversation.scope)}.*\n"
     if conversation.summary is not None:
         summary = conversation.summary
         yield f"\n> Summary of turns {summary.first_turn} to {summary.last_turn}, as the model sees it:\n>\n"
@@ -36,7 +36,7 @@ def _turn_as_markdown(turn: Turn) -> Iterator[str]:
     if _one_line(turn.question) != turn.question:
         yield f"{turn.question}\n\n"
     if turn.scope:
-        yield f"*Asked about {_scope_in_words(turn.scope)} only.*\n\n"
+        yield f"*Limited to {_scope_in_words(turn.scope)}.*\n\n"
     yield f"{turn.answer or '(no answer)'}\n"
     yield from _sources_as_markdown(turn.sources)
     told = [turn.error_message] if turn.error_message else []
@@ -47,13 +47,13 @@ def _turn_as_markdown(turn: Turn) -> Iterator[str]:
 
 
 def _sources_as_markdown(sources: Iterable[Source]) -> Iterator[str]:
-    """Yield what an answer cites, each with its page; without that, what was found for it."""
+    """Yield the sources an answer cites, each with its page; if it cites none, the passages provided."""
     sources = list(sources)
     cited = [source for source in sources if source.cited]
     for source in cited:
         yield f"\n[{source.n}] {_place_of(source)}\n"
     if sources and not cited:
-        yield f"\nFound for it, not cited: {', '.join(dict.fromkeys(map(_place_of, sources)))}\n"
+        yield f"\nNo sources cited. Passages provided: {', '.join(dict.fromkeys(map(_place_of, sources)))}\n"
 
 
 def _others_as_markdown(answers: Iterable[AnswerVersion], count: int) -> Iterator[str]:
@@ -61,7 +61,7 @@ def _others_as_markdown(answers: Iterable[AnswerVersion], count: int) -> Iterato
         if one.chosen:
             continue
         ended = "" if one.status == "completed" else f" ({one.status})"
-        yield f"\n> Answer {one.version} of {count}, not chosen{ended}:\n>\n"
+        yield f"\n> Answer {one.version} of {count}, not selected{ended}:\n>\n"
         yield _quoted(one.answer or "(no answer)")
         for line in _sources_as_markdown(one.sources):
             yield f">\n> {line.strip()}\n"

@@ -13,7 +13,7 @@ REASONS = {
     "token_limit": "over the token limit",
     "filtered": "left out by the smart strategy",
     "excluded": "excluded",
-    "purged": "in a finished confirmation",
+    "purged": "in a completed confirmation",
     "cleared": "cleared",
     "summarised": "summarised",
     "failed": "without an answer",
@@ -66,7 +66,7 @@ def figures_in_words(fitted: FittedHistory, limit: int | None) -> str:
     """Return what would be sent if the turns were left out, in words."""
     receipt = fitted.receipt
     tokens = sum(receipt.tokens.values())
-    takes = f" of the {limit:,} that it takes" if limit else ""
+    takes = f" of {limit:,}" if limit else ""
     return (
         f"The model would see {seen(receipt.turns_kept, turns_by_reason(receipt.left_out))}, about {tokens:,} tokens"
         f"{takes} with this question and its passages."

@@ -94,7 +94,7 @@ def _start_of_running(messages: Sequence[Message], body: Mapping[str, Any]) -> i
 def _system_part(message: Message, index: int) -> Part:
     if index == 0:
         return _part("system", "Instructions", [message])
-    return _part("notice", "Notice that turns were left out", [message])
+    return _part("notice", "Notice about left-out turns", [message])
 
 
 def _past_turns(messages: Sequence[Message], kept: Sequence[int]) -> list[Part]:
@@ -107,7 +107,7 @@ def _past_turns(messages: Sequence[Message], kept: Sequence[int]) -> list[Part]:
         groups[-1].append(message)
     numbers: Sequence[int | None] = kept if len(kept) == len(groups) else [None] * len(groups)
     return [
-        _part("history", f"Turn {number}" if number else "An earlier turn", group, number)
+        _part("history", f"Turn {number}" if number else "Earlier turn", group, number)
         for number, group in zip(numbers, groups, strict=True)
     ]
 
@@ -125,7 +125,7 @@ def _running_turn(messages: Sequence[Message], plain_question: str | None) -> li
     found = beside.groupdict() if beside else {}
     parts = []
     if found.get("recalled"):
-        parts.append(_text_part("recalled", "Found again in left-out turns", asked["role"], found["recalled"]))
+        parts.append(_text_part("recalled", "Recalled from left-out turns", asked["role"], found["recalled"]))
     if found.get("passages"):
         parts.append(_text_part("passages", "Passages from your documents", asked["role"], found["passages"]))
     rest = text[beside.end() :] if beside else text

@@ -9,12 +9,13 @@ from typing import Any
 
 from rag_assistant.settings.schema import SECRET, Settings, is_live
 
+# Settings that hardly anyone changes.
+ADVANCED = "Advanced"
 # What belongs together, in the order in which it is shown; a test sees to it that no setting is missing.
 TOPICS: dict[str, tuple[str, ...]] = {
-    "What the model sees of a conversation": (
+    "Memory": (
         "max_history_turns",
         "history_strategy",
-        "smart_levels",
         "on_overflow",
         "window_slack",
         "history_recall",
@@ -22,7 +23,7 @@ TOPICS: dict[str, tuple[str, ...]] = {
         "history_token_budget",
         "merge_system_messages",
     ),
-    "The model": (
+    "Model": (
         "openai_base_url",
         "openai_api_key",
         "openai_model",
@@ -33,13 +34,8 @@ TOPICS: dict[str, tuple[str, ...]] = {
         "max_question_chars",
         "max_tool_iterations",
     ),
-    "Patience with the model": (
-        "connect_timeout_seconds",
-        "first_token_timeout_seconds",
-        "token_timeout_seconds",
-        "answer_timeout_seconds",
-    ),
-    "Finding passages": (
+    "Model timeouts": ("first_token_timeout_seconds",),
+    "Search": (
         "retrieval_mode",
         "max_passages",
         "passages_token_budget",
@@ -48,12 +44,10 @@ TOPICS: dict[str, tuple[str, ...]] = {
         "embedder",
         "embedding_base_url",
         "embedding_api_key",
-        "embedder_options",
         "chroma_url",
-        "chroma_from_chunks",
     ),
-    "Documents": ("max_upload_mb", "extraction_timeout_seconds", "extraction_memory_mb"),
-    "The server": (
+    "Documents": ("max_upload_mb", "extraction_timeout_seconds"),
+    "Server": (
         "host",
         "port",
         "allowed_hosts",
@@ -62,8 +56,17 @@ TOPICS: dict[str, tuple[str, ...]] = {
         "database_url",
         "log_level",
     ),
+    ADVANCED: (
+        "smart_levels",
+        "connect_timeout_seconds",
+        "token_timeout_seconds",
+        "answer_timeout_seconds",
+        "embedder_options",
+        "chroma_from_chunks",
+        "extraction_memory_mb",
+    ),
 }
-ORIGINS = {"default": "the default", "file": "settings.json", "environment": "the environment"}
+ORIGINS = {"default": "default", "file": "settings.json", "environment": "environment"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ def token_parts(tokens: Mapping[str, Any], with_empty: bool = False) -> list[Tok
 def tokens_sentence(tokens: Mapping[str, Any]) -> str:
     """Return the figures as a sentence, for those who do not see the bar."""
     parts = [f"{part.words} {part.tokens:,}" for part in token_parts(tokens)]
-    return f"Tokens, estimated: {', '.join(parts)}." if parts else "No tokens."
+    return f"Estimated tokens: {', '.join(parts)}." if parts else "No tokens."
 
 
 def _widths(sizes: Mapping[str, int]) -> dict[str, float]:

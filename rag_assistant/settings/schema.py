@@ -8,9 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 SECRET = frozenset({"openai_api_key", "embedding_api_key", "embedder_options", "database_url"})
 WHOLE_FROM_1 = "a whole number, 1 or more"
-HTTP_URL = "a URL that begins with http:// or https:// and holds no name, no password and no ?, or null"
+HTTP_URL = "a URL starting with http:// or https://, without credentials or query string, or null"
 HTTP_URL_PATTERN = r"^https?://[^\s/@?#]+(/[^\s?#]*)?$"
-SECONDS = "a number of seconds above 0"
+SECONDS = "a number of seconds, more than 0"
 
 
 def setting(default: Any, allowed: str, description: str, *, live: bool = True, **limits: Any) -> Any:
@@ -37,13 +37,13 @@ class Settings(BaseModel):
     max_history_turns: int | None = setting(
         5,
         "a whole number, 0 or more, or null for no limit",
-        "How many earlier turns of a conversation the model sees. 0: none; null: all of them.",
+        "How many earlier turns of a conversation the model sees. 0: none; null: all.",
         ge=0,
     )
     history_strategy: Literal["window", "smart"] = setting(
         "window",
         "one of window, smart",
-        "window: the last max_history_turns turns. smart: one or two of them, those with tools first.",
+        "window: the last max_history_turns turns. smart: one or two of them, preferring turns that used tools.",
     )
     smart_levels: tuple[SmartLevel, ...] = setting(
         (
@@ -52,48 +52,48 @@ class Settings(BaseModel):
             SmartLevel(up_to_turns=None, keep=1, keep_with_tools=2),
         ),
         'a list of levels such as {"up_to_turns": 5, "keep": 2, "prefer_tools": true}, the last with null up_to_turns',
-        "How many turns the strategy smart keeps, by the length of the conversation.",
+        "How many turns the smart strategy keeps, by length of the conversation.",
         strict=False,
         min_length=1,
     )
     on_overflow: Literal["trim", "ask", "compact", "reset", "continue"] = setting(
         "trim",
         "one of trim, ask, compact, reset, continue",
-        "What happens when a question would leave turns out: leave them out, ask first, summarise them, begin afresh, "
-        "or send everything.",
+        "What happens when a conversation no longer fits. trim: older turns are left out. ask: you decide. compact: "
+        "older turns are summarised. reset: the model starts over. continue: everything is sent.",
     )
     window_slack: int = setting(
         0,
         "a whole number, 0 or more",
-        "By how many turns the window may grow before it is cut back, so that a provider's prompt cache can be used. "
+        "How many turns the window may grow before it is cut back, so that a provider's prompt cache can be used. "
         "0: the window is exact.",
         ge=0,
     )
     history_recall: int = setting(
         0,
         "a whole number from 0 to 20",
-        "How many of the turns that are left out come back, quoted, because their words are those of the question.",
+        "How many left-out turns may be quoted alongside a question because they share its words.",
         ge=0,
         le=20,
     )
     tool_iterations_keep: int | None = setting(
         2,
         "a whole number, 0 or more, or null for no limit",
-        "How many of a running answer's tool iterations the model still sees. In the environment also as "
-        "AGENT_CONVERSATION_HISTORY_KEEP.",
+        "How many tool iterations of a running answer the model still sees. The environment variable "
+        "AGENT_CONVERSATION_HISTORY_KEEP also sets this.",
         ge=0,
     )
     max_tool_iterations: int = setting(
         8,
         "a whole number from 1 to 50",
-        "How often the model may call tools for one answer; then it has to answer.",
+        "How many rounds of tool calls the model may make for one answer before it must reply.",
         ge=1,
         le=50,
     )
     history_token_budget: int | None = setting(
         None,
         "a whole number, 1 or more, or null",
-        "The most tokens a request may have, besides the answer. null: what the model takes, where that is known.",
+        "Maximum tokens in a request, not counting the answer. null: the context window, if its size is known.",
         ge=1,
     )
     merge_system_messages: bool = setting(
@@ -102,19 +102,19 @@ class Settings(BaseModel):
         "Send one system message instead of two, for chat templates that accept only one.",
     )
     instructions: str | None = setting(
-        None, "a text, or null", "The system message. null: ours, which is shorter for the built-in model."
+        None, "a text, or null", "The system message. null: the default text, which is shorter for the built-in model."
     )
-    max_question_chars: int = setting(8000, WHOLE_FROM_1, "The longest question that is accepted, in characters.", ge=1)
+    max_question_chars: int = setting(8000, WHOLE_FROM_1, "Maximum length of a question, in characters.", ge=1)
     max_answer_tokens: int | None = setting(
         None,
         "a whole number, 1 or more, or null",
-        "The longest answer, in tokens. null: the model decides; 100 for the built-in model.",
+        "Maximum length of an answer, in tokens. null: the model decides; 100 for the built-in model.",
         ge=1,
     )
     temperature: float | None = setting(
         None,
         "a number from 0 to 2, or null",
-        "Sampling temperature. null: the model's own; 0 for the built-in model.",
+        "Sampling temperature. null: the model's default; 0 for the built-in model.",
         ge=0,
         le=2,
     )
@@ -122,124 +122,127 @@ class Settings(BaseModel):
     openai_base_url: str | None = setting(
         None,
         HTTP_URL,
-        "An OpenAI-compatible endpoint. null without a key: the built-in model answers.",
+        "An OpenAI-compatible endpoint. null: OpenAI if a key is set, otherwise the built-in model answers.",
         pattern=HTTP_URL_PATTERN,
     )
-    openai_api_key: str | None = setting(None, "a text, or null", "The endpoint's key. Never shown, never logged.")
+    openai_api_key: str | None = setting(None, "a text, or null", "The endpoint's API key. Never shown or logged.")
     openai_model: str | None = setting(
-        None, "a text, or null", "The model's name. null: the first that the endpoint lists."
+        None, "a text, or null", "The model's name. null: the first one the endpoint lists."
     )
     model_context_tokens: int | None = setting(
         None,
         "a whole number, 256 or more, or null",
-        "How many tokens the model takes, question and answer together. null: as the endpoint tells, else no limit.",
+        "Context window size in tokens, request and answer together. null: the endpoint's value, otherwise unlimited.",
         ge=256,
     )
-    connect_timeout_seconds: float = setting(5.0, SECONDS, "How long to wait for a connection to the model.", gt=0)
-    first_token_timeout_seconds: float = setting(120.0, SECONDS, "How long to wait for an answer's first text.", gt=0)
-    token_timeout_seconds: float = setting(60.0, SECONDS, "How long a silence within an answer may last.", gt=0)
-    answer_timeout_seconds: float = setting(900.0, SECONDS, "How long one answer may take in all.", gt=0)
+    connect_timeout_seconds: float = setting(5.0, SECONDS, "Maximum wait for a connection to the model.", gt=0)
+    first_token_timeout_seconds: float = setting(120.0, SECONDS, "Maximum wait for the first token of an answer.", gt=0)
+    token_timeout_seconds: float = setting(60.0, SECONDS, "Maximum pause between tokens.", gt=0)
+    answer_timeout_seconds: float = setting(900.0, SECONDS, "Maximum time for a whole answer.", gt=0)
 
     retrieval_mode: Literal["always", "agent"] = setting(
         "always",
         "one of always, agent",
-        "always: documents are searched for each question. agent: the model calls tools to search, read, list and "
+        "always: documents are searched for every question. agent: the model calls tools to search, read, list and "
         "delete documents.",
     )
     max_passages: int | None = setting(
         None,
         "a whole number from 0 to 50, or null",
-        "How many passages go with a question. null: 6, or 2 for the built-in model.",
+        "How many passages are sent with a question. null: 6, or 2 for the built-in model.",
         ge=0,
         le=50,
     )
     passages_token_budget: int | None = setting(
         None,
         "a whole number, 100 or more, or null",
-        "The most tokens that the passages of a question may have together; the best one always goes. null: no limit "
-        "of their own.",
+        "Maximum tokens for all passages of a question together; the best one is always sent. null: no separate limit.",
         ge=100,
     )
     query_rewriting: Literal["model", "words", "off"] = setting(
         "model",
         "one of model, words, off",
-        "How the documents are searched for a question that leans on the conversation. model: as a connected model "
-        "puts it, which takes one short request more. words: together with the words that it leans on, which is also "
-        "what the built-in model gets. off: as it stands.",
+        "How documents are searched for a follow-up question. model: a connected model rewrites it, which takes one "
+        "more short request. words: words it depends on are added from the conversation, as always with the built-in "
+        "model. off: the question as it is.",
     )
     chunk_chars: int = setting(
-        900, "a whole number from 200 to 8000", "The longest chunk of a document, in characters.", ge=200, le=8000
+        900, "a whole number from 200 to 8000", "Maximum length of a document chunk, in characters.", ge=200, le=8000
     )
     embedder: str = setting(
         "builtin",
         "builtin, or endpoint:MODEL such as endpoint:text-embedding-3-small, or chroma:FUNCTION such as chroma:ollama",
         "What embeds documents and questions: the built-in model, a model at an OpenAI-compatible endpoint, or one of "
-        "Chroma's embedding functions. After a change everything is embedded anew in the background.",
+        "Chroma's embedding functions. After a change, everything is re-embedded in the background.",
         live=False,
         pattern=r"^(builtin|endpoint:\S+|chroma:[a-z0-9_]+)$",
     )
     embedding_base_url: str | None = setting(
         None,
         HTTP_URL,
-        "The endpoint that embeds. null: the one that answers.",
+        "The endpoint for embeddings. null: the one that answers questions.",
         live=False,
         pattern=HTTP_URL_PATTERN,
     )
     embedding_api_key: str | None = setting(
         None,
         "a text, or null",
-        "That endpoint's key. null: openai_api_key, if it is the same endpoint. Never shown, never logged.",
+        "API key for the embedding endpoint. null: openai_api_key, if it is the same endpoint. Never shown or logged.",
         live=False,
     )
     embedder_options: dict[str, Any] | None = setting(
         None,
-        "an object with what the function takes, or null",
-        "What Chroma's embedding function is configured with, such as the url and model_name of chroma:ollama.",
+        "an object with the function's options, or null",
+        "Options for Chroma's embedding function, such as url and model_name for chroma:ollama.",
         live=False,
     )
     chroma_url: str | None = setting(
         None,
         HTTP_URL,
-        "A Chroma server. null: one is started here when the library is large enough to need it.",
+        "A Chroma server. null: one is started on this machine once the library is large enough to need it.",
         live=False,
         pattern=HTTP_URL_PATTERN,
     )
     chroma_from_chunks: int = setting(
         100_000,
         "a whole number, 0 or more",
-        "From how many chunks on Chroma's index is used; below, the exact search is faster. See docs/benchmarks.md.",
+        "Number of chunks from which Chroma's index is used; below it, exact search is faster. See docs/benchmarks.md.",
         live=False,
         ge=0,
     )
-    max_upload_mb: int = setting(50, WHOLE_FROM_1, "The largest document that is accepted, in megabytes.", ge=1)
-    extraction_timeout_seconds: float = setting(120.0, SECONDS, "How long reading one document may take.", gt=0)
+    max_upload_mb: int = setting(50, WHOLE_FROM_1, "Maximum size of a document, in megabytes.", ge=1)
+    extraction_timeout_seconds: float = setting(120.0, SECONDS, "Maximum time to read one document.", gt=0)
     extraction_memory_mb: int = setting(
-        2048, "a whole number, 256 or more", "The most memory that reading one document may take.", ge=256
+        2048, "a whole number, 256 or more", "Maximum memory for reading one document, in megabytes.", ge=256
     )
 
     host: Literal["127.0.0.1", "localhost"] = setting(
         "127.0.0.1",
-        "127.0.0.1 or localhost: there are no accounts yet, so nobody else may reach it. To let others in, put a "
+        "127.0.0.1 or localhost: there are no accounts yet, so only this machine may connect. To let others in, put a "
         "proxy with a login on this machine and name it in allowed_hosts",
-        "The address to listen on: one that only this machine reaches.",
+        "The address to listen on, reachable from this machine only.",
         live=False,
     )
     port: int = setting(8000, "a whole number from 0 to 65535", "The port to listen on.", live=False, ge=0, le=65535)
     allowed_hosts: tuple[str, ...] = setting(
         (),
         'a list of host names, such as ["assistant.example"]',
-        "Further names under which a proxy on this machine reaches us. All others are refused.",
+        "Additional host names that a proxy on this machine may use for the assistant. All others are refused.",
         live=False,
         strict=False,
     )
     max_running_answers: int = setting(
-        500, WHOLE_FROM_1, "How many answers may run at once; more are refused with 503.", live=False, ge=1
+        500,
+        WHOLE_FROM_1,
+        "Maximum number of answers running at once; further questions are refused with 503.",
+        live=False,
+        ge=1,
     )
     data_dir: str = setting(
         "data",
         "a folder's path",
-        "Where everything is kept. A relative path counts from the folder of app.py, or, once installed, from the "
-        "platform's data folder, such as ~/.local/share/rag-assistant.",
+        "Where all data is stored. Relative paths start at the folder of app.py, or, once installed, at the platform's "
+        "data folder, such as ~/.local/share/rag-assistant.",
         live=False,
         min_length=1,
     )

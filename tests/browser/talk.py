@@ -64,7 +64,7 @@ def call(name: str, /, **arguments: Any) -> dict[str, Any]:
 
 
 def set_in_module(page: Page, module: str, assignment: str) -> None:
-    """Change a value that a script of the page exports, such as ``patience.seconds = 1`` of ``sse.js``."""
+    """Change a value that a script of the page exports, such as ``silenceTimeout.seconds = 1`` of ``sse.js``."""
     # The address of every script changes with the scripts, so it is taken from the page.
     page.evaluate(
         """async ([module, assignment]) => {

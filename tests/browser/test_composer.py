@@ -57,7 +57,7 @@ def test_the_gauge_tells_each_part_of_the_next_question(page: Page, server: Serv
     page.keyboard.press("Escape")
     page.mouse.move(0, 0)
     expect(gauge.locator(".figures")).to_be_hidden()
-    label = f"Tokens, estimated: instructions {view['system']}, earlier turns {view['history']}"
+    label = f"Estimated tokens: instructions {view['system']}, earlier turns {view['history']}"
     expect(gauge.get_by_role("img")).to_have_attribute("aria-label", re.compile(label))
 
 
@@ -134,7 +134,7 @@ def test_commands_are_carried_out_in_place_and_are_no_turns(page: Page, server: 
     result = page.locator(".result").last
     expect(result.get_by_role("status")).to_contain_text("Every turn is still kept; /undo brings the view back.")
     expect(page.locator("#turn-1")).to_be_hidden()
-    expect(page.locator(".horizon .sentence")).to_have_text("it sees 0 of 2 earlier turns (2 cleared)")
+    expect(page.locator(".horizon .sentence")).to_have_text("0 of 2 earlier turns (2 cleared)")
     assert above(page, ".horizon", ".result")
     page.get_by_role("button", name="Show 2 earlier turns").click()
     expect(page.locator("#turn-1")).to_be_visible()
@@ -152,7 +152,7 @@ def test_commands_are_carried_out_in_place_and_are_no_turns(page: Page, server: 
     page.keyboard.press("Enter")
     expect(page.locator(".result").last).to_contain_text("2 turns, 4 messages (2 assistant, 2 user).")
     say(page, "/nothing")
-    expect(page.locator("#composer-error")).to_contain_text('There is no command "/nothing".')
+    expect(page.locator("#composer-error")).to_contain_text('Unknown command "/nothing".')
     box.press("End")
     expect(page.locator("#composer-error")).to_be_visible()
     box.press("Backspace")

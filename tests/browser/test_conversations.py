@@ -47,11 +47,11 @@ def test_a_conversation_is_exported_as_markdown_and_as_json(page: Page, tmp_path
 def test_erasing_asks_first_and_leaves_nothing(page: Page, server: ServerProcess) -> None:
     ask_many(page, 1)
     panel = options(page)
-    expect(panel.get_by_role("button", name="Yes, erase it")).to_be_hidden()
-    panel.get_by_text("Erase for good").click()
+    expect(panel.get_by_role("button", name="Erase")).to_be_hidden()
+    panel.get_by_text("Erase permanently").click()
     expect(panel).to_contain_text("Are you sure?")
-    panel.get_by_role("button", name="Yes, erase it").click()
-    expect(page.locator("p.just-done[role=status]")).to_have_text("The conversation was erased for good.")
+    panel.get_by_role("button", name="Erase").click()
+    expect(page.locator("p.confirmation[role=status]")).to_have_text("Conversation erased.")
     assert server.call("POST", "/api/conversations/1/restore")[0] == 404
 
 
@@ -59,8 +59,8 @@ def test_a_long_conversation_and_its_options_fit_on_a_phone(page: Page, server: 
     page.set_viewport_size({"width": 390, "height": 800})
     ask_many(page, 8)
     assert page.locator("#main").evaluate("main => main.scrollWidth <= main.clientWidth")
-    window(page).get_by_label("Window, in turns").fill("2")
-    expect(page.locator(".horizon .sentence")).to_contain_text("it sees 2 of 8")
+    window(page).get_by_label("Earlier turns to send").fill("2")
+    expect(page.locator(".horizon .sentence")).to_contain_text("2 of 8")
     covered = page.locator(".horizon").evaluate(
         """line => {
             const box = line.getBoundingClientRect();
@@ -70,8 +70,8 @@ def test_a_long_conversation_and_its_options_fit_on_a_phone(page: Page, server: 
     )
     assert not covered
     panel = options(page)
-    panel.get_by_text("Erase for good").click()
-    button = panel.get_by_role("button", name="Yes, erase it")
+    panel.get_by_text("Erase permanently").click()
+    button = panel.get_by_role("button", name="Erase")
     button.scroll_into_view_if_needed()
     expect(button).to_be_in_viewport()
 
@@ -102,22 +102,22 @@ def test_commands_marks_and_summaries_work_without_scripts(
     expect(page.locator(".result")).to_contain_text("Turns 1 to 2 are summarised for the model")
     expect(page.locator(".result")).to_be_in_viewport()
     summary = page.locator("#summary")
-    summary.get_by_text("Edit it").click()
-    summary.get_by_label("The summary as the model shall see it").fill("A better one.")
-    summary.get_by_role("button", name="Save the summary").click()
+    summary.get_by_text("Edit summary").click()
+    summary.get_by_label("Summary sent to the model").fill("A better one.")
+    summary.get_by_role("button", name="Save").click()
     expect(page).to_have_url(re.compile(r"/conversations/1#summary"))
     expect(summary).to_contain_text("written by a person")
     mark(page.locator("#turn-3"), "Exclude")
     expect(page.locator("#turn-3 .mark")).to_have_text("Excluded: the model does not see this exchange.")
-    options(page).get_by_role("button", name="Undo: exclude").click()
+    options(page).get_by_role("button", name="Undo exclusion change").click()
     expect(page.locator("#turn-3 .mark")).to_have_count(0)
     plain(page, "/clear")
     expect(page.locator("#turn-1")).to_be_hidden()
     page.get_by_text("Show 3 earlier turns").click()
     expect(page.locator("#turn-1")).to_be_visible()
-    options(page).get_by_text("Erase for good").click()
-    page.get_by_role("button", name="Yes, erase it").click()
-    expect(page.get_by_text("The conversation was erased for good.")).to_be_visible()
+    options(page).get_by_text("Erase permanently").click()
+    page.get_by_role("button", name="Erase").click()
+    expect(page.get_by_text("Conversation erased.")).to_be_visible()
 
 
 @pytest.mark.settings(MAX_HISTORY_TURNS="1", ON_OVERFLOW="ask", RETRIEVAL_MODE="agent")

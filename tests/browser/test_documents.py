@@ -58,10 +58,10 @@ def test_work_is_shown_cancelled_and_taken_up_again_in_place(page: Page, stub: S
     add(page, a_file("geese.txt", FACT))
     geese = row(page, "geese.txt")
     expect(geese.get_by_role("progressbar")).to_be_visible()
-    expect(geese).to_contain_text("found by its words; embedding 0 of 1")
+    expect(geese).to_contain_text("searchable by keyword; indexing 0 of 1")
     expect(geese.locator(".reason")).to_contain_text("tried again in", timeout=15_000)
     more(geese)
-    tags = geese.get_by_label("Tags, with commas between them")
+    tags = geese.get_by_label("Tags, separated by commas")
     tags.fill("half typ")
     for _ in range(2):  # The second look begins when the first has been taken in.
         page.wait_for_event("requestfinished", lambda sent: "/documents" in sent.url)
@@ -78,11 +78,11 @@ def test_work_is_shown_cancelled_and_taken_up_again_in_place(page: Page, stub: S
     ready(page, "geese.txt")
     expect(geese.get_by_role("button", name="Retry")).to_have_count(0)
     more(geese)
-    geese.get_by_role("button", name="Read again").click()
-    expect(geese.get_by_role("button", name="Read again")).to_be_hidden()
+    geese.get_by_role("button", name="Reprocess").click()
+    expect(geese.get_by_role("button", name="Reprocess")).to_be_hidden()
     ready(page, "geese.txt")
     more(geese).get_by_text("Delete", exact=True).click()
-    geese.get_by_role("button", name="Delete for good").click()
+    geese.get_by_role("button", name="Delete permanently").click()
     expect(geese).to_have_count(0)
     assert page.url.endswith("/documents")
 
@@ -110,7 +110,7 @@ def test_tags_filter_the_list_and_are_edited_in_place(page: Page) -> None:
     expect(page.locator("#library .name > a")).to_have_count(2)
     gulls = row(page, "gulls.txt")
     more(gulls)
-    gulls.get_by_label("Tags, with commas between them").fill("thieves")
+    gulls.get_by_label("Tags, separated by commas").fill("thieves")
     gulls.get_by_role("button", name="Save").click()
     expect(page.locator("#library .name > a")).to_have_text(["geese.txt"])
     expect(page.get_by_role("navigation", name="Tags").get_by_role("link")).to_have_text(
@@ -118,10 +118,10 @@ def test_tags_filter_the_list_and_are_edited_in_place(page: Page) -> None:
     )
     geese = row(page, "geese.txt")
     more(geese)
-    geese.get_by_label("Tags, with commas between them").fill("x" * 65)
+    geese.get_by_label("Tags, separated by commas").fill("x" * 65)
     geese.get_by_role("button", name="Save").click()
     expect(page.locator(".toast.bad")).to_contain_text("each a text of 1 to 64 characters")
-    expect(geese.get_by_label("Tags, with commas between them")).to_have_value("x" * 65)
+    expect(geese.get_by_label("Tags, separated by commas")).to_have_value("x" * 65)
 
 
 def test_a_newer_version_takes_the_place_of_the_older_one(page: Page) -> None:
@@ -154,7 +154,7 @@ def test_a_large_text_is_shown_around_its_passage_and_read_on(page: Page, server
 def test_nothing_found_is_said(page: Page) -> None:
     page.goto("/")
     turn = ask(page, "Xylophone quokka zymurgy?", 1)
-    expect(turn.locator(".support")).to_have_text("Nothing in your documents was found for this question.")
+    expect(turn.locator(".support")).to_have_text("No matching passages in your documents.")
 
 
 def test_the_library_works_without_scripts(
@@ -174,7 +174,7 @@ def test_the_library_works_without_scripts(
     expect(page).to_have_url(re.compile(r"/documents$"))
     geese = row(page, "geese.txt")
     more(geese)
-    geese.get_by_label("Tags, with commas between them").fill("geese")
+    geese.get_by_label("Tags, separated by commas").fill("geese")
     geese.get_by_role("button", name="Save").click()
     expect(geese.locator(".tag")).to_have_text(["geese"])
     page.get_by_role("link", name="geese 1").click()
@@ -184,14 +184,14 @@ def test_the_library_works_without_scripts(
     expect(page).to_have_url(re.compile(r"/conversations/1#turn-1"))
     turn = page.locator("#turn-1.completed")
     expect(turn.locator(".mark")).to_have_text("Asked about documents tagged geese only.")
-    expect(turn.locator(".support")).to_have_text("No source cited. The model was given:")
+    expect(turn.locator(".support")).to_have_text("No sources cited. Passages provided:")
     expect(page.locator("#scope")).to_contain_text("only documents tagged geese")
     turn.locator(".sources a").first.click()
     expect(page.locator("mark#passage")).to_have_text(FACT)
     page.goto("/documents?q=gees")
     expect(page.locator("#library .name > a")).to_have_text(["geese.txt"])
     page.get_by_label("Choose geese.txt").check()
-    page.locator("#chosen").get_by_text("Delete", exact=True).click()
-    page.get_by_role("button", name="Delete the chosen for good").click()
+    page.locator("#selected").get_by_text("Delete", exact=True).click()
+    page.get_by_role("button", name="Delete the chosen permanently").click()
     expect(page.locator("#library")).to_contain_text("No document has “gees” in its name or its tags.")
     page.context.close()

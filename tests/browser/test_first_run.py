@@ -40,8 +40,8 @@ def test_the_built_in_model_answers_the_examples_from_the_guide(newcomer: Page) 
 @pytest.mark.model
 def test_the_note_about_the_built_in_model_leads_to_a_better_one_and_is_put_away_for_good(newcomer: Page) -> None:
     newcomer.goto("/")
-    note = newcomer.locator(".note-built-in")
-    expect(note).to_contain_text("The small built-in model answers: good for trying out, no more.")
+    note = newcomer.locator(".notice-built-in")
+    expect(note).to_contain_text("The small built-in model is answering, which is fine for a first try.")
     note.get_by_role("link").click()
     expect(newcomer.locator("#drawer #setting-openai_base_url")).to_be_visible()
     note.get_by_role("button", name="Dismiss").click()
@@ -96,4 +96,4 @@ def test_the_first_page_takes_documents_and_then_asks_about_them(page: Page) -> 
 
 def test_a_connected_model_has_no_note(page: Page) -> None:
     ask_many(page, 1)
-    expect(page.locator(".note-built-in")).to_have_count(0)
+    expect(page.locator(".notice-built-in")).to_have_count(0)

@@ -46,7 +46,7 @@ def test_a_question_that_vanished_can_be_sent_again_after_a_reload(page: Page, s
     say(page, "A question that must not be lost")
     expect(page.locator("#composer-error")).to_contain_text("Your question is still here")
     page.reload()
-    expect(page.locator(".unsent")).to_contain_text("This question may not have arrived")
+    expect(page.locator(".unsent")).to_contain_text("This question may not have been sent")
     expect(page.locator(".unsent blockquote")).to_have_text("A question that must not be lost")
     page.get_by_role("button", name="Send again").click()
     expect(page.locator("#turn-1.completed .question")).to_have_text("A question that must not be lost")
@@ -100,7 +100,7 @@ def test_a_connection_that_falls_silent_is_given_up_and_the_answer_comes_whole(
     words = " ".join(f"w{n}" for n in range(120))
     stub.default = Reply(words, seconds_between=0.02)
     page.goto("/")
-    set_in_module(page, "lib/sse.js", "patience.seconds = 1")
+    set_in_module(page, "lib/sse.js", "silenceTimeout.seconds = 1")
     # The first stream begins and then says nothing more, as after sleep: nobody closes it.
     page.evaluate(
         """() => {
@@ -156,7 +156,7 @@ def test_while_the_server_is_gone_the_page_says_so_and_keeps_what_is_wanted(
     expect(state).to_have_text("Connection lost. Reconnecting…")
     page.get_by_label("Your question").fill("And then?")
     page.keyboard.press("Enter")
-    expect(told).to_have_text("Not connected. Your question is kept here.")
+    expect(told).to_have_text("Not connected. Your question is still here.")
     expect(page.get_by_label("Your question")).to_have_value("And then?")
     page.get_by_role("button", name="Stop").click()
     expect(state).to_have_text("Not connected. It will be stopped as soon as the server can be reached.")
@@ -225,8 +225,8 @@ def test_marks_names_and_versions_come_to_the_second_window(
 def test_the_second_window_is_told_of_a_deletion(context: BrowserContext, page: Page, server: ServerProcess) -> None:
     other = two_windows(context, page)
     server.call("DELETE", "/api/conversations/1")
-    expect(other.locator(".toast.gone")).to_contain_text("This conversation was deleted")
-    other.get_by_role("button", name="Bring it back").click()
+    expect(other.locator(".toast.deleted")).to_contain_text("This conversation was deleted")
+    other.get_by_role("button", name="Restore").click()
     expect(other.locator("#turn-2 .answer")).to_be_visible()
     assert server.call("GET", "/api/conversations/1")[0] == 200
 
@@ -235,7 +235,7 @@ def test_what_nobody_changed_is_not_fetched_again(context: BrowserContext, page:
     other = two_windows(context, page)
     fetched: list[str] = []
     other.on("request", lambda sent: fetched.append(f"{sent.method} {sent.url}"))
-    set_in_module(other, "conversation/sync.js", "pace.seconds = 0.1")
+    set_in_module(other, "conversation/sync.js", "interval.seconds = 0.1")
     other.wait_for_event("request", lambda sent: sent.method == "HEAD")
     other.wait_for_event("request", lambda sent: sent.method == "HEAD")
     other.wait_for_event("request", lambda sent: sent.method == "HEAD")
@@ -247,10 +247,10 @@ def test_a_question_that_is_being_edited_is_not_disturbed_by_news(
 ) -> None:
     other = two_windows(context, page)
     other.locator("#turn-1").get_by_role("link", name="Edit the question").click()
-    other.get_by_label("The question in other words").fill("Half a tho")
+    other.get_by_label("Your question").fill("Half a tho")
     server.call("PATCH", "/api/turns/1", {"pinned": True})
     server.call("PATCH", "/api/conversations/1", {"title": "Another name"})
     expect(other.get_by_role("heading", name="Another name")).to_be_visible()
-    expect(other.get_by_label("The question in other words")).to_have_value("Half a tho")
+    expect(other.get_by_label("Your question")).to_have_value("Half a tho")
     other.get_by_role("link", name="Cancel").click()
     expect(other.locator("#turn-1 .mark")).to_contain_text("Pinned")

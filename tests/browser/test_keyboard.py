@@ -138,7 +138,7 @@ def test_escape_closes_what_is_on_top_first(page: Page) -> None:
 def test_the_drawer_is_made_wider_and_stays_so(page: Page) -> None:
     page.goto("/")
     page.get_by_role("link", name="Documents", exact=True).first.click()
-    edge = page.get_by_role("separator", name="Width of the drawer")
+    edge = page.get_by_role("separator", name="Drawer width")
     expect(edge).to_have_attribute("aria-valuenow", "480")
     edge.press("ArrowLeft")
     expect(edge).to_have_attribute("aria-valuenow", "512")
@@ -199,7 +199,7 @@ def test_on_a_phone_the_drawer_is_a_sheet_that_back_closes(page: Page, server: S
 
 def test_the_list_is_folded_away_and_stays_so(page: Page) -> None:
     page.goto("/")
-    page.get_by_role("button", name="Hide the list of conversations").click()
+    page.get_by_role("button", name="Hide sidebar").click()
     expect(page.locator("#sidebar")).to_be_hidden()
     expect(page.get_by_role("button", name="Menu")).to_be_focused()
     page.reload()

@@ -35,7 +35,7 @@ def test_the_seventh_question_shows_the_notice_and_the_horizon(page: Page, stub:
         "The model saw 5 of 6 earlier turns (1 over the turn limit)"
     )
     expect(page.locator("#turn-7 .trimmed code")).to_have_text("[History trimmed to last 5 turns]")
-    expect(page.locator(".horizon .sentence")).to_have_text("it sees 5 of 7 earlier turns (2 over the turn limit)")
+    expect(page.locator(".horizon .sentence")).to_have_text("5 of 7 earlier turns (2 over the turn limit)")
     order = page.locator("#transcript > *").evaluate_all("all => all.map(one => one.id || one.className)")
     assert order.index("horizon") == order.index("turn-3") - 1
     expect(page.locator(".turn.beyond")).to_have_count(2)
@@ -80,7 +80,7 @@ def test_a_restart_of_the_server_keeps_what_was_shown(page: Page, stub: StubMode
     server.kill()
     shown = page.locator(".answer").inner_text()
     server.start()
-    expect(page.locator("#turn-1.interrupted .error")).to_contain_text("The answer broke off.", timeout=20_000)
+    expect(page.locator("#turn-1.interrupted .error")).to_contain_text("Incomplete answer.", timeout=20_000)
     assert page.locator("#turn-1 .answer").inner_text().startswith(shown)
 
 
@@ -116,7 +116,7 @@ def test_a_dropped_file_becomes_a_document_that_is_cited(page: Page, stub: StubM
             dispatchEvent(new DragEvent("drop", { dataTransfer: files, cancelable: true }));
         }"""
     )
-    expect(page.locator(".uploads .news")).to_have_text("1 document ready", timeout=30_000)
+    expect(page.locator(".uploads .headline")).to_have_text("1 document ready", timeout=30_000)
     ask(page, "How many geese does the lighthouse keeper feed?", 1)
     source = page.locator("#turn-1 .sources a").first
     expect(source).to_have_text("1 keeper.txt")
@@ -150,7 +150,7 @@ def test_a_first_question_gives_the_page_its_title_and_options(page: Page) -> No
     expect(page.get_by_role("heading", name="Where are the geese?")).to_be_visible()
     expect(page).to_have_title("Where are the geese? - Assistant")
     page.get_by_text("Options", exact=True).click()
-    expect(page.get_by_role("button", name="Delete this conversation")).to_be_visible()
+    expect(page.get_by_role("button", name="Delete conversation")).to_be_visible()
 
 
 def test_a_conversation_opens_at_its_latest_turn(page: Page, stub: StubModel) -> None:
@@ -204,7 +204,7 @@ def test_everything_fits_on_a_phone(page: Page) -> None:
         assert page.locator("#main").evaluate("main => main.scrollWidth <= main.clientWidth"), path
     page.locator(".do > .more > summary").first.click()
     page.locator(".sure summary").first.click()
-    page.get_by_role("button", name="Delete for good").first.click(trial=True)
+    page.get_by_role("button", name="Delete permanently").first.click(trial=True)
     assert page.locator("#main").evaluate("main => main.scrollWidth <= main.clientWidth")
 
 
@@ -228,11 +228,11 @@ def test_everything_works_without_scripts(
     expect(row).to_be_visible()
     row.locator(".do summary").first.click()
     row.get_by_text("Delete", exact=True).click()
-    row.get_by_role("button", name="Delete for good").click()
+    row.get_by_role("button", name="Delete permanently").click()
     expect(page.get_by_role("row", name="n.txt")).to_have_count(0)
     page.goto("/conversations/1")
     page.get_by_text("Options", exact=True).click()
-    page.get_by_role("button", name="Delete this conversation").click()
+    page.get_by_role("button", name="Delete conversation").click()
     page.get_by_role("button", name="Undo").click()
     expect(page.locator("#turn-1 .answer")).to_contain_text("Five [1].")
     context.close()
@@ -264,7 +264,7 @@ def test_no_text_runs_or_calls_out_wherever_it_stands(page: Page, stub: StubMode
     page.get_by_label("Add documents").set_input_files(
         {"name": "<img src=x onerror=alert(1)>.md", "mimeType": "text/html", "buffer": "\n\n".join(PAYLOADS).encode()}
     )
-    expect(page.locator(".uploads .news")).to_have_text("1 document ready", timeout=30_000)
+    expect(page.locator(".uploads .headline")).to_have_text("1 document ready", timeout=30_000)
     page.get_by_role("link", name="<img src=x onerror=alert(1)>.md").click()
     expect(page.locator("pre.text")).to_be_visible()
 

@@ -26,7 +26,7 @@ def test_a_tag_is_asked_about_until_its_label_is_taken_away(page: Page, server: 
     second = ask(page, "And how many geese now?", 2)
     expect(second.locator(".mark")).to_have_text("Asked about documents tagged birds only.")
     page.get_by_label("Your question").fill("How many earlier turns")
-    page.get_by_label("Ask about all documents again").click()
+    page.get_by_label("Remove filter").click()
     expect(page.get_by_text("only documents tagged birds")).to_have_count(0)
     expect(page.get_by_label("Your question")).to_have_value("How many earlier turns")
     assert server.call("GET", "/api/conversations/1")[1]["scope"] is None
@@ -41,13 +41,13 @@ def test_a_document_is_asked_about_from_its_page(page: Page, server: ServerProce
     page.get_by_role("link", name="geese.txt").click()
     page.get_by_role("link", name="Ask about this").click()
     expect(page.locator("#scope")).to_contain_text("only geese.txt")
-    page.get_by_role("link", name="Ask about all documents again").click()
+    page.get_by_role("link", name="Remove filter").click()
     expect(page.get_by_role("heading", name="Ask your documents")).to_be_visible()
     page.go_back()
     page.get_by_role("link", name="Ask about this").click()
     turn = ask(page, "How many geese?", 1)
     expect(turn.locator(".mark")).to_have_text("Asked about geese.txt only.")
-    expect(turn.locator(".support")).to_have_text("No source cited. The model was given:")
+    expect(turn.locator(".support")).to_have_text("No sources cited. Passages provided:")
 
 
 def test_a_document_in_the_drawer_is_asked_about_in_the_open_conversation(
@@ -60,7 +60,7 @@ def test_a_document_in_the_drawer_is_asked_about_in_the_open_conversation(
     turn.locator(".cited .chip").click()
     page.locator("#drawer").get_by_role("link", name="Ask about this").click()
     expect(page.locator("#scope")).to_contain_text("only geese.txt")
-    expect(page.locator(".toast")).to_have_text("From now on: only geese.txt.")
+    expect(page.locator(".toast")).to_have_text("Filter applied: geese.txt.")
     expect(page).to_have_url(re.compile(r"/conversations/1$"))
     expect(ask(page, "And how many geese now?", 2).locator(".mark")).to_have_text("Asked about geese.txt only.")
 
@@ -72,6 +72,6 @@ def test_the_label_is_taken_away_without_scripts(chromium_without_scripts: Brows
     page.get_by_label("Your question").fill("How many geese?")
     page.get_by_role("button", name="Ask", exact=True).click()
     expect(page.locator("#scope")).to_contain_text("only geese.txt")
-    page.get_by_role("button", name="Ask about all documents again").click()
+    page.get_by_role("button", name="Remove filter").click()
     expect(page).to_have_url(re.compile(r"/conversations/1$"))
     expect(page.locator("#scope")).not_to_contain_text("only")

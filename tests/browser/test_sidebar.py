@@ -59,7 +59,7 @@ def test_a_new_conversation_comes_into_a_list_that_was_scrolled(page: Page, serv
 def test_a_title_is_written_in_its_place(page: Page) -> None:
     ask_many(page, 1)
     choose(page, "Question 1", "Rename")
-    box = page.get_by_label("Title of the conversation")
+    box = page.get_by_label("Conversation title")
     expect(box).to_be_focused()
     # A row is drawn within its own edges.
     expect(box).to_have_css("outline-offset", "-2px")
@@ -124,7 +124,7 @@ def test_the_conversation_on_the_page_is_deleted_and_brought_back(page: Page) ->
     ask_many(page, 1)
     choose(page, "Question 1", "Delete")
     expect(page).to_have_url(re.compile(r"/\?deleted=1$"))
-    note = page.locator(".just-done")
+    note = page.locator(".confirmation")
     expect(note).to_contain_text("“Question 1” was deleted.")
     edges = [one.bounding_box() for one in (note, page.locator(".welcome"))]
     assert len({(box["x"], box["width"]) for box in edges if box}) == 1
@@ -148,11 +148,11 @@ def test_deleted_conversations_are_restored_or_erased_for_good(page: Page, serve
         server.call("DELETE", f"/api/conversations/{number}")
     page.goto("/")
     page.get_by_role("link", name="Deleted conversations").click()
-    expect(page.locator(".put-away .title")).to_have_text(["Talk 2", "Talk 1"])
-    expect(page.get_by_role("button", name="Yes, erase it")).to_have_count(0)
-    page.locator(".put-away li").filter(has_text="Talk 2").get_by_text("Erase for good").click()
-    page.get_by_role("button", name="Yes, erase it").click()
-    expect(page.get_by_text("The conversation was erased for good.")).to_be_visible()
+    expect(page.locator(".trash .title")).to_have_text(["Talk 2", "Talk 1"])
+    expect(page.get_by_role("button", name="Erase")).to_have_count(0)
+    page.locator(".trash li").filter(has_text="Talk 2").get_by_text("Erase permanently").click()
+    page.get_by_role("button", name="Erase").click()
+    expect(page.get_by_text("Conversation erased.")).to_be_visible()
     page.get_by_role("button", name="Restore Talk 1").click()
     expect(page).to_have_url(re.compile("/conversations/1$"))
     assert server.call("POST", "/api/conversations/2/restore")[0] == 404
@@ -188,7 +188,7 @@ def test_what_was_found_is_renamed_and_deleted_like_everything_else(page: Page, 
     page.get_by_label("Search conversations").fill("talk 2")
     expect(page.locator(".found")).to_contain_text("12 conversations contain any of these words")
     choose(page, "Talk 22", "Rename")
-    page.get_by_label("Title of the conversation").fill("Talk 2 of old")
+    page.get_by_label("Conversation title").fill("Talk 2 of old")
     page.keyboard.press("Enter")
     expect(row(page, "Talk 2 of old")).to_be_visible()
     choose(page, "Talk 2", "Delete")
@@ -208,7 +208,7 @@ def test_a_title_half_written_is_not_kept_when_the_list_makes_room_for_what_was_
     expect(row(page, "Talk 2")).to_be_visible()
     assert found.route.request.method == "GET"
     choose(page, "Talk 2", "Rename")
-    page.get_by_label("Title of the conversation").fill("Half a ti")
+    page.get_by_label("Conversation title").fill("Half a ti")
     found.route.continue_()
     expect(page.locator(".found")).to_contain_text("3 conversations contain “talk”")
     expect(row(page, "Talk 2")).to_be_visible()
@@ -230,7 +230,7 @@ def test_the_list_works_without_scripts(chromium_without_scripts: Browser, serve
     page.locator("#conversations").get_by_role("link", name="Older").click()
     page.locator("#main").get_by_role("link", name="Talk 60").click()
     expect(page.get_by_role("heading", name="Talk 60")).to_be_visible()
-    options(page).get_by_role("button", name="Pin this conversation").click()
+    options(page).get_by_role("button", name="Pin conversation").click()
     expect(page.locator("#conversations h2").first).to_have_text("Pinned")
     page.get_by_label("Search conversations").fill("Talk 33")
     page.get_by_role("button", name="Find").click()

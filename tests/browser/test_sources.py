@@ -36,7 +36,7 @@ def test_a_number_opens_its_passage_and_arrow_keys_lead_to_the_next(
     drawer = page.get_by_role("complementary", name="Details")
     expect(drawer.locator("mark#passage")).to_contain_text("A berth costs forty crowns.")
     expect(drawer.locator("mark#passage")).to_be_in_viewport()
-    expect(drawer.locator(".place")).to_have_text(re.compile(r"^Passage 1 of \d · Prices in Europe$"))
+    expect(drawer.locator(".position")).to_have_text(re.compile(r"^Passage 1 of \d · Prices in Europe$"))
     expect(drawer.locator(".source-nav b")).to_have_text("Source 1")
     page.keyboard.press("ArrowRight")
     expect(drawer.locator(".source-nav b")).to_have_text("Source 2")
@@ -88,7 +88,7 @@ def test_a_pdf_shows_the_picture_of_its_page_which_can_be_turned_and_enlarged(
     expect(page.locator("#drawer").get_by_role("img", name="Page 1 of geese.pdf", exact=True)).to_be_visible()
     page.get_by_role("link", name="Next page").click()
     expect(page.locator("#drawer").get_by_role("img", name="Page 2 of geese.pdf")).to_be_visible()
-    page.get_by_text("The text as it was read").click()
+    page.get_by_text("Extracted text").click()
     assert page.locator("#drawer mark").evaluate("mark => mark.textContent").strip().endswith(FACT)
 
 
@@ -104,7 +104,7 @@ def test_it_is_said_that_a_page_is_drawn_and_why_it_cannot_be(
     page.route(pictures, lambda route: route.fulfill(status=422, content_type="application/json", body=refusal))
     picture = Held(page, pictures)
     turn.locator(".cited .chip").click()
-    expect(page.locator("#drawer figure.waiting")).to_contain_text("Drawing page 2")
+    expect(page.locator("#drawer figure.waiting")).to_contain_text("Loading page 2")
     picture.route.abort()
     expect(page.locator("#drawer figure.broken").get_by_role("alert")).to_have_text(
         "Page 2 is damaged and cannot be drawn."
@@ -119,7 +119,7 @@ def test_what_was_found_and_not_used_is_said_without_contradiction(
     upload(server, "geese.txt", FACT)
     page.goto("/")
     turn = ask(page, QUESTION, 1)
-    expect(turn.locator(".support")).to_have_text("No source cited. The model was given:")
+    expect(turn.locator(".support")).to_have_text("No sources cited. Passages provided:")
     expect(turn.locator(".chip").first).to_contain_text("geese.txt")
     stub.default = Reply("Seventeen [1].")
     second = ask(page, "How many geese does the keeper feed, and how many turns does the model see?", 2)

@@ -83,7 +83,7 @@ def test_a_receipt_shows_every_request_of_a_turn_and_copies_the_last(page: Page,
     receipt = page.locator("#drawer .receipt")
     expect(receipt.locator(".facts")).to_contain_text("the last 2 were sent; 2 were left out.")
     expect(receipt).to_contain_text("The provider counted 7,500 for 5 requests together, 5,000 of them from its cache.")
-    receipt.get_by_text("The messages, raw").click()
+    receipt.get_by_text("Raw messages").click()
     expect(receipt.locator(".earlier-request summary")).to_have_count(4)
     expect(receipt.locator(".earlier-request .message").first).to_be_hidden()
     last = receipt.locator(".raw > .messages .message")
@@ -97,7 +97,7 @@ def test_a_receipt_shows_every_request_of_a_turn_and_copies_the_last(page: Page,
     expect(receipt.locator(".tokens-legend")).to_contain_text(re.compile(r"tools [\d,]+"))
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     receipt.get_by_role("button", name="Copy as JSON").click()
-    expect(page.locator(".toast")).to_have_text("The request was copied.")
+    expect(page.locator(".toast")).to_have_text("Request copied.")
     copied = json.loads(page.evaluate("navigator.clipboard.readText()"))
     assert copied["messages"] == stub.requests[-1].messages
     assert copied["tools"][0]["function"]["name"] == "search_documents"
@@ -130,7 +130,7 @@ def test_a_receipt_tells_part_by_part_what_was_sent_and_leads_to_what_was_left_o
     receipt = page.locator("#drawer .receipt")
     expect(receipt.locator(".lead")).to_contain_text("This is exactly what was sent to stub-model for answer 3.")
     expect(receipt.locator(".part > summary > span:first-child")).to_have_text(
-        ["Instructions", "Notice that turns were left out", "Turn 2", "Passages from your documents", "Question"]
+        ["Instructions", "Notice about left-out turns", "Turn 2", "Passages from your documents", "Question"]
     )
     expect(receipt.locator(".part.of-question pre")).to_have_text("How is a backup made, question 3?")
     expect(receipt.locator(".tokens-bar rect")).to_have_count(4)

@@ -73,7 +73,7 @@ def test_the_text_stays_where_it_is_when_the_answer_ends(page: Page, stub: StubM
     say(page, "Why?")
     answer = page.locator("#turn-1 .answer")
     expect(answer).to_contain_text("word word")
-    expect(page.locator("#turn-1 .state")).to_have_text("The answer is being written.")
+    expect(page.locator("#turn-1 .state")).to_have_text("Writing the answer.")
     place = "one => [one.getBoundingClientRect().left, one.getBoundingClientRect().top]"
     before = answer.evaluate(place)
     assert page.get_by_role("button", name="Stop").evaluate(place)[0] == before[0]

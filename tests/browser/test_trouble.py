@@ -50,7 +50,7 @@ def test_a_question_that_is_stopped_before_the_server_has_taken_it_is_stopped(pa
 
 
 @pytest.mark.parametrize(
-    ("status", "sentence"), [(403, "You may not see this."), (503, "The server is in trouble. Trying again.")]
+    ("status", "sentence"), [(403, "You may not see this."), (503, "The server has a problem. Retrying…")]
 )
 def test_an_answer_that_cannot_be_followed_says_why(page: Page, stub: StubModel, status: int, sentence: str) -> None:
     stub.default = Reply("word " * 3000, seconds_between=0.02)
@@ -69,7 +69,7 @@ def test_an_answer_that_cannot_be_followed_says_why(page: Page, stub: StubModel,
 
 def test_what_says_that_the_server_is_away_goes_when_it_is_back_and_hides_no_complaint(page: Page) -> None:
     ask_many(page, 1)
-    set_in_module(page, "conversation/sync.js", "pace.seconds = 0.2")
+    set_in_module(page, "conversation/sync.js", "interval.seconds = 0.2")
     with page.expect_event("requestfailed", lambda request: request.url.endswith("/api/conversations/1")):
         page.context.set_offline(True)
     page.get_by_role("link", name="Settings", exact=True).click()
@@ -98,9 +98,9 @@ def test_an_answer_that_is_followed_again_takes_back_that_there_is_no_connection
     expect(state).to_have_text("Connection lost. Reconnecting…")
     page.get_by_label("Your question").fill("Two")
     page.keyboard.press("Enter")
-    expect(complaint).to_have_text("Not connected. Your question is kept here.")
+    expect(complaint).to_have_text("Not connected. Your question is still here.")
     page.unroute("**/api/turns/1/stream*")
-    expect(state).to_have_text("The answer is being written.")
+    expect(state).to_have_text("Writing the answer.")
     expect(complaint).to_be_hidden()
     expect(page.get_by_label("Your question")).to_have_value("Two")
     page.get_by_role("button", name="Stop").click()

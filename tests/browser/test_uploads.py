@@ -50,7 +50,7 @@ def test_choosing_files_adds_them_and_tells_what_became_of_each(page: Page) -> N
     row = page.locator("#library tr", has=page.get_by_role("link", name="2.txt", exact=True))
     expect(row.locator(".tag")).to_have_text(["2024", "birds"])
     choose(page, geese[0])
-    expect(item(page, "1.txt").last.locator(".state-word")).to_have_text("already there")
+    expect(item(page, "1.txt").last.locator(".state-word")).to_have_text("already added")
     uploads.get_by_role("button", name="Hide files").click()
     expect(item(page, "2.txt")).to_be_hidden()
     uploads.get_by_role("button", name="Close").click()

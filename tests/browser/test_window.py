@@ -6,8 +6,8 @@ from testkit.server_process import ServerProcess
 from tests.browser.holding import Held
 from tests.browser.talk import above, ask, ask_many, dimmed, mark, options, window
 
-SEES_FIVE = "it sees 5 of 7 earlier turns (2 over the turn limit)"
-SEES_TWO = "it sees 2 of 7 earlier turns (5 over the turn limit)"
+SEES_FIVE = "5 of 7 earlier turns (2 over the turn limit)"
+SEES_TWO = "2 of 7 earlier turns (5 over the turn limit)"
 
 
 def test_the_slider_moves_the_line_before_anything_is_kept(page: Page, server: ServerProcess) -> None:
@@ -17,7 +17,7 @@ def test_the_slider_moves_the_line_before_anything_is_kept(page: Page, server: S
     expect(page.locator(".turn.beyond")).to_have_count(2)
     tokens = page.locator(".gauge b.total").inner_text()
     panel = window(page)
-    slider = panel.get_by_label("Window, in turns")
+    slider = panel.get_by_label("Earlier turns to send")
     expect(slider).to_be_focused()
     expect(slider).to_have_attribute("max", "11")
     # The default holds, so it is drawn like a value.
@@ -27,16 +27,16 @@ def test_the_slider_moves_the_line_before_anything_is_kept(page: Page, server: S
     assert shades[0] == shades[1]
     slider.fill("2")
     expect(sentence).to_have_text(SEES_TWO)
-    expect(panel.locator(".outlook")).to_have_text(f"Not set yet. If you set this, {SEES_TWO}.")
-    expect(panel.get_by_label("Earlier turns that the model sees")).to_have_value("2")
+    expect(panel.locator(".preview-result")).to_have_text(f"Preview: {SEES_TWO} would be sent.")
+    expect(panel.get_by_label("How many earlier turns to send")).to_have_value("2")
     expect(page.locator(".turn.beyond")).to_have_count(5)
     assert above(page, ".horizon", "#turn-6")
     expect(page.locator(".gauge b.total")).not_to_have_text(tokens)
     panel.get_by_role("button", name="All turns").click()
     expect(page.locator(".horizon")).to_have_count(0)
     assert dimmed(page) == []
-    panel.get_by_label("Which of them").select_option("smart")
-    expect(sentence).to_have_text("it sees 1 of 7 earlier turns (6 left out by the smart strategy)")
+    panel.get_by_label("Which turns").select_option("smart")
+    expect(sentence).to_have_text("1 of 7 earlier turns (6 left out by the smart strategy)")
     assert "max_history_turns" not in server.call("GET", "/api/conversations/1")[1]
     page.keyboard.press("Escape")
     expect(panel.locator("summary")).to_be_focused()
@@ -50,9 +50,9 @@ def test_the_keyboard_alone_tries_sets_and_cancels(page: Page, server: ServerPro
     sentence = page.locator(".horizon .sentence")
     expect(sentence).to_have_text(SEES_FIVE)
     chip = page.locator("#window summary")
-    expect(chip).to_have_text("Sees the last 5 turns")
+    expect(chip).to_have_text("Memory: last 5 turns")
     chip.press("Enter")
-    slider = page.get_by_label("Window, in turns")
+    slider = page.get_by_label("Earlier turns to send")
     expect(slider).to_be_focused()
     for _ in range(3):
         slider.press("ArrowLeft")
@@ -64,27 +64,27 @@ def test_the_keyboard_alone_tries_sets_and_cancels(page: Page, server: ServerPro
     expect(slider).to_have_attribute("aria-valuetext", "all")
     expect(page.locator(".horizon")).to_have_count(0)
     slider.press("Home")
-    expect(sentence).to_have_text("it sees 0 of 7 earlier turns (7 over the turn limit)")
+    expect(sentence).to_have_text("0 of 7 earlier turns (7 over the turn limit)")
     page.get_by_role("button", name="Set", exact=True).press("Enter")
-    expect(chip).to_have_text("Sees no earlier turns")
-    expect(page.locator(".trying")).to_have_count(0)
+    expect(chip).to_have_text("Memory: none")
+    expect(page.locator(".previewing")).to_have_count(0)
     assert server.call("GET", "/api/conversations/1")[1]["max_history_turns"] == 0
 
 
 def test_set_keeps_the_window_and_the_strategy_and_leaves_the_rest(page: Page, server: ServerProcess) -> None:
     ask_many(page, 3)
     panel = options(page)
-    panel.get_by_label("When a question would leave turns out").select_option("ask")
+    panel.get_by_label("When the conversation gets too long").select_option("ask")
     panel.get_by_role("button", name="Set", exact=True).click()
     # The page comes anew, with its options closed.
     expect(page.locator("#options:not([open])")).to_be_visible()
-    expect(page.locator("#window summary")).to_have_text("Sees the last 5 turns")
+    expect(page.locator("#window summary")).to_have_text("Memory: last 5 turns")
     control = window(page)
-    control.get_by_label("Earlier turns that the model sees").fill("1")
+    control.get_by_label("How many earlier turns to send").fill("1")
     with page.expect_response(lambda response: response.request.method == "PATCH"):
         control.get_by_role("button", name="Set", exact=True).click()
-    expect(page.locator("#window summary")).to_have_text("Sees the last turn")
-    expect(page.locator(".horizon .sentence")).to_have_text("it sees 1 of 3 earlier turns (2 over the turn limit)")
+    expect(page.locator("#window summary")).to_have_text("Memory: last turn")
+    expect(page.locator(".horizon .sentence")).to_have_text("1 of 3 earlier turns (2 over the turn limit)")
     kept = server.call("GET", "/api/conversations/1")[1]
     assert (kept["max_history_turns"], kept["on_overflow"], "history_strategy" in kept) == (1, "ask", False)
     control = window(page)
@@ -109,13 +109,13 @@ def test_the_latest_wish_wins_however_slow_the_answers_are(page: Page) -> None:
     asked: list[Request] = []
     page.on("request", lambda request: asked.append(request) if "/preview?" in request.url else None)
     first = Held(page, "**/preview?*")
-    slider = window(page).get_by_label("Window, in turns")
+    slider = window(page).get_by_label("Earlier turns to send")
     with page.expect_request("**/preview?*"):
         slider.fill("1")
     for turns in ("2", "3", "4"):
         slider.fill(turns)
     first.route.continue_()
-    expect(page.locator(".horizon .sentence")).to_have_text("it sees 4 of 7 earlier turns (3 over the turn limit)")
+    expect(page.locator(".horizon .sentence")).to_have_text("4 of 7 earlier turns (3 over the turn limit)")
     assert len(asked) == 2
 
 
@@ -123,7 +123,7 @@ def test_a_pinned_turn_above_the_line_is_not_dimmed(page: Page) -> None:
     ask_many(page, 3)
     mark(page.locator("#turn-1"), "Pin")
     expect(page.locator("#turn-1 .mark")).to_have_text("Pinned: the model always sees this exchange.")
-    window(page).get_by_label("Window, in turns").fill("1")
+    window(page).get_by_label("Earlier turns to send").fill("1")
     expect(page.locator(".turn.beyond")).to_have_count(1)
     assert dimmed(page) == ["turn-2"]
     assert above(page, ".horizon", "#turn-3")
@@ -136,11 +136,11 @@ def test_a_line_above_the_turns_that_are_shown_dims_none_of_them(page: Page, ser
     server.call("PATCH", "/api/conversations/1", {"max_history_turns": 51})
     page.goto("/conversations/1")
     expect(page.locator("#turn-53")).to_be_visible()
-    expect(page.locator("#window summary")).to_have_text("Sees the last 51 turns")
+    expect(page.locator("#window summary")).to_have_text("Memory: last 51 turns")
     expect(page.locator(".turn.beyond")).to_have_count(0)
-    slider = window(page).get_by_label("Window, in turns")
+    slider = window(page).get_by_label("Earlier turns to send")
     slider.fill("10")
-    expect(page.locator(".horizon .sentence")).to_contain_text("it sees 10 of 53")
+    expect(page.locator(".horizon .sentence")).to_contain_text("10 of 53")
     slider.fill("52")
     expect(page.locator(".horizon")).to_have_count(0)
     expect(page.locator(".turn.beyond")).to_have_count(0)
@@ -154,10 +154,10 @@ def test_the_window_is_set_without_scripts(chromium_without_scripts: Browser, se
     page.goto("/conversations/1")
     control = window(page)
     expect(control.get_by_role("slider")).to_be_hidden()
-    control.get_by_label("Earlier turns that the model sees").fill("1")
+    control.get_by_label("How many earlier turns to send").fill("1")
     control.get_by_role("button", name="Set", exact=True).click()
-    expect(page.locator("#window summary")).to_have_text("Sees the last turn")
-    expect(page.locator(".horizon .sentence")).to_have_text("it sees 1 of 3 earlier turns (2 over the turn limit)")
+    expect(page.locator("#window summary")).to_have_text("Memory: last turn")
+    expect(page.locator(".horizon .sentence")).to_have_text("1 of 3 earlier turns (2 over the turn limit)")
     page.close()
 
 
@@ -165,6 +165,6 @@ def test_an_answer_moves_the_line_and_the_chip_stays(page: Page) -> None:
     ask_many(page, 5)
     expect(page.locator(".horizon")).to_have_count(0)
     ask(page, "Question 6", 6)
-    expect(page.locator(".horizon .sentence")).to_have_text("it sees 5 of 6 earlier turns (1 over the turn limit)")
+    expect(page.locator(".horizon .sentence")).to_have_text("5 of 6 earlier turns (1 over the turn limit)")
     assert above(page, ".horizon", "#turn-2")
-    expect(page.locator("#window summary")).to_have_text("Sees the last 5 turns")
+    expect(page.locator("#window summary")).to_have_text("Memory: last 5 turns")

@@ -190,14 +190,14 @@ def chosen_documents(page: Page, _: ServerProcess) -> None:
     _document_row(page)
     for name in ("Lake report.pdf", "Berths 2025.csv"):
         page.get_by_label(f"Choose {name}").check()
-    expect(page.locator("#chosen")).to_contain_text("2 chosen")
+    expect(page.locator("#selected")).to_contain_text("2 selected")
 
 
 def document_menu(page: Page, _: ServerProcess) -> None:
     """Show what can be done with a document."""
     row = _document_row(page)
     row.locator(".do .more > summary").click()
-    expect(row.get_by_label("Tags, with commas between them")).to_be_visible()
+    expect(row.get_by_label("Tags, separated by commas")).to_be_visible()
 
 
 def uploads(page: Page, _: ServerProcess) -> None:

@@ -123,7 +123,7 @@ def test_chat_goes_on_in_one_conversation_and_runs_commands(shell: Shell, stub: 
     assert "Second answer." in result.stdout
     assert "2 turns, 4 messages (2 assistant, 2 user)." in result.stdout
     assert "Every turn is still kept" in result.stdout
-    assert 'There is no command "/nonsense"' in result.stderr
+    assert 'Unknown command "/nonsense"' in result.stderr
     assert "/compact: let the model summarise" in result.stdout
     assert [message["content"] for message in stub.requests[-1].messages[1:]] == ["One", "First answer.", "Two"]
 
@@ -135,7 +135,7 @@ def test_chat_asks_what_to_do_before_turns_are_left_out(shell: Shell, stub: Stub
     assert "Nothing was asked." in result.stdout
     asked = [request.messages[-1]["content"] for request in stub.requests]
     assert asked == ["One", "Two", "Three", "Five", "Six", "Seven"]
-    assert "began afresh" in result.stderr
+    assert "started over" in result.stderr
 
 
 def test_chat_shows_steps_and_carries_out_what_is_confirmed(shell: Shell, stub: StubModel, tmp_path: Path) -> None:

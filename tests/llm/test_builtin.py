@@ -69,7 +69,7 @@ def test_a_conversation_that_grows_too_long_is_trimmed_to_what_it_takes(client: 
 
 def test_what_is_beyond_the_documents_is_said_without_the_model(client: FlaskClient) -> None:
     answer = ask(client, "Which parliament votes on taxes?")
-    assert answer["answer"].startswith("Nothing in your documents was found for this question.")
+    assert answer["answer"].startswith("No matching passages in your documents.")
     assert (answer["support"], answer["history_trimmed"], answer["usage"]) == ("nothing_found", False, None)
 
 

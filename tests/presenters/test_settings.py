@@ -26,7 +26,7 @@ def test_a_setting_tells_its_value_what_is_allowed_and_where_it_comes_from() -> 
     assert view.allowed == "a whole number, 0 or more, or null for no limit"
     assert view.description.startswith("How many earlier turns")
     by_environment = view_of("port", Settings(port=80), {"port": "environment"})
-    assert (by_environment.value, by_environment.origin, by_environment.live) == ("80", "the environment (PORT)", False)
+    assert (by_environment.value, by_environment.origin, by_environment.live) == ("80", "environment (PORT)", False)
 
 
 @pytest.mark.parametrize("name", sorted(SECRET))

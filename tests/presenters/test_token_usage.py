@@ -33,4 +33,4 @@ def test_a_request_without_tokens_has_no_parts() -> None:
 
 
 def test_the_figures_are_a_sentence_for_those_who_do_not_see_the_bar() -> None:
-    assert tokens_sentence({"system": 100, "limit": 4096}) == "Tokens, estimated: instructions 100, free 3,996."
+    assert tokens_sentence({"system": 100, "limit": 4096}) == "Estimated tokens: instructions 100, free 3,996."

@@ -86,7 +86,7 @@ def ask() -> Response:
 def _command_page(command: str, conversation_id: int | None) -> str:
     """Carry out a command and show what it did below the conversation."""
     if conversation_id is None and command.strip().lower() != "/help":
-        raise InvalidRequest("There is no conversation yet. Ask something first.")
+        raise InvalidRequest("There is no conversation yet. Ask a question first.")
     if conversation_id is not None:
         services().conversations.get(conversation_id)
     result = run_command(command, services().history_actions, conversation_id or 0)
@@ -101,13 +101,13 @@ def stop(turn_id: int) -> Response:
 
 @blueprint.post("/turns/<int:turn_id>/retry")
 def retry(turn_id: int) -> Response:
-    """Answer a failed question once more and show its turn."""
+    """Retry a failed question and show its turn."""
     return _to_turn(services().assistant.retry(turn_id))
 
 
 @blueprint.post("/turns/<int:turn_id>/regenerate")
 def regenerate(turn_id: int) -> Response:
-    """Answer the last question anew and show its turn."""
+    """Regenerate the last answer and show its turn."""
     return _to_turn(services().assistant.regenerate(turn_id))
 
 
@@ -165,14 +165,14 @@ def choices(conversation_id: int) -> Response:
 
 @blueprint.post("/conversations/<int:conversation_id>/delete")
 def delete_conversation(conversation_id: int) -> Response:
-    """Put a conversation away and offer to bring it back."""
+    """Delete a conversation and offer to restore it."""
     services().conversations.delete(conversation_id)
     return redirect(url_for("pages.start", deleted=conversation_id), 303)
 
 
 @blueprint.post("/conversations/<int:conversation_id>/restore")
 def restore_conversation(conversation_id: int) -> Response:
-    """Bring a deleted conversation back."""
+    """Restore a deleted conversation."""
     services().conversations.restore(conversation_id)
     return _to_conversation(conversation_id)
 
@@ -270,7 +270,7 @@ def _limit_from(value: str) -> int | str | None:
     if value not in ("", "all") and not spells_number(value):
         raise InvalidRequest(
             f'max_history_turns is "{value}"; it must be a whole number, 0 or more, "all" for no limit, '
-            "or nothing for what the settings say."
+            "or blank for the default."
         )
     return "default" if not value else None if value == "all" else int(value)
 

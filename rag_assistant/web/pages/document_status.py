@@ -7,13 +7,13 @@ from rag_assistant.extraction.formats import kinds
 
 KINDS = {
     kinds.PLAIN: "Text", kinds.MARKDOWN: "Markdown", kinds.CSV: "CSV table", kinds.TSV: "TSV table",
-    kinds.HTML: "Web page", kinds.EML: "E-mail", kinds.MSG: "E-mail", kinds.NOTEBOOK: "Notebook", kinds.PDF: "PDF",
+    kinds.HTML: "Web page", kinds.EML: "Email", kinds.MSG: "Email", kinds.NOTEBOOK: "Notebook", kinds.PDF: "PDF",
     kinds.RTF: "RTF", kinds.EPUB: "E-book", kinds.ODT: "OpenDocument text", kinds.ODS: "OpenDocument workbook",
     kinds.ODP: "OpenDocument slides", kinds.DOCX: "Word", kinds.DOC: "Word", kinds.PPTX: "PowerPoint",
     kinds.PPT: "PowerPoint", kinds.XLSX: "Excel", kinds.XLS: "Excel", kinds.ZIP: "Package", kinds.OLE: "Office file",
 }  # fmt: skip
 SLIDES = (kinds.PPTX, kinds.PPT, kinds.ODP)
-STATES = {"queued": "waiting", "reading": "being read"}
+STATES = {"reading": "processing"}
 UNITS = ((1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB"))
 
 
@@ -39,6 +39,6 @@ def state_of(document: Document) -> str:
     """Return in words how far a document has come."""
     if document.state == "embedding":
         # A newer version is not found at all before it is ready.
-        found = "" if document.replaces else "found by its words; "
-        return f"{found}embedding {document.embedded} of {document.chunks}"
+        searchable = "" if document.replaces else "searchable by keyword; "
+        return f"{searchable}indexing {document.embedded} of {document.chunks}"
     return STATES.get(document.state, document.state)

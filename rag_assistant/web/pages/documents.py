@@ -42,7 +42,7 @@ def add_documents() -> Response:
     """Take the files of the form; what is refused is named, the rest is taken."""
     files, fields = uploaded_files(MAX_FILES)
     if fields.replaces and len(files) > 1:
-        raise InvalidRequest(f"There are {len(files)} files; the newer version of a document is one.")
+        raise InvalidRequest(f"There are {len(files)} files; a newer version must be a single file.")
     refused: list[Refused] = []
     for file, name in files:
         try:
@@ -65,7 +65,7 @@ def cancel(document_id: int) -> Response:
 
 @blueprint.post("/documents/<int:document_id>/retry")
 def retry(document_id: int) -> Response:
-    """Read a document once more."""
+    """Process a document again."""
     services().library.read_again(document_id)
     return _to_library()
 
@@ -80,30 +80,30 @@ def change_tags(document_id: int) -> Response:
 
 @blueprint.post("/documents/<int:document_id>/delete")
 def delete_document(document_id: int) -> Response:
-    """Delete a document for good."""
+    """Delete a document permanently."""
     services().library.remove(document_id)
     return _to_library()
 
 
-@blueprint.post("/documents/chosen")
-def act_on_chosen() -> Response:
+@blueprint.post("/documents/selected")
+def act_on_selected() -> Response:
     """Ask about the documents that are ticked, delete them, or give them further tags."""
-    chosen = ids_of("document_ids", request.form.getlist("document_ids"))
+    selected = ids_of("document_ids", request.form.getlist("document_ids"))
     what = request.form.get("do", "")
     if what not in ("ask", "delete", "tag"):
         raise InvalidRequest(f'do is "{what}"; it must be one of ask, delete, tag.')
-    if not 1 <= len(chosen) <= MAX_DOCUMENT_IDS:
-        raise InvalidRequest(f"{len(chosen)} documents are chosen; choose 1 to {MAX_DOCUMENT_IDS} of them.")
+    if not 1 <= len(selected) <= MAX_DOCUMENT_IDS:
+        raise InvalidRequest(f"{len(selected)} documents are selected; select 1 to {MAX_DOCUMENT_IDS}.")
     if what == "ask":
-        return redirect(url_for("pages.start", documents=list(chosen)), 303)
+        return redirect(url_for("pages.start", documents=list(selected)), 303)
     if what == "delete":
-        gone = services().documents.missing(chosen)
-        for document_id in chosen:
+        gone = services().documents.missing(selected)
+        for document_id in selected:
             if document_id not in gone:
                 services().library.remove(document_id)
         return _to_library()
     added = checked(ChangeDocumentBody, {"tags": tags_in(request.form.get("tags", ""))}).tags or []
-    for document_id in chosen:
+    for document_id in selected:
         known = services().documents.get(document_id).tags
         both = checked(ChangeDocumentBody, {"tags": list(dict.fromkeys([*known, *added]))})
         services().documents.change(document_id, tags=both.tags)

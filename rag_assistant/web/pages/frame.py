@@ -46,18 +46,18 @@ class Shortcut:
 
 SHORTCUTS = (
     Shortcut("?", "shortcuts", "Show these shortcuts"),
-    Shortcut("/", "search", "Search the conversations"),
-    Shortcut("Control+K", "search", "Search the conversations, also while typing"),
-    Shortcut("Control+Shift+O", "new", "Begin a new conversation"),
-    Shortcut("Alt+ArrowUp", "turn-before", "Go to the turn above"),
-    Shortcut("Alt+ArrowDown", "turn-after", "Go to the turn below"),
-    Shortcut("Alt+PageUp", "conversation-before", "Open the conversation above in the list"),
-    Shortcut("Alt+PageDown", "conversation-after", "Open the conversation below in the list"),
+    Shortcut("/", "search", "Search conversations"),
+    Shortcut("Control+K", "search", "Search conversations, even while typing"),
+    Shortcut("Control+Shift+O", "new", "New conversation"),
+    Shortcut("Alt+ArrowUp", "previous-turn", "Previous turn"),
+    Shortcut("Alt+ArrowDown", "next-turn", "Next turn"),
+    Shortcut("Alt+PageUp", "previous-conversation", "Previous conversation in the list"),
+    Shortcut("Alt+PageDown", "next-conversation", "Next conversation in the list"),
     Shortcut("Control+Shift+C", "copy", "Copy the last answer"),
-    Shortcut("Control+Shift+S", "sidebar", "Show or hide the list of conversations"),
-    Shortcut("Control+Shift+D", "documents", "Show the documents"),
-    Shortcut("Control+,", "settings", "Show the settings"),
-    Shortcut("Escape", "", "Close what is open on top: a dialog, a menu, the drawer"),
+    Shortcut("Control+Shift+S", "sidebar", "Show or hide the sidebar"),
+    Shortcut("Control+Shift+D", "documents", "Open documents"),
+    Shortcut("Control+,", "settings", "Open settings"),
+    Shortcut("Escape", "", "Close dialog, menu or panel"),
 )
 
 
@@ -67,8 +67,8 @@ def frame(shown: Conversation | None) -> dict[str, Any]:
     return {
         "conversation": shown,
         "built_in": services().models.uses_built_in(),
-        # A note that was read is put away in this browser; see js/shell/notices.js.
-        "built_in_note": services().models.uses_built_in() and "built-in" not in request.cookies.get("put_away", ""),
+        # A notice stays dismissed in this browser; see js/shell/notices.js.
+        "built_in_notice": services().models.uses_built_in() and "built-in" not in request.cookies.get("dismissed", ""),
         "starting": [part for part, state in parts.items() if state == "starting"],
         "settings_problem": services().settings.problem,
         "settings_broken": services().settings.broken,
@@ -104,7 +104,7 @@ def listed() -> dict[str, Any]:
     return {"sought": "", "hits": [], "conversation_groups": groups, "older_conversations": older}
 
 
-def look() -> dict[str, Any]:
+def appearance() -> dict[str, Any]:
     """Return how the reader wants every page, also one that tells of an error."""
     theme = request.cookies.get(THEME_COOKIE)
     return {

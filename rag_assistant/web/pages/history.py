@@ -23,9 +23,9 @@ from rag_assistant.web.services import services
 blueprint = Blueprint("history_pages", __name__)
 
 OVERFLOW_WORDS = {
-    "trim": "Leave the older turns out",
+    "trim": "Leave older turns out",
     "ask": "Ask me each time",
-    "compact": "Summarise the older turns",
+    "compact": "Summarise older turns",
     "reset": "Start over",
     "continue": "Send everything",
 }
@@ -36,13 +36,21 @@ EXAMPLES = (
     "How large may a document be?",
 )
 STRATEGY_WORDS = {
-    "window": "The newest",
-    "smart": "One or two, those with tools first",
+    "window": "Newest",
+    "smart": "Smart (1-2 turns, tool use first)",
 }
 SEARCH_WORDS = {
-    "question": "the question as it was asked",
-    "words": "the question, together with what was said before",
-    "model": "the question as the model put it, so that it stands alone",
+    "question": "your question, unchanged",
+    "words": "your question plus words from the conversation",
+    "model": "your question, rewritten by the model",
+}
+UNDO_WORDS = {
+    "clear": "Undo clear",
+    "reset": "Undo reset",
+    "compact": "Undo summary",
+    "edit summary": "Undo summary edit",
+    "pin": "Undo pin change",
+    "exclude": "Undo exclusion change",
 }
 
 
@@ -56,7 +64,7 @@ def edit_summary(conversation_id: int) -> Response:
 
 @blueprint.post("/turns/<int:turn_id>/mark")
 def mark(turn_id: int) -> Response:
-    """Pin or exclude a turn, or take that back, and show the turn."""
+    """Pin or exclude a turn, or undo that, and show the turn."""
     fields = {name: request.form[name] == "true" for name in ("pinned", "excluded") if name in request.form}
     body = checked(ChangeTurnBody, fields)
     found = services().history_actions.mark(turn_id, pinned=body.pinned, excluded=body.excluded)
@@ -66,7 +74,7 @@ def mark(turn_id: int) -> Response:
 
 @blueprint.post("/conversations/<int:conversation_id>/purge")
 def purge(conversation_id: int) -> Response:
-    """Erase a conversation for good."""
+    """Erase a conversation permanently."""
     services().conversations.purge(conversation_id)
     return redirect(url_for("pages.start", erased=1), 303)
 
@@ -94,12 +102,12 @@ def window_words(rules: Rules) -> str:
     """Return in a few words which earlier turns the model sees by the rules of a conversation."""
     limit = rules.max_history_turns
     if limit == 0:
-        return "Sees no earlier turns"
+        return "Memory: none"
     if rules.strategy == "smart":
-        return "Sees one or two turns"
+        return "Memory: smart"
     if limit is None:
-        return "Sees all turns"
-    return "Sees the last turn" if limit == 1 else f"Sees the last {limit:,} turns"
+        return "Memory: all turns"
+    return "Memory: last turn" if limit == 1 else f"Memory: last {limit:,} turns"
 
 
 @blueprint.app_template_filter()
@@ -166,6 +174,7 @@ def words() -> dict[str, Any]:
         "overflow_words": OVERFLOW_WORDS,
         "search_words": SEARCH_WORDS,
         "strategy_words": STRATEGY_WORDS,
+        "undo_words": UNDO_WORDS,
     }
 
 

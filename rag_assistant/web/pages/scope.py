@@ -35,7 +35,7 @@ def in_words(scope: Scope) -> str:
         return f"documents {tagged}"
     named = scope.document_ids[:MAX_NAMED]
     known = names_of(named)
-    words = [known.get(document_id, f"document {document_id}, which is gone") for document_id in named]
+    words = [known.get(document_id, f"document {document_id} (deleted)") for document_id in named]
     if len(scope.document_ids) > MAX_NAMED:
         words.append(f"{len(scope.document_ids) - MAX_NAMED} more")
     joined = " and ".join([", ".join(words[:-1]), words[-1]] if words[1:] else words)

@@ -6,7 +6,7 @@ import json
 
 from flask import Blueprint, render_template, request
 
-from rag_assistant.presenters.settings import settings_view
+from rag_assistant.presenters.settings import ADVANCED, settings_view
 from rag_assistant.records import MAX_INT32
 from rag_assistant.web.pages.frame import drawer, frame
 from rag_assistant.web.request_parsing import whole_number
@@ -16,7 +16,7 @@ blueprint = Blueprint("settings_pages", __name__)
 
 # What connects a model in place of the built-in one, ready to be pasted into settings.json.
 CONNECTIONS = {
-    "A server on this machine, such as Ollama": {"openai_base_url": "http://localhost:11434/v1"},
+    "A local server, such as Ollama": {"openai_base_url": "http://localhost:11434/v1"},
     "A provider with a key, such as OpenAI": {
         "openai_base_url": "https://api.openai.com/v1",
         "openai_api_key": "your key",
@@ -37,6 +37,7 @@ def settings() -> str:
         drawer("settings.html"),
         filter=sought,
         topics=settings_view(in_force.current, in_force.origins, sought),
+        advanced=ADVANCED,
         file_is_there=file_is_there,
         connections={name: _block(values, file_is_there) for name, values in CONNECTIONS.items()},
         **frame(shown),

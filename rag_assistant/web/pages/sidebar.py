@@ -1,4 +1,4 @@
-"""The list of conversations beside every page, those that were put away, and how the pages look."""
+"""The list of conversations beside every page, the trash, and the theme."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from werkzeug.wrappers import Response
 
 from rag_assistant.errors import InvalidRequest
 from rag_assistant.web.pages.conversation_list import cursor_of, parse_cursor, zone_named
-from rag_assistant.web.pages.frame import THEME_COOKIE, THEMES, ZONE_COOKIE, frame, listed, look
+from rag_assistant.web.pages.frame import THEME_COOKIE, THEMES, ZONE_COOKIE, appearance, frame, listed
 from rag_assistant.web.request_parsing import ChangeConversationBody, checked
 from rag_assistant.web.services import services
 
@@ -31,7 +31,7 @@ def conversations() -> str:
 
 @blueprint.post("/conversations/<int:conversation_id>/pin")
 def pin(conversation_id: int) -> Response:
-    """Pin a conversation, or take that back, and show it."""
+    """Pin or unpin a conversation, and show it."""
     body = checked(ChangeConversationBody, {"pinned": request.form.get("pinned") == "true"})
     services().conversations.change(conversation_id, pinned=body.pinned)
     return redirect(url_for("pages.conversation", conversation_id=conversation_id), 303)
@@ -39,13 +39,13 @@ def pin(conversation_id: int) -> Response:
 
 @blueprint.get("/deleted")
 def deleted() -> str:
-    """Show the conversations that were put away, the last first."""
+    """Show the deleted conversations, the last deleted first."""
     page = services().conversations.deleted(DELETED_SHOWN + 1, parse_cursor("from", request.args.get("from")))
     shown = page[:DELETED_SHOWN]
     last = shown[-1] if len(page) > DELETED_SHOWN else None
     return render_template(
         "deleted.html",
-        put_away=shown,
+        trashed=shown,
         deleted_before=cursor_of(last.deleted_at, last.id) if last and last.deleted_at else None,
         zone=zone_named(request.cookies.get(ZONE_COOKIE)),
         erased=request.args.get("erased") == "1",
@@ -55,7 +55,7 @@ def deleted() -> str:
 
 @blueprint.post("/deleted/<int:conversation_id>/erase")
 def erase(conversation_id: int) -> Response:
-    """Erase a conversation that was put away for good."""
+    """Erase a deleted conversation permanently."""
     services().conversations.purge(conversation_id, in_trash=True)
     return redirect(url_for("sidebar.deleted", erased=1), 303)
 
@@ -81,6 +81,6 @@ def day(moment: datetime) -> str:
 
 
 @blueprint.app_context_processor
-def how_it_looks() -> dict[str, Any]:
-    """Give the templates the look that the reader chose."""
-    return look()
+def add_appearance() -> dict[str, Any]:
+    """Give the templates the appearance that the reader chose."""
+    return appearance()

@@ -1,57 +1,64 @@
 // What a screen reader hears of an answer: that it begins, whole sentences now and then, how it ended.
-const SECONDS_BETWEEN = 4;
-const LINES_KEPT = 20;
+const INTERVAL_SECONDS = 4;
+const MAX_LINES = 20;
 const END_OF_SENTENCE = /[.!?…。！？:]["'”’)\]]*\s+(?=\S)|\n+/gu;
 
-const told = { length: 0, at: 0 };
+const announced = { length: 0, at: 0 };
 
-/** Say that an answer begins. */
+/** Announce that an answer begins. */
 export function answerBegins() {
-  told.length = 0;
-  told.at = performance.now();
-  say("Answer begins.");
+  announced.length = 0;
+  announced.at = performance.now();
+  announce("Answer begins.");
 }
 
-/** Say the sentences that were finished since the last time, if that is a while ago. */
+/** Announce the sentences finished since the last announcement, if that was a while ago. */
 export function answerGrows(answer) {
-  if (performance.now() - told.at < SECONDS_BETWEEN * 1000) return;
+  if (performance.now() - announced.at < INTERVAL_SECONDS * 1000) return;
   const text = answer.textContent;
-  const rest = text.slice(told.length);
+  const rest = text.slice(announced.length);
   const ends = [...rest.matchAll(END_OF_SENTENCE)].map((match) => match.index + match[0].length);
   if (!ends.length) return;
-  tellUpTo(text, told.length + ends.at(-1));
+  announceUpTo(text, announced.length + ends.at(-1));
 }
 
-/** Say the rest of an answer and how it ended; trouble is said at once. */
+/** Announce the rest of an answer and how it ended; errors interrupt. */
 export function answerEnds(turn, { status, error, sources }) {
   const text = turn.querySelector(".answer")?.textContent ?? "";
-  tellUpTo(text, text.length);
+  announceUpTo(text, text.length);
   if (error) {
-    alarm(`${text ? "The answer broke off." : "No answer."} ${error.message}`);
+    alarm(`${text ? "Incomplete answer." : "No answer."} ${error.message}`);
     return;
   }
-  const cited = sources?.filter((source) => source.cited).length ?? 0;
-  say(`Answer ${status === "stopped" ? "stopped" : "complete"}, ${cited} ${cited === 1 ? "source" : "sources"}.`);
+  announce(`Answer ${status === "stopped" ? "stopped" : "complete"}, ${countOf(sources ?? [])}.`);
 }
 
-/** Say something now, whatever is being said. */
+/** Return what stands below an answer: its sources, or the passages it was given where it cites none. */
+function countOf(sources) {
+  const cited = sources.filter((source) => source.cited).length;
+  if (cited) return `${cited} ${cited === 1 ? "source" : "sources"}`;
+  if (sources.length) return `${sources.length} ${sources.length === 1 ? "passage" : "passages"} provided`;
+  return "no sources";
+}
+
+/** Announce something at once, interrupting the rest. */
 function alarm(sentence) {
   const box = document.getElementById("alarm");
   if (box) box.textContent = sentence;
 }
 
-function tellUpTo(text, end) {
-  const sentence = text.slice(told.length, end).trim();
-  told.length = end;
-  told.at = performance.now();
-  if (sentence) say(sentence);
+function announceUpTo(text, end) {
+  const sentence = text.slice(announced.length, end).trim();
+  announced.length = end;
+  announced.at = performance.now();
+  if (sentence) announce(sentence);
 }
 
-function say(sentence) {
+function announce(sentence) {
   const log = document.getElementById("announcer");
   if (!log) return;
   const line = document.createElement("p");
   line.textContent = sentence;
   log.append(line);
-  while (log.children.length > LINES_KEPT) log.firstElementChild.remove();
+  while (log.children.length > MAX_LINES) log.firstElementChild.remove();
 }

@@ -1,26 +1,26 @@
-// Commands that are typed where questions are typed: the list that helps with them, and what they did.
+// Slash commands, typed where questions are typed: the suggestion list, and their results.
 import { send } from "../lib/api.js";
-import { sentenceOf } from "../lib/toast.js";
+import { errorMessage } from "../lib/toast.js";
 import { refreshPage } from "../shell/page.js";
-import { complain, composer, conversationId, fill, giveBack } from "./composer.js";
+import { composer, conversationId, fill, restoreText, showComposerError } from "./composer.js";
 import { drawView, savedView } from "./horizon.js";
 import { watchOperation } from "./operation.js";
 
-/** Tell whether a text is meant as a command: a slash and a word, alone or with more behind a word that we know. */
+/** Tell whether a text is a command: a slash and a word, alone or followed by more if the word is a known command. */
 export function isCommand(text) {
   const [word, ...more] = text.trim().split(/\s+/);
   if (!/^\/-*\p{L}[\p{L}-]*$/u.test(word)) return false;
   return more.length === 0 || options().some((one) => one.dataset.command === word.toLowerCase());
 }
 
-/** Carry out a command and show what it did. One that was typed goes back into the box if that fails. */
+/** Run a command and show its result. A typed command goes back into the box if it fails. */
 export async function runCommand(command, typed) {
   document.getElementById("options")?.removeAttribute("open");
   composer().elements.question.focus();
-  const block = placeResult(command.trim());
+  const block = appendResult(command.trim());
   if (command.trim().toLowerCase() === "/compact") watchOperation();
   try {
-    const { text, fold } = await outcomeOf(command);
+    const { text, fold } = await resultOf(command);
     fillResult(block, text);
     if (fold) foldEarlierTurns(block);
     else if (command.trim().toLowerCase() === "/undo") unfold();
@@ -28,22 +28,22 @@ export async function runCommand(command, typed) {
     block.scrollIntoView({ block: "nearest" });
   } catch (reason) {
     block.remove();
-    if (typed) giveBack(command);
-    complain(sentenceOf(reason));
+    if (typed) restoreText(command);
+    showComposerError(errorMessage(reason));
   }
 }
 
-async function outcomeOf(command) {
+async function resultOf(command) {
   const conversation = conversationId();
   if (conversation !== null) {
     return (await send("POST", `/api/conversations/${conversation}/commands`, { command })).json();
   }
-  if (command.trim().toLowerCase() !== "/help") throw new Error("There is no conversation yet. Ask something first.");
+  if (command.trim().toLowerCase() !== "/help") throw new Error("There is no conversation yet. Ask a question first.");
   const lines = options().map((one) => `- ${one.dataset.command}: ${one.querySelector("span").textContent}`);
   return { text: lines.join("\n"), fold: false };
 }
 
-function placeResult(command) {
+function appendResult(command) {
   const block = document.getElementById("result-template").content.firstElementChild.cloneNode(true);
   block.querySelector(".command code").textContent = command;
   block.classList.add("waiting");
@@ -57,17 +57,17 @@ function placeResult(command) {
 /** Draw a result as paragraphs and lists: lines that begin with a dash are the items of a list. */
 function fillResult(block, text) {
   block.classList.remove("waiting");
-  const said = block.querySelector(".said");
+  const output = block.querySelector(".output");
   for (const line of text.split("\n").filter((one) => one.trim())) {
     const isItem = line.startsWith("- ");
-    if (isItem && said.lastElementChild?.tagName !== "UL") said.append(document.createElement("ul"));
+    if (isItem && output.lastElementChild?.tagName !== "UL") output.append(document.createElement("ul"));
     const part = document.createElement(isItem ? "li" : "p");
     part.textContent = isItem ? line.slice(2) : line;
-    (isItem ? said.lastElementChild : said).append(part);
+    (isItem ? output.lastElementChild : output).append(part);
   }
 }
 
-/** Put everything before `block` out of sight, behind a button that brings it back. */
+/** Fold everything before `block` behind a button that unfolds it. */
 function foldEarlierTurns(block) {
   const transcript = document.getElementById("transcript");
   transcript.querySelector(".unfold")?.parentElement.remove();
@@ -82,7 +82,7 @@ function foldEarlierTurns(block) {
   transcript.prepend(holder);
 }
 
-/** Bring back what was put out of sight. */
+/** Unfold the earlier turns. */
 function unfold() {
   const transcript = document.getElementById("transcript");
   transcript.querySelector(".unfold")?.parentElement.remove();
@@ -90,8 +90,8 @@ function unfold() {
   if (savedView()) drawView(savedView());
 }
 
-/** Let what a command said be put away. */
-export function enableResults() {
+/** Let command results be dismissed. */
+export function enableCommandResults() {
   document.addEventListener("click", (event) => {
     if (!event.target.closest("[data-dismiss]")) return;
     event.target.closest(".result").remove();
@@ -99,7 +99,7 @@ export function enableResults() {
   });
 }
 
-// --- the list that opens behind a slash
+// --- the suggestion list
 
 function options() {
   return [...document.querySelectorAll("#commands [role=option]")];
@@ -124,7 +124,7 @@ export function enableCommandList() {
     list.hidden = true;
     choose(null);
   };
-  const take = (option) => {
+  const accept = (option) => {
     fill(option.dataset.command);
     close();
     box.focus();
@@ -137,7 +137,7 @@ export function enableCommandList() {
     choose(shown.find((one) => one.dataset.command === typed()) ?? shown[0] ?? null);
   };
 
-  // What the page itself puts into the box, such as a command that failed, opens no list.
+  // Text that the page itself puts into the box, such as a failed command, opens no list.
   box.addEventListener("input", (event) => (event.isTrusted ? suggest() : close()));
   // Who cannot scroll otherwise takes the focus into the list, and uses the arrow keys there.
   box.addEventListener("blur", (event) => {
@@ -148,7 +148,7 @@ export function enableCommandList() {
   list.addEventListener("mousedown", (event) => {
     event.preventDefault();
     const option = event.target.closest("[role=option]");
-    if (option) take(option);
+    if (option) accept(option);
   });
   // Before the composer's own keys, which send on Enter.
   box.addEventListener("keydown", (event) => {
@@ -160,7 +160,7 @@ export function enableCommandList() {
     if (event.key === "ArrowDown") choose(shown[(chosen + 1) % shown.length]);
     else if (event.key === "ArrowUp") choose(shown.at(chosen - 1));
     else if (event.key === "Escape") close();
-    else if (sends || (event.key === "Tab" && !event.shiftKey)) take(shown[chosen]);
+    else if (sends || (event.key === "Tab" && !event.shiftKey)) accept(shown[chosen]);
     else return;
     if (sends && shown.length === 1) composer().requestSubmit();
     event.preventDefault();

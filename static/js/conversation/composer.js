@@ -5,47 +5,47 @@ export function composer() {
   return document.getElementById("composer");
 }
 
-/** Let complaints go with the next letter, and the box grow with its text where the style sheet cannot. */
+/** Clear errors at the next keystroke, and grow the box with its text where the style sheet cannot. */
 export function enableComposer() {
-  if (composer()) keepNewsAbove();
+  if (composer()) keepToastsAbove();
   const grows = CSS.supports("field-sizing", "content");
   document.addEventListener("input", (event) => {
     if (event.target.id !== "question") return;
-    complain(null);
+    showComposerError(null);
     if (grows) return;
     event.target.style.setProperty("height", "auto");
     event.target.style.setProperty("height", `${event.target.scrollHeight}px`);
   });
 }
 
-/** Tell the style sheet how high the composer is, so that no news at the edge of the page lies on it. */
-function keepNewsAbove() {
-  const place = composer().parentElement;
-  const tell = () => document.documentElement.style.setProperty("--composer-height", `${place.offsetHeight}px`);
-  new ResizeObserver(tell).observe(place);
+/** Tell the style sheet how high the composer is, so that no toast covers it. */
+function keepToastsAbove() {
+  const area = composer().parentElement;
+  const update = () => document.documentElement.style.setProperty("--composer-height", `${area.offsetHeight}px`);
+  new ResizeObserver(update).observe(area);
 }
 
-/** Return the conversation's id, null for a conversation that is none yet. */
+/** Return the conversation's id, null for a new conversation. */
 export function conversationId() {
   const { value } = composer().elements.conversation_id;
   return value ? Number(value) : null;
 }
 
-/** Let the person type on where there are keys; on a screen that is touched, keys would cover half of it. */
-export function readyToType() {
+/** Focus the box where there is a keyboard; on a touch screen the keyboard would cover half of it. */
+export function focusComposer() {
   if (matchMedia("(hover: hover)").matches) composer().elements.question.focus();
 }
 
 /**
- * Show a sentence above the box, or take it away with null. One that holds `whileBusy` only is a hint, no error; one that
- * holds `whileLost` goes when the server can be reached again.
+ * Show an error above the box; null clears it. With `whileBusy` it is only a hint; with `whileOffline` it goes when the
+ * server can be reached again.
  */
-export function complain(sentence, { whileBusy = false, whileLost = false } = {}) {
+export function showComposerError(message, { whileBusy = false, whileOffline = false } = {}) {
   const error = document.getElementById("composer-error");
-  error.textContent = sentence ?? "";
-  error.hidden = sentence === null;
+  error.textContent = message ?? "";
+  error.hidden = message === null;
   error.classList.toggle("hint", whileBusy);
-  error.classList.toggle("unreachable", whileLost);
+  error.classList.toggle("unreachable", whileOffline);
 }
 
 /** Tell whether an answer of this conversation is being written. */
@@ -53,22 +53,22 @@ export function isBusy() {
   return document.querySelector(".turn[data-followed]") !== null;
 }
 
-/** Let the button be there for as long as a question would be taken. */
-export function showWhetherBusy() {
+/** Enable the button while a question would be accepted. */
+export function updateBusy() {
   if (!composer()) return;
   composer().querySelector("button[type=submit]").disabled = isBusy();
-  if (!isBusy() && document.querySelector("#composer-error.hint")) complain(null);
+  if (!isBusy() && document.querySelector("#composer-error.hint")) showComposerError(null);
 }
 
-/** Put a text into the box; whatever follows what is typed there follows it too. */
+/** Put a text into the box, as if it had been typed. */
 export function fill(text) {
   const box = composer().elements.question;
   box.value = text;
   box.dispatchEvent(new Event("input", { bubbles: true }));
 }
 
-/** Put a text back where it was typed, in front of what was typed meanwhile. */
-export function giveBack(text) {
-  const since = composer().elements.question.value;
-  if (text) fill(since.trim() ? `${text}\n\n${since}` : text);
+/** Put a text back into the box, in front of what was typed meanwhile. */
+export function restoreText(text) {
+  const typedSince = composer().elements.question.value;
+  if (text) fill(typedSince.trim() ? `${text}\n\n${typedSince}` : text);
 }

@@ -1,14 +1,14 @@
-// What was typed survives a reload: unsent text stays in the box, and a question whose fate is unknown can be sent again.
-import { sentenceOf } from "../lib/toast.js";
+// Drafts survive a reload: unsent text stays in the box, and a question that may not have arrived can be sent again.
+import { errorMessage } from "../lib/toast.js";
 import { composer, conversationId, fill } from "./composer.js";
-import { goToItsTurn } from "./navigation.js";
-import { decided } from "./overflow.js";
+import { goToTurn } from "./navigation.js";
+import { withOverflowChoice } from "./overflow.js";
 import { sendQuestion } from "./request.js";
 
-const at = (kind) => `${kind}:${conversationId() ?? "new"}`;
+const keyFor = (kind) => `${kind}:${conversationId() ?? "new"}`;
 
-/** Storage may be switched off; then nothing survives, and all else works. */
-function keep(name, text) {
+/** Storage may be switched off; then nothing survives a reload, and everything else works. */
+function store(name, text) {
   try {
     if (text) sessionStorage.setItem(name, text);
     else sessionStorage.removeItem(name);
@@ -17,7 +17,7 @@ function keep(name, text) {
   }
 }
 
-function kept(name) {
+function stored(name) {
   try {
     return sessionStorage.getItem(name);
   } catch {
@@ -25,58 +25,58 @@ function kept(name) {
   }
 }
 
-/** Keep what is typed for this conversation, and put back what was. */
+/** Save what is typed for this conversation, and restore it. */
 export function enableDrafts() {
   if (!composer()) return;
   const box = composer().elements.question;
-  const unknown = unacknowledged();
-  if (unknown) offer(unknown);
-  const draft = kept(at("draft"));
-  if (draft && !box.value && draft !== unknown?.body.question) fill(draft);
-  box.addEventListener("input", keepDraft);
-  addEventListener("pagehide", keepDraft);
+  const unsent = unacknowledged();
+  if (unsent) offerResend(unsent);
+  const draft = stored(keyFor("draft"));
+  if (draft && !box.value && draft !== unsent?.body.question) fill(draft);
+  box.addEventListener("input", saveDraft);
+  addEventListener("pagehide", saveDraft);
 }
 
-function keepDraft() {
-  keep(at("draft"), composer().elements.question.value);
+function saveDraft() {
+  store(keyFor("draft"), composer().elements.question.value);
 }
 
-/** Remember a question that is being sent, until its fate is known; return how to forget it. */
+/** Remember a question that is being sent until the server acknowledges it; return a function that forgets it. */
 export function remember(body, key) {
-  const name = at("sent");
-  keep(name, JSON.stringify({ body, key }));
-  return () => keep(name, null);
+  const name = keyFor("sent");
+  store(name, JSON.stringify({ body, key }));
+  return () => store(name, null);
 }
 
-/** Return the question of this conversation whose fate is not known: {body, key}; null if there is none. */
+/** Return the question of this conversation that the server has not acknowledged: {body, key}; null if there is none. */
 export function unacknowledged() {
-  const text = kept(at("sent"));
+  const text = stored(keyFor("sent"));
   return text ? JSON.parse(text) : null;
 }
 
-/** Offer to send a question again; the server knows it by its key if it did arrive. */
-function offer({ body, key }) {
+/** Offer to send a question again; its idempotency key tells the server if it did arrive. */
+function offerResend({ body, key }) {
   const notice = document.getElementById("unsent-template").content.firstElementChild.cloneNode(true);
-  const [name, error] = [at("sent"), notice.querySelector(".error")];
+  const [name, error] = [keyFor("sent"), notice.querySelector(".error")];
   notice.querySelector("blockquote").textContent = body.question;
-  notice.querySelector("[data-again]").addEventListener("click", async (event) => {
+  notice.querySelector("[data-resend]").addEventListener("click", async (event) => {
     event.target.disabled = true;
     try {
-      const response = await decided((choice) => sendQuestion({ ...body, ...choice }, key + (choice.on_overflow ?? "")));
+      const response = await withOverflowChoice((choice) => sendQuestion({ ...body, ...choice }, key + (choice.on_overflow ?? "")));
       if (response === null) {
         event.target.disabled = false;
         return;
       }
-      keep(name, null);
-      await goToItsTurn(response);
+      store(name, null);
+      await goToTurn(response);
     } catch (reason) {
-      error.textContent = sentenceOf(reason);
+      error.textContent = errorMessage(reason);
       error.hidden = false;
       event.target.disabled = false;
     }
   });
   notice.querySelector("[data-discard]").addEventListener("click", () => {
-    keep(name, null);
+    store(name, null);
     notice.remove();
     composer().elements.question.focus();
   });

@@ -1,14 +1,14 @@
-// The gauge below the composer: what the next question sends, part by part; its last part grows as one types.
+// The gauge below the composer: what the next question sends, part by part; updated as the reader types.
 import { composer } from "./composer.js";
 
 const PARTS = ["system", "tools", "summary", "history", "passages", "question", "free"];
-const NARROWEST_PERCENT = 3;
+const MIN_PERCENT = 3;
 // The server's own estimate: rag_assistant/history/budget.py.
 const TOKENS_PER_MESSAGE = 4;
 const ASCII_CHARACTERS_PER_TOKEN = 3.6;
 const OTHER_BYTES_PER_TOKEN = 1.6;
 
-/** Let the gauge follow what is typed; Escape puts its figures away. */
+/** Update the gauge while typing; Escape closes its figures. */
 export function enableGauge() {
   document.addEventListener("input", (event) => {
     if (event.target.id === "question") drawGauge();
@@ -19,19 +19,19 @@ export function enableGauge() {
   drawGauge();
 }
 
-/** Draw the figures of a view, or once more those that are drawn already; passages stay as the last answer had them. */
+/** Draw the figures of a view, or redraw the current ones; passages stay as the last answer had them. */
 export function drawGauge(view = null) {
   const gauge = document.querySelector("#gauge .gauge");
   if (!gauge) return;
-  const known = JSON.parse(gauge.dataset.tokens);
-  const tokens = { ...known, ...view, passages: known.passages, question: questionTokens(Number(gauge.dataset.ratio)) };
+  const previous = JSON.parse(gauge.dataset.tokens);
+  const tokens = { ...previous, ...view, passages: previous.passages, question: questionTokens(Number(gauge.dataset.ratio)) };
   gauge.dataset.tokens = JSON.stringify(tokens);
   const sizes = Object.fromEntries(PARTS.map((name) => [name, tokens[name] ?? 0]));
   const total = Object.values(sizes).reduce((sum, size) => sum + size, 0) - sizes.free;
   sizes.free = Math.max(0, (tokens.limit ?? 0) - total);
   drawBar(gauge, sizes);
   for (const name of PARTS) drawRow(gauge.querySelector(`tr[data-part="${name}"]`), sizes[name]);
-  for (const place of gauge.querySelectorAll(".total b, b.total, .total .sum")) place.textContent = figure(total);
+  for (const element of gauge.querySelectorAll(".total b, b.total, .total .sum")) element.textContent = figure(total);
 }
 
 function drawBar(gauge, sizes) {
@@ -44,22 +44,22 @@ function drawBar(gauge, sizes) {
     start += widths[name] ?? 0;
   }
   const rows = PARTS.filter((name) => sizes[name]);
-  const said = rows.map((name) => `${wordsOf(gauge, name)} ${figure(sizes[name])}`);
-  gauge.querySelector(".tokens-bar").setAttribute("aria-label", `Tokens, estimated: ${said.join(", ")}.`);
+  const labels = rows.map((name) => `${labelOf(gauge, name)} ${figure(sizes[name])}`);
+  gauge.querySelector(".tokens-bar").setAttribute("aria-label", `Estimated tokens: ${labels.join(", ")}.`);
 }
 
-/** Return the share of each part in percent; what the smallest are given more, the largest gives. */
+/** Return the share of each part in percent; what the smallest parts gain, the largest loses. */
 function widthsOf(sizes) {
-  const there = Object.entries(sizes).filter(([, size]) => size);
-  const whole = there.reduce((sum, [, size]) => sum + size, 0);
-  const widths = Object.fromEntries(there.map(([name, size]) => [name, Math.max(NARROWEST_PERCENT, (100 * size) / whole)]));
+  const present = Object.entries(sizes).filter(([, size]) => size);
+  const whole = present.reduce((sum, [, size]) => sum + size, 0);
+  const widths = Object.fromEntries(present.map(([name, size]) => [name, Math.max(MIN_PERCENT, (100 * size) / whole)]));
   const [largest] = Object.entries(widths).sort(([, one], [, other]) => other - one)[0] ?? [];
   const sum = Object.values(widths).reduce((all, width) => all + width, 0);
   if (largest) widths[largest] -= sum - 100;
   return widths;
 }
 
-function wordsOf(gauge, name) {
+function labelOf(gauge, name) {
   return gauge.querySelector(`tr[data-part="${name}"] .part-words`).textContent;
 }
 

@@ -1,13 +1,13 @@
 // What the model sees, drawn into the transcript: the line where its view begins, what is dimmed, the gauge.
 import { drawGauge } from "./gauge.js";
 
-/** Return the view that holds at present, as the server last told it; null for a conversation that is none yet. */
+/** Return the saved view, as the server last sent it; null for a new conversation. */
 export function savedView() {
   const { view } = document.getElementById("transcript").dataset;
   return view ? JSON.parse(view) : null;
 }
 
-/** Draw a view: the one that holds, or one that is being tried. */
+/** Draw a view: the saved one, or a preview. */
 export function drawView(view) {
   const transcript = document.getElementById("transcript");
   for (const turn of transcript.querySelectorAll(".turn:not(.running)")) {
@@ -22,15 +22,15 @@ function sees(view, number) {
 }
 
 function drawLine(transcript, view) {
-  const known = transcript.querySelector(".horizon");
+  const current = transcript.querySelector(".horizon");
   const summary = transcript.querySelector(".summary");
   const below = firstBelow(transcript, view);
   if (below === undefined) {
-    known?.remove();
+    current?.remove();
     if (summary) summary.hidden = true;
     return;
   }
-  const line = known ?? document.getElementById("horizon-template").content.firstElementChild.cloneNode(true);
+  const line = current ?? document.getElementById("horizon-template").content.firstElementChild.cloneNode(true);
   line.querySelector(".sentence").textContent = view.sentence;
   if (!line.isConnected || line.nextElementSibling !== below) transcript.insertBefore(line, below);
   if (!summary) return;

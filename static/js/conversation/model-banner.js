@@ -1,14 +1,14 @@
-// The banner says that the model is being loaded; it takes that back when it is.
-import { keepLooking } from "../lib/polling.js";
+// The banner that says the model is loading; it goes once the model is ready.
+import { poll } from "../lib/polling.js";
 import { refreshPage } from "../shell/page.js";
 
-const pace = { seconds: 1 };
+const interval = { seconds: 1 };
 const banner = () => document.getElementById("starting");
 
-/** Look whether the model is there, for as long as the page says that it is not. */
-export function enableStarting() {
+/** Poll until the model is ready, while the page says it is loading. */
+export function enableModelBanner() {
   if (!banner()) return;
-  keepLooking(async () => {
+  poll(async () => {
     if (banner() && (await (await fetch("/readyz")).json()).parts.model !== "starting") await refreshPage();
-  }, pace);
+  }, interval);
 }

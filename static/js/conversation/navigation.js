@@ -1,7 +1,7 @@
-// Go to the page on which a turn is shown.
+// Go to the page that shows a turn.
 
-/** Leave for the turn of a stream that was opened; the server goes on answering meanwhile. */
-export async function goToItsTurn(response) {
+/** Go to the turn of a stream that was opened; the server keeps answering meanwhile. */
+export async function goToTurn(response) {
   const { conversation_id: conversation, turn } = await (await fetch(`/api/turns/${response.headers.get("X-Turn-Id")}`)).json();
   response.body.cancel().catch(() => null);
   const there = `/conversations/${conversation}`;

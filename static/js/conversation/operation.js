@@ -1,27 +1,27 @@
-// How far a summary has come: a bar above the composer, while the server writes one.
+// Progress of a summary: a bar above the composer while the server writes one.
 import { conversationId } from "./composer.js";
 
 const POLL_INTERVAL_MS = 600;
-// How often nothing may be going on before the first look finds something: the server has to get there.
-const MAX_EMPTY_POLLS = 5;
+// How many polls may find nothing before polling stops: the server needs a moment to start.
+const MAX_IDLE_POLLS = 5;
 let watching = false;
 
-/** Go on showing what is being done with the conversation when the page opens. */
+/** Show the operation that is running when the page opens. */
 export function enableOperation() {
   const bar = document.getElementById("operation");
   if (bar && !bar.hidden) watchOperation();
 }
 
-/** Look at what is being done with the conversation until that is over. */
+/** Poll the conversation's running operation until it is over. */
 export async function watchOperation() {
   const bar = document.getElementById("operation");
   if (!bar || watching || conversationId() === null) return;
   watching = true;
-  for (let emptyPolls = 0; emptyPolls < MAX_EMPTY_POLLS; ) {
+  for (let idlePolls = 0; idlePolls < MAX_IDLE_POLLS; ) {
     const operation = await fetchOperation();
     show(bar, operation);
-    if (operation) emptyPolls = 0;
-    else emptyPolls += 1;
+    if (operation) idlePolls = 0;
+    else idlePolls += 1;
     await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
   }
   watching = false;
@@ -39,7 +39,7 @@ function show(bar, operation) {
   if (sentence.textContent !== operation.sentence) sentence.textContent = operation.sentence;
   const progress = bar.querySelector("progress");
   progress.max = operation.parts;
-  // One part alone has no middle that could be shown.
+  // A single part has no progress to show.
   if (operation.parts > 1) progress.value = operation.what === "shorten" ? operation.parts : operation.part - 1;
   else progress.removeAttribute("value");
 }

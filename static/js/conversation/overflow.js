@@ -1,10 +1,10 @@
-// Ask what shall happen when a question would leave turns out.
+// Ask what should happen to older turns when a conversation gets too long.
 import { send } from "../lib/api.js";
-import { complain, conversationId } from "./composer.js";
+import { conversationId, showComposerError } from "./composer.js";
 import { watchOperation } from "./operation.js";
 
-/** Send by `post(choice)`, once more if the server wants a decision first; null if the person rather keeps the question. */
-export async function decided(post) {
+/** Send with `post(choice)`, and again if the server needs a decision first; null if the reader cancels. */
+export async function withOverflowChoice(post) {
   try {
     return await post({});
   } catch (reason) {
@@ -14,13 +14,13 @@ export async function decided(post) {
     const response = await post({ on_overflow: decision.choice });
     if (decision.remember) {
       const url = `/api/conversations/${conversationId()}`;
-      send("PATCH", url, { on_overflow: decision.choice }).catch((trouble) => complain(trouble.message));
+      send("PATCH", url, { on_overflow: decision.choice }).catch((error) => showComposerError(error.message));
     }
     return response;
   }
 }
 
-/** Ask, and return {choice, remember}; null if the person wants to think about it. */
+/** Ask, and return {choice, remember}; null if the reader cancels. */
 function decide({ sentence, figures, options }) {
   const dialog = document.getElementById("overflow");
   const form = dialog.querySelector("form");
@@ -30,8 +30,8 @@ function decide({ sentence, figures, options }) {
   for (const button of form.querySelectorAll("[name=on_overflow]")) button.closest("li").hidden = !(button.value in options);
   form.reset();
   dialog.returnValue = "";
-  const asking = new AbortController();
-  const whileAsking = { signal: asking.signal };
+  const open = new AbortController();
+  const whileOpen = { signal: open.signal };
   return new Promise((resolve) => {
     form.addEventListener(
       "submit",
@@ -39,18 +39,18 @@ function decide({ sentence, figures, options }) {
         event.preventDefault();
         dialog.close(event.submitter.value);
       },
-      whileAsking,
+      whileOpen,
     );
-    form.querySelector("[data-cancel]").addEventListener("click", () => dialog.close(""), whileAsking);
+    form.querySelector("[data-cancel]").addEventListener("click", () => dialog.close(""), whileOpen);
     dialog.addEventListener(
       "close",
       () => {
-        asking.abort();
+        open.abort();
         const choice = dialog.returnValue;
         if (choice === "compact") watchOperation();
         resolve(choice ? { choice, remember: form.elements.remember.checked } : null);
       },
-      whileAsking,
+      whileOpen,
     );
     dialog.showModal();
   });

@@ -1,11 +1,11 @@
-// Edit a question in its place; what is saved is asked in a branch, and the page goes there.
+// Edit a question in place; saving asks it in a new branch and opens that.
 import { refusalOf } from "../lib/api.js";
 import { elementOf } from "../lib/html.js";
-import { complainAbout, sentenceOf } from "../lib/toast.js";
-import { goToItsTurn } from "./navigation.js";
+import { errorMessage, showError } from "../lib/toast.js";
+import { goToTurn } from "./navigation.js";
 import { newKey, sendQuestion } from "./request.js";
 
-/** Let the pencil beside a question open the form in its place. */
+/** Let the pencil beside a question open the form in place. */
 export function enableEditing() {
   document.addEventListener("click", (event) => {
     const modified = event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0;
@@ -13,7 +13,7 @@ export function enableEditing() {
     const cancel = event.target.closest("a[data-cancel-edit]");
     if (modified || !(pencil || cancel?.closest(".edit-question").previousElementSibling?.matches(".asked"))) return;
     event.preventDefault();
-    if (pencil) open(pencil).catch(complainAbout);
+    if (pencil) open(pencil).catch(showError);
     else close(cancel.closest(".edit-question"));
   });
   document.addEventListener("submit", (event) => {
@@ -59,23 +59,23 @@ function close(form) {
 }
 
 async function save(form) {
-  const said = new FormData(form);
+  const fields = new FormData(form);
   const button = form.querySelector("button[type=submit]");
-  if (button.disabled || !said.get("question").trim()) return;
+  if (button.disabled || !fields.get("question").trim()) return;
   button.disabled = true;
   form.dataset.key ??= newKey();
-  const [ids, tags] = [said.getAll("document_ids").map(Number), said.getAll("tags")];
+  const [ids, tags] = [fields.getAll("document_ids").map(Number), fields.getAll("tags")];
   const body = {
-    question: said.get("question"),
-    edits_turn: Number(said.get("edits_turn")),
+    question: fields.get("question"),
+    edits_turn: Number(fields.get("edits_turn")),
     ...(ids.length ? { document_ids: ids } : {}),
     ...(tags.length ? { tags } : {}),
   };
   try {
-    await goToItsTurn(await sendQuestion(body, form.dataset.key));
+    await goToTurn(await sendQuestion(body, form.dataset.key));
   } catch (reason) {
     const error = form.querySelector(".error");
-    error.textContent = sentenceOf(reason);
+    error.textContent = errorMessage(reason);
     error.hidden = false;
     button.disabled = false;
   }

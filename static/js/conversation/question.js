@@ -1,15 +1,24 @@
 // Ask without leaving the page: the question appears at once, the answer streams below it.
-import { sentenceOf } from "../lib/toast.js";
+import { errorMessage } from "../lib/toast.js";
 import { refreshPage } from "../shell/page.js";
 import { isCommand, runCommand } from "./commands.js";
-import { complain, composer, conversationId, fill, giveBack, isBusy, readyToType, showWhetherBusy } from "./composer.js";
+import {
+  composer,
+  conversationId,
+  fill,
+  focusComposer,
+  isBusy,
+  restoreText,
+  showComposerError,
+  updateBusy,
+} from "./composer.js";
 import { remember, unacknowledged } from "./draft.js";
-import { decided } from "./overflow.js";
+import { withOverflowChoice } from "./overflow.js";
 import { newKey, sendQuestion } from "./request.js";
 import { scopeOf } from "./scope.js";
 import { TurnView } from "./turn.js";
 
-/** Let the composer ask in place, and every button that stands for something to say. */
+/** Let the composer, and every button that stands for a question or command, ask in place. */
 export function enableAsking() {
   if (!composer()) return;
   const box = composer().elements.question;
@@ -20,7 +29,7 @@ export function enableAsking() {
     const { question, confirms_turn: confirms } = Object.fromEntries(new FormData(form, event.submitter));
     const typed = form === composer();
     if (!question.trim()) return;
-    complain(null);
+    showComposerError(null);
     if (typed) fill("");
     if (isCommand(question)) runCommand(question, typed);
     else ask(question, confirms ? { confirms_turn: Number(confirms) } : {});
@@ -33,30 +42,31 @@ export function enableAsking() {
   });
 }
 
-/** Ask a question, or answer one that a turn asks. What is not accepted goes back to where it was typed. */
+/** Ask a question, or answer a confirmation. What is not accepted goes back into the box. */
 async function ask(question, more) {
   const typed = more.confirms_turn ? "" : question;
   if (isBusy()) {
-    giveBack(typed);
-    const lost = document.querySelector(".turn[data-lost]") !== null;
-    const why = lost ? "Not connected. Your question is kept here." : "An answer is being written. Ask when it has ended, or stop it.";
-    return complain(why, { whileBusy: true, whileLost: lost });
+    restoreText(typed);
+    const offline = document.querySelector(".turn[data-lost]") !== null;
+    const why = offline ? "Not connected. Your question is still here." : "Wait for the current answer to finish, or stop it.";
+    return showComposerError(why, { whileBusy: true, whileOffline: offline });
   }
-  const view = new TurnView(place(question));
+  const view = new TurnView(appendTurn(question));
   view.element.querySelector(".stop").addEventListener("click", () => {
-    readyToType();
+    focusComposer();
     view.stop();
   });
-  // Now and not when the answer has ended: by then the person may be elsewhere.
-  readyToType();
+  // Now and not when the answer has ended: by then the reader may be elsewhere.
+  focusComposer();
   try {
-    const response = await decided((choice) => post(question, { ...more, ...choice }));
+    const response = await withOverflowChoice((choice) => post(question, { ...more, ...choice }));
     if (response) await follow(view, response);
     else withdraw(view.element, typed);
   } catch (reason) {
     withdraw(view.element, typed);
-    const lost = reason instanceof TypeError;
-    complain(lost && typed ? `${sentenceOf(reason)} Your question is still here.` : sentenceOf(reason), { whileLost: lost });
+    const offline = reason instanceof TypeError;
+    const message = errorMessage(reason);
+    showComposerError(offline && typed ? `${message} Your question is still here.` : message, { whileOffline: offline });
   }
   return undefined;
 }
@@ -65,9 +75,9 @@ async function post(question, more) {
   const conversation = conversationId();
   const scope = more.confirms_turn ? {} : scopeOf();
   const body = { question, ...(conversation === null ? {} : { conversation_id: conversation }), ...scope, ...more };
-  const unknown = unacknowledged();
-  // A question whose fate is unknown keeps its key, so that it is never answered twice.
-  const key = unknown && JSON.stringify(unknown.body) === JSON.stringify(body) ? unknown.key : newKey();
+  const unsent = unacknowledged();
+  // A question that may have arrived keeps its key, so that it is never answered twice.
+  const key = unsent && JSON.stringify(unsent.body) === JSON.stringify(body) ? unsent.key : newKey();
   const forget = remember(body, key);
   try {
     const response = await sendQuestion(body, key);
@@ -83,20 +93,20 @@ async function post(question, more) {
 async function follow(view, response) {
   const show = view.show.bind(view);
   view.show = (name, data) => {
-    if (data.conversation_id) enter(view.element, data);
+    if (data.conversation_id) register(view.element, data);
     show(name, data);
   };
-  await view.take(response);
+  await view.read(response);
 }
 
 function withdraw(element, typed) {
   element.remove();
-  showWhetherBusy();
-  giveBack(typed);
+  updateBusy();
+  restoreText(typed);
 }
 
 /** Put a new turn at the end of the transcript. */
-function place(question) {
+function appendTurn(question) {
   const transcript = document.getElementById("transcript");
   transcript.querySelector(".welcome")?.remove();
   const element = document.getElementById("turn-template").content.firstElementChild.cloneNode(true);
@@ -106,9 +116,9 @@ function place(question) {
   return element;
 }
 
-/** Take note of the turn's number and, for a first question, of the conversation that was made for it. */
-function enter(element, data) {
-  // Another tab's news may have brought the turn already, and a key that was known brings one that stands here.
+/** Note the turn's number and, for a first question, the conversation that was created for it. */
+function register(element, data) {
+  // Another tab may have added the turn already, and a known key returns a turn that is already here.
   for (const same of document.querySelectorAll(`.turn[data-turn="${data.turn}"]`)) if (same !== element) same.remove();
   element.dataset.turn = data.turn;
   element.id = `turn-${data.turn}`;

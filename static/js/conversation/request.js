@@ -1,4 +1,4 @@
-// Send a question, with a key by which the server knows it again if it is sent once more.
+// Send a question, with an idempotency key by which the server recognises a resend.
 import { send } from "../lib/api.js";
 
 /** Return a key that no other question has. */
@@ -7,7 +7,7 @@ export function newKey() {
   return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** Send a question and return the stream of its turn. Throws Refusal, or TypeError where its fate is not known. */
+/** Send a question and return the stream of its turn. Throws Refusal, or TypeError if it may not have arrived. */
 export function sendQuestion(body, key) {
   return send("POST", "/api/query/stream?html=1", body, { "Idempotency-Key": key });
 }

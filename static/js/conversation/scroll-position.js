@@ -1,7 +1,7 @@
 // Where the reader is in the transcript.
 
-/** Begin at the latest turn, unless the address names a place: a turn that is not on this page is fetched. */
-export function showTheEnd() {
+/** Scroll to the latest turn, unless the address names one: a turn that is not on this page is fetched. */
+export function scrollToEnd() {
   const turn = location.hash.match(/^#turn-([1-9]\d{0,8})$/)?.[1];
   const first = document.querySelector("#transcript .turn");
   if (turn && first && Number(turn) < Number(first.dataset.turn)) {
@@ -13,7 +13,7 @@ export function showTheEnd() {
   if (!named && document.getElementById("transcript")) main.scrollTop = main.scrollHeight;
 }
 
-/** Change the page; whoever was reading at its end stays at its end, and nobody else is moved. */
+/** Change the page; a reader at its end stays at its end, and nobody else is moved. */
 export function keepAtEnd(change) {
   const main = document.getElementById("main");
   const atEnd = main.scrollHeight - main.scrollTop - main.clientHeight < 120;

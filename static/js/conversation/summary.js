@@ -1,9 +1,9 @@
 // Save an edited summary in place.
 import { send } from "../lib/api.js";
-import { sentenceOf } from "../lib/toast.js";
+import { errorMessage } from "../lib/toast.js";
 import { refreshPage } from "../shell/page.js";
 
-/** Save in place; what the server does not take stays in the box, with the reason below it. */
+/** Save in place; a rejected text stays in the box, with the reason below it. */
 export function enableSummary() {
   document.addEventListener("submit", async (event) => {
     const form = event.target;
@@ -13,7 +13,7 @@ export function enableSummary() {
       await send("PUT", form.dataset.summary, { text: form.elements.text.value });
     } catch (reason) {
       const error = form.querySelector(".error");
-      error.textContent = sentenceOf(reason);
+      error.textContent = errorMessage(reason);
       error.hidden = false;
       return;
     }

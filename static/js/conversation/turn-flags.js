@@ -1,11 +1,11 @@
-// Pin and exclude turns in place; the menu that says so closes behind it.
+// Pin and exclude turns in place; the menu closes afterwards.
 import { send } from "../lib/api.js";
-import { complainAbout } from "../lib/toast.js";
+import { showError } from "../lib/toast.js";
 import { refreshPage } from "../shell/page.js";
 import { redrawTurn } from "./turn.js";
 
 /** Let the menu of each turn work without leaving the page. */
-export function enableMarks() {
+export function enableTurnFlags() {
   document.addEventListener("submit", async (event) => {
     const form = event.target;
     if (!form.dataset.mark) return;
@@ -14,11 +14,11 @@ export function enableMarks() {
     try {
       await send("PATCH", form.dataset.mark, { [name]: value === "true" });
     } catch (reason) {
-      complainAbout(reason);
+      showError(reason);
       return;
     }
-    const drawn = await redrawTurn(form.closest(".turn"));
-    drawn.querySelector(".more > summary")?.focus();
+    const redrawn = await redrawTurn(form.closest(".turn"));
+    redrawn.querySelector(".more > summary")?.focus();
     await refreshPage();
   });
 }

@@ -1,26 +1,26 @@
-// One turn in the transcript: follow its events and come back after a lost connection, until it has ended.
+// One turn in the transcript: follow its events, reconnecting when the connection drops, until it has ended.
 import { refusalOf, send } from "../lib/api.js";
-import { elementOf, setHtmlBehind } from "../lib/html.js";
+import { elementOf, setHtmlAfter } from "../lib/html.js";
 import { replaceTurn } from "../lib/patch.js";
 import { readEvents } from "../lib/sse.js";
-import { complainAbout, reached } from "../lib/toast.js";
+import { clearUnreachable, showError } from "../lib/toast.js";
 import { refreshPage } from "../shell/page.js";
 import { answerBegins, answerEnds, answerGrows } from "./announcer.js";
-import { showWhetherBusy } from "./composer.js";
+import { updateBusy } from "./composer.js";
 import { watchOperation } from "./operation.js";
 import { keepAtEnd } from "./scroll-position.js";
 import { showStep } from "./tool-step.js";
 
-const SECONDS_BEFORE_COMING_BACK = [0.5, 1, 2, 4, 8];
+const RECONNECT_DELAYS_SECONDS = [0.5, 1, 2, 4, 8];
 
-/** Follow every turn within `place` that is being answered and that nobody follows yet. */
-export function followRunningTurns(place = document) {
-  for (const element of place.querySelectorAll(".turn[data-stream]")) {
+/** Follow every running turn within `root` that is not followed yet. */
+export function followRunningTurns(root = document) {
+  for (const element of root.querySelectorAll(".turn[data-stream]")) {
     if (!("followed" in element.dataset)) new TurnView(element).follow(element.dataset.stream);
   }
 }
 
-/** Draw a turn anew as the server has it, in the place of its element; returns the new element. */
+/** Redraw a turn from the server, and return the element that stands there now. */
 export async function redrawTurn(element, page = element.dataset.page) {
   const response = await fetch(page).catch(() => null);
   if (!response?.ok) return element;
@@ -32,17 +32,17 @@ export async function redrawTurn(element, page = element.dataset.page) {
   return placed;
 }
 
-/** Wait, but not on while the network or the reader has just come back. */
+/** Wait, or resume at once when the network or the reader comes back. */
 function pause(seconds) {
   return new Promise((resolve) => {
-    const waking = new AbortController();
-    const go = () => {
-      waking.abort();
+    const waiting = new AbortController();
+    const resume = () => {
+      waiting.abort();
       resolve();
     };
-    setTimeout(go, seconds * 1000);
-    addEventListener("online", go, { signal: waking.signal });
-    document.addEventListener("visibilitychange", go, { signal: waking.signal });
+    setTimeout(resume, seconds * 1000);
+    addEventListener("online", resume, { signal: waiting.signal });
+    document.addEventListener("visibilitychange", resume, { signal: waiting.signal });
   });
 }
 
@@ -51,45 +51,45 @@ export class TurnView {
     this.element = element;
     this.ended = false;
     this.turnId = null;
-    this.unwanted = false;
+    this.stopping = false;
     element.dataset.followed = "";
-    showWhetherBusy();
+    updateBusy();
   }
 
-  /** Take the events of a response, then keep following until the turn has ended. */
-  async take(response) {
+  /** Read the events of a response, then keep following until the turn has ended. */
+  async read(response) {
     this.turnId = Number(response.headers.get("X-Turn-Id")) || null;
-    if (this.unwanted) this.stop();
+    if (this.stopping) this.stop();
     try {
-      await this.read(response);
+      await this.readStream(response);
     } catch {
       // The connection was lost; what was shown stays.
     }
     if (!this.ended && this.turnId !== null) await this.follow(`/api/turns/${this.turnId}/stream?html=1`);
   }
 
-  /** Follow the turn at `url`; come back after a lost connection: the stream begins with the whole answer so far. */
+  /** Follow the turn at `url`, reconnecting as needed: the stream begins with the whole answer so far. */
   async follow(url) {
     for (let attempt = 0; !this.ended; attempt += 1) {
       try {
         const response = await fetch(url);
-        if (response.status >= 400 && response.status < 500) return this.leave((await refusalOf(response)).message);
+        if (response.status >= 400 && response.status < 500) return this.abandon((await refusalOf(response)).message);
         if (response.ok) {
-          this.found();
-          await this.read(response, () => {
+          this.reconnected();
+          await this.readStream(response, () => {
             attempt = 0;
           });
-        } else this.say("The server is in trouble. Trying again.");
+        } else this.showState("The server has a problem. Retrying…");
       } catch {
-        this.lose();
+        this.disconnected();
       }
       if (this.ended) return undefined;
-      await pause(SECONDS_BEFORE_COMING_BACK[Math.min(attempt, SECONDS_BEFORE_COMING_BACK.length - 1)]);
+      await pause(RECONNECT_DELAYS_SECONDS[Math.min(attempt, RECONNECT_DELAYS_SECONDS.length - 1)]);
     }
     return undefined;
   }
 
-  read(response, onEvent = () => null) {
+  readStream(response, onEvent = () => null) {
     return readEvents(response, (name, _id, data) => {
       onEvent();
       this.show(name, data);
@@ -97,88 +97,88 @@ export class TurnView {
   }
 
   show(name, data) {
-    this.found();
+    this.reconnected();
     if (data.turn_id) this.turnId = data.turn_id;
     if (data.state === "compacting") watchOperation();
-    if (name === "state") this.say(data.message);
+    if (name === "state") this.showState(data.message);
     else if (name === "start") this.begin();
     else if (name === "step") this.step(data);
     else if (name === "token") this.write(data);
     else if (name === "end" || name === "error") this.end(data);
   }
 
-  /** Say how it stands; that it is to be stopped comes before everything else. */
-  say(sentence) {
+  /** Show the state; that the answer is being stopped comes before everything else. */
+  showState(sentence) {
     const state = this.element.querySelector(".state");
-    const shown = this.unwanted ? this.howItStops() : sentence;
+    const shown = this.stopping ? this.stoppingState() : sentence;
     if (state && state.textContent !== shown) state.textContent = shown;
   }
 
-  howItStops() {
-    return "lost" in this.element.dataset ? "Not connected. It will be stopped as soon as the server can be reached." : "Stopping.";
+  stoppingState() {
+    return "lost" in this.element.dataset ? "Not connected. The answer will be stopped once the connection is back." : "Stopping.";
   }
 
-  lose() {
+  disconnected() {
     this.element.dataset.lost = "";
-    this.say("Connection lost. Reconnecting…");
+    this.showState("Connection lost. Reconnecting…");
   }
 
-  /** Take note that the server answers again, and tell it what it has not heard. */
-  found() {
+  /** Note that the server answers again, and send it a stop that it missed. */
+  reconnected() {
     if ("lost" in this.element.dataset) {
       delete this.element.dataset.lost;
-      reached();
-      if (this.unwanted) this.stop();
+      clearUnreachable();
+      if (this.stopping) this.stop();
     }
   }
 
-  /** End the answer where it is; one that the server has not taken yet is ended as soon as it has. */
+  /** Stop the answer; one that the server has not accepted yet is stopped as soon as it has. */
   async stop() {
-    this.unwanted = true;
-    this.say();
+    this.stopping = true;
+    this.showState();
     if (this.turnId === null) return;
     await send("POST", `/api/turns/${this.turnId}/stop`, {}).catch((reason) => {
-      if (reason instanceof TypeError) this.lose();
-      else complainAbout(reason);
+      if (reason instanceof TypeError) this.disconnected();
+      else showError(reason);
     });
   }
 
-  leave(sentence) {
-    this.unwanted = false;
-    this.say(sentence);
+  abandon(sentence) {
+    this.stopping = false;
+    this.showState(sentence);
     delete this.element.dataset.followed;
-    showWhetherBusy();
+    updateBusy();
   }
 
   begin() {
-    this.say("The answer is being written.");
+    this.showState("Writing the answer.");
     answerBegins();
   }
 
   step(data) {
-    this.say("The model goes on.");
+    this.showState("The model is continuing.");
     keepAtEnd(() => showStep(this.element.querySelector(".steps"), data));
   }
 
-  /** Show what came: the first `keep` blocks stay as they are, so that nothing flickers and nothing is drawn twice. */
+  /** Show new text: the first `keep` blocks stay as they are, so that nothing flickers or is drawn twice. */
   write({ keep, html }) {
-    this.say("The answer is being written.");
+    this.showState("Writing the answer.");
     const answer = this.element.querySelector(".answer");
-    keepAtEnd(() => setHtmlBehind(answer, keep, html));
+    keepAtEnd(() => setHtmlAfter(answer, keep, html));
     answerGrows(answer);
   }
 
   async end(data) {
     this.ended = true;
     await this.redraw();
-    // Where it could not be drawn, the next look at the conversation does it.
+    // If it could not be drawn, the next poll of the conversation does it.
     delete this.element.dataset.followed;
-    showWhetherBusy();
+    updateBusy();
     answerEnds(this.element, data);
     await refreshPage();
   }
 
-  /** Replace the turn by what the server draws of it now. */
+  /** Replace the turn with the server's current version. */
   async redraw() {
     this.element = await redrawTurn(this.element, this.element.dataset.page ?? `/turns/${this.turnId}`);
   }

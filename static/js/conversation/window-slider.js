@@ -1,20 +1,20 @@
-// Try another window: while the slider moves, the page shows what the model would see. Nothing is kept before Set.
+// Preview another window: while the slider moves, the page shows what the model would see. Nothing is saved before Apply.
 import { send } from "../lib/api.js";
-import { sentenceOf } from "../lib/toast.js";
+import { errorMessage } from "../lib/toast.js";
 import { refreshPage } from "../shell/page.js";
 import { drawView, savedView } from "./horizon.js";
 
-// What is being asked for, and what is wanted meanwhile: one request at a time, and the latest wish wins.
-const trying = { now: null, next: null };
+// One preview request at a time; of those that come meanwhile, only the latest is sent.
+const requests = { current: null, next: null };
 
-/** Show in the transcript what the window's form would change; closing it without Set takes that back. */
+/** Preview in the transcript what the window's form would change; closing it without Apply undoes the preview. */
 export function enableWindow() {
   document.addEventListener("input", (event) => {
     const form = event.target.closest("form[data-preview]");
     if (!form) return;
-    if (event.target.type === "range") takeFromSlider(form);
+    if (event.target.type === "range") readSlider(form);
     else moveSlider(form);
-    tryOut(form);
+    requestPreview(form);
   });
   document.addEventListener("click", (event) => {
     const form = event.target.closest("form[data-preview]");
@@ -23,12 +23,12 @@ export function enableWindow() {
     if (!event.target.matches("[data-set]")) return;
     form.elements.max_history_turns.value = event.target.dataset.set;
     moveSlider(form);
-    tryOut(form);
+    requestPreview(form);
   });
   document.addEventListener("submit", (event) => {
     if (!event.target.dataset.window) return;
     event.preventDefault();
-    keep(event.target);
+    save(event.target);
   });
   document.addEventListener("toggle", opened, true);
 }
@@ -36,25 +36,25 @@ export function enableWindow() {
 function opened(event) {
   if (event.target.id !== "window") return;
   if (event.target.open) event.target.querySelector("input[type=range]").focus();
-  else takeBack(event.target.querySelector("form"));
+  else undoPreview(event.target.querySelector("form"));
 }
 
-/** Return what the form says: a number, "all", or null for something that is neither. */
+/** Return the form's limit: a number, "all", or null for anything else. */
 function limitOf(form) {
-  const said = form.elements.max_history_turns.value.trim().toLowerCase() || form.dataset.default;
-  return said === "all" || /^\d+$/.test(said) ? said : null;
+  const limit = form.elements.max_history_turns.value.trim().toLowerCase() || form.dataset.default;
+  return limit === "all" || /^\d+$/.test(limit) ? limit : null;
 }
 
 function sliderOf(form) {
   return form.querySelector("input[type=range]");
 }
 
-/** Take over where the slider stands: its far end stands for all turns. */
-function takeFromSlider(form) {
+/** Read the slider into the form: its far end stands for all turns. */
+function readSlider(form) {
   const slider = sliderOf(form);
-  const said = slider.value === slider.max ? "all" : slider.value;
-  form.elements.max_history_turns.value = said;
-  slider.setAttribute("aria-valuetext", said);
+  const limit = slider.value === slider.max ? "all" : slider.value;
+  form.elements.max_history_turns.value = limit;
+  slider.setAttribute("aria-valuetext", limit);
 }
 
 function moveSlider(form) {
@@ -65,16 +65,16 @@ function moveSlider(form) {
   slider.setAttribute("aria-valuetext", limit);
 }
 
-/** Ask what the model would see and draw it; whatever is wished meanwhile is asked for next. */
-async function tryOut(form) {
-  trying.next = form;
-  if (trying.now) return;
-  while (trying.next) {
-    trying.now = trying.next;
-    trying.next = null;
-    await preview(trying.now).catch(() => null);
+/** Ask what the model would see and draw it; a change made meanwhile is asked for next. */
+async function requestPreview(form) {
+  requests.next = form;
+  if (requests.current) return;
+  while (requests.next) {
+    requests.current = requests.next;
+    requests.next = null;
+    await preview(requests.current).catch(() => null);
   }
-  trying.now = null;
+  requests.current = null;
 }
 
 async function preview(form) {
@@ -84,23 +84,23 @@ async function preview(form) {
   const query = new URLSearchParams({ max_history_turns: limit, strategy });
   const response = await fetch(`${form.dataset.preview}?${query}`);
   const data = await response.json();
-  // It may have been set or closed while the answer was on its way.
+  // The form may have been applied or closed meanwhile.
   if (!form.closest("details[open]")) return;
-  const outlook = form.querySelector(".outlook");
+  const result = form.querySelector(".preview-result");
   if (!response.ok) {
-    outlook.textContent = data.error.message;
+    result.textContent = data.error.message;
     return;
   }
-  document.getElementById("transcript").classList.add("trying");
+  document.getElementById("transcript").classList.add("previewing");
   drawView(data);
-  outlook.textContent = `Not set yet. If you set this, ${data.sentence}.`;
+  result.textContent = `Preview: ${data.sentence} would be sent.`;
   document.querySelector(".horizon")?.scrollIntoView({ block: "nearest" });
 }
 
-/** Let the conversation keep what the form says, and close it. */
-async function keep(form) {
-  const said = form.elements.max_history_turns.value.trim().toLowerCase();
-  const limit = said === "" ? "default" : said === "all" ? null : Number(said);
+/** Save the form's choice for the conversation, and close the form. */
+async function save(form) {
+  const value = form.elements.max_history_turns.value.trim().toLowerCase();
+  const limit = value === "" ? "default" : value === "all" ? null : Number(value);
   try {
     await send("PATCH", form.dataset.window, {
       max_history_turns: limit,
@@ -108,25 +108,25 @@ async function keep(form) {
     });
   } catch (reason) {
     const error = form.querySelector(".error");
-    error.textContent = sentenceOf(reason);
+    error.textContent = errorMessage(reason);
     error.hidden = false;
     return;
   }
   const details = form.closest("details");
-  // What was tried holds now: nothing is taken back, and the page is drawn with it.
-  document.getElementById("transcript").classList.remove("trying");
+  // The preview is in force now: nothing is undone, and the page is drawn with it.
+  document.getElementById("transcript").classList.remove("previewing");
   details.open = false;
   document.getElementById("question")?.focus();
   await refreshPage();
 }
 
-function takeBack(form) {
-  trying.next = null;
+function undoPreview(form) {
+  requests.next = null;
   const transcript = document.getElementById("transcript");
   form.querySelector(".error").hidden = true;
-  form.querySelector(".outlook").textContent = "";
-  if (!transcript?.classList.contains("trying")) return;
-  transcript.classList.remove("trying");
+  form.querySelector(".preview-result").textContent = "";
+  if (!transcript?.classList.contains("previewing")) return;
+  transcript.classList.remove("previewing");
   form.reset();
   moveSlider(form);
   drawView(savedView());

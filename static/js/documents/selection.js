@@ -1,36 +1,36 @@
-// Documents that are ticked in the list: how many, and what is done with all of them.
+// Selected documents in the list: how many, and actions on all of them.
 import { composer, conversationId } from "../conversation/composer.js";
 import { askAbout } from "../conversation/scope.js";
-import { complainAbout } from "../lib/toast.js";
+import { showError } from "../lib/toast.js";
 
-/** Show what can be done once something is ticked; a conversation that is open is asked about it in place. */
-export function enableChoosing() {
+/** Show the actions once something is selected; an open conversation is filtered in place. */
+export function enableSelection() {
   document.addEventListener("change", (event) => {
-    if (event.target.matches(".pick input")) drawChoice();
+    if (event.target.matches(".pick input")) drawSelection();
   });
-  document.addEventListener("library-drawn", drawChoice);
+  document.addEventListener("library-drawn", drawSelection);
   document.addEventListener("click", (event) => {
-    if (event.target.closest("[data-choose-none]")) {
-      for (const box of ticked()) box.checked = false;
-      drawChoice();
-    } else if (event.target.matches("#chosen [value=ask]") && composer() && conversationId() !== null) {
+    if (event.target.closest("[data-clear-selection]")) {
+      for (const box of selectedBoxes()) box.checked = false;
+      drawSelection();
+    } else if (event.target.matches("#selected [value=ask]") && composer() && conversationId() !== null) {
       event.preventDefault();
-      askAbout(ticked().map((box) => Number(box.value))).catch(complainAbout);
+      askAbout(selectedBoxes().map((box) => Number(box.value))).catch(showError);
     }
   });
 }
 
-/** Return the boxes that are ticked. */
-export function ticked() {
+/** Return the checked boxes. */
+function selectedBoxes() {
   return [...document.querySelectorAll(".pick input:checked")];
 }
 
-function drawChoice() {
-  const form = document.getElementById("chosen");
+function drawSelection() {
+  const form = document.getElementById("selected");
   if (!form) return;
-  const count = ticked().length;
+  const count = selectedBoxes().length;
   form.classList.toggle("some", count > 0);
-  form.querySelector(".how-many").textContent = count ? `${count} chosen` : "";
+  form.querySelector(".how-many").textContent = count ? `${count} selected` : "";
   form.querySelector("[value=ask]").textContent = count === 1 ? "Ask about this" : `Ask about these ${count}`;
-  form.querySelector("[value=delete]").textContent = `Delete ${count} for good`;
+  form.querySelector("[value=delete]").textContent = `Delete ${count} permanently`;
 }

@@ -1,28 +1,28 @@
-// The strip below the column: every file that is on its way, how far it is, and what can be done about it.
+// The upload panel: every pending file with its progress and its actions.
 
 const BUSY = ["waiting", "sending", "queued", "reading", "embedding"];
 const WORDS = {
   waiting: "waiting",
-  queued: "waiting to be read",
-  reading: "being read",
+  queued: "queued",
+  reading: "processing",
   ready: "ready",
-  there: "already there",
+  duplicate: "already added",
   cancelled: "cancelled",
 };
 let drawn = new Map();
 let panel = null;
-let due = null;
+let pending = null;
 
-/** Draw the panel with the next picture of the screen, as the files are by then. */
+/** Draw the panel with the next animation frame, in the state of that moment. */
 export function drawPanel(items, actions) {
-  if (due === null) requestAnimationFrame(() => drawNow(...takeDue()));
-  due = [items, actions];
+  if (pending === null) requestAnimationFrame(() => drawNow(...takePending()));
+  pending = [items, actions];
 }
 
-function takeDue() {
-  const wanted = due;
-  due = null;
-  return wanted;
+function takePending() {
+  const latest = pending;
+  pending = null;
+  return latest;
 }
 
 function drawNow(items, actions) {
@@ -53,33 +53,33 @@ function drawHead(items) {
   const count = (...states) => items.filter((item) => states.includes(item.state)).length;
   const open = count(...BUSY);
   const failed = count("failed");
-  const done = count("ready", "there");
+  const done = count("ready", "duplicate");
   const words = open ? `${done} of ${items.length} ready` : `${done} ${done === 1 ? "document" : "documents"} ready`;
-  setText(panel.querySelector(".news"), failed ? `${words}, ${failed} failed` : words);
+  setText(panel.querySelector(".headline"), failed ? `${words}, ${failed} failed` : words);
   panel.querySelector("[data-clear]").hidden = open > 0;
   panel.classList.toggle("bad", failed > 0);
 }
 
 function makePanel(actions) {
-  const made = element("section", "uploads");
-  made.setAttribute("aria-label", "Uploads");
+  const node = element("section", "uploads");
+  node.setAttribute("aria-label", "Uploads");
   const head = element("header");
-  const news = element("b", "news");
-  news.setAttribute("role", "status");
-  const fold = button("", () => setFolded(!made.classList.contains("folded")));
+  const headline = element("b", "headline");
+  headline.setAttribute("role", "status");
+  const fold = button("", () => setFolded(!node.classList.contains("folded")));
   function setFolded(folded) {
-    made.classList.toggle("folded", folded);
+    node.classList.toggle("folded", folded);
     fold.textContent = folded ? "Show files" : "Hide files";
     fold.setAttribute("aria-expanded", String(!folded));
   }
-  // There is room for a line on a phone, not for a list.
+  // On a phone there is room for a line, not for a list.
   setFolded(matchMedia("(max-width: 60rem)").matches);
   const close = button("Close", () => actions.clear());
   close.dataset.clear = "";
-  head.append(news, fold, close);
-  made.append(head, element("ul"));
-  (document.querySelector(".column") ?? document.body).append(made);
-  return made;
+  head.append(headline, fold, close);
+  node.append(head, element("ul"));
+  (document.querySelector(".column") ?? document.body).append(node);
+  return node;
 }
 
 function makeRow(item, actions) {
@@ -97,7 +97,7 @@ function makeRow(item, actions) {
 }
 
 function drawRow(item, { row, state, bar, act, reason }) {
-  if (item.state === "failed" && row.className !== "failed") putBehindFailures(row);
+  if (item.state === "failed" && row.className !== "failed") moveToFailures(row);
   row.className = item.state;
   setText(state, wordsFor(item));
   setText(reason, item.state === "embedding" ? "" : item.reason ?? "");
@@ -105,15 +105,15 @@ function drawRow(item, { row, state, bar, act, reason }) {
   bar.hidden = !["sending", "embedding"].includes(item.state);
   bar.max = 1;
   bar.value = item.state === "sending" ? item.sent : (item.embedded ?? 0) / (item.chunks || 1);
-  const doable = BUSY.includes(item.state) ? "cancel" : canBeRetried(item) ? "retry" : "";
-  act.hidden = !doable;
-  act.dataset.act = doable;
-  setText(act, doable === "cancel" ? "Cancel" : "Retry");
+  const action = BUSY.includes(item.state) ? "cancel" : canBeRetried(item) ? "retry" : "";
+  act.hidden = !action;
+  act.dataset.act = action;
+  setText(act, action === "cancel" ? "Cancel" : "Retry");
   act.setAttribute("aria-label", `${act.textContent} ${item.name}`);
 }
 
-/** What failed stands in front of all else, in sight; whoever is in its row stays there. */
-function putBehindFailures(row) {
+/** Move a failed file to the front, in sight; a reader who is in its row stays there. */
+function moveToFailures(row) {
   const focused = row.contains(document.activeElement) ? document.activeElement : null;
   const list = row.parentElement;
   list.insertBefore(row, list.querySelector("li:not(.failed)"));
@@ -125,8 +125,8 @@ function canBeRetried(item) {
 }
 
 function wordsFor(item) {
-  if (item.state === "sending") return item.sent < 1 ? `${Math.floor(item.sent * 100)} %` : "arriving";
-  if (item.state === "embedding") return `embedding ${item.embedded} of ${item.chunks}`;
+  if (item.state === "sending") return item.sent < 1 ? `${Math.floor(item.sent * 100)} %` : "finishing";
+  if (item.state === "embedding") return `indexing ${item.embedded} of ${item.chunks}`;
   if (item.state === "failed") return "failed";
   return WORDS[item.state] ?? item.state;
 }
@@ -136,15 +136,15 @@ function setText(target, text) {
 }
 
 function element(tag, name = "") {
-  const made = document.createElement(tag);
-  made.className = name;
-  return made;
+  const node = document.createElement(tag);
+  node.className = name;
+  return node;
 }
 
 function button(words, act) {
-  const made = element("button", "quiet");
-  made.type = "button";
-  made.textContent = words;
-  made.addEventListener("click", act);
-  return made;
+  const node = element("button", "quiet");
+  node.type = "button";
+  node.textContent = words;
+  node.addEventListener("click", act);
+  return node;
 }

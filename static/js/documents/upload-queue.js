@@ -1,52 +1,52 @@
-// The files that are on their way into the library: sent a few at a time, then watched until they are ready.
+// The upload queue: files are sent a few at a time, then polled until they are ready.
 import { Refusal, send } from "../lib/api.js";
-import { sentenceOf } from "../lib/toast.js";
+import { errorMessage } from "../lib/toast.js";
 import { redrawList, redrawWelcome } from "./library.js";
 import { drawPanel } from "./upload-panel.js";
 
-const MOST_AT_ONCE = 3;
-const SECONDS_BETWEEN_LOOKS = 1;
-const MOST_LOOKED_AT = 200;
-const WORKED_ON = ["queued", "reading", "embedding"];
+const MAX_CONCURRENT = 3;
+const POLL_INTERVAL_SECONDS = 1;
+const PAGE_SIZE = 200;
+const PENDING = ["queued", "reading", "embedding"];
 
 /** Each has file, fields, state, and as they come: sent (0 to 1), id, reason, refused, embedded, chunks. */
 let items = [];
-let looking = false;
+let polling = false;
 
-/** Put files behind those that wait, with what else is said about them. */
+/** Add files to the queue, with the other fields of their form. */
 export function addToQueue(files, fields) {
   items.push(...files.map((file) => ({ file, name: file.name, fields, state: "waiting", sent: 0 })));
   draw();
-  next();
+  uploadNext();
 }
 
 const actions = {
-  /** Give a file up, wherever it is by now. */
+  /** Cancel a file, whatever its state. */
   async cancel(item) {
     if (item.state === "waiting") item.state = "cancelled";
     else if (item.request) item.request.abort();
     else await send("POST", `/api/documents/${item.id}/cancel`, {}).catch(() => null);
     draw();
   },
-  /** Send a file once more, or have it read once more. */
+  /** Upload a file again, or have it processed again. */
   async retry(item) {
     item.reason = null;
     if (!item.id) {
       item.state = "waiting";
-      next();
+      uploadNext();
     } else {
       try {
-        takeState(item, await (await send("POST", `/api/documents/${item.id}/retry`, {})).json());
-        look();
+        updateState(item, await (await send("POST", `/api/documents/${item.id}/retry`, {})).json());
+        poll();
       } catch (reason) {
-        settle(item, "failed", sentenceOf(reason));
+        settle(item, "failed", errorMessage(reason));
       }
     }
     draw();
   },
-  /** Forget what has come to its end. */
+  /** Remove the files that have ended. */
   clear() {
-    items = items.filter((item) => ["waiting", "sending", ...WORKED_ON].includes(item.state));
+    items = items.filter((item) => ["waiting", "sending", ...PENDING].includes(item.state));
     draw();
   },
 };
@@ -55,16 +55,16 @@ function draw() {
   drawPanel(items, actions);
 }
 
-function next() {
+function uploadNext() {
   const sending = items.filter((item) => item.state === "sending").length;
-  for (const item of items.filter((one) => one.state === "waiting").slice(0, Math.max(0, MOST_AT_ONCE - sending))) {
-    upload(item).then(next);
+  for (const item of items.filter((one) => one.state === "waiting").slice(0, Math.max(0, MAX_CONCURRENT - sending))) {
+    upload(item).then(uploadNext);
   }
-  // Who leaves now loses what is not sent yet.
+  // Leaving now loses what has not been sent yet.
   onbeforeunload = items.some((item) => ["waiting", "sending"].includes(item.state)) ? (event) => event.preventDefault() : null;
 }
 
-/** Send one file; only this kind of request tells how far it has come. */
+/** Upload one file; only this kind of request reports its progress. */
 function upload(item) {
   const form = new FormData();
   for (const [name, value] of Object.entries(item.fields)) form.append(name, value);
@@ -79,7 +79,7 @@ function upload(item) {
       draw();
     });
     request.addEventListener("load", () => accepted(item, request));
-    request.addEventListener("error", () => settle(item, "failed", "The file could not be sent: it is gone, or the server cannot be reached."));
+    request.addEventListener("error", () => settle(item, "failed", "Upload failed: the file is gone, or the server cannot be reached."));
     request.addEventListener("abort", () => settle(item, "cancelled"));
     request.addEventListener("loadend", () => {
       item.request = null;
@@ -97,20 +97,20 @@ function accepted(item, request) {
   try {
     data = JSON.parse(request.responseText);
   } catch {
-    // What is no JSON is no answer of ours.
+    // Not JSON, so not an answer of ours.
   }
   if (request.status !== 202 || !data) {
-    const told = new Refusal(data?.error ?? { type: "Unknown", message: `The server answered with status ${request.status}.` });
-    // What is wrong with the file itself is as wrong the next time.
+    const refusal = new Refusal(data?.error ?? { type: "Unknown", message: `The server answered with status ${request.status}.` });
+    // A problem with the file itself would come back with a retry.
     item.refused = request.status >= 400 && request.status < 500;
-    settle(item, "failed", told.message);
+    settle(item, "failed", refusal.message);
     return;
   }
   item.id = data.document_id;
-  takeState(item, data);
-  if (!data.new && item.state === "ready") settle(item, "there", data.name === item.name ? null : `As ${data.name}.`);
+  updateState(item, data);
+  if (!data.new && item.state === "ready") settle(item, "duplicate", data.name === item.name ? null : `Already in your library as ${data.name}.`);
   redrawList();
-  look();
+  poll();
 }
 
 function settle(item, state, reason = null) {
@@ -118,34 +118,34 @@ function settle(item, state, reason = null) {
   item.reason = reason;
 }
 
-function takeState(item, data) {
+function updateState(item, data) {
   item.state = data.state;
   item.reason = data.reason;
   item.embedded = data.embedded;
   item.chunks = data.chunks;
 }
 
-/** Look again and again how far the files have come, the oldest first, until none is worked on. */
-async function look() {
-  if (looking) return;
-  looking = true;
+/** Poll the pending files, the oldest first, until none is left. */
+async function poll() {
+  if (polling) return;
+  polling = true;
   for (;;) {
-    const open = items.filter((item) => item.id && WORKED_ON.includes(item.state)).sort((a, b) => a.id - b.id);
+    const open = items.filter((item) => item.id && PENDING.includes(item.state)).sort((a, b) => a.id - b.id);
     if (!open.length) break;
-    await new Promise((resolve) => setTimeout(resolve, SECONDS_BETWEEN_LOOKS * 1000));
-    const before = open[0].id + MOST_LOOKED_AT;
-    const response = await fetch(`/api/documents?limit=${MOST_LOOKED_AT}&before=${before}`).catch(() => null);
+    await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_SECONDS * 1000));
+    const before = open[0].id + PAGE_SIZE;
+    const response = await fetch(`/api/documents?limit=${PAGE_SIZE}&before=${before}`).catch(() => null);
     const data = response?.ok ? await response.json().catch(() => null) : null;
     if (!data) continue;
     const known = new Map(data.documents.map((one) => [one.document_id, one]));
     for (const item of open) {
-      if (known.has(item.id)) takeState(item, known.get(item.id));
-      // A newer version has taken the older one's place, or somebody deleted it.
+      if (known.has(item.id)) updateState(item, known.get(item.id));
+      // A new version has replaced the old one, or somebody deleted it.
       else if (item.id < before) settle(item, item.fields.replaces ? "ready" : "cancelled");
     }
     draw();
   }
-  looking = false;
+  polling = false;
   redrawList();
   redrawWelcome().catch(() => null);
 }

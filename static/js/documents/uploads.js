@@ -1,43 +1,43 @@
-// Add documents: choosing them is enough, and files and folders can be dropped anywhere.
+// Add documents: choosing files is enough, and files and folders can be dropped anywhere.
 import { closable, toast } from "../lib/toast.js";
 import { addToQueue } from "./upload-queue.js";
 
-/** Upload what is chosen or dropped. */
+/** Upload files that are chosen or dropped. */
 export function enableUploads() {
   enableDropping();
   document.addEventListener("change", (event) => {
     const input = event.target;
     const form = input.closest?.("form[data-upload]");
-    if (form && input.type === "file") take(form, input);
+    if (form && input.type === "file") addFrom(form, input);
   });
   document.addEventListener("submit", (event) => {
     const form = event.target;
     if (!form.dataset.upload) return;
     event.preventDefault();
-    take(form, form.elements.file);
+    addFrom(form, form.elements.file);
   });
 }
 
-/** Take the files of a field, with what else the form says about them. */
-function take(form, input) {
+/** Add the files of a field, with the other fields of the form. */
+function addFrom(form, input) {
   const fields = {};
   for (const name of ["tags", "replaces"]) if (form.elements[name]?.value) fields[name] = form.elements[name].value;
   const hidden = (file) => file.webkitRelativePath.split("/").some((part) => part.startsWith("."));
   const files = [...input.files].filter((file) => !hidden(file));
   input.value = "";
   form.closest("details")?.removeAttribute("open");
-  addAll(files, fields, "There is no file in what was chosen.");
+  addAll(files, fields, "No files found in your selection.");
 }
 
-function addAll(files, fields, otherwise) {
+function addAll(files, fields, messageIfNone) {
   if (files.length) addToQueue(files, fields);
-  else closable(toast(otherwise, true));
+  else closable(toast(messageIfNone, true));
 }
 
 function enableDropping() {
   const hint = document.getElementById("drop-hint");
   let inside = 0;
-  // A picture that is dragged out of the page calls itself a file too, and is none of the person's files.
+  // An image dragged within the page also counts as a file, but is none of the reader's files.
   let isOurs = false;
   addEventListener("dragstart", () => {
     isOurs = true;
@@ -63,7 +63,7 @@ function enableDropping() {
     event.preventDefault();
     inside = 0;
     hint.hidden = true;
-    // What was dropped can be asked for only now; what is in folders comes later.
+    // The dropped items must be read now; the contents of folders can be read later.
     const dropped = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry?.() ?? item.getAsFile());
     const unreadable = [];
     const found = await Promise.all(dropped.filter(Boolean).map((entry) => filesIn(entry, unreadable)));
@@ -73,11 +73,11 @@ function enableDropping() {
       closable(toast(`The browser could not read ${names}${more}.`, true));
       if (!found.flat().length) return;
     }
-    addAll(found.flat(), {}, "There is no file in what was dropped.");
+    addAll(found.flat(), {}, "No files found in what you dropped.");
   });
 }
 
-/** Return the files that were dropped, those in folders included; hidden ones are not meant. */
+/** Return the dropped files, including those in folders, without hidden ones. */
 async function filesIn(dropped, unreadable) {
   if (dropped instanceof File) return [dropped];
   try {

@@ -1,6 +1,6 @@
 // Ask the JSON API.
 
-/** An error as the server tells it: its type, its sentence, and details by which one can decide. */
+/** An error from the server: its type, its sentence, and details for a decision. */
 export class Refusal extends Error {
   constructor({ type, message, details }) {
     super(message);
@@ -20,8 +20,8 @@ export async function send(method, url, body, headers = {}) {
   return response;
 }
 
-/** Return what the server says against a request. */
+/** Return a response's error. */
 export async function refusalOf(response) {
-  const said = await response.json().catch(() => null);
-  return new Refusal(said?.error ?? { type: "Unknown", message: `The server answered with status ${response.status}.` });
+  const body = await response.json().catch(() => null);
+  return new Refusal(body?.error ?? { type: "Unknown", message: `The server answered with status ${response.status}.` });
 }

@@ -1,6 +1,6 @@
 // Put a text on the clipboard.
 
-/** Copy a text, in the old way where the browser refuses the new one. Throws an Error that says so if neither works. */
+/** Copy a text, falling back to the old API. Throws an Error with a sentence if neither works. */
 export async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);
@@ -10,8 +10,8 @@ export async function copyText(text) {
     box.className = "visually-hidden";
     document.body.append(box);
     box.select();
-    const done = document.execCommand("copy");
+    const copied = document.execCommand("copy");
     box.remove();
-    if (!done) throw new Error("The browser does not let pages copy.");
+    if (!copied) throw new Error("Your browser does not allow copying.");
   }
 }

@@ -3,20 +3,20 @@ const policy = window.trustedTypes
   ? window.trustedTypes.createPolicy("app", { createHTML: (html) => html })
   : { createHTML: (html) => html };
 
-/** Replace the content of an element by HTML from our server. */
+/** Replace the content of an element with HTML from our server. */
 export function setHtml(element, html) {
   element.innerHTML = policy.createHTML(html);
 }
 
-/** Keep the first `keep` children of an element, and put HTML from our server in the place of all others. */
-export function setHtmlBehind(element, keep, html) {
+/** Keep the first `keep` children of an element, and replace all others with HTML from our server. */
+export function setHtmlAfter(element, keep, html) {
   const holder = document.createElement("template");
   setHtml(holder, html);
-  replaceBehind(element, keep, holder.content);
+  replaceAfter(element, keep, holder.content);
 }
 
-/** Keep the first `keep` children of an element, and put the content of another node in the place of all that follows. */
-export function replaceBehind(element, keep, node) {
+/** Keep the first `keep` children of an element, and replace everything after them with the content of another node. */
+export function replaceAfter(element, keep, node) {
   const last = keep ? element.children[keep - 1] : null;
   while (last ? last.nextSibling : element.firstChild) (last ? last.nextSibling : element.firstChild).remove();
   element.append(...node.childNodes);

@@ -1,18 +1,18 @@
-// Where a menu stands: at its button, and never beyond the edges of the window.
+// The position of a menu: at its button, within the window.
 const PIXELS_TO_EDGE = 8;
 
-/** Put a menu below its button, or above it where there is no room, and move it in from the edges. */
-export function placeAt(button, menu) {
-  // It is measured where it has all the width that it wants.
+/** Position a menu below its button, or above it where there is no room, and keep it within the window. */
+export function positionAt(button, menu) {
+  // Measured at the left edge, where it has its full width.
   menu.style.setProperty("left", "0");
-  const [at, own] = [button.getBoundingClientRect(), menu.getBoundingClientRect()];
-  const fitsBelow = at.bottom + own.height <= innerHeight - PIXELS_TO_EDGE;
-  const left = getComputedStyle(button).direction === "rtl" ? at.right - own.width : at.left;
-  const top = fitsBelow ? at.bottom : at.top - own.height;
-  menu.style.setProperty("left", `${within(left, innerWidth - own.width)}px`);
-  menu.style.setProperty("top", `${within(top, innerHeight - own.height)}px`);
+  const [anchor, size] = [button.getBoundingClientRect(), menu.getBoundingClientRect()];
+  const fitsBelow = anchor.bottom + size.height <= innerHeight - PIXELS_TO_EDGE;
+  const left = getComputedStyle(button).direction === "rtl" ? anchor.right - size.width : anchor.left;
+  const top = fitsBelow ? anchor.bottom : anchor.top - size.height;
+  menu.style.setProperty("left", `${within(left, innerWidth - size.width)}px`);
+  menu.style.setProperty("top", `${within(top, innerHeight - size.height)}px`);
 }
 
-function within(place, most) {
-  return Math.max(PIXELS_TO_EDGE, Math.min(place, most - PIXELS_TO_EDGE));
+function within(offset, max) {
+  return Math.max(PIXELS_TO_EDGE, Math.min(offset, max - PIXELS_TO_EDGE));
 }

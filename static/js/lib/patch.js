@@ -1,33 +1,33 @@
-// Part of the page drawn anew, without taking from a reader what is in hand: the focus, a selection, what is unfolded.
-import { replaceBehind } from "./html.js";
+// Patch part of the page, preserving the reader's focus, selection and unfolded details.
+import { replaceAfter } from "./html.js";
 
 /**
- * Put a turn that was drawn anew in the place of the one that is known, and return the element that stands there now.
- * The blocks of the answer that read the same stay the elements that they were: what is marked in them stays marked.
+ * Replace a turn with its redrawn version, and return the element that stands there now.
+ * Blocks of the answer that did not change keep their elements, so that a selection in them survives.
  */
-export function replaceTurn(known, made) {
-  const held = known.contains(document.activeElement) ? document.activeElement : null;
-  unfold(made, known);
-  const [answer, again] = [known, made].map((turn) => turn.querySelector(":scope > .answer"));
-  if (answer && again) {
-    replaceAround(answer, again);
-    takeBlocks(answer, again);
-    takeAttributes(answer, again);
-    takeAttributes(known, made);
-  } else known.replaceWith(made);
-  const turn = known.isConnected ? known : made;
-  if (held && document.activeElement !== held) focusAgain(turn, held);
+export function replaceTurn(current, drawn) {
+  const focused = current.contains(document.activeElement) ? document.activeElement : null;
+  copyUnfolded(drawn, current);
+  const [answer, drawnAnswer] = [current, drawn].map((turn) => turn.querySelector(":scope > .answer"));
+  if (answer && drawnAnswer) {
+    replaceAround(answer, drawnAnswer);
+    updateBlocks(answer, drawnAnswer);
+    copyAttributes(answer, drawnAnswer);
+    copyAttributes(current, drawn);
+  } else current.replaceWith(drawn);
+  const turn = current.isConnected ? current : drawn;
+  if (focused && document.activeElement !== focused) restoreFocus(turn, focused);
   return turn;
 }
 
-/** Unfold in `made` what is unfolded in `known`. */
-function unfold(made, known) {
+/** Unfold in `drawn` what is unfolded in `current`. */
+function copyUnfolded(drawn, current) {
   const nameOf = (details) => `${details.className} ${details.dataset.step ?? ""}`;
-  const open = new Set([...known.querySelectorAll("details[open]:not([data-closes])")].map(nameOf));
-  for (const details of made.querySelectorAll("details")) if (open.has(nameOf(details))) details.open = true;
+  const open = new Set([...current.querySelectorAll("details[open]:not([data-closes])")].map(nameOf));
+  for (const details of drawn.querySelectorAll("details")) if (open.has(nameOf(details))) details.open = true;
 }
 
-/** Replace everything around an element by what stands around its like. */
+/** Replace everything around an element with what stands around its redrawn version. */
 function replaceAround(element, like) {
   while (element.previousSibling) element.previousSibling.remove();
   while (element.nextSibling) element.nextSibling.remove();
@@ -35,23 +35,23 @@ function replaceAround(element, like) {
   while (like.previousSibling) element.parentNode.prepend(like.previousSibling);
 }
 
-function takeBlocks(answer, again) {
-  const [blocks, drawn] = [[...answer.children], [...again.children]];
-  const differs = drawn.findIndex((block, n) => !blocks[n]?.isEqualNode(block));
-  const keep = differs < 0 ? drawn.length : differs;
-  for (const block of drawn.slice(0, keep)) block.remove();
-  replaceBehind(answer, keep, again);
+function updateBlocks(answer, drawnAnswer) {
+  const [blocks, drawnBlocks] = [[...answer.children], [...drawnAnswer.children]];
+  const firstChanged = drawnBlocks.findIndex((block, n) => !blocks[n]?.isEqualNode(block));
+  const keep = firstChanged < 0 ? drawnBlocks.length : firstChanged;
+  for (const block of drawnBlocks.slice(0, keep)) block.remove();
+  replaceAfter(answer, keep, drawnAnswer);
 }
 
-function takeAttributes(element, like) {
+function copyAttributes(element, like) {
   for (const name of element.getAttributeNames()) if (!like.hasAttribute(name)) element.removeAttribute(name);
   for (const name of like.getAttributeNames()) element.setAttribute(name, like.getAttribute(name));
 }
 
-/** Let whoever was in a part be at the same control again, or at the part itself. */
-export function focusAgain(part, held) {
-  const isSame = (one) => one.className === held.className && one.textContent === held.textContent && !one.disabled;
-  const same = [...part.querySelectorAll(held.tagName)].find(isSame);
+/** Focus the control that matches the one that had the focus, or the part itself. */
+export function restoreFocus(part, focused) {
+  const isSame = (one) => one.className === focused.className && one.textContent === focused.textContent && !one.disabled;
+  const same = [...part.querySelectorAll(focused.tagName)].find(isSame);
   if (!same) part.tabIndex = -1;
   (same ?? part).focus({ preventScroll: true });
 }

@@ -1,9 +1,9 @@
-// Looks that are made again and again: one at a time, and none while nobody sees the page.
+// Polling: one poll at a time, and none while the page is hidden.
 
-/** Look every `pace.seconds` for as long as the page lives; a look that fails is followed by the next. */
-export function keepLooking(look, pace) {
+/** Call `check` every `interval.seconds` for as long as the page lives; a failed check is followed by the next. */
+export function poll(check, interval) {
   setTimeout(async () => {
-    if (document.visibilityState === "visible") await look().catch(() => null);
-    keepLooking(look, pace);
-  }, pace.seconds * 1000);
+    if (document.visibilityState === "visible") await check().catch(() => null);
+    poll(check, interval);
+  }, interval.seconds * 1000);
 }

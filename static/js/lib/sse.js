@@ -38,34 +38,34 @@ export class EventReader {
 }
 
 /** How long a stream may be silent before it counts as lost: the server sends a comment every 15 seconds. */
-export const patience = { seconds: 40 };
+export const silenceTimeout = { seconds: 40 };
 
-/** The connection says nothing any more, though nobody closed it. */
+/** The connection has gone silent without being closed. */
 class Silence extends Error {}
 
 /**
  * Read a response's events to its end; each call of `onEvent` gets the name, the id and the parsed data.
- * Throws Silence where nothing comes for long, not even a heartbeat: so ends a connection whose other end is gone.
+ * Throws Silence when nothing arrives for too long, not even a heartbeat: the other end is gone.
  */
 export async function readEvents(response, onEvent) {
   const reader = new EventReader((event) => onEvent(event.name, event.id, JSON.parse(event.data)));
   const body = response.body.getReader();
   try {
     for (;;) {
-      const { done, value } = await withinPatience(body.read());
+      const { done, value } = await withTimeout(body.read());
       if (done) return;
       reader.feed(value);
     }
   } finally {
-    // Whoever stops reading leaves, so that the server does not write for nobody.
+    // A reader who stops disconnects, so that the server does not write for nobody.
     body.cancel().catch(() => null);
   }
 }
 
-async function withinPatience(reading) {
+async function withTimeout(reading) {
   let timer = null;
   const silence = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Silence()), patience.seconds * 1000);
+    timer = setTimeout(() => reject(new Silence()), silenceTimeout.seconds * 1000);
   });
   try {
     return await Promise.race([reading, silence]);

@@ -1,5 +1,5 @@
-// Short news at the edge of the page. They wait while somebody reads them or reaches for their button.
-const SECONDS_SHOWN = { plain: 5, bad: 15, undoable: 12 };
+// Toasts: short messages at the edge of the page. They stay while the pointer or the focus is on them.
+const DURATION_SECONDS = { plain: 5, bad: 15, undoable: 12 };
 
 /** Show a sentence and return its element; the caller removes it, or `fade` does. */
 export function toast(sentence, bad = false) {
@@ -11,66 +11,66 @@ export function toast(sentence, bad = false) {
   return element;
 }
 
-/** Remove a toast when it has been read; its time stands still while the pointer or the focus is on it. */
-export function fade(element, seconds = SECONDS_SHOWN[element.classList.contains("bad") ? "bad" : "plain"]) {
+/** Remove a toast after a while; the countdown restarts when the pointer or the focus leaves it. */
+export function fade(element, seconds = DURATION_SECONDS[element.classList.contains("bad") ? "bad" : "plain"]) {
   let timer = null;
-  const wait = () => {
+  const start = () => {
     clearTimeout(timer);
     timer = setTimeout(() => element.remove(), seconds * 1000);
   };
-  const stay = () => clearTimeout(timer);
-  for (const name of ["pointerenter", "focusin"]) element.addEventListener(name, stay);
-  for (const name of ["pointerleave", "focusout"]) element.addEventListener(name, wait);
-  if (!element.querySelector(".dismiss")) element.prepend(cross(element));
-  wait();
+  const pause = () => clearTimeout(timer);
+  for (const name of ["pointerenter", "focusin"]) element.addEventListener(name, pause);
+  for (const name of ["pointerleave", "focusout"]) element.addEventListener(name, start);
+  if (!element.querySelector(".dismiss")) element.prepend(dismissButton(element));
+  start();
 }
 
-/** Let a toast stay until it is closed: it says more than can be read in passing. */
+/** Keep a toast until it is closed: it is too long to read in passing. */
 export function closable(element) {
   element.append(button("Close", "quiet dismiss", () => element.remove()));
 }
 
-/** Return a small button that takes a toast away; its cross is drawn by the style sheet. */
-function cross(element) {
-  const made = button("", "icon-button dismiss", () => element.remove());
-  made.setAttribute("aria-label", "Dismiss");
-  return made;
+/** Return a small button that dismisses a toast; the style sheet draws its cross. */
+function dismissButton(element) {
+  const node = button("", "icon-button dismiss", () => element.remove());
+  node.setAttribute("aria-label", "Dismiss");
+  return node;
 }
 
-/** Tell what was done, with a button that takes it back. */
+/** Say what was done, with an Undo button. */
 export function undoable(sentence, undo) {
   const element = toast(sentence);
-  const take = button("Undo", "undo", async () => {
+  const undoButton = button("Undo", "undo", async () => {
     element.remove();
-    await Promise.resolve(undo()).catch(complainAbout);
+    await Promise.resolve(undo()).catch(showError);
   });
-  element.append(take);
-  fade(element, SECONDS_SHOWN.undoable);
+  element.append(undoButton);
+  fade(element, DURATION_SECONDS.undoable);
   return element;
 }
 
 function button(words, kind, act) {
-  const made = document.createElement("button");
-  made.type = "button";
-  made.className = kind;
-  made.textContent = words;
-  made.addEventListener("click", act);
-  return made;
+  const node = document.createElement("button");
+  node.type = "button";
+  node.className = kind;
+  node.textContent = words;
+  node.addEventListener("click", act);
+  return node;
 }
 
-/** Show what went wrong: the server's sentence, or that there was no server. */
-export function complainAbout(reason) {
-  const element = toast(sentenceOf(reason), true);
+/** Show an error: the server's sentence, or that the server cannot be reached. */
+export function showError(reason) {
+  const element = toast(errorMessage(reason), true);
   element.classList.toggle("unreachable", reason instanceof TypeError);
   fade(element);
 }
 
-/** The server has been reached: what says the opposite is over. */
-export function reached() {
+/** Hide the messages that say the server cannot be reached. */
+export function clearUnreachable() {
   for (const element of document.querySelectorAll(".unreachable")) element.hidden = true;
 }
 
 /** Return an error as a sentence for people. */
-export function sentenceOf(reason) {
+export function errorMessage(reason) {
   return reason instanceof TypeError ? "The server cannot be reached." : reason.message;
 }

@@ -1,15 +1,15 @@
-// The width of the drawer: its edge can be drawn, and moved with the arrow keys. The browser remembers it.
-const NARROWEST = 320;
+// The width of the drawer: drag its edge, or use the arrow keys. The browser remembers it.
+const MIN_WIDTH = 320;
 const STEP = 32;
 const KEY = "drawer-width";
 
 const edge = () => document.getElementById("drawer-edge");
 const drawer = () => document.getElementById("drawer");
 
-/** Let the edge of the drawer be moved. */
+/** Make the edge of the drawer draggable. */
 export function enableDrawerWidth() {
-  const kept = Number(remembered());
-  if (kept) set(kept);
+  const saved = Number(savedWidth());
+  if (saved) setWidth(saved);
   edge().addEventListener("pointerdown", (event) => {
     edge().setPointerCapture(event.pointerId);
     event.preventDefault();
@@ -17,44 +17,44 @@ export function enableDrawerWidth() {
   edge().addEventListener("pointermove", (event) => {
     if (!edge().hasPointerCapture(event.pointerId)) return;
     const box = drawer().getBoundingClientRect();
-    set(isMirrored() ? event.clientX - box.left : box.right - event.clientX);
+    setWidth(isRightToLeft() ? event.clientX - box.left : box.right - event.clientX);
   });
-  edge().addEventListener("lostpointercapture", keep);
+  edge().addEventListener("lostpointercapture", save);
   edge().addEventListener("keydown", (event) => {
-    const wider = isMirrored() ? "ArrowRight" : "ArrowLeft";
-    const narrower = isMirrored() ? "ArrowLeft" : "ArrowRight";
+    const wider = isRightToLeft() ? "ArrowRight" : "ArrowLeft";
+    const narrower = isRightToLeft() ? "ArrowLeft" : "ArrowRight";
     const width = drawer().offsetWidth;
-    const wanted = { [wider]: width + STEP, [narrower]: width - STEP, Home: NARROWEST, End: widest() }[event.key];
-    if (wanted === undefined) return;
+    const next = { [wider]: width + STEP, [narrower]: width - STEP, Home: MIN_WIDTH, End: maxWidth() }[event.key];
+    if (next === undefined) return;
     event.preventDefault();
-    set(wanted);
-    keep();
+    setWidth(next);
+    save();
   });
-  new ResizeObserver(tell).observe(drawer());
+  new ResizeObserver(updateAria).observe(drawer());
 }
 
-function isMirrored() {
+function isRightToLeft() {
   return getComputedStyle(drawer()).direction === "rtl";
 }
 
-function widest() {
-  return Math.max(NARROWEST, Math.round(innerWidth * 0.7));
+function maxWidth() {
+  return Math.max(MIN_WIDTH, Math.round(innerWidth * 0.7));
 }
 
-function set(width) {
-  const pixels = Math.round(Math.max(NARROWEST, Math.min(widest(), width)));
+function setWidth(width) {
+  const pixels = Math.round(Math.max(MIN_WIDTH, Math.min(maxWidth(), width)));
   drawer().style.setProperty("--drawer-width", `${pixels}px`);
-  tell();
+  updateAria();
 }
 
-function tell() {
+function updateAria() {
   if (drawer().hidden) return;
-  edge().setAttribute("aria-valuemin", String(NARROWEST));
-  edge().setAttribute("aria-valuemax", String(widest()));
+  edge().setAttribute("aria-valuemin", String(MIN_WIDTH));
+  edge().setAttribute("aria-valuemax", String(maxWidth()));
   edge().setAttribute("aria-valuenow", String(drawer().offsetWidth));
 }
 
-function keep() {
+function save() {
   try {
     localStorage.setItem(KEY, String(drawer().offsetWidth));
   } catch {
@@ -62,7 +62,7 @@ function keep() {
   }
 }
 
-function remembered() {
+function savedWidth() {
   try {
     return localStorage.getItem(KEY);
   } catch {

@@ -1,88 +1,91 @@
-// The settings: found as one types, set for the open conversation in place, and seen to change when their file does.
+// Settings: searched while typing, saved for the open conversation in place, and updated when their file changes.
 import { send } from "../lib/api.js";
 import { elementOf } from "../lib/html.js";
-import { keepLooking } from "../lib/polling.js";
-import { sentenceOf } from "../lib/toast.js";
+import { poll } from "../lib/polling.js";
+import { errorMessage } from "../lib/toast.js";
 import { refreshPage } from "../shell/page.js";
 
-const pace = { seconds: 2 };
+const interval = { seconds: 2 };
 
-/** Make the view of the settings live, wherever it is shown; every page follows the settings' version. */
+/** Make the settings interactive wherever they are shown; every page follows the settings' version. */
 export function enableSettings() {
   document.addEventListener("input", (event) => {
-    if (event.target.id === "settings-filter") find(event.target.value);
+    if (event.target.id === "settings-filter") search(event.target.value);
   });
   document.addEventListener("submit", (event) => {
     if (event.target.matches(".settings .filter")) event.preventDefault();
     if (!event.target.dataset.choices) return;
     event.preventDefault();
-    keep(event.target);
+    save(event.target);
   });
-  keepLooking(follow, pace);
+  poll(checkVersion, interval);
 }
 
-/** Show the settings that hold all the words. */
-function find(sought) {
-  const words = sought.toLowerCase().split(/\s+/).filter(Boolean);
+/** Show the settings that contain all the words. */
+function search(query) {
+  const words = query.toLowerCase().split(/\s+/).filter(Boolean);
   const view = document.getElementById("settings");
   for (const one of view.querySelectorAll(".setting")) {
     const text = one.querySelector("summary").textContent.toLowerCase();
-    const spoken = `${text} ${one.id.replaceAll("_", " ")}`;
-    one.hidden = !words.every((word) => spoken.includes(word));
+    const searchable = `${text} ${one.id.replaceAll("_", " ")}`;
+    one.hidden = !words.every((word) => searchable.includes(word));
   }
   const topics = [...view.querySelectorAll(".topic")];
-  for (const topic of topics) topic.hidden = !topic.querySelector(".setting:not([hidden])");
-  view.querySelector(".none").textContent = topics.every((topic) => topic.hidden) ? "No setting contains these words." : "";
+  for (const topic of topics) {
+    topic.hidden = !topic.querySelector(".setting:not([hidden])");
+    if (topic.matches("details")) topic.open = words.length > 0;
+  }
+  view.querySelector(".none").textContent = topics.every((topic) => topic.hidden) ? "No settings found." : "";
 }
 
-/** Let the open conversation keep what the form says. */
-async function keep(form) {
-  const said = Object.fromEntries(new FormData(form));
-  const limit = said.max_history_turns.trim().toLowerCase();
+/** Save the form's choices for the open conversation. */
+async function save(form) {
+  const fields = Object.fromEntries(new FormData(form));
+  const limit = fields.max_history_turns.trim().toLowerCase();
   const error = form.querySelector(".error");
   try {
     await send("PATCH", form.dataset.choices, {
       max_history_turns: limit === "" ? "default" : limit === "all" ? null : Number(limit),
-      history_strategy: said.history_strategy || "default",
-      on_overflow: said.on_overflow || "default",
+      history_strategy: fields.history_strategy || "default",
+      on_overflow: fields.on_overflow || "default",
     });
     error.hidden = true;
-    form.querySelector(".said").textContent = "Set.";
+    form.querySelector(".saved").textContent = "Saved.";
     await refreshPage();
   } catch (reason) {
-    error.textContent = sentenceOf(reason);
+    error.textContent = errorMessage(reason);
     error.hidden = false;
   }
 }
 
-/** Draw what has changed since the page was drawn: the banners, and the settings where they are shown. */
-async function follow() {
-  const answer = await fetch("/api/settings/version").catch(() => null);
-  if (!answer?.ok) return;
-  const { version } = await answer.json();
+/** Update the banners, and the settings where they are shown, if the settings have changed. */
+async function checkVersion() {
+  const response = await fetch("/api/settings/version").catch(() => null);
+  if (!response?.ok) return;
+  const { version } = await response.json();
   if (version === document.body.dataset.settingsVersion) return;
   document.body.dataset.settingsVersion = version;
   await refreshPage();
   await redraw();
 }
 
-/** Put each setting whose value or origin is another one in the place of the old, with a mark. */
+/** Replace each setting whose value or origin has changed, with a mark. */
 async function redraw() {
   const view = document.getElementById("settings");
   if (!view) return;
   const url = new URL(view.dataset.page, location.href);
   url.searchParams.set("drawer", "1");
-  const answer = await fetch(url).catch(() => null);
-  if (!answer?.ok) return;
-  const drawn = elementOf(await answer.text());
-  for (const old of view.querySelectorAll(".setting")) {
-    const now = drawn.querySelector(`#${old.id}`);
-    if (!now || now.dataset.value === old.dataset.value) continue;
-    now.open = old.open;
-    now.hidden = old.hidden;
-    now.classList.add("new");
-    now.querySelector(".changed").textContent = "changed just now";
-    old.replaceWith(now);
+  const response = await fetch(url).catch(() => null);
+  if (!response?.ok) return;
+  const drawn = elementOf(await response.text());
+  for (const previous of view.querySelectorAll(".setting")) {
+    const current = drawn.querySelector(`#${previous.id}`);
+    if (!current || current.dataset.value === previous.dataset.value) continue;
+    current.open = previous.open;
+    current.hidden = previous.hidden;
+    current.classList.add("new");
+    current.querySelector(".changed").textContent = "changed just now";
+    previous.replaceWith(current);
   }
   view.querySelector(".connect")?.toggleAttribute("hidden", drawn.querySelector(".connect").hidden);
   const [banner, problem] = [view.querySelector(".banner"), drawn.querySelector(".banner")];

@@ -1,15 +1,15 @@
-// Sources: what a number in an answer stands for when it is pointed at, and the way from one source to the next.
+// Sources: a preview for a number in an answer, and arrow keys from one source to the next.
 
 const MARGIN = 8;
 
-/** Show what is behind a number before it is opened, and let the arrow keys lead through the sources in the drawer. */
+/** Preview the source of a number on hover or focus, and let the arrow keys step through sources in the drawer. */
 export function enableSources() {
-  for (const [comes, goes] of [["pointerover", "pointerout"], ["focusin", "focusout"]]) {
-    document.addEventListener(comes, (event) => {
+  for (const [enter, leave] of [["pointerover", "pointerout"], ["focusin", "focusout"]]) {
+    document.addEventListener(enter, (event) => {
       const citation = event.target.closest?.('.answer a[href^="#source-"]');
       if (citation) show(citation);
     });
-    document.addEventListener(goes, (event) => {
+    document.addEventListener(leave, (event) => {
       if (event.target.closest?.('.answer a[href^="#source-"]')) hide();
     });
   }
@@ -17,18 +17,18 @@ export function enableSources() {
   document.addEventListener("click", hide);
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape") hide();
-    else if (event.key === "ArrowLeft" || event.key === "ArrowRight") turnTo(event);
+    else if (event.key === "ArrowLeft" || event.key === "ArrowRight") step(event);
   });
 }
 
-/** Follow the link to the source before or behind the one that is shown. */
-function turnTo(event) {
+/** Open the previous or next source. */
+function step(event) {
   const nav = document.querySelector("#drawer:not([hidden]) .source-nav");
   const busy = event.target.closest("input, textarea, select, [role=slider], .paper");
   if (!nav || busy || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
   if (!document.getElementById("drawer").contains(document.activeElement)) return;
-  const onwards = (event.key === "ArrowRight") === (getComputedStyle(nav).direction === "ltr");
-  const link = nav.querySelector(onwards ? "a[rel=next]" : "a[rel=prev]");
+  const forward = (event.key === "ArrowRight") === (getComputedStyle(nav).direction === "ltr");
+  const link = nav.querySelector(forward ? "a[rel=next]" : "a[rel=prev]");
   if (!link) return;
   event.preventDefault();
   link.click();
@@ -50,19 +50,19 @@ function show(citation) {
   }
   document.body.append(preview);
   citation.setAttribute("aria-describedby", "preview");
-  place(preview, citation.getBoundingClientRect());
+  position(preview, citation.getBoundingClientRect());
 }
 
-/** Put the preview below the number, or above it where there is no room. */
-function place(preview, at) {
-  const room = innerHeight - at.bottom - 2 * MARGIN;
-  const above = preview.offsetHeight > room && at.top > room;
+/** Position the preview below the number, or above it where there is no room. */
+function position(preview, anchor) {
+  const room = innerHeight - anchor.bottom - 2 * MARGIN;
+  const above = preview.offsetHeight > room && anchor.top > room;
   preview.classList.toggle("above", above);
-  const fromLeft = Math.max(MARGIN, Math.min(at.left, innerWidth - preview.offsetWidth - MARGIN));
+  const fromLeft = Math.max(MARGIN, Math.min(anchor.left, innerWidth - preview.offsetWidth - MARGIN));
   const rightToLeft = getComputedStyle(preview).direction === "rtl";
   const fromStart = rightToLeft ? innerWidth - fromLeft - preview.offsetWidth : fromLeft;
   preview.style.setProperty("--from-start", `${fromStart}px`);
-  preview.style.setProperty("--from-top", `${above ? at.top - MARGIN : at.bottom + MARGIN}px`);
+  preview.style.setProperty("--from-top", `${above ? anchor.top - MARGIN : anchor.bottom + MARGIN}px`);
 }
 
 function hide() {

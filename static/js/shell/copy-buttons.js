@@ -1,10 +1,10 @@
-// Copy what a page holds: an answer as Markdown, a piece of code, the request of a receipt or the command that sends it.
+// Copy buttons: an answer as Markdown, a piece of code, a receipt's request or the command that sends it.
 import { send } from "../lib/api.js";
 import { copyText } from "../lib/clipboard.js";
-import { complainAbout, fade, toast } from "../lib/toast.js";
+import { fade, showError, toast } from "../lib/toast.js";
 
-const SECONDS_OF_PRAISE = 2;
-// What a control copies, by the attribute that says so; those that have to ask the server say in a note that it is done.
+const CONFIRM_SECONDS = 2;
+// What a control copies, by its data attribute; those with data-copied confirm in a toast.
 const COPIES = {
   copyCode: (button) => button.closest(".code").querySelector("pre").textContent,
   copyLine: (button) => button.parentElement.querySelector(".line").textContent,
@@ -13,8 +13,8 @@ const COPIES = {
   copyText: async (link) => (await send("GET", link.href)).text(),
 };
 
-/** Let every control that copies do so. */
-export function enableCopying() {
+/** Enable every copy control. */
+export function enableCopyButtons() {
   document.addEventListener("click", async (event) => {
     const control = event.target.closest("button, a");
     const kind = control && Object.keys(COPIES).find((name) => name in control.dataset);
@@ -23,9 +23,9 @@ export function enableCopying() {
     try {
       await copyText(await COPIES[kind](control));
       if (control.dataset.copied) fade(toast(control.dataset.copied));
-      else praise(control);
+      else showCopied(control);
     } catch (reason) {
-      complainAbout(reason);
+      showError(reason);
     }
   });
 }
@@ -34,10 +34,10 @@ async function readJson(url) {
   return (await send("GET", url)).json();
 }
 
-/** Say on the button itself, for a moment, that it is done. */
-function praise(button) {
+/** Confirm on the button itself, for a moment. */
+function showCopied(button) {
   button.textContent = "Copied";
   setTimeout(() => {
     button.textContent = "Copy";
-  }, SECONDS_OF_PRAISE * 1000);
+  }, CONFIRM_SECONDS * 1000);
 }

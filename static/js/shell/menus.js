@@ -1,25 +1,25 @@
-// A menu that is opened closes as menus do: by Escape, or by a click elsewhere. A list stays at its button.
-import { placeAt } from "../lib/menu-position.js";
+// Menus close on Escape or on a click elsewhere, and stay at their button.
+import { positionAt } from "../lib/menu-position.js";
 
-/** Close each menu marked with data-closes when the person turns away from it. */
+/** Close each open menu marked with data-closes on Escape or on a click elsewhere. */
 export function enableMenus() {
   document.addEventListener("click", (event) => {
-    // What is opened from a menu in the drawer needs the menu no more.
-    const leads = event.target.closest("a[data-drawer]");
-    for (const menu of opened()) if (leads || !menu.contains(event.target)) menu.open = false;
+    // A link that opens the drawer closes its menu.
+    const opensDrawer = event.target.closest("a[data-drawer]");
+    for (const menu of openMenus()) if (opensDrawer || !menu.contains(event.target)) menu.open = false;
   });
-  // Before all others that listen for Escape: it closes one thing, and a menu lies on top.
+  // Before all other listeners: Escape closes one thing, and a menu is on top.
   document.addEventListener("keydown", closeByKey, { capture: true });
-  for (const name of ["toggle", "scroll"]) document.addEventListener(name, placeLists, { capture: true, passive: true });
-  addEventListener("resize", placeLists);
+  for (const name of ["toggle", "scroll"]) document.addEventListener(name, positionMenus, { capture: true, passive: true });
+  addEventListener("resize", positionMenus);
 }
 
-function placeLists() {
-  for (const list of document.querySelectorAll("details[open] > .menu-list")) placeAt(list.previousElementSibling, list);
+function positionMenus() {
+  for (const list of document.querySelectorAll("details[open] > .menu-list")) positionAt(list.previousElementSibling, list);
 }
 
 function closeByKey(event) {
-  const menus = opened();
+  const menus = openMenus();
   if (event.key !== "Escape" || event.isComposing || !menus.length || document.querySelector("dialog[open]")) return;
   event.stopImmediatePropagation();
   for (const menu of menus) {
@@ -28,6 +28,6 @@ function closeByKey(event) {
   }
 }
 
-function opened() {
+function openMenus() {
   return document.querySelectorAll("details[data-closes][open]");
 }

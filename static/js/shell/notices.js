@@ -1,11 +1,11 @@
-// Notes that a person has read are put away, in this browser, for a year.
+// Notices can be dismissed: this browser remembers that for a year.
 
-/** Let each note with a button for it be put away. */
-export function enableNotes() {
+/** Enable the button that dismisses a notice. */
+export function enableNotices() {
   document.addEventListener("click", (event) => {
-    const button = event.target.closest("[data-put-away]");
+    const button = event.target.closest("[data-dismiss-notice]");
     if (!button) return;
-    document.cookie = `put_away=${button.dataset.putAway}; path=/; max-age=31536000; samesite=strict`;
+    document.cookie = `dismissed=${button.dataset.dismissNotice}; path=/; max-age=31536000; samesite=strict`;
     button.parentElement.remove();
   });
 }

@@ -1,9 +1,9 @@
-// Keys for the whole page. Which there are stands in the list that the server draws; here is what they do.
+// Keyboard shortcuts. The server draws their list; here is what they do.
 import { closeDrawer, openInDrawer } from "../panels/drawer.js";
 import { closeOverlay, showSidebar, toggleSidebar } from "../sidebar/sidebar.js";
 
 const list = () => document.getElementById("shortcuts");
-/** What each action of the list does. */
+/** What each action does. */
 export const actions = {
   shortcuts: () => (list().open ? list().close() : list().showModal()),
   search: () => {
@@ -13,23 +13,23 @@ export const actions = {
     box.select();
   },
   new: () => document.querySelector("#sidebar .new").click(),
-  "turn-before": () => goToTurn(-1),
-  "turn-after": () => goToTurn(1),
-  "conversation-before": () => goToConversation(-1),
-  "conversation-after": () => goToConversation(1),
+  "previous-turn": () => goToTurn(-1),
+  "next-turn": () => goToTurn(1),
+  "previous-conversation": () => goToConversation(-1),
+  "next-conversation": () => goToConversation(1),
   copy: () => [...document.querySelectorAll("[data-copy-answer]")].at(-1)?.click(),
   sidebar: toggleSidebar,
-  documents: () => openPart("documents"),
-  settings: () => openPart("settings"),
+  documents: () => openLink("documents"),
+  settings: () => openLink("settings"),
 };
 
-/** Listen for the keys, and show their list when asked. */
+/** Listen for the keys, and show the list of shortcuts on request. */
 export function enableShortcuts() {
-  const known = new Map();
-  for (const one of list().querySelectorAll("[data-keys]")) known.set(one.dataset.keys, one.dataset.action);
+  const actionsByKeys = new Map();
+  for (const one of list().querySelectorAll("[data-keys]")) actionsByKeys.set(one.dataset.keys, one.dataset.action);
   document.addEventListener("click", (event) => {
     if (event.target.closest("[data-shortcuts]")) actions.shortcuts();
-    // A click beside the dialog closes it.
+    // A click outside the dialog closes it.
     else if (event.target === list()) list().close();
   });
   document.addEventListener("keydown", (event) => {
@@ -38,37 +38,37 @@ export function enableShortcuts() {
       closeTopmost(event);
       return;
     }
-    const action = known.get(spelled(event));
+    const action = actionsByKeys.get(keysOf(event));
     if (!action || (isTyping(event.target) && !event.ctrlKey && !event.altKey && !event.metaKey)) return;
-    // Behind an open dialog nothing is done.
+    // Nothing works behind an open dialog.
     if (document.querySelector("dialog[open]") && action !== "shortcuts") return;
     event.preventDefault();
     actions[action]();
   });
 }
 
-/** Return the keys as the list spells them. A sign that needs Shift, such as ?, is spelled without it. */
-function spelled(event) {
+/** Return the keys as the list spells them. A character that needs Shift, such as ?, is spelled without it. */
+function keysOf(event) {
   const letter = event.key.length === 1 ? event.key.toUpperCase() : event.key;
-  const isSign = event.key.length === 1 && letter === letter.toLowerCase();
-  const held = [];
-  if (event.ctrlKey || event.metaKey) held.push("Control");
-  if (event.altKey) held.push("Alt");
-  if (event.shiftKey && !isSign) held.push("Shift");
-  return [...held, letter].join("+");
+  const isSymbol = event.key.length === 1 && letter === letter.toLowerCase();
+  const modifiers = [];
+  if (event.ctrlKey || event.metaKey) modifiers.push("Control");
+  if (event.altKey) modifiers.push("Alt");
+  if (event.shiftKey && !isSymbol) modifiers.push("Shift");
+  return [...modifiers, letter].join("+");
 }
 
 function isTyping(target) {
   return target.isContentEditable || target.matches("input:not([type=checkbox], [type=radio], [type=range]), textarea, select");
 }
 
-/** Dialogs and menus close by themselves; of the rest, the one on top closes. */
+/** Dialogs and menus close by themselves; close the topmost of the rest. */
 function closeTopmost(event) {
   if (document.querySelector("dialog[open], :popover-open")) return;
   if (closeOverlay() || closeDrawer()) event.preventDefault();
 }
 
-function openPart(name) {
+function openLink(name) {
   const link = [...document.querySelectorAll("#sidebar a[data-drawer]")].find((one) => one.pathname === `/${name}`);
   if (link) openInDrawer(link.href, document.activeElement);
 }
@@ -77,10 +77,10 @@ function goToTurn(step) {
   const turns = [...document.querySelectorAll("#transcript .turn")];
   if (!turns.length) return;
   const top = document.getElementById("main").getBoundingClientRect().top;
-  const held = turns.indexOf(document.activeElement?.closest(".turn"));
-  // Without one that has the focus, the one at the top of the view.
-  const seen = turns.findIndex((turn) => turn.getBoundingClientRect().bottom > top + 80);
-  const from = held >= 0 ? held : (seen < 0 ? turns.length : seen) + (step < 0 ? 0 : -1);
+  const focused = turns.indexOf(document.activeElement?.closest(".turn"));
+  // If no turn has the focus, the one at the top of the view.
+  const visible = turns.findIndex((turn) => turn.getBoundingClientRect().bottom > top + 80);
+  const from = focused >= 0 ? focused : (visible < 0 ? turns.length : visible) + (step < 0 ? 0 : -1);
   const turn = turns[Math.max(0, Math.min(turns.length - 1, from + step))];
   turn.tabIndex = -1;
   turn.focus({ preventScroll: true });

@@ -1,59 +1,59 @@
-// The list of conversations: older parts come when one scrolls to them, parts far away are let go again.
+// The list of conversations: older parts load on scrolling, parts far away are unloaded.
 import { elementOf } from "../lib/html.js";
-import { keepCookie } from "../shell/theme.js";
+import { setCookie } from "../shell/theme.js";
 
-const REACH = "800px 0px";
+const MARGIN = "800px 0px";
 const list = () => document.getElementById("conversations");
 const parts = () => [...list().querySelectorAll(".list-part")];
-let nearness = null;
+let observer = null;
 
 /** Keep the list up to date, and let it grow and shrink with scrolling. */
 export function enableConversations() {
-  nearness = new IntersectionObserver(notice, { root: list(), rootMargin: REACH });
-  tellZone();
-  parts().forEach(settle);
-  document.addEventListener("page-drawn", (event) => take(event.detail));
+  observer = new IntersectionObserver(onIntersect, { root: list(), rootMargin: MARGIN });
+  sendTimeZone();
+  parts().forEach(register);
+  document.addEventListener("page-drawn", (event) => updateFrom(event.detail));
   document.addEventListener("click", (event) => {
     const older = event.target.closest("#conversations a.older");
     if (!older) return;
     event.preventDefault();
-    bringOlder(older);
+    loadOlder(older);
   });
-  document.addEventListener("keydown", move);
+  document.addEventListener("keydown", moveFocus);
 }
 
-/** Draw every part that is shown, or what was found, as the server has it now. */
+/** Redraw every visible part, or the search results, from the server. */
 export async function refreshConversations() {
   if (isBusy()) return;
-  const q = sought();
+  const q = searchText();
   if (q) {
-    const made = await partAt(addressOf({ q }));
-    if (made && sought() === q) put(parts()[0], made);
+    const drawn = await fetchPart(listUrl({ q }));
+    if (drawn && searchText() === q) replacePart(parts()[0], drawn);
     return;
   }
-  await Promise.all(parts().filter((part) => !part.dataset.away).map(redraw));
+  await Promise.all(parts().filter((part) => !part.dataset.unloaded).map(redraw));
 }
 
-/** Replace the whole list by what the server draws at an address; a title that is being written is given up. */
+/** Replace the whole list with the one at a URL; a rename in progress is cancelled. */
 export async function showList(url, signal) {
-  const made = await partAt(url, signal);
-  if (!made) return;
+  const drawn = await fetchPart(url, signal);
+  if (!drawn) return;
   list().dispatchEvent(new CustomEvent("list-replaced"));
   for (const part of parts()) part.remove();
-  list().append(made);
+  list().append(drawn);
   list().scrollTop = 0;
-  settle(made);
+  register(drawn);
 }
 
-/** Return the address of the list, or of a part of it. */
-export function addressOf(parameters = {}) {
+/** Return the URL of the list, or of a part of it. */
+export function listUrl(parameters = {}) {
   const url = new URL(list().dataset.url, location.href);
   for (const [name, value] of Object.entries(parameters)) if (value) url.searchParams.set(name, value);
   url.searchParams.set("part", "1");
   return url;
 }
 
-/** Mark the conversation that is on the page, and let one of the rows take part in the order of tabbing. */
+/** Mark the open conversation, and make one row reachable with Tab. */
 function markRows() {
   const links = [...list().querySelectorAll(".conversation a")];
   const path = location.pathname;
@@ -62,126 +62,126 @@ function markRows() {
     else link.removeAttribute("aria-current");
   }
   const chosen = links.find((link) => link === document.activeElement) ?? links.find((link) => link.pathname === path) ?? links[0];
-  for (const link of links) rove(link, link === chosen);
+  for (const link of links) setTabbable(link, link === chosen);
   hideRepeatedHeadings();
 }
 
-function rove(link, chosen) {
-  for (const one of [link, link.parentElement.querySelector(".row-actions")]) one.tabIndex = chosen ? 0 : -1;
+function setTabbable(link, tabbable) {
+  for (const one of [link, link.parentElement.querySelector(".row-actions")]) one.tabIndex = tabbable ? 0 : -1;
 }
 
-/** Arrows go through the list. */
-function move(event) {
+/** Move through the list with the arrow keys. */
+function moveFocus(event) {
   const link = event.target.closest?.("#conversations .conversation a");
   if (!link || event.altKey || event.ctrlKey || event.metaKey) return;
   const links = [...list().querySelectorAll(".conversation a")];
-  const place = links.indexOf(link);
-  const next = { ArrowDown: place + 1, ArrowUp: place - 1, Home: 0, End: links.length - 1 }[event.key];
+  const index = links.indexOf(link);
+  const next = { ArrowDown: index + 1, ArrowUp: index - 1, Home: 0, End: links.length - 1 }[event.key];
   if (next === undefined || !links[next]) return;
   event.preventDefault();
-  rove(link, false);
-  rove(links[next], true);
+  setTabbable(link, false);
+  setTabbable(links[next], true);
   links[next].focus();
 }
 
-function sought() {
+function searchText() {
   return document.getElementById("q").value.trim();
 }
 
-/** While a title is being written, or a menu is open, the row stays. */
+/** Tell whether a title is being edited or a menu is open: rows stay as they are meanwhile. */
 function isBusy() {
   return list().querySelector(".renaming") !== null || document.getElementById("row-menu").matches(":popover-open");
 }
 
-async function take(drawn) {
+async function updateFrom(drawn) {
   const title = drawn.getElementById("bar-title");
   if (title) document.getElementById("bar-title").textContent = title.textContent;
-  const own = drawn.getElementById("conversations");
-  if (!own || sought() || isBusy()) return;
+  const drawnList = drawn.getElementById("conversations");
+  if (!drawnList || searchText() || isBusy()) return;
   if (parts().length > 1) await refreshConversations();
-  else put(parts()[0], document.adoptNode(own.querySelector(".list-part")));
+  else replacePart(parts()[0], document.adoptNode(drawnList.querySelector(".list-part")));
 }
 
-async function partAt(url, signal) {
+async function fetchPart(url, signal) {
   const response = await fetch(url, { signal }).catch(() => null);
   return response?.ok ? elementOf(await response.text()) : null;
 }
 
 async function redraw(part) {
-  const made = await partAt(addressOf({ from: part.dataset.from, until: part.dataset.until }));
-  if (!made || !part.isConnected) return;
-  // What follows has its own part already.
-  if (part.dataset.until) made.querySelector(".older")?.remove();
-  put(part, made);
+  const drawn = await fetchPart(listUrl({ from: part.dataset.from, until: part.dataset.until }));
+  if (!drawn || !part.isConnected) return;
+  // What follows is in a part of its own.
+  if (part.dataset.until) drawn.querySelector(".older")?.remove();
+  replacePart(part, drawn);
 }
 
-function put(part, made) {
-  if (readsAs(part) === readsAs(made)) return;
+function replacePart(part, drawn) {
+  if (contentOf(part) === contentOf(drawn)) return;
   const focused = part.contains(document.activeElement) ? document.activeElement : null;
   const row = focused?.closest(".conversation")?.dataset.conversation;
-  Object.assign(made.dataset, part.dataset);
-  delete made.dataset.away;
-  part.replaceWith(made);
-  settle(made);
+  Object.assign(drawn.dataset, part.dataset);
+  delete drawn.dataset.unloaded;
+  part.replaceWith(drawn);
+  register(drawn);
   if (!row) return;
-  const again = made.querySelector(`[data-conversation="${row}"] ${focused.matches("a") ? "a" : "button"}`);
-  (again ?? made.querySelector(".conversation a"))?.focus({ preventScroll: true });
+  const same = drawn.querySelector(`[data-conversation="${row}"] ${focused.matches("a") ? "a" : "button"}`);
+  (same ?? drawn.querySelector(".conversation a"))?.focus({ preventScroll: true });
 }
 
-/** Return what a person sees of a part, by which a part that changed is known. */
-function readsAs(part) {
+/** Return what a reader sees of a part, to tell whether it has changed. */
+function contentOf(part) {
   const ids = [...part.querySelectorAll(".conversation")].map((row) => row.dataset.conversation);
   return `${ids} ${part.textContent}`;
 }
 
-function settle(part) {
-  nearness.observe(part);
+function register(part) {
+  observer.observe(part);
   const older = part.querySelector(".older");
-  if (older) nearness.observe(older);
+  if (older) observer.observe(older);
   markRows();
 }
 
-function notice(entries) {
+function onIntersect(entries) {
   for (const { target, isIntersecting } of entries) {
     if (target.matches(".older")) {
-      if (isIntersecting && target.isConnected) bringOlder(target);
-    } else if (isIntersecting && target.dataset.away) redraw(target);
-    else if (!isIntersecting && mayGo(target)) letGo(target);
+      if (isIntersecting && target.isConnected) loadOlder(target);
+    } else if (isIntersecting && target.dataset.unloaded) redraw(target);
+    else if (!isIntersecting && canUnload(target)) unload(target);
   }
 }
 
-/** The first part stays, and one in which somebody is. */
-function mayGo(part) {
-  return part.isConnected && part.dataset.until && part.dataset.from && !part.dataset.away && !part.contains(document.activeElement);
+/** The first part stays, and so does the one with the focus. */
+function canUnload(part) {
+  return part.isConnected && part.dataset.until && part.dataset.from && !part.dataset.unloaded && !part.contains(document.activeElement);
 }
 
-/** Leave of a part that is far away its height alone. */
-function letGo(part) {
+/** Empty a part that is far away, but keep its height. */
+function unload(part) {
   part.style.setProperty("block-size", `${part.offsetHeight}px`);
-  part.dataset.away = "yes";
+  part.dataset.unloaded = "yes";
   part.replaceChildren();
 }
 
-async function bringOlder(older) {
-  if (older.dataset.asked) return;
-  older.dataset.asked = "yes";
+async function loadOlder(older) {
+  if (older.dataset.loading) return;
+  older.dataset.loading = "yes";
   const from = new URL(older.href).searchParams.get("from");
-  const made = await partAt(addressOf({ from }));
+  const drawn = await fetchPart(listUrl({ from }));
   if (!older.isConnected) return;
-  if (!made) {
+  if (!drawn) {
     // It stays as a link, to be tried again.
-    delete older.dataset.asked;
+    delete older.dataset.loading;
     return;
   }
   const part = older.closest(".list-part");
   part.dataset.until = from;
-  made.dataset.from = from;
+  drawn.dataset.from = from;
   older.remove();
-  part.after(made);
-  settle(made);
+  part.after(drawn);
+  register(drawn);
 }
 
-/** A day can be cut in two by a part's border; its heading stands once. */
+/** A day may span two parts; show its heading once. */
 function hideRepeatedHeadings() {
   let last = null;
   for (const heading of list().querySelectorAll(".group h2")) {
@@ -190,12 +190,12 @@ function hideRepeatedHeadings() {
   }
 }
 
-/** Let the server know in which time zone the reader's days begin. */
-function tellZone() {
+/** Tell the server the reader's time zone. */
+function sendTimeZone() {
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   if (!zone || document.cookie.split("; ").includes(`zone=${zone}`)) return;
-  keepCookie("zone", zone);
-  // Until then the server's days are those of UTC.
+  setCookie("zone", zone);
+  // So far the server has grouped by days in UTC.
   if (new Date().getTimezoneOffset() !== 0) refreshConversations();
 }
 

@@ -1,14 +1,14 @@
-// What can be done with a conversation of the list: one menu for all rows.
+// The menu of a conversation in the sidebar: one menu for all rows.
 import { send } from "../lib/api.js";
-import { placeAt } from "../lib/menu-position.js";
-import { complainAbout, undoable } from "../lib/toast.js";
+import { positionAt } from "../lib/menu-position.js";
+import { showError, undoable } from "../lib/toast.js";
 import { refreshPage } from "../shell/page.js";
 import { refreshConversations } from "./conversation-list.js";
 
 const menu = () => document.getElementById("row-menu");
 let row = null;
 
-/** Open the menu at the button of a row, and do what is chosen. */
+/** Open the menu at a row's button, and run the chosen action. */
 export function enableRowMenu() {
   document.addEventListener("click", (event) => {
     const button = event.target.closest(".row-actions");
@@ -24,29 +24,29 @@ export function enableRowMenu() {
 
 function open(button) {
   row = button.closest(".conversation");
-  const { id, url } = of(row);
+  const { id, url } = resourceOf(row);
   menu().querySelector("[data-action=pin]").textContent = "pinned" in row.dataset ? "Unpin" : "Pin";
   for (const kind of ["markdown", "json"]) {
     menu().querySelector(`[data-action=${kind}]`).href = `${url}/export?format=${kind}`;
   }
-  // Whoever goes from landmark to landmark finds the menu in the one of its row.
+  // Within the row's landmark, for those who navigate by landmarks.
   button.closest("nav")?.append(menu());
   menu().showPopover();
-  placeAt(button, menu());
+  positionAt(button, menu());
   menu().dataset.conversation = id;
   menu().querySelector("[role=menuitem]").focus();
 }
 
-function of(element) {
+function resourceOf(element) {
   const id = element.dataset.conversation;
   return { id, url: `/api/conversations/${id}` };
 }
 
 function move(event) {
   const items = [...menu().querySelectorAll("[role=menuitem]")];
-  const place = items.indexOf(document.activeElement);
+  const index = items.indexOf(document.activeElement);
   const count = items.length;
-  const next = { ArrowDown: (place + 1) % count, ArrowUp: (place + count - 1) % count, Home: 0, End: count - 1 }[event.key];
+  const next = { ArrowDown: (index + 1) % count, ArrowUp: (index + count - 1) % count, Home: 0, End: count - 1 }[event.key];
   if (next !== undefined) {
     event.preventDefault();
     items[next].focus();
@@ -65,34 +65,34 @@ function close() {
 function choose(item) {
   const chosen = row;
   close();
-  const acts = { rename, pin, delete: remove };
-  // An export is a link, and does by itself what is to be done.
-  acts[item.dataset.action]?.(chosen)?.catch(complainAbout);
+  const actions = { rename, pin, delete: remove };
+  // Exports are links and need no script.
+  actions[item.dataset.action]?.(chosen)?.catch(showError);
 }
 
-/** Write the title in its place: Enter keeps it, Escape gives it up. */
+/** Edit the title in place: Enter saves, Escape cancels. */
 async function rename(chosen) {
   const link = chosen.querySelector("a");
   const before = link.querySelector(".title").textContent;
   const box = document.createElement("input");
   Object.assign(box, { className: "renaming", value: before, maxLength: 200, dir: "auto" });
-  box.setAttribute("aria-label", "Title of the conversation");
+  box.setAttribute("aria-label", "Conversation title");
   link.hidden = true;
   link.before(box);
   box.select();
   box.focus();
-  const title = await written(box);
+  const title = await editedText(box);
   box.remove();
   link.hidden = false;
   link.focus();
   if (title === null || title === before) return;
-  await send("PATCH", of(chosen).url, { title });
+  await send("PATCH", resourceOf(chosen).url, { title });
   await refreshPage();
   await refreshConversations();
 }
 
-/** Return what is written into a box, null if it is given up. */
-function written(box) {
+/** Return the text entered into a box, null if cancelled. */
+function editedText(box) {
   return new Promise((resolve) => {
     box.addEventListener("keydown", (event) => {
       if (event.isComposing || !["Enter", "Escape"].includes(event.key)) return;
@@ -106,25 +106,25 @@ function written(box) {
 }
 
 async function pin(chosen) {
-  await send("PATCH", of(chosen).url, { pinned: !("pinned" in chosen.dataset) });
+  await send("PATCH", resourceOf(chosen).url, { pinned: !("pinned" in chosen.dataset) });
   await refreshPage();
   await refreshConversations();
 }
 
-/** Delete at once; what was deleted can be brought back. */
+/** Delete at once, with Undo. */
 async function remove(chosen) {
-  const { id, url } = of(chosen);
+  const { id, url } = resourceOf(chosen);
   const title = chosen.querySelector(".title").textContent;
   await send("DELETE", url);
   if (location.pathname === `/conversations/${id}`) {
-    // The start page offers to bring it back.
+    // The start page offers Undo.
     location.assign(`/?deleted=${id}`);
     return;
   }
-  const near = chosen.nextElementSibling ?? chosen.previousElementSibling;
+  const neighbour = chosen.nextElementSibling ?? chosen.previousElementSibling;
   chosen.remove();
-  near?.querySelector("a")?.focus();
-  undoable(`“${title}” was deleted.`, async () => {
+  neighbour?.querySelector("a")?.focus();
+  undoable(`“${title}” deleted.`, async () => {
     await send("POST", `${url}/restore`);
     await refreshConversations();
   });

@@ -1,36 +1,36 @@
-// Search the conversations while one types. The form alone does the same on a page of its own.
-import { addressOf, showList } from "./conversation-list.js";
+// Search conversations while typing. Without scripts, the form shows the results on a page of its own.
+import { listUrl, showList } from "./conversation-list.js";
 
-const MILLISECONDS_OF_REST = 150;
+const DEBOUNCE_MS = 150;
 
-/** Show below the box what is found for what stands in it. */
+/** Show the results below the box while typing. */
 export function enableSearch() {
   const box = document.getElementById("q");
   let timer = null;
-  let asking = null;
+  let request = null;
 
-  async function look() {
+  async function search() {
     clearTimeout(timer);
-    asking?.abort();
-    asking = new AbortController();
-    await showList(addressOf({ q: box.value.trim() }), asking.signal);
+    request?.abort();
+    request = new AbortController();
+    await showList(listUrl({ q: box.value.trim() }), request.signal);
   }
 
   box.addEventListener("input", () => {
     clearTimeout(timer);
-    timer = setTimeout(look, MILLISECONDS_OF_REST);
+    timer = setTimeout(search, DEBOUNCE_MS);
   });
-  // Somebody typed before this ran, or the browser brought back what was typed before a reload.
-  if (box.value !== box.defaultValue) look();
+  // The reader typed before this ran, or the browser restored the text after a reload.
+  if (box.value !== box.defaultValue) search();
   document.getElementById("search").addEventListener("submit", (event) => {
     event.preventDefault();
-    look();
+    search();
   });
   document.addEventListener("click", (event) => {
     if (!event.target.closest("[data-clear-search]")) return;
     event.preventDefault();
     box.value = "";
-    look();
+    search();
     box.focus();
   });
   box.addEventListener("keydown", (event) => {
@@ -41,7 +41,7 @@ export function enableSearch() {
       event.preventDefault();
       event.stopPropagation();
       box.value = "";
-      look();
+      search();
     }
   });
 }

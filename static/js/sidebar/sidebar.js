@@ -1,5 +1,5 @@
-// The list of conversations beside the page: folded away on a wide screen, laid over the page on a narrow one.
-import { keepCookie } from "../shell/theme.js";
+// The sidebar: collapsible on a wide screen, an overlay on a narrow one.
+import { setCookie } from "../shell/theme.js";
 
 const narrow = matchMedia("(max-width: 60rem)");
 const root = document.documentElement;
@@ -7,75 +7,75 @@ const sidebar = () => document.getElementById("sidebar");
 const backdrop = () => document.getElementById("backdrop");
 const openers = () => document.querySelectorAll("[data-sidebar=open]");
 
-/** Let the buttons show and hide the list; on a narrow screen it goes again with Escape or when one has chosen. */
+/** Let the buttons show and hide the sidebar; on a narrow screen, Escape or following a link closes it. */
 export function enableSidebar() {
   document.addEventListener("click", (event) => {
-    const asked = event.target.closest("[data-sidebar]");
-    if (asked && asked !== root) show(asked.dataset.sidebar === "open");
-    else if (isOver() && event.target.closest("#sidebar a:not([target])")) hideOverlay();
+    const button = event.target.closest("[data-sidebar]");
+    if (button && button !== root) setShown(button.dataset.sidebar === "open");
+    else if (isOverlayOpen() && event.target.closest("#sidebar a:not([target])")) hideOverlay();
   });
-  // Whoever widens the window has both beside each other again.
-  narrow.addEventListener("change", () => isOver() && hideOverlay());
-  tell();
+  // On a wider window the sidebar and the page stand side by side.
+  narrow.addEventListener("change", () => isOverlayOpen() && hideOverlay());
+  updateAria();
 }
 
-/** Show the list where it is hidden, hide it where it is shown. */
+/** Show or hide the sidebar. */
 export function toggleSidebar() {
-  show(!isShown());
+  setShown(!isShown());
 }
 
-/** Show the list, whatever the screen. */
+/** Show the sidebar. */
 export function showSidebar() {
-  if (!isShown()) show(true);
+  if (!isShown()) setShown(true);
 }
 
-/** Close the list if it lies over the page, and tell whether it did. */
+/** Close the overlay, and return whether it was open. */
 export function closeOverlay() {
-  if (!isOver()) return false;
-  show(false);
+  if (!isOverlayOpen()) return false;
+  setShown(false);
   return true;
 }
 
-function isOver() {
+function isOverlayOpen() {
   return sidebar().classList.contains("open");
 }
 
 function isShown() {
-  return narrow.matches ? isOver() : root.dataset.sidebar !== "closed";
+  return narrow.matches ? isOverlayOpen() : root.dataset.sidebar !== "closed";
 }
 
-function show(wanted) {
+function setShown(shown) {
   if (narrow.matches) {
-    if (wanted) showOverlay();
+    if (shown) showOverlay();
     else hideOverlay();
   } else {
-    if (wanted) delete root.dataset.sidebar;
+    if (shown) delete root.dataset.sidebar;
     else root.dataset.sidebar = "closed";
-    keepCookie("sidebar", wanted ? "open" : "closed");
+    setCookie("sidebar", shown ? "open" : "closed");
   }
-  tell();
-  if (wanted) sidebar().focus({ preventScroll: true });
+  updateAria();
+  if (shown) sidebar().focus({ preventScroll: true });
   else openers()[0]?.focus();
 }
 
 function showOverlay() {
   sidebar().classList.add("open");
   backdrop().hidden = false;
-  // Nothing behind it can be reached, so that the keyboard stays in it.
-  for (const one of behind()) one.inert = true;
+  // Nothing behind it can be reached, so that the focus stays in it.
+  for (const one of elementsBehind()) one.inert = true;
 }
 
 function hideOverlay() {
   sidebar().classList.remove("open");
   backdrop().hidden = true;
-  for (const one of behind()) one.inert = false;
-  tell();
+  for (const one of elementsBehind()) one.inert = false;
+  updateAria();
 }
 
-function behind() {
+function elementsBehind() {
   return [...document.body.children].filter((one) => !one.matches("#sidebar, #backdrop, #row-menu, .toasts, dialog"));
 }
 
-function tell() {
+function updateAria() {
   for (const one of openers()) one.setAttribute("aria-expanded", String(isShown()));
 }

@@ -29,7 +29,7 @@ def test_a_preview_shows_what_another_window_would_keep_and_changes_nothing(clie
     conversation = conversation_of(client, 7)
     tried = client.get(f"/api/conversations/{conversation}/preview?max_history_turns=3").json
     assert (tried["kept_turns"], tried["turns_dropped"], tried["horizon"]) == ([[5, 7]], 4, 5)
-    assert tried["sentence"] == "it sees 3 of 7 earlier turns (4 over the turn limit)"
+    assert tried["sentence"] == "3 of 7 earlier turns (4 over the turn limit)"
     everything = client.get(f"/api/conversations/{conversation}/preview?max_history_turns=all").json
     assert everything["kept_turns"] == [[1, 7]]
     smart = client.get(f"/api/conversations/{conversation}/preview?strategy=smart").json
@@ -68,7 +68,7 @@ def test_a_conversation_can_have_its_own_strategy(client: FlaskClient, stub: Stu
     receipt = client.get(f"/api/turns/{answer['turn_id']}/receipt").json
     assert receipt["explanation"] == "7 completed turns (more): 1 kept."
     assert answer["history"]["turns_dropped"] == 6
-    assert "Sees one or two turns" in client.get(f"/conversations/{conversation}").text
+    assert "Memory: smart" in client.get(f"/conversations/{conversation}").text
     client.patch(f"/api/conversations/{conversation}", json={"history_strategy": "default"})
     assert ask(client, "Question 9.", conversation_id=conversation)["history"]["strategy"] == "window"
 
@@ -114,7 +114,7 @@ def test_history_tells_what_is_kept_and_what_is_seen(client: FlaskClient) -> Non
     conversation = conversation_of(client, 7)
     text = run(client, conversation, "/history").json["text"]
     assert "7 turns, 14 messages (7 assistant, 7 user)." in text
-    assert "it sees 5 of 7 earlier turns (2 over the turn limit)" in text
+    assert "5 of 7 earlier turns (2 over the turn limit)" in text
     assert "- turns 1 to 2: over the turn limit" in text
 
 
@@ -156,7 +156,7 @@ def test_help_lists_every_command(client: FlaskClient) -> None:
 def test_an_unknown_command_is_named(client: FlaskClient) -> None:
     refused = run(client, conversation_of(client, 1), "/forget")
     assert refused.status_code == 422
-    assert 'There is no command "/forget". There are: /history,' in refused.json["error"]["message"]
+    assert 'Unknown command "/forget". There are: /history,' in refused.json["error"]["message"]
     assert run(client, 99, "/help").status_code == 404
 
 
@@ -327,7 +327,7 @@ def test_clearing_what_is_clear_is_no_step_that_could_be_undone(client: FlaskCli
     run(client, conversation, "/clear")
     run(client, conversation, "/clear")
     assert run(client, conversation, "/undo").json["text"] == "The model sees again what it saw before it was cleared."
-    assert view(client, conversation)["sentence"] == "it sees 2 of 2 earlier turns"
+    assert view(client, conversation)["sentence"] == "2 of 2 earlier turns"
     client.patch(f"/api/turns/{first}", json={"pinned": True})
     client.patch(f"/api/turns/{first}", json={"pinned": True})
     run(client, conversation, "/undo")

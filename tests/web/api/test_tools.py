@@ -188,7 +188,7 @@ def test_an_endpoint_without_tools_searches_for_the_model_and_says_so(client: Fl
     stub.replies.extend([Reply(status=400, body=refusal), Reply("At seven [1].")])
     answer = ask(client, "When does the office close?")
     assert answer["answer"] == "At seven [1]."
-    assert answer["notes"] == ["This model takes no tools: the documents were searched for it instead."]
+    assert answer["notes"] == ["This model does not support tools, so your documents were searched for it instead."]
     assert "nineteen o'clock" in stub.requests[-1].messages[-1]["content"]
     assert "tools" not in stub.requests[-1].body
     again = ask(client, "And on Mondays?")

@@ -160,6 +160,6 @@ def test_plain_forms_do_the_same(client: FlaskClient, stub: StubModel) -> None:
     stub.default = Reply("Another one.")
     assert post(client, f"/turns/{turn['turn_id']}/regenerate") == (303, "/conversations/1#turn-1")
     until(lambda: client.get("/api/turns/1").json["status"] == "completed")
-    assert "The answer before" in client.get("/conversations/1").text
+    assert "Previous answer" in client.get("/conversations/1").text
     assert post(client, f"/turns/{turn['turn_id']}/versions", version="1") == (303, "/conversations/1#turn-1")
     assert client.get("/api/turns/1").json["answer"] == "An answer."

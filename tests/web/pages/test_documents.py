@@ -76,7 +76,7 @@ def test_work_is_cancelled_and_taken_up_again(
         patched.setattr(services.library, "_embed_missing", lambda _document_id, _model: False)
         document_id = upload(client, FACT, wait=False)["document_id"]
         until(lambda: state(client, document_id) == "embedding")
-        assert "found by its words; embedding 0 of 1" in client.get("/documents").text
+        assert "searchable by keyword; indexing 0 of 1" in client.get("/documents").text
         assert post(client, f"/documents/{document_id}/cancel") == (303, "/documents")
         assert state(client, document_id) == "cancelled"
     assert post(client, f"/documents/{document_id}/retry") == (303, "/documents")
@@ -132,11 +132,11 @@ def test_documents_are_sought_by_words_of_their_names_and_tags(client: FlaskClie
 
 def test_what_is_done_with_chosen_documents_is_done_with_each(client: FlaskClient) -> None:
     ids = [str(upload(client, f"Document {n}.", f"{n}.txt", tags="old")["document_id"]) for n in range(3)]
-    asked = post(client, "/documents/chosen", do="ask", document_ids=ids[:2])
+    asked = post(client, "/documents/selected", do="ask", document_ids=ids[:2])
     assert asked == (303, f"/?documents={ids[0]}&documents={ids[1]}")
-    assert post(client, "/documents/chosen?q=txt", do="tag", tags="new, old", document_ids=ids[:2])[0] == 303
+    assert post(client, "/documents/selected?q=txt", do="tag", tags="new, old", document_ids=ids[:2])[0] == 303
     assert client.get("/api/documents/tags").json["tags"] == {"new": 2, "old": 3}
-    assert post(client, "/documents/chosen?q=txt", do="delete", document_ids=[*ids[:2], "99"]) == (
+    assert post(client, "/documents/selected?q=txt", do="delete", document_ids=[*ids[:2], "99"]) == (
         303,
         "/documents?q=txt",
     )
@@ -146,12 +146,12 @@ def test_what_is_done_with_chosen_documents_is_done_with_each(client: FlaskClien
 def test_a_choice_of_nothing_or_of_something_unknown_is_refused(client: FlaskClient) -> None:
     document_id = str(upload(client, FACT)["document_id"])
     for fields, words in [
-        ({"do": "delete"}, "0 documents are chosen"),
+        ({"do": "delete"}, "0 documents are selected"),
         ({"do": "burn", "document_ids": document_id}, 'do is "burn"'),
         ({"do": "delete", "document_ids": "x"}, 'document_ids is "x"'),
         ({"do": "tag", "document_ids": document_id, "tags": "x" * 65}, "each a text of 1 to 64 characters"),
     ]:
-        status, page = post(client, "/documents/chosen", **fields)
+        status, page = post(client, "/documents/selected", **fields)
         assert (status, words in page) == (422, True)
     assert client.get(f"/api/documents/{document_id}").status_code == 200
 

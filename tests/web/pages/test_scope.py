@@ -98,7 +98,7 @@ def test_what_an_answer_rests_on_is_said(client: FlaskClient, stub: StubModel) -
     upload(client, FACT)
     stub.default = Reply("Seventeen.")
     uncited = ask(client, "How many geese does the keeper feed?")
-    assert "No source cited. The model was given:" in client.get(f"/turns/{uncited['turn_id']}").text
+    assert "No sources cited. Passages provided:" in client.get(f"/turns/{uncited['turn_id']}").text
     stub.default = Reply("Seventeen [1].")
     cited = client.get(f"/turns/{ask(client, 'How many geese does the keeper feed?')['turn_id']}").text
     assert "No source cited" not in cited
@@ -123,7 +123,7 @@ def test_how_a_follow_up_was_searched_is_said(client: FlaskClient) -> None:
     assert turn["search"]["by"] == "words"
     assert "Searched" not in client.get(f"/turns/{turn['turn_id']}").text
     receipt = html.unescape(client.get(f"/turns/{turn['turn_id']}/receipt").text)
-    assert "the question, together with what was said before" in receipt
+    assert "your question plus words from the conversation" in receipt
     assert turn["search"]["leans_on"] in receipt
 
 

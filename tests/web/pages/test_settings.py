@@ -29,7 +29,7 @@ def test_every_setting_stands_on_the_page_with_what_is_allowed(client: FlaskClie
     for name in Settings.model_fields:
         assert f'id="setting-{name}"' in text
     assert "a whole number, 0 or more, or null for no limit" in text
-    assert "the environment (OPENAI_MODEL)" in text
+    assert "environment (OPENAI_MODEL)" in text
 
 
 def test_a_secret_is_told_only_as_set_or_not_set(client: FlaskClient) -> None:
@@ -49,7 +49,7 @@ def test_the_filter_works_without_scripts(client: FlaskClient) -> None:
     text = page(client, "/settings?filter=LOGGED")
     assert 'id="setting-log_level"' in text
     assert 'id="setting-port"' not in text
-    assert "No setting contains these words." in page(client, "/settings?filter=nothing+of+this+kind")
+    assert "No settings found." in page(client, "/settings?filter=nothing+of+this+kind")
 
 
 @pytest.mark.parametrize("known", [None, '{\n  "max_history_turns": 5\n}\n'])
@@ -74,9 +74,9 @@ def test_what_connects_a_model_is_ready_to_be_pasted(
 
 def test_the_page_says_where_the_file_is_and_that_there_is_none_yet(client: FlaskClient, file: Path) -> None:
     assert str(file) in page(client)
-    assert "which is not there yet" in page(client)
+    assert "To change them, create" in page(client)
     file.write_text("{}")
-    assert "which is not there yet" not in page(client)
+    assert "To change them, create" not in page(client)
 
 
 def test_what_a_conversation_decides_for_itself_is_set_here_and_no_more_than_that(client: FlaskClient) -> None:
@@ -105,7 +105,7 @@ def test_a_broken_file_is_a_banner_on_every_page_and_vanishes_when_it_is_mended(
         text = page(client, path)
         assert 'settings.json line 2: max_history_turns is "ten"; it must be a whole number' in text
         assert "The last good values stay in force." in text
-    assert f"Mend it in <code>{file}</code>" in page(client, "/")
+    assert f"Fix it in <code>{file}</code>" in page(client, "/")
     assert services.settings.current.max_history_turns == 5
     file.write_text(json.dumps({"max_history_turns": 7}))
     until(lambda: services.settings.problem is None)
@@ -120,4 +120,4 @@ def test_a_change_that_waits_for_a_restart_is_said_and_is_no_broken_file(
     until(lambda: services.settings.problem is not None)
     text = page(client, "/")
     assert "a change of log_level takes effect at the next start" in text
-    assert "Mend it" not in text
+    assert "Fix it" not in text
