@@ -78,8 +78,7 @@ class OverflowHandling:
             return built.draft, None
         if decision == "continue":
             everything = replace(draft.window.rules, max_history_turns=None, strategy="window")
-            profile = replace(draft.profile, request_tokens=draft.profile.max_request_tokens)
-            draft = replace(draft, profile=profile)
+            draft = replace(draft, ignores_budget=True)
             return self._reloaded(draft, turn_number, settings, rules=everything), CONTINUED
         before = draft.window.conversation
         if decision == "reset":

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
-from rag_assistant.conversations.model_profile import ModelProfile
+from rag_assistant.conversations.model_profile import ModelProfile, min_limit
 from rag_assistant.conversations.prompts import plain_question_message, question_message
 from rag_assistant.conversations.window import Window, fit_window
 from rag_assistant.errors import QuestionDoesNotFit
@@ -39,7 +39,11 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """All that a request is made of. ``iterations`` are the messages of the answer's tool calls so far."""
+    """All that a request is made of. ``iterations`` are the messages of the answer's tool calls so far.
+
+    ``profile`` says what the model takes; for this answer ``ignores_budget`` lifts the budget of the settings, and
+    ``token_cap`` bounds the request after the model refused one as too long.
+    """
 
     question: str
     window: Window
@@ -47,6 +51,15 @@ class Draft:
     found: Found = Found()
     recalled: tuple[RecalledTurn, ...] = ()
     iterations: tuple[Message, ...] = ()
+    ignores_budget: bool = False
+    token_cap: int | None = None
+
+    @property
+    def limited_profile(self) -> ModelProfile:
+        """The profile with the limit that holds for this request."""
+        profile = self.profile
+        limit = profile.max_request_tokens if self.ignores_budget else profile.request_tokens
+        return replace(profile, request_tokens=min_limit(limit, self.token_cap))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +98,7 @@ def build_request(draft: Draft) -> BuiltRequest:
     """
     while True:
         try:
-            fitted = fit_window(draft.window, draft.profile, question_of(draft), draft.iterations)
+            fitted = fit_window(draft.window, draft.limited_profile, question_of(draft), draft.iterations)
             return BuiltRequest(draft, fitted)
         except QuestionDoesNotFit:
             if draft.recalled:

@@ -16,7 +16,7 @@ from rag_assistant.answering.receipt import log_what_was_left_out, merged_usage,
 from rag_assistant.answering.request import BuiltRequest, Draft, build_request, estimated_tokens
 from rag_assistant.answering.search import DocumentSearch
 from rag_assistant.answering.tools import said_yes, with_results
-from rag_assistant.conversations.model_profile import ModelProfile, min_limit, profile_for
+from rag_assistant.conversations.model_profile import ModelProfile, profile_for
 from rag_assistant.conversations.window import load_window, rules_for
 from rag_assistant.errors import (
     AnswerStopped,
@@ -169,6 +169,8 @@ class Runner:
 
     def _recalled(self, built: BuiltRequest) -> tuple[RecalledTurn, ...]:
         limit = self._settings.history_recall
+        if self._draft.profile.endpoint.built_in:
+            return ()  # Its question has no room for quoted turns.
         if not limit or not any(run.reason in RECALLABLE for run in built.fitted.receipt.left_out):
             return ()
         words, kept = query_words(self._turn.question), built.fitted.receipt.kept_turns
@@ -268,8 +270,7 @@ class Runner:
         profile = self._profile()
         # Whatever is known now, what was refused is not sent again.
         cap = int(estimate * profile.token_ratio * SHARE_OF_REFUSED)
-        profile = replace(profile, request_tokens=min_limit(profile.request_tokens, cap))
-        self._take(replace(self._draft, profile=profile))
+        self._take(replace(self._draft, profile=profile, token_cap=cap))
         log.info("Turn %s: %s It is fitted again.", self._turn.id, error)
 
     def _do_without_tools(self, refusal: ToolsRefused) -> None:

@@ -1,6 +1,6 @@
 """The command line, with the same services as the server.
 
-``flask --app app ask | chat | history | documents | reindex | doctor | db``
+``rag-assistant ask | chat | history | documents | reindex | doctor | db``, and in a checkout ``flask --app app ask``.
 """
 
 from __future__ import annotations

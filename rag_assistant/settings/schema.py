@@ -127,7 +127,9 @@ class Settings(BaseModel):
     )
     openai_api_key: str | None = setting(None, "a text, or null", "The endpoint's API key. Never shown or logged.")
     openai_model: str | None = setting(
-        None, "a text, or null", "The model's name. null: the first one the endpoint lists."
+        None,
+        "a text, or null",
+        "The model's name. null: gpt-4o-mini at OpenAI, otherwise the first one the endpoint lists.",
     )
     model_context_tokens: int | None = setting(
         None,

@@ -16,7 +16,7 @@ from rag_assistant.errors import QuestionDoesNotFit
 from rag_assistant.history import HistoryPolicy
 from rag_assistant.llm.endpoint import Endpoint
 from rag_assistant.records import Conversation, Message, RecalledTurn, Source
-from tests.history.conversations import conversations, iteration, policies
+from tests.history.conversations import conversations, iteration, policies, turn
 
 CONVERSATION: Any = object.__new__(Conversation)
 RULES = Rules(5, "window", "trim")
@@ -92,6 +92,20 @@ def test_recalled_turns_leave_before_passages_and_passages_before_the_question_i
             break
         seen.append((len(kept.recalled), len(kept.found.sources)))
     assert list(dict.fromkeys(seen)) == [(1, 2), (0, 2), (0, 1), (0, 0)]
+
+
+def test_a_lifted_budget_stays_lifted_and_a_refused_length_stays_refused() -> None:
+    messages = [message for n in range(40) for message in turn(n)]
+    window = Window(CONVERSATION, RULES, tuple(messages), HistoryPolicy(max_history_turns=None))
+    small = replace(profile(60), max_request_tokens=5000)
+    draft = Draft("Why?", window, small)
+    assert build_request(draft).fitted.history_trimmed
+    everything = replace(draft, ignores_budget=True)
+    assert not build_request(everything).fitted.history_trimmed
+    # Another profile of the same model, as after a refusal, changes neither.
+    assert not build_request(replace(everything, profile=replace(small, token_ratio=1.1))).fitted.history_trimmed
+    capped = build_request(replace(everything, token_cap=100))
+    assert sum(capped.fitted.receipt.tokens.values()) <= 100
 
 
 @pytest.mark.parametrize("iterations", [(), tuple(iteration("a"))])
