@@ -49,8 +49,8 @@ SHARE_OF_REFUSED = 0.8
 RECALLABLE = frozenset({"turn_limit", "token_limit", "filtered", "summarised"})
 WITHOUT_TOOLS = "This model does not support tools, so your documents were searched for it instead."
 BEYOND_THE_DOCUMENTS = (
-    "No matching passages in your documents, and the small built-in model knows nothing else. Rephrase your question, "
-    "add a document, or connect a model."
+    "No matching passages in your documents. The small built-in model knows nothing beyond them. Rephrase your "
+    "question, add a document, or connect a model."
 )
 WITHOUT_SUMMARY = "The summary of older turns did not fit and was left out. Shorten it or undo it."
 

@@ -18,10 +18,10 @@ from rag_assistant.validation import spells_number
 if TYPE_CHECKING:
     from rag_assistant.web.services import Services
 
-CONVERSATION = click.option("--conversation", type=click.IntRange(1, MAX_INT32), help="Go on with this conversation.")
+CONVERSATION = click.option("--conversation", type=click.IntRange(1, MAX_INT32), help="Continue this conversation.")
 LIMIT = click.option("--max-history-turns", help='How many earlier turns the model sees, or "all".')
 OVERFLOW = click.option(
-    "--on-overflow", type=click.Choice(OVERFLOW_CHOICES), help="What happens when turns would be left out."
+    "--on-overflow", type=click.Choice(OVERFLOW_CHOICES), help="What to do when the conversation gets too long."
 )
 
 
@@ -34,7 +34,7 @@ def ask_command(services: Services) -> click.Command:
     @LIMIT
     @OVERFLOW
     def ask(question: str, conversation: int | None, max_history_turns: str | None, on_overflow: str | None) -> None:
-        """Ask a question and print its answer as it is written."""
+        """Ask a question and print the answer as it is written."""
         with named_errors():
             services.prepare()
             services.load_embedder()
@@ -48,7 +48,7 @@ def ask_command(services: Services) -> click.Command:
                 services.close()
         _print_rest(last)
         if "conversation_id" in last:
-            click.secho(f"Go on with: --conversation {last['conversation_id']}", dim=True, err=True)
+            click.secho(f"Continue with: --conversation {last['conversation_id']}", dim=True, err=True)
         if "error" in last:
             raise click.ClickException(last["error"]["message"])
 
@@ -62,7 +62,7 @@ def chat_command(services: Services) -> click.Command:
     @CONVERSATION
     @LIMIT
     def chat(conversation: int | None, max_history_turns: str | None) -> None:
-        """Talk: questions, and commands such as /history; /help lists them. Ctrl-C stops an answer, Ctrl-D ends."""
+        """Chat. Type /help for commands, Ctrl-C to stop an answer, Ctrl-D to quit."""
         with named_errors():
             limit = _history_limit(max_history_turns)
             services.prepare()
@@ -78,7 +78,7 @@ def chat_command(services: Services) -> click.Command:
 
 
 def _converse(services: Services, conversation: int | None, limit: int | Unset | None) -> None:
-    """Read questions and commands until the input ends; what goes wrong is said, and the talk goes on."""
+    """Read questions and commands until the input ends; errors are printed, and the chat goes on."""
     while True:
         try:
             text = click.prompt("", prompt_suffix="> ", default="", show_default=False).strip()
@@ -102,7 +102,7 @@ def _converse(services: Services, conversation: int | None, limit: int | Unset |
 
 def _command(services: Services, conversation: int | None, text: str) -> None:
     if conversation is None and text != "/help":
-        click.secho("There is no conversation yet; ask something first.", fg="red", err=True)
+        click.secho("There is no conversation yet. Ask a question first.", fg="red", err=True)
         return
     result = run_command(text, services.history_actions, conversation or 0)
     if result.fold:
@@ -111,7 +111,7 @@ def _command(services: Services, conversation: int | None, text: str) -> None:
 
 
 def _ask_or_decide(services: Services, question: Question) -> dict[str, Any]:
-    """Ask a question; where it would leave turns out and a person wants to decide that, ask the person first."""
+    """Ask a question; if it needs a decision about older turns, ask for that first."""
     try:
         turn = services.assistant.ask(question)
     except OverflowDecisionNeeded as needed:
@@ -120,13 +120,13 @@ def _ask_or_decide(services: Services, question: Question) -> dict[str, Any]:
             click.echo(f"  {name}: {does}")
         names = [*needed.details["options"], "cancel"]
         try:
-            decision = click.prompt("What shall be done?", type=click.Choice(names))
+            decision = click.prompt("What should happen to older turns?", type=click.Choice(names))
         except (EOFError, click.Abort):
             decision = "cancel"
         if decision == "cancel":
-            click.secho("Nothing was asked.", dim=True)
+            click.secho("Cancelled. The question was not sent.", dim=True)
             return {}
-        if question.conversation_id is not None and click.confirm("The same from now on in this conversation?"):
+        if question.conversation_id is not None and click.confirm("Remember this choice for this conversation?"):
             services.conversations.change(question.conversation_id, own={"on_overflow": decision})
         turn = services.assistant.ask(replace(question, on_overflow=decision))
     last = _follow(services, turn)
@@ -163,7 +163,7 @@ def _print_answer(events: Any) -> dict[str, Any]:
 
 
 def _print_rest(answer: dict[str, Any]) -> None:
-    """Print what belongs to an answer: what went wrong, what the model did not see, the sources."""
+    """Print what the model did not see, the sources, and the notes of an answer."""
     history = answer.get("history")
     if history and history["left_out"]:
         click.secho(f"The model saw {seen(history['turns_kept'], history['left_out'])}.", fg="yellow", err=True)

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 def database_commands(services: Services) -> AppGroup:
     from rag_assistant.storage.migrate import SCHEMA_REVISION, current_revision, migrate
 
-    group = AppGroup("db", help="The database.")
+    group = AppGroup("db", help="Manage the database schema.")
 
     @group.command("upgrade")
     def upgrade() -> None:
-        """Bring the database to the present schema."""
+        """Upgrade the database to the current schema."""
         with named_errors():
             before = current_revision(services.database)
             migrate(services.database)
@@ -28,7 +28,7 @@ def database_commands(services: Services) -> AppGroup:
 
     @group.command("current")
     def current() -> None:
-        """Show the database's schema, and the one that this version has."""
+        """Show the database's schema and the one this version expects."""
         with named_errors():
             found = current_revision(services.database)
         click.echo(f"Schema: {found or 'empty'} (this version: {SCHEMA_REVISION})")

@@ -27,14 +27,14 @@ DOCUMENT_IDS = click.argument("document_ids", nargs=-1, required=True, type=clic
 
 
 def documents_commands(services: Services) -> AppGroup:
-    group = AppGroup("documents", help="The library.")
+    group = AppGroup("documents", help="Manage the library.")
 
     @group.command("add")
     @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-    @click.option("--tag", "tags", multiple=True, help="Give the documents this tag. May be said several times.")
-    @click.option("--remove-missing", is_flag=True, help="Delete documents whose files below the folders are gone.")
+    @click.option("--tag", "tags", multiple=True, help="Tag the documents. Can be given several times.")
+    @click.option("--remove-missing", is_flag=True, help="Delete documents whose files are gone from the folders.")
     def add(paths: tuple[Path, ...], tags: tuple[str, ...], remove_missing: bool) -> None:
-        """Add files, and all files below folders; wait until they are ready.
+        """Add files and folders, and wait until they are ready.
 
         Unchanged files are skipped; a changed one replaces its older version once it is ready.
         """
@@ -50,7 +50,7 @@ def documents_commands(services: Services) -> AppGroup:
     @group.command("list")
     @click.option("--tag", help="Only documents with this tag.")
     def list_documents(tag: str | None) -> None:
-        """List the documents, the newest first."""
+        """List documents, newest first."""
         with named_errors():
             services.prepare()
             before: int | None = None
@@ -63,7 +63,7 @@ def documents_commands(services: Services) -> AppGroup:
     @click.argument("document_id", type=click.IntRange(1, MAX_INT32))
     @click.argument("tags", nargs=-1)
     def tag(document_id: int, tags: tuple[str, ...]) -> None:
-        """Give a document these tags and no others."""
+        """Replace the tags of a document."""
         with named_errors():
             services.prepare()
             click.echo(_line(services.documents.change(document_id, tags=tags)))
@@ -71,7 +71,7 @@ def documents_commands(services: Services) -> AppGroup:
     @group.command("cancel")
     @DOCUMENT_IDS
     def cancel(document_ids: tuple[int, ...]) -> None:
-        """Stop working on documents; their files stay, and "retry" takes them up again."""
+        """Cancel processing. The files stay; "retry" processes them again."""
         with named_errors():
             services.prepare()
             for document_id in document_ids:
@@ -80,7 +80,7 @@ def documents_commands(services: Services) -> AppGroup:
     @group.command("retry")
     @DOCUMENT_IDS
     def retry(document_ids: tuple[int, ...]) -> None:
-        """Read documents once more: they failed, were cancelled, or are to be cut anew."""
+        """Process documents again, whether they failed, were cancelled, or are ready."""
         with named_errors():
             services.prepare()
             failed = work_with_progress(services, [services.library.read_again(number) for number in document_ids])
@@ -90,18 +90,18 @@ def documents_commands(services: Services) -> AppGroup:
     @group.command("delete")
     @DOCUMENT_IDS
     def delete(document_ids: tuple[int, ...]) -> None:
-        """Delete documents for good."""
+        """Delete documents permanently."""
         with named_errors():
             services.prepare()
             for document_id in document_ids:
                 services.library.remove(document_id)
-                click.echo(f"Document {document_id} was deleted.")
+                click.echo(f"Document {document_id} deleted.")
 
     return group
 
 
 def _take_in(services: Services, paths: tuple[Path, ...], tags: tuple[str, ...]) -> tuple[list[Document], int]:
-    """Return the documents that are to be worked on, and how many files were refused."""
+    """Return the documents to be processed, and how many files were rejected."""
     from rag_assistant.documents.folder_sync import Folders, files_below
 
     folders = Folders(services.library, services.documents)
@@ -115,12 +115,12 @@ def _take_in(services: Services, paths: tuple[Path, ...], tags: tuple[str, ...])
             continue
         counts[outcome] += 1
         if outcome != "unchanged":
-            same = " (the same content)" if outcome == "known" else ""
+            same = " (same content)" if outcome == "known" else ""
             click.echo(f"{path}: {outcome}, document {document.id}{same}")
         if document.state in WORKED_ON:
             added.append(document)
     said = [f"{count} {outcome}" for outcome, count in counts.items() if count]
-    click.echo(", ".join([*said, f"{refused} refused"] if refused else said) or "There are no files there.")
+    click.echo(", ".join([*said, f"{refused} rejected"] if refused else said) or "No files found.")
     return added, refused
 
 
@@ -129,18 +129,18 @@ def _remove_missing(services: Services, paths: tuple[Path, ...]) -> None:
 
     for document in Folders(services.library, services.documents).gone_below(paths):
         services.library.remove(document.id)
-        click.echo(f"{document.origin}: gone, document {document.id} was deleted")
+        click.echo(f"{document.origin}: gone, document {document.id} deleted")
 
 
 def _line(one: Document) -> str:
     tags = f"  [{', '.join(one.tags)}]" if one.tags else ""
-    newer = f"  newer version of {one.replaces}" if one.replaces else ""
+    newer = f"  new version of {one.replaces}" if one.replaces else ""
     reason = f"  {one.reason}" if one.reason else ""
     return f"{one.id:6}  {one.state:9}  {one.embedded:5} of {one.chunks:5}  {one.name}{tags}{newer}{reason}"
 
 
 def work_with_progress(services: Services, documents: list[Document]) -> int:
-    """Wait until the documents are worked through, by the running server or else by us; return how many failed."""
+    """Wait until the documents are processed, by the running server or by us; return how many failed."""
     if not documents:
         return 0
     logging.getLogger("rag_assistant").setLevel(logging.ERROR)  # What fails is printed here, once.
@@ -159,11 +159,11 @@ def work_with_progress(services: Services, documents: list[Document]) -> int:
 
 @contextmanager
 def somebody_works(services: Services) -> Iterator[None]:
-    """See to it that the library works in the background: in the running server, or else in this process."""
+    """Process the library in the background: in the running server, or else in this process."""
     try:
         lock = lock_data_dir(services.data_dir)
     except SettingsError:
-        click.echo("The running server works on them.")
+        click.echo("The running server processes them.")
         yield
         return
     services.library.start()
@@ -175,7 +175,7 @@ def somebody_works(services: Services) -> Iterator[None]:
 
 
 def _show_progress(services: Services, document: Document) -> Document | None:
-    """Draw a bar until a document is done, and return it; a newer version becomes the document that it replaces."""
+    """Draw a bar until a document is processed, and return it; a new version becomes the document it replaces."""
     with click.progressbar(length=100, label=document.name[:40].ljust(40)) as bar:
         while (now := _present(services, document)) is not None and now.state in WORKED_ON:
             bar.update(100 * now.embedded // max(1, now.chunks) - bar.pos)
@@ -185,7 +185,7 @@ def _show_progress(services: Services, document: Document) -> Document | None:
 
 
 def _present(services: Services, document: Document) -> Document | None:
-    """Return a document as it is now, or what it has become; ``None`` if it was deleted."""
+    """Return the current state of a document, or of the one it replaced; ``None`` if it was deleted."""
     ids = [document.id, document.replaces] if document.replaces else [document.id]
     left = [number for number in ids if number not in services.documents.missing(ids)]
     return services.documents.get(left[0]) if left else None

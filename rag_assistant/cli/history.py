@@ -1,4 +1,4 @@
-"""``flask history``: what is kept of a conversation, what a model was sent, and how to erase it."""
+"""``flask history``: list, show, export and erase conversations, and see what the model was sent."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ NUMBER = click.IntRange(1, MAX_INT32)
 
 
 def history_commands(services: Services) -> AppGroup:
-    """Return the commands about what was said and what a model was sent of it."""
-    group = AppGroup("history", help="What is kept of a conversation, and what a model was sent.")
+    """Return the commands about conversations and what the model was sent."""
+    group = AppGroup("history", help="Conversations, and what the model was sent.")
 
     @group.command("list")
     def list_conversations() -> None:
-        """List the conversations, the latest used first."""
+        """List conversations, most recent first."""
         with named_errors():
             services.prepare()
             before: tuple[datetime, int] | None = None
@@ -42,7 +42,7 @@ def history_commands(services: Services) -> AppGroup:
     @group.command("show")
     @click.argument("conversation", type=NUMBER)
     def show(conversation: int) -> None:
-        """Show what is kept, what the next question's model would see, and the newest turns with their ids."""
+        """Show what is saved, what the model would see next, and the newest turns with their ids."""
         with named_errors():
             services.prepare()
             click.echo(run_command("/history", services.history_actions, conversation).text)
@@ -54,7 +54,7 @@ def history_commands(services: Services) -> AppGroup:
     @click.argument("conversation", type=NUMBER)
     @click.option("--format", "format_name", type=click.Choice(list(FORMATS)), default="markdown", show_default=True)
     def export(conversation: int, format_name: str) -> None:
-        """Print a whole conversation."""
+        """Export a conversation."""
         with named_errors():
             services.prepare()
             found = services.conversations.get(conversation)
@@ -65,7 +65,7 @@ def history_commands(services: Services) -> AppGroup:
     @group.command("receipt")
     @click.argument("turn", type=NUMBER, metavar="TURN_ID")
     def receipt(turn: int) -> None:
-        """Print what a turn's model was sent, and what was left out, as JSON."""
+        """Print the receipt of a turn as JSON: what the model was sent, and what was left out."""
         with named_errors():
             services.prepare()
             body = services.turns.receipt(turn)
@@ -77,7 +77,7 @@ def history_commands(services: Services) -> AppGroup:
     @group.command("replay")
     @click.argument("turn", type=NUMBER, metavar="TURN_ID")
     def replay(turn: int) -> None:
-        """Send a turn's request once more, exactly, to the endpoint that is set now; nothing is kept of it."""
+        """Send a turn's exact request again, to the current endpoint. Nothing is saved."""
         with named_errors():
             services.prepare()
             body = services.turns.receipt(turn)
@@ -90,13 +90,13 @@ def history_commands(services: Services) -> AppGroup:
 
     @group.command("purge")
     @click.argument("conversation", type=NUMBER)
-    @click.confirmation_option(prompt="Erase the conversation with all that was said in it? There is no way back.")
+    @click.confirmation_option(prompt="Erase the conversation permanently? This can't be undone.")
     def purge(conversation: int) -> None:
-        """Erase a conversation with everything that was said in it."""
+        """Erase a conversation permanently."""
         with named_errors():
             services.prepare()
             services.conversations.purge(conversation)
-            click.echo(f"Conversation {conversation} was erased.")
+            click.echo(f"Conversation {conversation} erased.")
 
     return group
 

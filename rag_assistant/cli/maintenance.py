@@ -1,4 +1,4 @@
-"""``flask reindex`` and ``flask doctor``: embed anew, compare and mend."""
+"""``flask reindex`` and ``flask doctor``: re-embed, check and repair."""
 
 from __future__ import annotations
 
@@ -23,9 +23,11 @@ LOOKS_UNTIL_QUIET = 10
 
 def reindex_command(services: Services) -> click.Command:
     @click.command("reindex")
-    @click.option("--read-again", is_flag=True, help="Read and cut every document anew, too: for another chunk_chars.")
+    @click.option(
+        "--read-again", is_flag=True, help="Also process every document again, after a change of chunk_chars."
+    )
     def reindex(read_again: bool) -> None:
-        """Embed what the present embedding model has not embedded, and let search use its vectors."""
+        """Embed everything with the configured embedding model, and switch search to it."""
         with named_errors():
             services.prepare()
             if read_again:
@@ -40,9 +42,9 @@ def reindex_command(services: Services) -> click.Command:
             serving = services.embeddings.serving()
             is_used = serving is not None and serving.key == configured
             used = "search uses it" if is_used else "search does not use it yet"
-            click.echo(f"{done} of {total} chunks are embedded by {configured}; {used}.")
+            click.echo(f"{done} of {total} chunks are embedded with {configured}; {used}.")
             if done < total:
-                click.echo(f"{_program()} documents list says which documents failed, and why.")
+                click.echo(f"Run {_program()} documents list to see which documents failed, and why.")
                 raise click.exceptions.Exit(1)
 
     return reindex
@@ -50,9 +52,9 @@ def reindex_command(services: Services) -> click.Command:
 
 def doctor_command(services: Services) -> click.Command:
     @click.command("doctor")
-    @click.option("--fix", is_flag=True, help="Mend what can be mended.")
+    @click.option("--fix", is_flag=True, help="Repair what can be repaired.")
     def doctor(fix: bool) -> None:
-        """Compare the database, the uploaded files and Chroma's index."""
+        """Check that the database, the uploaded files and Chroma's index agree."""
         with named_errors():
             services.prepare()
             findings = list(services.doctor(with_chroma=_nobody_serves(services)).examine())
@@ -62,9 +64,9 @@ def doctor_command(services: Services) -> click.Command:
                     click.secho(f"found: {finding.sentence}", fg="red", err=True)
         if left:
             if not fix:
-                click.echo(f"{_program()} doctor --fix mends what can be mended.")
+                click.echo(f"Run {_program()} doctor --fix to repair what can be repaired.")
             raise click.exceptions.Exit(1)
-        click.echo("Everything agrees." if not findings else "Everything else agrees.")
+        click.echo("Everything is consistent." if not findings else "Everything else is consistent.")
 
     return doctor
 
@@ -75,16 +77,16 @@ def _program() -> str:
 
 
 def _mend(services: Services, findings: list[Finding]) -> int:
-    """Mend what can be mended, wait for what goes on in the background, and return how many findings are left."""
+    """Repair what can be repaired, wait for background work, and return how many findings are left."""
     left = 0
     with somebody_works(services):
         for finding in findings:
             if finding.mend is None:
                 left += 1
-                click.secho(f"left: {finding.sentence}", fg="red", err=True)
+                click.secho(f"not repaired: {finding.sentence}", fg="red", err=True)
             else:
                 finding.mend()
-                click.echo(f"mended: {finding.sentence}")
+                click.echo(f"repaired: {finding.sentence}")
         for _ in _until_quiet(services):
             pass
     return left
@@ -94,13 +96,13 @@ def _nobody_serves(services: Services) -> bool:
     try:
         lock_data_dir(services.data_dir).close()
     except SettingsError:
-        click.echo("A server is running: it compares Chroma's index itself.")
+        click.echo("A server is running, so Chroma's index is not checked here; the server does that itself.")
         return False
     return True
 
 
 def _show_embedding(services: Services, configured: str) -> tuple[int, int]:
-    """Draw a bar until nothing is worked on any more; return how many chunks are embedded, and of how many."""
+    """Draw a bar until nothing is pending; return how many chunks are embedded, and of how many."""
     done, total = services.embeddings.progress(configured)
     with click.progressbar(length=100, label="embedding") as bar:
         for done, total in _until_quiet(services, configured):
@@ -109,9 +111,9 @@ def _show_embedding(services: Services, configured: str) -> tuple[int, int]:
 
 
 def _until_quiet(services: Services, embedder: str = "") -> Iterator[tuple[int, int]]:
-    """Yield how far a model has come, again and again, until nothing waits and nothing moves.
+    """Yield how many chunks are embedded, again and again, until nothing is pending and nothing changes.
 
-    Between two pieces of work there is a moment in which none is to be seen; of a server's work only the traces are.
+    Between two jobs there is a moment in which neither shows; of a server's jobs only the results show.
     """
     quiet, before = 0, (-1, -1)
     while quiet < LOOKS_UNTIL_QUIET:

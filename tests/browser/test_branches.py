@@ -17,7 +17,7 @@ def edit(page: Page, turn: int) -> None:
 def test_an_edited_question_is_asked_in_a_branch_and_both_know_of_each_other(page: Page, stub: StubModel) -> None:
     ask_many(page, 3)
     edit(page, 2)
-    box = page.get_by_label("Your question")
+    box = page.get_by_label("Edited question")
     expect(box).to_be_focused()
     expect(box).to_have_value("Question 2")
     expect(page.locator("#turn-2 .question")).to_be_hidden()
@@ -39,7 +39,7 @@ def test_escape_and_cancel_leave_the_question_as_it_was(page: Page) -> None:
     ask_many(page, 1)
     for by_key in (True, False):
         edit(page, 1)
-        page.get_by_label("Your question").fill("Something else")
+        page.get_by_label("Edited question").fill("Something else")
         if by_key:
             page.keyboard.press("Escape")
         else:
@@ -53,7 +53,7 @@ def test_escape_and_cancel_leave_the_question_as_it_was(page: Page) -> None:
 def test_an_edited_question_that_does_not_arrive_stays_in_its_form(page: Page, server: ServerProcess) -> None:
     ask_many(page, 1)
     edit(page, 1)
-    page.get_by_label("Your question").fill("Something else")
+    page.get_by_label("Edited question").fill("Something else")
     server.kill()
     page.get_by_role("button", name="Save & ask").click()
     expect(page.locator(".edit-question .error")).to_have_text("The server cannot be reached.")
@@ -69,7 +69,7 @@ def test_a_question_can_be_edited_without_scripts(chromium_without_scripts: Brow
     page = chromium_without_scripts.new_context(base_url=server.url).new_page()
     page.goto("/conversations/1")
     page.locator("#turn-2").get_by_role("link", name="Edit the question").click()
-    page.get_by_label("Your question").fill("Why not?")
+    page.get_by_label("Edited question").fill("Why not?")
     page.get_by_role("button", name="Save & ask").click()
     expect(page).to_have_url(re.compile(r"/conversations/2#turn-2$"))
     expect(page.locator("#turn-2.completed .question")).to_have_text("Why not?")

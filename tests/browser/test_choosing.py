@@ -30,7 +30,7 @@ def test_documents_are_found_as_one_types_and_the_address_keeps_it(page: Page, s
     page.reload()
     expect(page.locator("#library .name > a")).to_have_text(["geese.txt"])
     field.fill("zebra")
-    expect(page.locator("#library")).to_have_text("No document has “zebra” in its name or its tags.")
+    expect(page.locator("#library")).to_have_text("No documents match “zebra”.")
     field.fill("")
     expect(page.locator("#library .name > a").first).to_have_text("gulls 100%.txt")
 
@@ -40,15 +40,15 @@ def test_several_documents_are_asked_about(page: Page, server: ServerProcess, st
     upload(server, "geese.txt", FACT)
     upload(server, "gulls.txt", "Gulls steal bread.")
     page.goto("/documents")
-    bar = page.get_by_role("form", name="With the chosen documents")
+    bar = page.get_by_role("form", name="Actions for selected documents")
     expect(bar).to_be_hidden()
-    page.get_by_label("Choose geese.txt").check()
+    page.get_by_label("Select geese.txt").check()
     expect(bar).to_contain_text("1 selected")
-    page.get_by_label("Choose gulls.txt").check()
+    page.get_by_label("Select gulls.txt").check()
     bar.get_by_role("button", name="Ask about these 2").click()
-    expect(page.locator("#scope")).to_contain_text("only gulls.txt and geese.txt")
+    expect(page.locator("#scope")).to_contain_text("Filter: gulls.txt and geese.txt")
     turn = ask(page, "How many geese does the lighthouse keeper feed?", 1)
-    expect(turn.locator(".mark")).to_have_text("Asked about gulls.txt and geese.txt only.")
+    expect(turn.locator(".mark")).to_have_text("Filter: gulls.txt and geese.txt.")
 
 
 def test_several_documents_are_tagged_and_deleted_after_a_second_look(page: Page, server: ServerProcess) -> None:
@@ -56,16 +56,16 @@ def test_several_documents_are_tagged_and_deleted_after_a_second_look(page: Page
         upload(server, name, f"What stands in {name}.", tags="birds")
     page.goto("/documents?tag=birds")
     for name in ("geese.txt", "gulls.txt"):
-        page.get_by_label(f"Choose {name}").check()
-    bar = page.get_by_role("form", name="With the chosen documents")
+        page.get_by_label(f"Select {name}").check()
+    bar = page.get_by_role("form", name="Actions for selected documents")
     bar.get_by_text("Tag", exact=True).click()
-    bar.get_by_label("Further tags, separated by commas").fill("sea")
+    bar.get_by_label("Tags to add, separated by commas").fill("sea")
     bar.get_by_role("button", name="Add tags").click()
     expect(page.locator("#library .tag")).to_have_text(["birds", "sea"] * 2)
     expect(bar).to_contain_text("2 selected")
     bar.get_by_text("Delete", exact=True).click()
     bar.get_by_role("button", name="Delete 2 permanently").click()
-    expect(page.locator("#library")).to_have_text("No document has the tag “birds”.")
+    expect(page.locator("#library")).to_have_text("No documents tagged “birds”.")
     expect(bar).to_have_count(0)
     assert server.call("GET", "/api/documents?tag=birds")[1]["documents"] == []
 
@@ -73,11 +73,11 @@ def test_several_documents_are_tagged_and_deleted_after_a_second_look(page: Page
 def test_what_is_ticked_stays_ticked_while_the_list_is_drawn_anew(page: Page, server: ServerProcess) -> None:
     upload(server, "geese.txt", FACT)
     page.goto("/documents")
-    page.get_by_label("Choose geese.txt").check()
+    page.get_by_label("Select geese.txt").check()
     sent = {"name": "gulls.txt", "mimeType": "text/plain", "buffer": b"Gulls steal bread."}
     page.get_by_label("Add documents").set_input_files(sent)  # type: ignore[arg-type]
     expect(page.locator("#library .name > a").first).to_have_text("gulls.txt")
-    expect(page.get_by_label("Choose geese.txt")).to_be_checked()
+    expect(page.get_by_label("Select geese.txt")).to_be_checked()
     page.get_by_role("button", name="Clear selection").click()
-    expect(page.get_by_label("Choose geese.txt")).not_to_be_checked()
-    expect(page.get_by_role("form", name="With the chosen documents")).to_be_hidden()
+    expect(page.get_by_label("Select geese.txt")).not_to_be_checked()
+    expect(page.get_by_role("form", name="Actions for selected documents")).to_be_hidden()

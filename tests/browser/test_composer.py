@@ -103,7 +103,7 @@ def test_commands_never_reach_the_model(page: Page, stub: StubModel) -> None:
     for number, command in enumerate(("/help", "/history", "/clear", "/undo", "/reset", "/nothing"), 1):
         say(page, command)
         if command == "/nothing":
-            expect(page.locator("#composer-error")).to_contain_text("There is no command")
+            expect(page.locator("#composer-error")).to_contain_text("Unknown command")
         else:
             expect(page.locator(".result:not(.waiting)")).to_have_count(number)
     assert len(stub.requests) == asked
@@ -115,9 +115,9 @@ def test_commands_never_reach_the_model(page: Page, stub: StubModel) -> None:
 def test_commands_are_carried_out_in_place_and_are_no_turns(page: Page, server: ServerProcess) -> None:
     page.goto("/")
     say(page, "/help")
-    expect(page.locator(".result li").first).to_contain_text("/history: show what is kept")
+    expect(page.locator(".result li").first).to_contain_text("/history: Show what is saved")
     say(page, "/clear")
-    expect(page.locator("#composer-error")).to_have_text("There is no conversation yet. Ask something first.")
+    expect(page.locator("#composer-error")).to_have_text("There is no conversation yet. Ask a question first.")
     expect(page.get_by_label("Your question")).to_have_value("/clear")
     ask(page, "Question 1", 1)
     ask(page, "Question 2", 2)
@@ -132,7 +132,7 @@ def test_commands_are_carried_out_in_place_and_are_no_turns(page: Page, server: 
     expect(choices.first).to_be_hidden()
     page.keyboard.press("Enter")
     result = page.locator(".result").last
-    expect(result.get_by_role("status")).to_contain_text("Every turn is still kept; /undo brings the view back.")
+    expect(result.get_by_role("status")).to_contain_text("Every turn is still saved. Type /undo to bring them back.")
     expect(page.locator("#turn-1")).to_be_hidden()
     expect(page.locator(".horizon .sentence")).to_have_text("0 of 2 earlier turns (2 cleared)")
     assert above(page, ".horizon", ".result")
@@ -140,7 +140,9 @@ def test_commands_are_carried_out_in_place_and_are_no_turns(page: Page, server: 
     expect(page.locator("#turn-1")).to_be_visible()
     assert dimmed(page) == ["turn-1", "turn-2"]
     say(page, "/undo")
-    expect(page.locator(".result").last).to_contain_text("The model sees again what it saw before it was cleared.")
+    expect(page.locator(".result").last).to_contain_text(
+        "The model sees what it saw before you cleared the conversation."
+    )
     expect(page.locator(".horizon")).to_have_count(0)
     say(page, "/undo")
     expect(page.locator("#composer-error")).to_have_text("There is nothing to undo in conversation 1.")

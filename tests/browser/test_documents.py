@@ -32,7 +32,7 @@ def a_pdf_with_a_picture() -> bytes:
 
 def add(page: Page, *files: FilePayload, tags: str = "") -> None:
     """Add files by choosing them."""
-    page.get_by_label("Tags for them").fill(tags)
+    page.get_by_label("Tags (optional)").fill(tags)
     page.get_by_label("Add documents").set_input_files(list(files))
 
 
@@ -141,7 +141,7 @@ def test_a_large_text_is_shown_around_its_passage_and_read_on(page: Page, server
     text = "".join(f"Line {n} of the endless tale.\n" for n in range(20_000))
     add(page, a_file("tale.txt", text))
     tale = row(page, "tale.txt").get_by_role("link", name="tale.txt")
-    expect(row(page, "tale.txt")).to_contain_text("found by its words", timeout=20_000)
+    expect(row(page, "tale.txt")).to_contain_text("searchable by keyword", timeout=20_000)
     start = text.index("Line 10000 ")
     page.goto(f"{tale.get_attribute('href')}?start={start}&end={start + 30}#passage")
     assert page.locator("mark#passage").evaluate("mark => mark.textContent") == text[start : start + 30]
@@ -166,7 +166,7 @@ def test_the_library_works_without_scripts(
     page.goto("/documents")
     add(page, a_file("geese.txt", FACT), a_file("blank.txt", " "), a_file("program", b"\x7fELF\0"), tags="birds")
     page.get_by_role("button", name="Add", exact=True).click()
-    expect(page.get_by_role("alert")).to_contain_text("2 of 3 files were added.")
+    expect(page.get_by_role("alert")).to_contain_text("2 of 3 files added.")
     while page.locator("#documents").get_attribute("data-busy") == "yes":
         page.goto("/documents")
     expect(row(page, "blank.txt").locator(".document-state")).to_have_text("failed")
@@ -183,15 +183,15 @@ def test_the_library_works_without_scripts(
     page.get_by_role("button", name="Ask", exact=True).click()
     expect(page).to_have_url(re.compile(r"/conversations/1#turn-1"))
     turn = page.locator("#turn-1.completed")
-    expect(turn.locator(".mark")).to_have_text("Asked about documents tagged geese only.")
+    expect(turn.locator(".mark")).to_have_text("Filter: documents tagged geese.")
     expect(turn.locator(".support")).to_have_text("No sources cited. Passages provided:")
-    expect(page.locator("#scope")).to_contain_text("only documents tagged geese")
+    expect(page.locator("#scope")).to_contain_text("Filter: documents tagged geese")
     turn.locator(".sources a").first.click()
     expect(page.locator("mark#passage")).to_have_text(FACT)
     page.goto("/documents?q=gees")
     expect(page.locator("#library .name > a")).to_have_text(["geese.txt"])
-    page.get_by_label("Choose geese.txt").check()
+    page.get_by_label("Select geese.txt").check()
     page.locator("#selected").get_by_text("Delete", exact=True).click()
-    page.get_by_role("button", name="Delete the chosen permanently").click()
-    expect(page.locator("#library")).to_contain_text("No document has “gees” in its name or its tags.")
+    page.get_by_role("button", name="Delete permanently").click()
+    expect(page.locator("#library")).to_contain_text("No documents match “gees”.")
     page.context.close()

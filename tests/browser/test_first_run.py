@@ -59,9 +59,9 @@ def test_what_connects_a_model_is_copied_and_goes_when_one_is_connected(newcomer
     connect.get_by_role("button", name="Copy").first.click()
     expect(connect.get_by_role("button", name="Copied")).to_be_visible()
     copied = newcomer.evaluate("() => navigator.clipboard.readText()")
-    newcomer.get_by_label("Find a setting").fill("temperature")
+    newcomer.get_by_label("Search settings").fill("temperature")
     expect(connect).to_be_hidden()
-    newcomer.get_by_label("Find a setting").fill("openai")
+    newcomer.get_by_label("Search settings").fill("openai")
     expect(connect).to_be_visible()
     (tmp_path / "settings.json").write_text(copied)
     expect(newcomer.locator("#setting-openai_base_url .value")).to_contain_text("localhost:11434")
@@ -75,7 +75,7 @@ def test_an_empty_library_says_what_to_do_and_shows_no_examples(page: Page, serv
         server.call("DELETE", f"/api/documents/{document['document_id']}")
     page.reload()
     expect(page.get_by_role("heading", name="Add your documents")).to_be_visible()
-    expect(page.locator(".welcome")).to_contain_text("Your library is empty, so there is nothing to answer from yet.")
+    expect(page.locator(".welcome")).to_contain_text("Your library is empty. Add documents to ask about.")
     expect(page.locator(".examples")).to_have_count(0)
 
 

@@ -21,7 +21,7 @@ def test_the_buttons_of_the_options_compact_clear_reset_and_undo(page: Page, stu
     for action in ("Clear", "Reset"):
         options(page).get_by_role("button", name=action).click()
         expect(page.locator(".horizon .sentence")).to_have_text("0 of 4 earlier turns (4 cleared)")
-        options(page).get_by_role("button", name=f"Undo: {action.lower()}").click()
+        options(page).get_by_role("button", name=f"Undo {action.lower()}").click()
         expect(page.locator(".horizon")).to_have_count(0)
 
 
@@ -30,7 +30,7 @@ def test_the_options_say_what_each_button_does(page: Page) -> None:
     opened = options(page)
     for name, does in (
         ("Compact", "Put a summary in place of the older turns."),
-        ("Clear", "Let the model forget what was said so far. Can be undone."),
+        ("Clear", "Hide everything so far from the model. You can undo this."),
         ("Reset", "Clear, and drop this conversation\u2019s own settings."),
     ):
         expect(opened.get_by_role("button", name=name)).to_have_accessible_description(does)
@@ -53,10 +53,10 @@ def test_a_pinned_turn_is_seen_and_an_excluded_one_is_not(page: Page, stub: Stub
     ask_many(page, 3)
     first, third = page.locator("#turn-1"), page.locator("#turn-3")
     mark(first, "Pin")
-    expect(first.locator(".mark")).to_have_text("Pinned: the model always sees this exchange.")
+    expect(first.locator(".mark")).to_have_text("Pinned. This exchange is always sent to the model.")
     expect(first.locator(".more > summary")).to_be_focused()
     mark(third, "Exclude")
-    expect(third.locator(".mark")).to_have_text("Excluded: the model does not see this exchange.")
+    expect(third.locator(".mark")).to_have_text("Excluded. This exchange is not sent to the model.")
     expect(page.locator("#turn-2")).not_to_have_class(re.compile("beyond"))
     assert dimmed(page) == ["turn-3"]
     page.reload()
@@ -68,4 +68,4 @@ def test_a_pinned_turn_is_seen_and_an_excluded_one_is_not(page: Page, stub: Stub
     mark(first, "Unpin")
     expect(page.locator(".mark")).to_have_count(0)
     say(page, "/undo")
-    expect(first.locator(".mark")).to_have_text("Pinned: the model always sees this exchange.")
+    expect(first.locator(".mark")).to_have_text("Pinned. This exchange is always sent to the model.")

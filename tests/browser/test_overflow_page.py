@@ -30,7 +30,7 @@ def test_a_compaction_is_chosen_read_edited_and_undone_and_every_turn_outlives_a
 
     stub.replies.append(Reply(SUMMARY, seconds_before=0.7))
     page.keyboard.press("Enter")
-    dialog.get_by_role("button", name="Summarise the older turns").click()
+    dialog.get_by_role("button", name="Summarise older turns").click()
     expect(page.locator(".turn.running .state")).to_have_text(re.compile("Summarising turns 1 to 2"))
     expect(page.locator("#turn-5.completed")).to_be_visible()
     expect(page.locator("#turn-5 .note")).to_contain_text("Older turns were summarised.")
@@ -55,8 +55,8 @@ def test_a_compaction_is_chosen_read_edited_and_undone_and_every_turn_outlives_a
         page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
     expect(summary).to_be_focused()
 
-    for kind in ("edit summary", "compact"):
-        summary.get_by_role("button", name=f"Undo: {kind}").click()
+    for label in ("Undo summary edit", "Undo summary"):
+        summary.get_by_role("button", name=label).click()
         expect(page.locator(".result .command").last).to_have_text("/undo")
         if kind == "edit summary":
             expect(summary).to_contain_text("written by stub-model")
@@ -75,7 +75,7 @@ def test_a_choice_can_be_remembered_for_the_conversation(page: Page, server: Ser
     ask_many(page, 2)
     say(page, "Question 3")
     page.get_by_label("Remember my choice for this conversation").check()
-    page.get_by_role("dialog").get_by_role("button", name="Leave the older turns out").click()
+    page.get_by_role("dialog").get_by_role("button", name="Leave older turns out").click()
     expect(page.locator("#turn-3.completed")).to_be_visible()
     assert server.call("GET", "/api/conversations/1")[1]["on_overflow"] == "trim"
     ask(page, "Question 4", 4)
@@ -124,7 +124,7 @@ def test_the_dialog_is_answered_by_keyboard_and_cancel_gives_the_question_back(p
     ask_many(page, 2)
     say(page, "Question 3")
     dialog = page.get_by_role("dialog")
-    first = dialog.get_by_role("button", name="Leave the older turns out")
+    first = dialog.get_by_role("button", name="Leave older turns out")
     expect(first).to_be_focused()
     dialog.get_by_role("button", name="Cancel").press("Enter")
     expect(dialog).to_be_hidden()

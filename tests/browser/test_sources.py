@@ -76,7 +76,7 @@ def test_a_pdf_shows_the_picture_of_its_page_which_can_be_turned_and_enlarged(
     expect(chip).to_have_text("1 geese.pdf, page 2")
     chip.click()
     figure = page.locator("#drawer figure.drawn")
-    picture = figure.get_by_role("img", name="Page 2 of geese.pdf, with the passage marked")
+    picture = figure.get_by_role("img", name="Page 2 of geese.pdf, passage highlighted")
     expect(picture).to_be_visible()
     assert picture.evaluate("image => image.naturalWidth") == 1200
     expect(page.locator("#drawer")).to_contain_text("Page 2 of 2")
@@ -125,7 +125,7 @@ def test_what_was_found_and_not_used_is_said_without_contradiction(
     second = ask(page, "How many geese does the keeper feed, and how many turns does the model see?", 2)
     expect(second.locator(".support")).to_have_count(0)
     expect(second.locator(".cited .chip")).to_have_count(1)
-    expect(second.locator(".sources summary")).to_have_text(re.compile(r"^\d+ more, not cited$"))
+    expect(second.locator(".sources summary")).to_have_text(re.compile(r"^\d+ more passages? \(not cited\)$"))
 
 
 @pytest.mark.parametrize("size", [(390, 844), (1280, 800)])

@@ -50,7 +50,7 @@ def test_tool_steps_are_shown_a_deletion_is_confirmed_and_the_next_request_is_wi
     expect(turn.get_by_role("button", name="Delete")).to_have_count(0)
     for number in (1, 2):
         expect(page.locator(f"#turn-{number} .mark")).to_have_text(
-            "Done with: the model does not see this exchange any more."
+            "Completed.: the model does not see this exchange any more."
         )
         expect(page.locator(f"#turn-{number}")).to_have_class(re.compile("beyond"))
     assert doomed["name"] not in [one["name"] for one in server.call("GET", "/api/documents")[1]["documents"]]
@@ -58,7 +58,7 @@ def test_tool_steps_are_shown_a_deletion_is_confirmed_and_the_next_request_is_wi
     third = ask(page, "And now?", 3)
     third.get_by_role("link", name="What the model saw").click()
     receipt = page.locator("#drawer .receipt")
-    expect(receipt).to_contain_text("Turns 1 to 2: in a finished confirmation")
+    expect(receipt).to_contain_text("Turns 1 to 2: in a completed confirmation")
     expect(receipt.locator(".messages .role")).to_have_text(["system", "user"], ignore_case=True)
 
 
@@ -81,8 +81,10 @@ def test_a_receipt_shows_every_request_of_a_turn_and_copies_the_last(page: Page,
     page.goto("/")
     ask(page, "Search a lot", 1).get_by_role("link", name="What the model saw").click()
     receipt = page.locator("#drawer .receipt")
-    expect(receipt.locator(".facts")).to_contain_text("the last 2 were sent; 2 were left out.")
-    expect(receipt).to_contain_text("The provider counted 7,500 for 5 requests together, 5,000 of them from its cache.")
+    expect(receipt.locator(".facts")).to_contain_text(
+        "The last 2 rounds of this turn’s tool calls were sent; 2 earlier ones were left out."
+    )
+    expect(receipt).to_contain_text("(provider reported 7,500 for all 5 requests, 5,000 from cache).")
     receipt.get_by_text("Raw messages").click()
     expect(receipt.locator(".earlier-request summary")).to_have_count(4)
     expect(receipt.locator(".earlier-request .message").first).to_be_hidden()
@@ -93,7 +95,7 @@ def test_a_receipt_shows_every_request_of_a_turn_and_copies_the_last(page: Page,
     expect(last.nth(2)).to_contain_text('calls search_documents{"query": "word 2"}', use_inner_text=False)
     expect(last.nth(3)).to_contain_text("<passages>")
     expect(receipt.locator(".sum")).to_have_text(re.compile(r"^[0-9a-f]{64}$"))
-    expect(receipt).to_contain_text("What stands before the question (1 message) has this sum.")
+    expect(receipt).to_contain_text("Hash of everything before the question (1 message).")
     expect(receipt.locator(".tokens-legend")).to_contain_text(re.compile(r"tools [\d,]+"))
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     receipt.get_by_role("button", name="Copy as JSON").click()
@@ -113,7 +115,7 @@ def test_a_receipt_of_an_older_version_is_still_shown(page: Page, server: Server
     page.get_by_role("link", name="What the model saw").click()
     receipt = page.locator("#drawer .receipt")
     expect(receipt.locator(".message")).to_have_count(2)
-    expect(receipt).to_contain_text("No turn was left out.")
+    expect(receipt).to_contain_text("Nothing was left out.")
     expect(receipt.get_by_role("button", name="Copy as JSON")).to_have_count(0)
 
 
@@ -144,7 +146,7 @@ def test_a_receipt_tells_part_by_part_what_was_sent_and_leads_to_what_was_left_o
     expect(page).to_have_url(re.compile("#turn-1$"))
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     receipt.get_by_role("link", name="Copy as curl").click()
-    expect(page.locator(".toast").last).to_contain_text("The command was copied.")
+    expect(page.locator(".toast").last).to_contain_text("Command copied.")
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied.startswith(f"curl '{stub.url}/chat/completions'")
     assert json.loads(copied.split("<<'JSON'\n")[1].removesuffix("\nJSON\n"))["messages"] == stub.requests[-1].messages

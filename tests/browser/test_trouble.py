@@ -128,7 +128,7 @@ def test_a_question_that_is_refused_stands_before_what_was_typed_meanwhile(page:
 
 def test_a_view_of_the_page_that_comes_late_brings_nothing_back(page: Page) -> None:
     ask_many(page, 1)
-    pinned = page.locator("#turn-1").get_by_text("Pinned: the model always sees this exchange.")
+    pinned = page.locator("#turn-1").get_by_text("Pinned. This exchange is always sent to the model.")
     before = page.request.get("/conversations/1").text()
     late = Held(page, "**/conversations/1")
     with page.expect_request("**/conversations/1"):

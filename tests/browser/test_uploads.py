@@ -33,7 +33,7 @@ def drop(page: Page, *paths: Path) -> None:
 
 def test_choosing_files_adds_them_and_tells_what_became_of_each(page: Page) -> None:
     page.goto("/documents")
-    page.get_by_label("Tags for them").fill("birds, 2024")
+    page.get_by_label("Tags (optional)").fill("birds, 2024")
     geese = [a_file(f"{n}.txt", f"Geese number {n}.") for n in range(1, 4)]
     choose(page, *geese, a_file("program", b"\x7fELF\0\0\0"), a_file("blank.txt", " \n"))
     uploads = page.get_by_role("region", name="Uploads")
@@ -67,7 +67,7 @@ def test_a_dropped_folder_gives_its_files_without_the_hidden_ones(page: Page, tm
     (folder / ".git" / "d.txt").write_text("Hidden, too.")
     page.goto("/documents")
     drop(page, empty)
-    expect(page.locator(".toast")).to_contain_text("There is no file in what was dropped.")
+    expect(page.locator(".toast")).to_contain_text("No files found in what you dropped.")
     drop(page, folder)
     uploads = page.get_by_role("region", name="Uploads")
     expect(uploads.get_by_role("status")).to_have_text("3 documents ready", timeout=30_000)
@@ -134,7 +134,7 @@ def test_what_is_worked_on_is_cancelled_and_read_again(page: Page, stub: StubMod
     page.goto("/documents")
     choose(page, a_file("geese.txt", "Geese."))
     geese = item(page, "geese.txt")
-    expect(geese.locator(".state-word")).to_have_text("embedding 0 of 1")
+    expect(geese.locator(".state-word")).to_have_text("indexing 0 of 1")
     geese.get_by_role("button", name="Cancel").click()
     expect(geese.locator(".state-word")).to_have_text("cancelled")
     stub.embedding_replies.clear()

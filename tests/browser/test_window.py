@@ -17,7 +17,7 @@ def test_the_slider_moves_the_line_before_anything_is_kept(page: Page, server: S
     expect(page.locator(".turn.beyond")).to_have_count(2)
     tokens = page.locator(".gauge b.total").inner_text()
     panel = window(page)
-    slider = panel.get_by_label("Earlier turns to send")
+    slider = panel.get_by_label("Memory, in turns")
     expect(slider).to_be_focused()
     expect(slider).to_have_attribute("max", "11")
     # The default holds, so it is drawn like a value.
@@ -52,7 +52,7 @@ def test_the_keyboard_alone_tries_sets_and_cancels(page: Page, server: ServerPro
     chip = page.locator("#window summary")
     expect(chip).to_have_text("Memory: last 5 turns")
     chip.press("Enter")
-    slider = page.get_by_label("Earlier turns to send")
+    slider = page.get_by_label("Memory, in turns")
     expect(slider).to_be_focused()
     for _ in range(3):
         slider.press("ArrowLeft")
@@ -65,7 +65,7 @@ def test_the_keyboard_alone_tries_sets_and_cancels(page: Page, server: ServerPro
     expect(page.locator(".horizon")).to_have_count(0)
     slider.press("Home")
     expect(sentence).to_have_text("0 of 7 earlier turns (7 over the turn limit)")
-    page.get_by_role("button", name="Set", exact=True).press("Enter")
+    page.get_by_role("button", name="Apply", exact=True).press("Enter")
     expect(chip).to_have_text("Memory: none")
     expect(page.locator(".previewing")).to_have_count(0)
     assert server.call("GET", "/api/conversations/1")[1]["max_history_turns"] == 0
@@ -75,14 +75,14 @@ def test_set_keeps_the_window_and_the_strategy_and_leaves_the_rest(page: Page, s
     ask_many(page, 3)
     panel = options(page)
     panel.get_by_label("When the conversation gets too long").select_option("ask")
-    panel.get_by_role("button", name="Set", exact=True).click()
+    panel.get_by_role("button", name="Apply", exact=True).click()
     # The page comes anew, with its options closed.
     expect(page.locator("#options:not([open])")).to_be_visible()
     expect(page.locator("#window summary")).to_have_text("Memory: last 5 turns")
     control = window(page)
     control.get_by_label("How many earlier turns to send").fill("1")
     with page.expect_response(lambda response: response.request.method == "PATCH"):
-        control.get_by_role("button", name="Set", exact=True).click()
+        control.get_by_role("button", name="Apply", exact=True).click()
     expect(page.locator("#window summary")).to_have_text("Memory: last turn")
     expect(page.locator(".horizon .sentence")).to_have_text("1 of 3 earlier turns (2 over the turn limit)")
     kept = server.call("GET", "/api/conversations/1")[1]
@@ -90,7 +90,7 @@ def test_set_keeps_the_window_and_the_strategy_and_leaves_the_rest(page: Page, s
     control = window(page)
     control.get_by_role("button", name="Default (5)").click()
     with page.expect_response(lambda response: response.request.method == "PATCH"):
-        control.get_by_role("button", name="Set", exact=True).click()
+        control.get_by_role("button", name="Apply", exact=True).click()
     expect(page.locator(".horizon")).to_have_count(0)
     kept = server.call("GET", "/api/conversations/1")[1]
     assert ("max_history_turns" in kept, kept["on_overflow"]) == (False, "ask")
@@ -100,7 +100,7 @@ def test_what_cannot_be_kept_is_said_in_the_panel(page: Page) -> None:
     ask_many(page, 1)
     control = window(page)
     page.route("**/api/conversations/1", lambda route: route.abort())
-    control.get_by_role("button", name="Set", exact=True).click()
+    control.get_by_role("button", name="Apply", exact=True).click()
     expect(control.get_by_role("alert")).to_have_text("The server cannot be reached.")
 
 
@@ -109,7 +109,7 @@ def test_the_latest_wish_wins_however_slow_the_answers_are(page: Page) -> None:
     asked: list[Request] = []
     page.on("request", lambda request: asked.append(request) if "/preview?" in request.url else None)
     first = Held(page, "**/preview?*")
-    slider = window(page).get_by_label("Earlier turns to send")
+    slider = window(page).get_by_label("Memory, in turns")
     with page.expect_request("**/preview?*"):
         slider.fill("1")
     for turns in ("2", "3", "4"):
@@ -122,8 +122,8 @@ def test_the_latest_wish_wins_however_slow_the_answers_are(page: Page) -> None:
 def test_a_pinned_turn_above_the_line_is_not_dimmed(page: Page) -> None:
     ask_many(page, 3)
     mark(page.locator("#turn-1"), "Pin")
-    expect(page.locator("#turn-1 .mark")).to_have_text("Pinned: the model always sees this exchange.")
-    window(page).get_by_label("Earlier turns to send").fill("1")
+    expect(page.locator("#turn-1 .mark")).to_have_text("Pinned. This exchange is always sent to the model.")
+    window(page).get_by_label("Memory, in turns").fill("1")
     expect(page.locator(".turn.beyond")).to_have_count(1)
     assert dimmed(page) == ["turn-2"]
     assert above(page, ".horizon", "#turn-3")
@@ -138,7 +138,7 @@ def test_a_line_above_the_turns_that_are_shown_dims_none_of_them(page: Page, ser
     expect(page.locator("#turn-53")).to_be_visible()
     expect(page.locator("#window summary")).to_have_text("Memory: last 51 turns")
     expect(page.locator(".turn.beyond")).to_have_count(0)
-    slider = window(page).get_by_label("Earlier turns to send")
+    slider = window(page).get_by_label("Memory, in turns")
     slider.fill("10")
     expect(page.locator(".horizon .sentence")).to_contain_text("10 of 53")
     slider.fill("52")
@@ -155,7 +155,7 @@ def test_the_window_is_set_without_scripts(chromium_without_scripts: Browser, se
     control = window(page)
     expect(control.get_by_role("slider")).to_be_hidden()
     control.get_by_label("How many earlier turns to send").fill("1")
-    control.get_by_role("button", name="Set", exact=True).click()
+    control.get_by_role("button", name="Apply", exact=True).click()
     expect(page.locator("#window summary")).to_have_text("Memory: last turn")
     expect(page.locator(".horizon .sentence")).to_have_text("1 of 3 earlier turns (2 over the turn limit)")
     page.close()

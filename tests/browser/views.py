@@ -189,7 +189,7 @@ def chosen_documents(page: Page, _: ServerProcess) -> None:
     """Show two documents ticked."""
     _document_row(page)
     for name in ("Lake report.pdf", "Berths 2025.csv"):
-        page.get_by_label(f"Choose {name}").check()
+        page.get_by_label(f"Select {name}").check()
     expect(page.locator("#selected")).to_contain_text("2 selected")
 
 

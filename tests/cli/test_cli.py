@@ -20,7 +20,7 @@ def test_ask_prints_the_answer_and_goes_on_in_a_conversation(shell: Shell, stub:
     first = shell("ask", "How many?")
     assert first.exit_code == 0
     assert first.stdout == "Seventeen geese.\n"
-    assert "Go on with: --conversation 1" in first.stderr
+    assert "Continue with: --conversation 1" in first.stderr
     assert shell("ask", "And then?", "--conversation", "1").stdout == "They hiss.\n"
     assert [message["content"] for message in stub.requests[-1].messages[1:]] == [
         "How many?", "Seventeen geese.", "And then?",
@@ -118,13 +118,13 @@ def test_chat_goes_on_in_one_conversation_and_runs_commands(shell: Shell, stub: 
     stub.replies.extend([Reply("First answer."), Reply("Second answer.")])
     result = chat(shell, "/history", "One", "", "Two", "/history", "/clear-history", "/nonsense", "/help")
     assert result.exit_code == 0
-    assert "ask something first" in result.stderr
+    assert "Ask a question first" in result.stderr
     assert "First answer." in result.stdout
     assert "Second answer." in result.stdout
     assert "2 turns, 4 messages (2 assistant, 2 user)." in result.stdout
-    assert "Every turn is still kept" in result.stdout
+    assert "Every turn is still saved" in result.stdout
     assert 'Unknown command "/nonsense"' in result.stderr
-    assert "/compact: let the model summarise" in result.stdout
+    assert "/compact: Send a summary" in result.stdout
     assert [message["content"] for message in stub.requests[-1].messages[1:]] == ["One", "First answer.", "Two"]
 
 
@@ -132,7 +132,7 @@ def test_chat_asks_what_to_do_before_turns_are_left_out(shell: Shell, stub: Stub
     shell = shell.under(ON_OVERFLOW="ask", MAX_HISTORY_TURNS="1")
     result = chat(shell, "One", "Two", "Three", "trim", "n", "Four", "cancel", "Five", "reset", "y", "Six", "Seven")
     assert "This question would leave out 1 earlier turn" in result.stdout
-    assert "Nothing was asked." in result.stdout
+    assert "The question was not sent." in result.stdout
     asked = [request.messages[-1]["content"] for request in stub.requests]
     assert asked == ["One", "Two", "Three", "Five", "Six", "Seven"]
     assert "started over" in result.stderr
@@ -169,5 +169,5 @@ def test_a_conversation_is_shown_exported_and_erased(shell: Shell) -> None:
     assert "turn 1, id 1: Why?" in shown
     assert "## 1. Why?" in shell("history", "export", "1").stdout
     assert json.loads(shell("history", "export", "1", "--format", "json").stdout)["turns"][0]["question"] == "Why?"
-    assert shell("history", "purge", "1", "--yes").stdout == "Conversation 1 was erased.\n"
+    assert shell("history", "purge", "1", "--yes").stdout == "Conversation 1 erased.\n"
     assert "There is no conversation 1." in shell("history", "show", "1").stderr

@@ -40,7 +40,7 @@ def damage(shell: Shell, tmp_path: Path) -> Callable[[str], None]:
 
 def test_a_healthy_library_agrees(shell: Shell, damage: object) -> None:
     result = shell("doctor")
-    assert (result.exit_code, result.stdout.strip()) == (0, "Everything agrees.")
+    assert (result.exit_code, result.stdout.strip()) == (0, "Everything is consistent.")
 
 
 @pytest.mark.parametrize("kind", DAMAGES)
@@ -51,10 +51,10 @@ def test_damage_is_found_and_mended(shell: Shell, damage: Callable[[str], None],
     assert found.exit_code == 1
     assert words in found.output
     mended = shell("doctor", "--fix")
-    assert "mended: " in mended.output
+    assert "repaired: " in mended.output
     assert words in mended.output
     assert mended.exit_code == 0, mended.output
-    assert shell("doctor").stdout.strip() == "Everything agrees."
+    assert shell("doctor").stdout.strip() == "Everything is consistent."
     assert shell("documents", "list").stdout.count("ready") == 2
 
 
@@ -62,7 +62,7 @@ def test_a_document_with_two_kinds_of_damage_is_mended_at_once(shell: Shell, dam
     damage("UPDATE document_texts SET text = 'other' WHERE document_id = 1")
     damage("DELETE FROM chunk_words WHERE rowid = 1")
     assert shell("doctor", "--fix").exit_code == 0
-    assert shell("doctor").stdout.strip() == "Everything agrees."
+    assert shell("doctor").stdout.strip() == "Everything is consistent."
 
 
 def test_reindex_ends_where_something_cannot_be_embedded(
@@ -73,7 +73,7 @@ def test_reindex_ends_where_something_cannot_be_embedded(
     stub.embed = lambda texts: [] if any("Number 1" in text for text in texts) else usual(texts)
     result = shell.under(EMBEDDER="endpoint:embed-1")("reindex")
     assert result.exit_code == 1
-    assert "1 of 2 chunks are embedded by endpoint-embed-1#" in result.output
+    assert "1 of 2 chunks are embedded with endpoint-embed-1#" in result.output
     assert "search uses it" in result.output
 
 
@@ -90,12 +90,12 @@ def test_a_lost_file_is_said_and_a_stray_one_dropped(
     result = shell("doctor", "--fix")
     assert result.exit_code == 1
     assert "the uploaded file is gone" in result.output
-    assert "mended: 1 uploaded files belong to no document" in result.output
+    assert "repaired: 1 uploaded files belong to no document" in result.output
     assert not stray.exists()
 
 
 def test_everything_is_read_and_embedded_anew_on_request(shell: Shell, damage: object) -> None:
-    assert "2 of 2 chunks are embedded by word-hash#" in shell("reindex").stdout
+    assert "2 of 2 chunks are embedded with word-hash#" in shell("reindex").stdout
     again = shell("reindex", "--read-again")
     assert again.exit_code == 0, again.output
     assert shell("documents", "list").stdout.count("ready") == 2

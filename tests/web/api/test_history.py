@@ -142,9 +142,9 @@ def test_compact_shows_its_summary(client: FlaskClient, stub: StubModel) -> None
     conversation = conversation_of(client, 4)
     stub.replies.append(Reply("What was said."))
     result = run(client, conversation, "/compact").json
-    assert result["text"].startswith("Turns 1 to 2 are summarised")
+    assert result["text"].startswith("The model now sees a summary of turns 1 to 2.")
     assert result["text"].endswith("What was said.")
-    assert "the turns that it saw before" in run(client, conversation, "/undo").json["text"]
+    assert "Summary removed." in run(client, conversation, "/undo").json["text"]
 
 
 def test_help_lists_every_command(client: FlaskClient) -> None:
@@ -156,7 +156,7 @@ def test_help_lists_every_command(client: FlaskClient) -> None:
 def test_an_unknown_command_is_named(client: FlaskClient) -> None:
     refused = run(client, conversation_of(client, 1), "/forget")
     assert refused.status_code == 422
-    assert 'Unknown command "/forget". There are: /history,' in refused.json["error"]["message"]
+    assert 'Unknown command "/forget". Available: /history,' in refused.json["error"]["message"]
     assert run(client, 99, "/help").status_code == 404
 
 
@@ -326,7 +326,10 @@ def test_clearing_what_is_clear_is_no_step_that_could_be_undone(client: FlaskCli
     first = turn_ids(client, conversation)[0]
     run(client, conversation, "/clear")
     run(client, conversation, "/clear")
-    assert run(client, conversation, "/undo").json["text"] == "The model sees again what it saw before it was cleared."
+    assert (
+        run(client, conversation, "/undo").json["text"]
+        == "The model sees what it saw before you cleared the conversation."
+    )
     assert view(client, conversation)["sentence"] == "2 of 2 earlier turns"
     client.patch(f"/api/turns/{first}", json={"pinned": True})
     client.patch(f"/api/turns/{first}", json={"pinned": True})
@@ -346,7 +349,7 @@ def test_an_empty_conversation_is_named_by_its_first_question(client: FlaskClien
 
 def test_a_command_takes_nothing_behind_it(client: FlaskClient) -> None:
     refused = run(client, conversation_of(client, 1), "/undo 3")
-    assert (refused.status_code, "takes nothing behind it" in refused.json["error"]["message"]) == (422, True)
+    assert (refused.status_code, "takes no arguments" in refused.json["error"]["message"]) == (422, True)
     assert [is_command(text) for text in ("/undo 3", "/UNDO", "/foo", "/foo bar", "/etc/hosts", "a /undo", "/")] == [
         True, True, True, False, False, False, False,
     ]  # fmt: skip

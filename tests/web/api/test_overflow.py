@@ -223,7 +223,7 @@ def test_reset_lets_the_model_begin_afresh(client: FlaskClient, stub: StubModel)
     assert answer["history_trimmed"] is True
     assert answer["notice"] == "[History trimmed to last 0 turns]"
     assert answer["history"]["turns_dropped"] == 6
-    assert "afresh" in answer["notes"][0]
+    assert "started over" in answer["notes"][0]
     after = ask(client, "Question 8.", conversation_id=conversation)
     assert said(stub) == ["Question 7", "Question 8"]
     assert after["history_trimmed"] is False

@@ -129,9 +129,9 @@ def test_a_source_whose_document_changed_or_went_is_shown_as_it_was_sent(client:
     client.post("/api/documents", data=changed)
     upload(client, "Something else again.", "other2.txt")
     page = client.get(place).text
-    assert "this passage is not in it any more" in page
+    assert "no longer contains this passage" in page
     assert f">{FACT}</mark>" in page
     client.delete(f"/api/documents/{document_id}")
     page = client.get(place).text
-    assert "The document was deleted since." in page
+    assert "The document has been deleted." in page
     assert f">{FACT}</mark>" in page

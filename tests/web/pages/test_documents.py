@@ -43,7 +43,7 @@ def test_what_is_refused_of_several_files_is_named_and_the_rest_is_taken(client:
     sent = files((b"One.", "one.txt"), (b"\x7fELF\0\0\0", "program"), (b"", "empty.txt"))
     status, page = post(client, "/documents", file=sent)
     assert status == 422
-    assert "1 of 3 files were added. Refused:" in page
+    assert "1 of 3 files added. Rejected:" in page
     assert '<b dir="auto">program</b>: "program" is a program' in page
     assert '<b dir="auto">empty.txt</b>: The file is empty.' in page
     assert names_on(page) == ["one.txt"]
@@ -54,7 +54,7 @@ def test_a_wrong_form_is_refused_whole(client: FlaskClient) -> None:
     status, page = post(client, "/documents", file=files((b"One.", "one.txt")), tags="x" * 65)
     assert (status, "tags is" in page) == (422, True)
     status, page = post(client, "/documents", file=files((b"One.", "one.txt"), (b"Two.", "two.txt")), replaces="1")
-    assert (status, "the newer version of a document is one" in page) == (422, True)
+    assert (status, "a newer version must be a single file" in page) == (422, True)
     status, page = post(client, "/documents", file=files((b"One.", "one.txt")), replaces="9")
     assert (status, "There is no document 9;" in page) == (404, True)
     status, page = post(client, "/documents", file=files(*[(b"One.", "one.txt")] * 21))
@@ -99,7 +99,7 @@ def test_an_action_leads_back_to_the_part_of_the_list_where_it_was_done(client: 
     action = html.unescape(re.findall(r'action="([^"]*/delete[^"]*)"', page)[0])
     assert action == f"/documents/{document_id}/delete?tag=sea+birds&before=50"
     assert post(client, action) == (303, "/documents?tag=sea+birds&before=50")
-    assert "No document has the tag" in client.get("/documents?tag=sea+birds").text
+    assert "No documents tagged" in client.get("/documents?tag=sea+birds").text
 
 
 def test_the_list_is_filtered_by_a_tag_and_refuses_what_is_none(client: FlaskClient) -> None:
@@ -127,7 +127,7 @@ def test_documents_are_sought_by_words_of_their_names_and_tags(client: FlaskClie
         listed = client.get("/api/documents", query_string={"q": sought}).json["documents"]
         assert [one["name"] for one in listed] == found
     assert client.get("/api/documents", query_string={"q": "x" * 201}).status_code == 422
-    assert "No document has “<bdi>&lt;b&gt;</bdi>” in its name" in client.get("/documents?q=<b>").text
+    assert "No documents match “<bdi>&lt;b&gt;</bdi>”." in client.get("/documents?q=<b>").text
 
 
 def test_what_is_done_with_chosen_documents_is_done_with_each(client: FlaskClient) -> None:
@@ -176,10 +176,10 @@ def test_a_newer_version_says_of_what_and_that_it_is_not_found_yet(
     monkeypatch.setattr(services.library, "_embed_missing", lambda _document_id, _model: False)
     sent = files((b"The keeper feeds eighteen geese.", "new.txt"))
     assert post(client, "/documents", file=sent, replaces=str(older)) == (303, "/documents")
-    until(lambda: "embedding 0 of 1" in client.get("/documents").text)
+    until(lambda: "indexing 0 of 1" in client.get("/documents").text)
     page = client.get("/documents").text
-    assert "Newer version of <bdi>geese.txt</bdi>; found when it is ready" in page
-    assert "found by its words" not in page
+    assert "New version of <bdi>geese.txt</bdi>; searchable once ready" in page
+    assert "searchable by keyword" not in page
 
 
 def test_a_document_shows_its_passage_exactly_with_its_section_and_without_its_marks_meaning_anything(
@@ -199,7 +199,7 @@ def test_a_document_shows_its_passage_exactly_with_its_section_and_without_its_m
 def test_a_document_of_no_text_and_positions_that_are_none_are_answered(client: FlaskClient) -> None:
     document_id = upload(client, " \n ", "blank.txt")["document_id"]
     page = client.get(f"/documents/{document_id}?start=5&end=9").text
-    assert "There is no text yet." in page
+    assert "No text yet." in page
     assert "There is no text in this file." in page
     for wrong in ("start=x", "end=-1", "at=1.5"):
         assert client.get(f"/documents/{document_id}?{wrong}").status_code == 422, wrong

@@ -47,24 +47,24 @@ def test_a_question_is_asked_about_a_part_and_the_page_goes_on_doing_so(client: 
     upload(client, "Forty geese live in the harbour.", "harbour.txt")
     page = client.get("/?tag=birds").text
     assert '<input type="hidden" name="tags" value="birds">' in page
-    assert "only documents tagged birds" in page
+    assert "Filter: <bdi>documents tagged birds</bdi>" in page
     status, place = post(client, "/ask", question="How many geese?", tags="birds")
     assert (status, place) == (303, "/conversations/1#turn-1")
     until(lambda: client.get("/api/turns/1").json["status"] == "completed")
     assert [one["document_id"] for one in client.get("/api/turns/1").json["sources"]] == [geese]
     page = client.get(place).text
-    assert "Asked about documents tagged birds only." in page
+    assert "Filter: documents tagged birds." in page
     assert 'formaction="/conversations/1/scope" data-widen' in page
-    assert "only documents tagged birds" in page
+    assert "Filter: <bdi>documents tagged birds</bdi>" in page
     assert client.get("/api/conversations/1").json["scope"] == {"document_ids": [], "tags": ["birds"]}
     _, place = post(client, "/ask", question="And now?", conversation_id="1", document_ids=str(geese))
     assert place == "/conversations/1#turn-2"
     until(lambda: client.get("/api/turns/2").json["status"] == "completed")
-    assert "Asked about geese.txt only." in client.get(place).text
+    assert "Filter: geese.txt." in client.get(place).text
     assert client.get("/api/conversations/1").json["scope"]["tags"] == ["birds"]
     post(client, "/ask", question="And then?", conversation_id="1")
     until(lambda: client.get("/api/turns/3").json["status"] == "completed")
-    assert client.get(place).text.count("Asked about documents tagged birds only.") == 2
+    assert client.get(place).text.count("Filter: documents tagged birds.") == 2
     assert post(client, "/conversations/1/scope", question="Half typed") == (303, "/conversations/1")
     assert client.get("/api/conversations/1").json["scope"] is None
 
@@ -83,25 +83,25 @@ def test_a_question_that_waits_for_a_decision_keeps_what_it_is_about(client: Fla
 
 def test_an_address_that_names_no_document_is_refused_and_one_that_is_gone_is_said(client: FlaskClient) -> None:
     assert client.get("/?documents=abc").status_code == 422
-    assert "only document 9, which is gone" in client.get("/?documents=9").text
+    assert "Filter: <bdi>document 9 (deleted)" in client.get("/?documents=9").text
 
 
 def test_more_documents_than_can_be_named_are_counted(client: FlaskClient) -> None:
     ids = [upload(client, f"Document {n}.", f"{n}.txt")["document_id"] for n in range(5)]
     address = "&".join(f"documents={one}" for one in ids)
-    assert "only 0.txt, 1.txt, 2.txt and 2 more" in client.get(f"/?{address}").text
-    assert "only 0.txt, where tagged a or b" in client.get(f"/?documents={ids[0]}&tag=a&tag=b").text
+    assert "Filter: <bdi>0.txt, 1.txt, 2.txt and 2 more" in client.get(f"/?{address}").text
+    assert "Filter: <bdi>0.txt, where tagged a or b" in client.get(f"/?documents={ids[0]}&tag=a&tag=b").text
 
 
 def test_what_an_answer_rests_on_is_said(client: FlaskClient, stub: StubModel) -> None:
-    assert "in your documents was found" not in client.get(f"/turns/{ask(client)['turn_id']}").text
+    assert "No matching passages" not in client.get(f"/turns/{ask(client)['turn_id']}").text
     upload(client, FACT)
     stub.default = Reply("Seventeen.")
     uncited = ask(client, "How many geese does the keeper feed?")
     assert "No sources cited. Passages provided:" in client.get(f"/turns/{uncited['turn_id']}").text
     stub.default = Reply("Seventeen [1].")
     cited = client.get(f"/turns/{ask(client, 'How many geese does the keeper feed?')['turn_id']}").text
-    assert "No source cited" not in cited
+    assert "No sources cited" not in cited
 
 
 def test_a_source_says_its_page_and_its_section(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,5 +135,5 @@ def test_a_receipt_shows_what_the_model_made_of_a_follow_up(client: FlaskClient,
     turn = ask(client, "And when?", conversation_id=conversation)
     assert turn["search"]["by"] == "model"
     receipt = client.get(f"/turns/{turn['turn_id']}/receipt").text
-    assert "The model was asked to put the question into words" in receipt
+    assert "The model rewrote the question" in receipt
     assert '<pre dir="auto" tabindex="0">When does the lighthouse keeper feed the geese?</pre>' in receipt

@@ -159,7 +159,7 @@ def test_a_search_shows_the_words_and_leads_to_the_turn(client: FlaskClient, stu
     page = client.get("/?q=goose geese").text
     assert f'href="/conversations/{conversation}?q=goose+geese&amp;at=2#turn-2"' in page
     assert "Seventeen &lt;b&gt;<mark>geese</mark>&lt;/b&gt; &amp; a swan." in page
-    assert "1 conversation contains any of these words" in page
+    assert "1 result for" in page
 
 
 def test_a_word_that_is_not_typed_to_its_end_is_found(client: FlaskClient, stub: StubModel) -> None:
@@ -223,9 +223,9 @@ def test_the_start_page_names_the_conversation_that_was_deleted_last(client: Fla
     fill(services, 2)
     client.patch("/api/conversations/1", json={"title": "Geese & ducks"})
     assert post(client, "/conversations/1/delete") == (303, "/?deleted=1")
-    assert "“<bdi>Geese &amp; ducks</bdi>” was deleted." in client.get("/?deleted=1").text
+    assert "“<bdi>Geese &amp; ducks</bdi>” deleted." in client.get("/?deleted=1").text
     client.delete("/api/conversations/2")
-    assert "was deleted." not in client.get("/?deleted=1").text
+    assert "</bdi>” deleted." not in client.get("/?deleted=1").text
 
 
 def test_what_was_brought_back_meanwhile_is_not_erased(client: FlaskClient, services: Services) -> None:
@@ -247,10 +247,13 @@ def test_what_branched_off_says_where(client: FlaskClient, services: Services) -
 def test_an_error_says_what_kind_it_is_and_leads_home(client: FlaskClient) -> None:
     missing = client.get("/conversations/9", headers=PAGE).text
     assert "<h1>Not found</h1>" in missing
-    assert '<a href="/">Home</a>.</p>' in missing
+    assert '<a href="/">Go to the start page</a>.</p>' in missing
     refused = client.post("/theme", data={"theme": "pink"}, headers=PAGE).text
     assert "<h1>Something went wrong</h1>" in refused
-    assert '<a href="/">Home</a>, or go back in your browser: what you typed is still there.</p>' in refused
+    assert (
+        '<a href="/">Go to the start page</a>, or go back in your browser: what you typed is still there.</p>'
+        in refused
+    )
 
 
 @pytest.mark.parametrize("theme", ["system", "light", "dark"])
