@@ -15,13 +15,13 @@ from rag_assistant.errors import AssistantError
 
 # What --help says of the commands; a test compares it with what they say of themselves.
 COMMANDS = {
-    "ask": "Ask a question and print its answer as it is written.",
-    "chat": "Talk: questions, and commands such as /history; /help lists them.",
-    "documents": "The library.",
-    "history": "What is kept of a conversation, and what a model was sent.",
-    "reindex": "Embed what the present embedding model has not embedded, and let search use its vectors.",
-    "doctor": "Compare the database, the uploaded files and Chroma's index.",
-    "db": "The database.",
+    "ask": "Ask a question and print the answer as it is written.",
+    "chat": "Chat in the terminal: /help lists the commands, Ctrl-C stops an answer, Ctrl-D quits.",
+    "documents": "Manage the library.",
+    "history": "Conversations, and what the model was sent.",
+    "reindex": "Embed everything with the configured embedding model, and switch search to it.",
+    "doctor": "Check that the database, the uploaded files and Chroma's index agree.",
+    "db": "Manage the database schema.",
 }
 
 

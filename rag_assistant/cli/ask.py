@@ -62,7 +62,7 @@ def chat_command(services: Services) -> click.Command:
     @CONVERSATION
     @LIMIT
     def chat(conversation: int | None, max_history_turns: str | None) -> None:
-        """Chat. Type /help for commands, Ctrl-C to stop an answer, Ctrl-D to quit."""
+        """Chat in the terminal: /help lists the commands, Ctrl-C stops an answer, Ctrl-D quits."""
         with named_errors():
             limit = _history_limit(max_history_turns)
             services.prepare()

@@ -66,10 +66,10 @@ def figures_in_words(fitted: FittedHistory, limit: int | None) -> str:
     """Return what would be sent if the turns were left out, in words."""
     receipt = fitted.receipt
     tokens = sum(receipt.tokens.values())
-    takes = f" of {limit:,}" if limit else ""
+    of_limit = f" of {limit:,}" if limit else ""
     return (
-        f"The model would see {seen(receipt.turns_kept, turns_by_reason(receipt.left_out))}, about {tokens:,} tokens"
-        f"{takes} with this question and its passages."
+        f"The model would see {seen(receipt.turns_kept, turns_by_reason(receipt.left_out))}, about {tokens:,}"
+        f"{of_limit} tokens with this question and its passages."
     )
 
 

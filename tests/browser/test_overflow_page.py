@@ -58,7 +58,7 @@ def test_a_compaction_is_chosen_read_edited_and_undone_and_every_turn_outlives_a
     for label in ("Undo summary edit", "Undo summary"):
         summary.get_by_role("button", name=label).click()
         expect(page.locator(".result .command").last).to_have_text("/undo")
-        if kind == "edit summary":
+        if label == "Undo summary edit":
             expect(summary).to_contain_text("written by stub-model")
     expect(summary).to_have_count(0)
     expect(page.locator(".horizon .sentence")).to_have_text("3 of 5 earlier turns (2 over the turn limit)")

@@ -81,9 +81,7 @@ def test_a_receipt_shows_every_request_of_a_turn_and_copies_the_last(page: Page,
     page.goto("/")
     ask(page, "Search a lot", 1).get_by_role("link", name="What the model saw").click()
     receipt = page.locator("#drawer .receipt")
-    expect(receipt.locator(".facts")).to_contain_text(
-        "The last 2 rounds of this turn’s tool calls were sent; 2 earlier ones were left out."
-    )
+    expect(receipt.locator(".facts")).to_contain_text("Tool calls of this turn: last 2 rounds sent, 2 left out.")
     expect(receipt).to_contain_text("(provider reported 7,500 for all 5 requests, 5,000 from cache).")
     receipt.get_by_text("Raw messages").click()
     expect(receipt.locator(".earlier-request summary")).to_have_count(4)
