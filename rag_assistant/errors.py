@@ -73,8 +73,8 @@ class ConversationBusy(AssistantError):
 class TooManyPinned(AssistantError):
     """As many conversations are pinned as can stand at the top of the list."""
 
-    def __init__(self, most: int) -> None:
-        super().__init__(f"{most} conversations are pinned, and no more can be. Unpin one first.")
+    def __init__(self, max_pinned: int) -> None:
+        super().__init__(f"{max_pinned} conversations are pinned, and no more can be. Unpin one first.")
 
 
 class NotPutAway(AssistantError):

@@ -96,12 +96,12 @@ def _drawn(path: Path, number: int, mark: dict[str, Any]) -> bytes:
         if mark["passage"].strip():
             _mark(page, mark["passage"], mark["before"])
         width, height = page.get_size()
-        most = (
+        max_scales = (
             WIDTH_PIXELS / max(width, 1),
             MAX_PIXELS_DOWN / max(height, 1),
             (MAX_PIXELS / max(width * height, 1)) ** 0.5,
         )
-        bitmap = page.render(scale=min(most), rev_byteorder=True, may_draw_forms=False)
+        bitmap = page.render(scale=min(max_scales), rev_byteorder=True, may_draw_forms=False)
     except pypdfium2.PdfiumError as error:
         raise ExtractionFailed(f"Page {number} is damaged and cannot be drawn.") from error
     return png_of(bytes(bitmap.buffer), bitmap.width, bitmap.height, bitmap.stride, bitmap.n_channels)

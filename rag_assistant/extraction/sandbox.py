@@ -44,7 +44,7 @@ MACHINES = {
 def limit(memory_mb: int, cpu_seconds: int) -> None:
     """Limit memory and CPU time of this process, and let it write nothing to any file."""
     memory_bytes = memory_mb * 1024 * 1024
-    for what, most in (
+    for what, maximum in (
         (resource.RLIMIT_AS, memory_bytes),
         (resource.RLIMIT_CPU, cpu_seconds),
         (resource.RLIMIT_FSIZE, 0),
@@ -52,8 +52,8 @@ def limit(memory_mb: int, cpu_seconds: int) -> None:
         (resource.RLIMIT_NOFILE, MAX_OPEN_FILES),
     ):
         allowed = resource.getrlimit(what)[1]
-        lowest = most if allowed == resource.RLIM_INFINITY else min(most, allowed)
-        resource.setrlimit(what, (lowest, lowest))
+        limit = maximum if allowed == resource.RLIM_INFINITY else min(maximum, allowed)
+        resource.setrlimit(what, (limit, limit))
 
 
 def confine() -> bool:

@@ -167,15 +167,15 @@ def _with_fewer_iterations(
     kept: Budgeted, excess: int, count_tokens: CountTokens, pending: Collection[str]
 ) -> tuple[Budgeted, int]:
     """Return the running turn without its older iterations, as many as it takes; the last one stays."""
-    most = keep_last_iterations(kept.current, None, pending).iterations_kept
-    if excess <= 0 or most < 2:
+    max_iterations = keep_last_iterations(kept.current, None, pending).iterations_kept
+    if excess <= 0 or max_iterations < 2:
         return kept, excess
 
     def cost(limit: int) -> int:
         return count_messages(keep_last_iterations(kept.current, limit, pending).messages, count_tokens)
 
-    before = cost(most)
-    limit = max(1, bisect_right(range(1, most), before - excess, key=cost))
+    before = cost(max_iterations)
+    limit = max(1, bisect_right(range(1, max_iterations), before - excess, key=cost))
     fewer = keep_last_iterations(kept.current, limit, pending)
     fitted = replace(
         kept,

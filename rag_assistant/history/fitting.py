@@ -216,8 +216,8 @@ def _chosen(past: list[_Past], limit: int | None, policy: HistoryPolicy) -> tupl
     reason: LeftOutReason = "filtered" if policy.strategy == "smart" else "turn_limit"
     if policy.strategy == "smart":
         kept, explanation = choose_turns([uses_tools(turn.messages) for turn in candidates], total, policy.smart_levels)
-        most = len(candidates) if limit is None else limit
-        newest = sorted(kept, reverse=True)[:most]
+        max_turns = len(candidates) if limit is None else limit
+        newest = sorted(kept, reverse=True)[:max_turns]
         chosen = {candidates[index].number for index in newest}
     elif policy.strategy == "window":
         in_window = min(len(candidates), turns_in_window(total, limit, policy.window_slack))
@@ -248,8 +248,8 @@ def _within_budget(
         return past, Budgeted(tuple(turn.messages for turn in kept), current, summary)
     count = policy.count_tokens
     # Longer than any notice of this conversation, so that what fits does not depend on how many turns are kept.
-    most = max([turn.number for turn in past] + [run.last_turn for run in policy.unread], default=0)
-    max_notice = notice_for(most, most, at_least=most)
+    last_number = max([turn.number for turn in past] + [run.last_turn for run in policy.unread], default=0)
+    max_notice = notice_for(last_number, last_number, at_least=last_number)
     budgeted = fit_budget(
         [BudgetTurn(turn.messages, turn.pinned, turn.waits) for turn in kept],
         current,

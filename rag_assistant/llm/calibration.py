@@ -10,12 +10,12 @@ import threading
 from rag_assistant.llm.endpoint import Endpoint
 
 SHARE_OF_NEWEST = 0.3
-SMALLEST_RATIO, MAX_RATIO = 0.3, 4.0
+MIN_RATIO, MAX_RATIO = 0.3, 4.0
 # A count that is far below the estimate was taken of something else: of the part that was not cached, say.
 MIN_TOKENS_TO_LEARN_FROM = 300
 # Nobody counts ten times as many tokens as we do: such a figure is a mistake.
 MAX_TIMES_OUR_ESTIMATE = 8
-SMALLEST_LIMIT = 256
+MIN_LIMIT_TOKENS = 256
 
 
 class Calibration:
@@ -35,7 +35,7 @@ class Calibration:
         """Take note of a request: our own estimate, uncorrected, and what the endpoint counted."""
         if min(counted, estimated) < MIN_TOKENS_TO_LEARN_FROM or counted > MAX_TIMES_OUR_ESTIMATE * estimated:
             return
-        newest = min(MAX_RATIO, max(SMALLEST_RATIO, counted / estimated))
+        newest = min(MAX_RATIO, max(MIN_RATIO, counted / estimated))
         with self._lock:
             self._accepted[_key(endpoint)] = max(counted, self._accepted.get(_key(endpoint), 0))
             known = self._ratios.get(_key(endpoint))
@@ -53,7 +53,7 @@ class Calibration:
         They can only make us more careful. A limit below what the model has taken before is not believed.
         """
         with self._lock:
-            if limit is not None and limit >= max(SMALLEST_LIMIT, self._accepted.get(_key(endpoint), 0)):
+            if limit is not None and limit >= max(MIN_LIMIT_TOKENS, self._accepted.get(_key(endpoint), 0)):
                 self._limits[_key(endpoint)] = limit
             if counted is not None and estimated < counted <= MAX_TIMES_OUR_ESTIMATE * estimated:
                 ratio = min(MAX_RATIO, counted / estimated)

@@ -25,7 +25,7 @@ from rag_assistant.errors import (
     ModelUnreachable,
     ToolsRefused,
 )
-from rag_assistant.llm.calibration import SMALLEST_LIMIT
+from rag_assistant.llm.calibration import MIN_LIMIT_TOKENS
 from rag_assistant.llm.calls import ModelCall, Watchdog
 from rag_assistant.llm.endpoint import Deadlines, Endpoint
 from rag_assistant.llm.failures import failures_named
@@ -74,8 +74,10 @@ class ModelClient:
         why. Raises a ModelError (ContextTooLong and ToolsRefused among them), or AnswerStopped when ``call`` was
         stopped.
         """
-        longest = self._deadlines().answer
-        call.begin_request(longest if request.timeout_seconds is None else min(longest, request.timeout_seconds))
+        timeout_seconds = self._deadlines().answer
+        if request.timeout_seconds is not None:
+            timeout_seconds = min(timeout_seconds, request.timeout_seconds)
+        call.begin_request(timeout_seconds)
         for attempt in range(len(RETRY_BACKOFF_SECONDS) + 1):
             shown = False
             try:
@@ -105,8 +107,8 @@ class ModelClient:
         """
         if endpoint.model is None:
             if endpoint.base_url not in self._first_models:
-                patience = self._deadlines().connect + MAX_TIMEOUT_SECONDS
-                listed = self._models(endpoint, call, patience)
+                timeout_seconds = self._deadlines().connect + MAX_TIMEOUT_SECONDS
+                listed = self._models(endpoint, call, timeout_seconds)
                 if not listed:
                     raise ModelRefused(f"The endpoint {endpoint.base_url} lists no model. Name one in openai_model.")
                 self._first_models[endpoint.base_url] = next(iter(listed))
@@ -222,7 +224,7 @@ def _limit_in(model: dict[str, Any]) -> int | None:
     for told in (model, meta if isinstance(meta, dict) else {}):
         for name in LIMIT_NAMES:
             limit = told.get(name)
-            if isinstance(limit, int) and not isinstance(limit, bool) and SMALLEST_LIMIT <= limit <= MAX_INT32:
+            if isinstance(limit, int) and not isinstance(limit, bool) and MIN_LIMIT_TOKENS <= limit <= MAX_INT32:
                 return limit
     return None
 

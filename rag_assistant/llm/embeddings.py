@@ -50,9 +50,9 @@ class EndpointEmbedder:
             raise RuntimeError("The embedder is loaded before it is used.")
         where = f"The embedding model {self._model} at {self._base_url}"
         try:
-            patience = ITEM_TIMEOUT_SECONDS if len(texts) == 1 else BATCH_TIMEOUT_SECONDS
+            timeout_seconds = ITEM_TIMEOUT_SECONDS if len(texts) == 1 else BATCH_TIMEOUT_SECONDS
             # Given a format, the SDK leaves the numbers as they come; many servers know no other.
-            answer: Any = self._client.with_options(timeout=patience).embeddings.create(
+            answer: Any = self._client.with_options(timeout=timeout_seconds).embeddings.create(
                 model=self._model, input=list(texts), encoding_format="float"
             )
             rows = sorted(answer.data or (), key=lambda row: row.index)

@@ -78,9 +78,9 @@ def status_of_name(name: str) -> int:
 def answer_assistant_error(error: AssistantError) -> Response:
     """Answer an error that was raised on purpose."""
     response = _answer(status_of(type(error)), error_data(error))
-    patience = getattr(error, "retry_after_seconds", None)
-    if patience is not None:
-        response.headers["Retry-After"] = str(max(1, round(patience)))
+    retry_after_seconds = getattr(error, "retry_after_seconds", None)
+    if retry_after_seconds is not None:
+        response.headers["Retry-After"] = str(max(1, round(retry_after_seconds)))
     return response
 
 

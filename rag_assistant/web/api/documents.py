@@ -128,24 +128,24 @@ def sought_documents() -> str:
     return sought
 
 
-def uploaded_files(most: int) -> tuple[list[tuple[IO[bytes], str]], UploadFields]:
-    """Return up to ``most`` files of a multipart form, each with its name, and what is said beside them.
+def uploaded_files(max_files: int) -> tuple[list[tuple[IO[bytes], str]], UploadFields]:
+    """Return up to ``max_files`` files of a multipart form, each with its name, and what is said beside them.
 
     Raises UnsupportedContentType, InvalidRequest.
     """
     if request.mimetype != "multipart/form-data":
         kind = request.mimetype or "not given"
         raise UnsupportedContentType(f'The content type is "{kind}"; it must be multipart/form-data, field "file".')
-    request.max_content_length = most * services().settings.current.max_upload_mb * 1_000_000 + FORM_OVERHEAD_BYTES
-    request.max_form_parts = most + MAX_FORM_PARTS
+    request.max_content_length = max_files * services().settings.current.max_upload_mb * 1_000_000 + FORM_OVERHEAD_BYTES
+    request.max_form_parts = max_files + MAX_FORM_PARTS
     files = request.files.getlist("file")
     fields = ("file", *UploadFields.model_fields)
     unknown = [name for name in (*request.form, *request.files) if name not in fields]
     if unknown:
         raise InvalidRequest(f'"{unknown[0]}" is not known. Known are: {", ".join(fields)}.')
     named = [(file.stream, file.filename) for file in files if file.filename]
-    if not 1 <= len(files) <= most or len(named) < len(files):
-        allowed = "one, with a name" if most == 1 else f"1 to {most}, each with a name"
+    if not 1 <= len(files) <= max_files or len(named) < len(files):
+        allowed = "one, with a name" if max_files == 1 else f"1 to {max_files}, each with a name"
         raise InvalidRequest(f'There are {len(files)} files in the field "file"; there must be {allowed}.')
     return named, _said_beside(request.form)
 
