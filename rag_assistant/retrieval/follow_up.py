@@ -28,7 +28,7 @@ MIN_SIMILARITY = 0.1
 # A question of one telling word leans unless the library is that much nearer.
 ONE_WORD_DISTANCE = 0.5
 # One of two telling words leans if it is near to nothing in the library either ("And which setting changes that?").
-FEW_TELLING_WORDS = 2
+FEW_CONTENT_WORDS = 2
 NEAR_TO_NOTHING = 0.3
 
 # Without vectors: a question of so few words, or with such a share of its words in the context, leans a little less.
@@ -62,15 +62,15 @@ class Similarity:
     library: float
 
 
-def search_query(question: str, exchanges: Sequence[Exchange], nearness: Similarity | None = None) -> SearchQuery:
+def search_query(question: str, exchanges: Sequence[Exchange], similarity: Similarity | None = None) -> SearchQuery:
     """Return what to search with after some exchanges (question and answer each, the oldest first).
 
-    Without ``nearness`` (no embedding model, or one that does not know the language) the words decide.
+    Without ``similarity`` (no embedding model, or one that does not know the language) the words decide.
     """
     context = context_of(exchanges)
     if not context:
         return SearchQuery(question)
-    share = _share_by_words(question, context) if nearness is None else _share(question, nearness)
+    share = _share_by_words(question, context) if similarity is None else _share(question, similarity)
     return SearchQuery(question, context, share) if share else SearchQuery(question)
 
 
@@ -87,20 +87,20 @@ def compared_with(exchanges: Sequence[Exchange]) -> list[str]:
     return list(dict.fromkeys(part for part in parts if part))
 
 
-def _share(question: str, nearness: Similarity) -> float:
-    telling = len(content_words(question))
-    distance = nearness.library - nearness.conversation
-    lost = telling <= FEW_TELLING_WORDS and nearness.library < NEAR_TO_NOTHING
-    if telling == 0 or lost or (telling == 1 and distance < ONE_WORD_DISTANCE):
+def _share(question: str, similarity: Similarity) -> float:
+    content = len(content_words(question))
+    distance = similarity.library - similarity.conversation
+    lost = content <= FEW_CONTENT_WORDS and similarity.library < NEAR_TO_NOTHING
+    if content == 0 or lost or (content == 1 and distance < ONE_WORD_DISTANCE):
         return MAX_SHARE
     share = min(MAX_SHARE, 1 - SHARE_LOST * distance)
-    return share if share >= MIN_SHARE and nearness.conversation >= MIN_SIMILARITY else 0.0
+    return share if share >= MIN_SHARE and similarity.conversation >= MIN_SIMILARITY else 0.0
 
 
 def _share_by_words(question: str, context: str) -> float:
     words = search_words(question)
-    telling = content_words(question)
-    if len(words) <= FEW_WORDS or not telling:
+    content = content_words(question)
+    if len(words) <= FEW_WORDS or not content:
         return SHARE_BY_WORDS
-    known = set(search_words(context))
-    return SHARE_BY_WORDS if sum(word in known for word in telling) >= SHARED_WORDS * len(telling) else 0.0
+    context_words = set(search_words(context))
+    return SHARE_BY_WORDS if sum(word in context_words for word in content) >= SHARED_WORDS * len(content) else 0.0

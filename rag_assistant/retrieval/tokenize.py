@@ -30,11 +30,11 @@ def query_words(question: str) -> list[str]:
 
 def content_words(question: str) -> list[str]:
     """Return the different words of a question without the common ones."""
-    return [word for word in dict.fromkeys(search_words(question)) if word not in COMMON]
+    return [word for word in dict.fromkeys(search_words(question)) if word not in STOP_WORDS]
 
 
 # Words that stand in nearly every English question and tell nothing about what it asks for.
-COMMON = frozenset(
+STOP_WORDS = frozenset(
     """
     a about all also am an and any are as at be been but by can could did do does for from had has have how i if in
     into is it its just me more my no not of on or our please should show so some such tell than that the their them

@@ -86,11 +86,11 @@ def test_the_context_is_the_last_questions_and_the_beginning_of_the_last_answer(
     assert compared_with([]) == []
 
 
-@given(question=texts, past=exchanges, nearness=st.none() | st.builds(Similarity, cosines, cosines))
+@given(question=texts, past=exchanges, similarity=st.none() | st.builds(Similarity, cosines, cosines))
 def test_the_question_itself_is_never_changed(
-    question: str, past: list[tuple[str, str]], nearness: Similarity | None
+    question: str, past: list[tuple[str, str]], similarity: Similarity | None
 ) -> None:
-    asked = search_query(question, past, nearness)
+    asked = search_query(question, past, similarity)
     assert asked.text == question
     assert bool(asked.context) == asked.is_follow_up == (asked.share > 0)
     assert 0 <= asked.share <= MAX_SHARE

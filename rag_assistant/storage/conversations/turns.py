@@ -34,7 +34,7 @@ from rag_assistant.storage.conversations.turn_rows import (
 from rag_assistant.storage.conversations.versions import (
     keep_version,
     load_turn_locked,
-    refuse_to_answer_anew,
+    refuse_to_regenerate,
     take_answer_off,
 )
 from rag_assistant.storage.database import Database
@@ -178,7 +178,7 @@ class TurnStore:
         """
         with self._database.write() as connection:
             turn, conversation = load_turn_locked(connection, turn_id)
-            refuse_to_answer_anew(turn, conversation)
+            refuse_to_regenerate(turn, conversation)
             # What has no text is not worth going back to.
             values: dict[str, Any] = {"status": "running", "owner": self._owner}
             if turn.answer.strip():

@@ -122,7 +122,7 @@ def take_answer_off(connection: Connection, turn_id: int, values: dict[str, Any]
     TURN_WORDS.drop(connection, select(turns.c.id).where(turns.c.id == turn_id))
 
 
-def refuse_to_answer_anew(turn: Turn, conversation: RowMapping) -> None:
+def refuse_to_regenerate(turn: Turn, conversation: RowMapping) -> None:
     """Raise TurnNotRegenerable or ConversationBusy if the turn's question cannot be answered anew."""
     if turn.status == "running":
         raise ConversationBusy(turn.conversation_id)

@@ -19,7 +19,7 @@ from rag_assistant.storage.documents.rows import (
     add_tags,
     as_documents,
     document_to_replace,
-    drop_versions_on_their_way,
+    drop_pending_versions,
     is_whole,
     load_document,
     row_of,
@@ -61,7 +61,7 @@ class DocumentStore:
             same = connection.execute(select(documents).where(documents.c.sha256 == new.sha256)).mappings().first()
             if same is not None and replaces not in (None, same["id"], same["replaces"]):
                 raise SameContent(same["id"], replaces)
-            drop_versions_on_their_way(connection, replaces, but=same["id"] if same is not None else None)
+            drop_pending_versions(connection, replaces, but=same["id"] if same is not None else None)
             if same is not None:
                 self._take_up_same(connection, same, new, replaces)
                 return load_document(connection, same["id"]), False

@@ -37,7 +37,7 @@ def document_to_replace(connection: Connection, document_id: int | None) -> int 
     return document_id if replaced is None else replaced
 
 
-def drop_versions_on_their_way(connection: Connection, replaces: int | None, but: int | None) -> None:
+def drop_pending_versions(connection: Connection, replaces: int | None, but: int | None) -> None:
     """Give up the newer versions of a document that are not ready yet; their files are dropped with the strays."""
     if replaces is not None:
         for version in (
