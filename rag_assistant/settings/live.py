@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rag_assistant.errors import SettingsError
-from rag_assistant.settings.loading import FORMER_NAMES, LoadedSettings, Origin, load_settings
+from rag_assistant.settings.loading import LoadedSettings, Origin, load_settings
 from rag_assistant.settings.location import settings_path
 from rag_assistant.settings.schema import Settings, is_live
 
@@ -31,6 +31,7 @@ class LiveSettings:
         self._environment = dict(environment)
         self._read_last = _read(path)
         self._loaded = load_settings(_decoded(self._read_last, path.name), self._environment, path.name)
+        self._former_names_logged: set[str] = set()
         self._name_former_names()
         self._closing = threading.Event()
         self._unsettled: str | None = None
@@ -117,13 +118,10 @@ class LiveSettings:
             self._report(f"{self._path.name}: a change of {', '.join(waiting)} takes effect at the next start.")
 
     def _name_former_names(self) -> None:
-        for former in self._loaded.former_names:
-            log.warning(
-                '%s: "%s" is called "%s" now; the old name is still read.',
-                self._path.name,
-                former,
-                FORMER_NAMES[former],
-            )
+        for sentence in self._loaded.former_names:
+            if sentence not in self._former_names_logged:
+                self._former_names_logged.add(sentence)
+                log.warning("%s", sentence)
 
     def _report(self, problem: str, broken: bool = False) -> None:
         if problem != self.problem:

@@ -28,7 +28,7 @@ Origin = Literal["default", "file", "environment"]
 
 @dataclass(frozen=True, slots=True)
 class LoadedSettings:
-    """Settings with where each value came from; ``former_names`` are those that the file has and should not."""
+    """Settings with where each value came from; ``former_names`` are sentences about the former names in use."""
 
     values: Settings
     origins: dict[str, Origin]
@@ -48,6 +48,12 @@ def load_settings(text: str | None, environment: Mapping[str, str], file_name: s
             raise SettingsError(f"{where}{spelled} is the former name of {name}, which is set, too. Remove {spelled}.")
         from_file[name] = value
         _check({name: value}, where)
+    for old, new in FORMER_NAMES.items():
+        if environment.get(old.upper()) and environment.get(new.upper()):
+            raise SettingsError(
+                f"The environment variable {old.upper()} is the former name of {new.upper()}, which is set, too. "
+                f"Remove {old.upper()}."
+            )
     from_environment: dict[str, Any] = {}
     for variable, name in [*ENVIRONMENT_ALIASES.items(), *((name.upper(), name) for name in Settings.model_fields)]:
         raw = environment.get(variable, "")
@@ -57,8 +63,19 @@ def load_settings(text: str | None, environment: Mapping[str, str], file_name: s
     origins: dict[str, Origin] = dict.fromkeys(Settings.model_fields, "default")
     origins.update(dict.fromkeys(from_file, "file"))
     origins.update(dict.fromkeys(from_environment, "environment"))
-    former = tuple(spelled for spelled in written if spelled in FORMER_NAMES)
+    former = (
+        *(_renamed(file_name, old, new) for old, new in FORMER_NAMES.items() if old in written),
+        *(
+            _renamed("The environment", old.upper(), new.upper())
+            for old, new in FORMER_NAMES.items()
+            if environment.get(old.upper())
+        ),
+    )
     return LoadedSettings(Settings(**(from_file | from_environment)), origins, former)
+
+
+def _renamed(where: str, former: str, name: str) -> str:
+    return f'{where}: "{former}" is called "{name}" now; the old name is still read.'
 
 
 def _parse(text: str, file_name: str) -> dict[str, Any]:

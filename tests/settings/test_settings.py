@@ -230,10 +230,21 @@ def test_a_former_name_is_still_read_and_said_to_be_old(file: Path, caplog: pyte
     assert '"retrieval" is called "retrieval_mode" now' in caplog.text
 
 
-def test_a_former_name_in_the_environment_gives_way_to_the_present_one() -> None:
-    assert load_settings(None, {"FOLLOW_UPS": "off"}).values.query_rewriting == "off"
-    both = {"RETRIEVAL": "agent", "RETRIEVAL_MODE": "always"}
-    assert load_settings(None, both).values.retrieval_mode == "always"
+@pytest.mark.parametrize(
+    ("former", "present", "value"),
+    [("FOLLOW_UPS", "QUERY_REWRITING", "off"), ("RETRIEVAL", "RETRIEVAL_MODE", "agent")],
+)
+def test_a_former_name_in_the_environment_is_read_unless_the_present_one_is_there(
+    file: Path, caplog: pytest.LogCaptureFixture, former: str, present: str, value: str
+) -> None:
+    file.write_text("{}")
+    live = LiveSettings(file, {former: value})
+    assert getattr(live.current, present.lower()) == value
+    file.write_text('{"port": 8001}')
+    live.look()
+    assert caplog.text.count(f'"{former}" is called "{present}" now') == 1
+    with pytest.raises(SettingsError, match=f"{former} is the former name of {present}, which is set, too"):
+        load_settings(None, {former: value, present: value})
 
 
 def test_a_setting_under_both_names_is_refused_with_the_line() -> None:
