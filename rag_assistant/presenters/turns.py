@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rag_assistant.errors import AssistantError
@@ -73,6 +73,11 @@ def support_of(turn: Turn) -> str:
     return "nothing_found" if searched else "not_searched"
 
 
+def search_data(search: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return how the documents were searched, ``None`` if they were not; ``leans_on`` is the former name of a field."""
+    return None if search is None else {**search, "follow_up_context": search.get("leans_on")}
+
+
 def turn_data(turn: Turn) -> dict[str, Any]:
     """Return a turn as it is answered and listed."""
     history = turn.history
@@ -87,7 +92,7 @@ def turn_data(turn: Turn) -> dict[str, Any]:
         "notice": notice_of(turn),
         "history": history,
         "steps": steps_of(turn.iterations),
-        "search": turn.search,
+        "search": search_data(turn.search),
         "support": support_of(turn),
         "sources": [source.as_dict() for source in turn.sources],
         "notes": list(turn.notes),
@@ -162,7 +167,10 @@ def receipt_data(turn: Turn, body: dict[str, Any]) -> dict[str, Any]:
     """Return a turn's receipt as it is shown: the exact requests, what was left out of them and why, the figures."""
     data = turn_data(turn)
     names = ("turn_id", "conversation_id", "turn", "status", "history_trimmed", "notice", "history", "usage", "model")
-    return {name: data[name] for name in names} | body | {"messages": messages_sent(body)}
+    shown = body | {"messages": messages_sent(body)}
+    if "search" in body:
+        shown["search"] = search_data(body["search"])
+    return {name: data[name] for name in names} | shown
 
 
 def messages_sent(body: dict[str, Any]) -> list[Message]:

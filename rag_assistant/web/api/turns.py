@@ -138,7 +138,8 @@ def search() -> Response:
     asked = services().retriever.follow_up(text, exchanges, scope)
     found = services().retriever.search(asked, limit, scope)
     passages = [{k: v for k, v in asdict(passage).items() if k != "chunk_id"} for passage in found]
-    return jsonify(query=text, leans_on=asked.context or None, passages=passages)
+    context = asked.context or None
+    return jsonify(query=text, follow_up_context=context, leans_on=context, passages=passages)
 
 
 def _newest_exchanges(conversation_id: int) -> list[Exchange]:

@@ -34,12 +34,14 @@ def test_a_question_that_leans_is_searched_with_what_it_leans_on(library: FlaskC
     first = ask(library, "What does the lighthouse lamp burn?")
     assert first["search"] == {
         "query": "What does the lighthouse lamp burn?", "by": "question", "leans_on": None, "found": 2,
+        "follow_up_context": None,
     }  # fmt: skip
     second = ask(library, "And why?", conversation_id=first["conversation_id"])
     assert first_document(second) == "lamp.txt"
     assert second["search"]["by"] == "words"
     assert second["search"]["query"] == "And why?"
     assert "lighthouse lamp burn" in second["search"]["leans_on"]
+    assert second["search"]["follow_up_context"] == second["search"]["leans_on"]
     receipt = library.get(f"/api/turns/{second['turn_id']}/receipt").json
     assert receipt["search"] == second["search"]
     assert receipt["rewrite"] is None
@@ -74,7 +76,13 @@ def test_a_connected_model_puts_it_into_words_that_stand_alone(library: FlaskCli
     usage = {"prompt_tokens": 40, "completion_tokens": 4}
     stub.replies.append(Reply('"How much does a boat cost?"', usage=usage))
     second = ask(library, "And those?", conversation_id=first["conversation_id"])
-    assert second["search"] == {"query": "How much does a boat cost?", "by": "model", "leans_on": None, "found": 2}
+    assert second["search"] == {
+        "query": "How much does a boat cost?",
+        "by": "model",
+        "leans_on": None,
+        "found": 2,
+        "follow_up_context": None,
+    }
     assert first_document(second) == "boat.txt"
     rewriting, answering = stub.requests[before:]
     assert "one search query that stands alone" in rewriting.messages[0]["content"]
@@ -159,6 +167,7 @@ def test_a_search_can_be_made_as_for_a_follow_up(library: FlaskClient) -> None:
     assert (alone["leans_on"], alone["passages"]) == (None, [])
     found = library.get(f"/api/search?q=And why?&conversation_id={first['conversation_id']}").json
     assert "lighthouse lamp" in found["leans_on"]
+    assert found["follow_up_context"] == found["leans_on"]
     assert found["passages"][0]["document"] == "lamp.txt"
 
 
