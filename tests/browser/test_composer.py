@@ -27,7 +27,7 @@ def test_on_a_phone_the_empty_composer_leaves_most_of_the_screen(page: Page) -> 
     page.set_viewport_size({"width": 390, "height": 844})
     ask_many(page, 1)
     expect(page.locator("#window summary")).to_be_visible()
-    place = page.locator(".composer-place").bounding_box()
+    place = page.locator(".composer-area").bounding_box()
     assert place is not None
     assert place["height"] <= 0.15 * 844
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -49,9 +49,9 @@ def test_the_gauge_tells_each_part_of_the_next_question(page: Page, server: Serv
         [
             re.compile(rf"instructions\s*{view['system']}"),
             re.compile(rf"earlier turns\s*{view['history']}"),
-            re.compile(rf"passages as for the last answer\s*{sent['passages']:,}"),
+            re.compile(rf"passages same as last answer\s*{sent['passages']:,}"),
             re.compile(rf"free\s*{4096 - total:,}"),
-            re.compile(rf"in all\s*{total:,} of 4,096"),
+            re.compile(rf"total\s*{total:,} of 4,096"),
         ]
     )
     page.keyboard.press("Escape")

@@ -38,8 +38,8 @@ def add(page: Page, *files: FilePayload, tags: str = "") -> None:
 
 def more(row: Locator) -> Locator:
     """Open the menu of a row and return it."""
-    row.locator(".do > .more > summary").click()
-    return row.locator(".do .panel")
+    row.locator(".menu > .more > summary").click()
+    return row.locator(".menu .panel")
 
 
 def row(page: Page, name: str) -> Locator:

@@ -202,7 +202,7 @@ def test_everything_fits_on_a_phone(page: Page) -> None:
     for path in ("/", "/documents"):
         page.goto(path)
         assert page.locator("#main").evaluate("main => main.scrollWidth <= main.clientWidth"), path
-    page.locator(".do > .more > summary").first.click()
+    page.locator(".menu > .more > summary").first.click()
     page.locator(".sure summary").first.click()
     page.get_by_role("button", name="Delete permanently").first.click(trial=True)
     assert page.locator("#main").evaluate("main => main.scrollWidth <= main.clientWidth")
@@ -226,7 +226,7 @@ def test_everything_works_without_scripts(
     page.get_by_role("button", name="Add", exact=True).click()
     row = page.get_by_role("row", name="n.txt")
     expect(row).to_be_visible()
-    row.locator(".do summary").first.click()
+    row.locator(".menu summary").first.click()
     row.get_by_text("Delete", exact=True).click()
     row.get_by_role("button", name="Delete permanently").click()
     expect(page.get_by_role("row", name="n.txt")).to_have_count(0)

@@ -80,7 +80,7 @@ def test_what_says_that_the_server_is_away_goes_when_it_is_back_and_hides_no_com
     expect(complaint).to_contain_text("Your question is still here.")
     page.wait_for_function(
         "document.querySelector('.toast').getBoundingClientRect().bottom"
-        " <= document.querySelector('.composer-place').getBoundingClientRect().top"
+        " <= document.querySelector('.composer-area').getBoundingClientRect().top"
     )
     page.context.set_offline(False)
     expect(news).to_be_hidden(timeout=8_000)

@@ -196,7 +196,7 @@ def chosen_documents(page: Page, _: ServerProcess) -> None:
 def document_menu(page: Page, _: ServerProcess) -> None:
     """Show what can be done with a document."""
     row = _document_row(page)
-    row.locator(".do .more > summary").click()
+    row.locator(".menu .more > summary").click()
     expect(row.get_by_label("Tags, separated by commas")).to_be_visible()
 
 
