@@ -21,7 +21,7 @@ DRAG = """kinds => {
 WATCH_PIN = """() => {
     window.unpinned = false;
     new MutationObserver(() => {
-        window.unpinned ||= !document.querySelector("#turn-1").textContent.includes("Pinned:");
+        window.unpinned ||= !document.querySelector("#turn-1").textContent.includes("Pinned.");
     }).observe(document.getElementById("transcript"), { childList: true });
 }"""
 
