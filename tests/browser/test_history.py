@@ -29,9 +29,9 @@ def test_the_options_say_what_each_button_does(page: Page) -> None:
     ask_many(page, 1)
     opened = options(page)
     for name, does in (
-        ("Compact", "Put a summary in place of the older turns."),
+        ("Compact", "Send a summary in place of the older turns."),
         ("Clear", "Hide everything so far from the model. You can undo this."),
-        ("Reset", "Clear, and drop this conversation\u2019s own settings."),
+        ("Reset", "Clear and restore default settings."),
     ):
         expect(opened.get_by_role("button", name=name)).to_have_accessible_description(does)
         expect(opened.get_by_text(does, exact=True)).to_be_visible()

@@ -21,7 +21,7 @@ def test_every_answer_is_exported_and_which_was_chosen(client: FlaskClient, stub
     until(lambda: client.get("/api/turns/1").json["status"] == "completed")
     markdown, data = exported(client, 1)
     assert "The second.\n" in markdown
-    assert "> Answer 1 of 2, not chosen:\n>\n> The first.\n>\n> In two parts.\n" in markdown
+    assert "> Answer 1 of 2, not selected:\n>\n> The first.\n>\n> In two parts.\n" in markdown
     assert [(one["version"], one["answer"]) for one in data["turns"][0]["other_answers"]] == [
         (1, "The first.\n\nIn two parts.")
     ]
@@ -31,7 +31,7 @@ def test_a_branch_says_where_it_comes_from(client: FlaskClient) -> None:
     turn = ask(client, "One")
     ask(client, "Two", edits_turn=turn["turn_id"])
     markdown, data = exported(client, 2)
-    assert "*Branched from conversation 1, before its turn 1.*" in markdown
+    assert "*Branched from conversation 1, before turn 1.*" in markdown
     assert data["branched_from"] == {"conversation_id": 1, "turn": 1}
     assert exported(client, 1)[1]["branched_from"] is None
 
@@ -40,7 +40,7 @@ def test_what_a_question_was_about_is_exported(client: FlaskClient) -> None:
     document = upload(client, "The lighthouse keeper feeds seventeen geese.")
     ask(client, "How many geese?", document_ids=[document["document_id"]])
     markdown, data = exported(client, 1)
-    assert f"*Asked about document {document['document_id']} only.*" in markdown
+    assert f"*Limited to document {document['document_id']}.*" in markdown
     assert data["turns"][0]["scope"] == {"document_ids": [document["document_id"]], "tags": []}
 
 
@@ -61,5 +61,5 @@ def test_what_a_conversation_is_about_is_exported(client: FlaskClient) -> None:
     assert exported(client, 1)[1]["scope"] is None
     client.patch("/api/conversations/1", json={"document_ids": [document["document_id"]]})
     markdown, data = exported(client, 1)
-    assert f"*About document {document['document_id']} only.*" in markdown
+    assert f"*Limited to document {document['document_id']}.*" in markdown
     assert data["scope"] == {"document_ids": [document["document_id"]], "tags": []}

@@ -97,4 +97,4 @@ def test_a_retry_under_the_same_key_is_the_same_question_whatever_the_conversati
 def test_a_receipt_says_what_its_conversation_was_about(client: FlaskClient, library: tuple[int, int]) -> None:
     conversation = ask(client, QUESTION, document_ids=[library[0]])["conversation_id"]
     turn = ask(client, QUESTION, conversation_id=conversation)
-    assert "<dd>geese.txt only</dd>" in client.get(f"/turns/{turn['turn_id']}/receipt").text
+    assert "<dt>Filter</dt><dd>geese.txt</dd>" in client.get(f"/turns/{turn['turn_id']}/receipt").text
