@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from huey import Huey
@@ -42,19 +43,10 @@ class JobQueue:
         self._huey = self._open_in_postgresql(name, where) if isinstance(where, str) else _open_in_file(name, where)
         self._tasks: dict[str, Any] = {}
         self._consumer: Consumer | None = None
-        self._at_hand = False
 
     def offer(self, kind: str, work: Work, priority: int = 0) -> None:
         """Say how a kind of work is done."""
-
-        def one_piece(document_id: int) -> None:
-            self._at_hand = True
-            try:
-                work(document_id)
-            finally:
-                self._at_hand = False
-
-        self._tasks[kind] = self._huey.task(name=kind, priority=priority)(one_piece)
+        self._tasks[kind] = self._huey.task(name=kind, priority=priority)(work)
 
     def add(self, kind: str, document_id: int = 0, delay_seconds: float = 0.0) -> None:
         """Queue a piece of work, to be done when its turn comes, or not before a delay is over."""
@@ -71,8 +63,7 @@ class JobQueue:
     @property
     def busy(self) -> bool:
         """Whether a piece of work waits, those for later included, or is at hand in this process."""
-        storage = self._huey.storage
-        return bool(self._at_hand or storage.queue_size() or storage.schedule_size())
+        return self._huey.busy
 
     def start(self) -> None:
         """Begin to work, in a thread of this process."""
@@ -100,7 +91,7 @@ class JobQueue:
         while self._connections:
             self._connections.pop().close()
 
-    def _open_in_postgresql(self, name: str, where: str) -> Huey:
+    def _open_in_postgresql(self, name: str, where: str) -> _Queue:
         """Return the queue; each thread has a connection of its own, which is known here so that it can be closed."""
 
         def connect() -> Any:
@@ -110,12 +101,40 @@ class JobQueue:
             self._connections.append(connection)
             return connection
 
-        return Huey(name, storage_class=PostgresStorage, connection=connect, table_prefix="assistant_queue", **_OPTIONS)
+        return _Queue(name, storage_class=PostgresStorage, connection=connect, table_prefix="assistant_queue", **_OPTIONS)
 
     def _threads(self) -> list[Any]:
         if self._consumer is None:
             return []
         return [self._consumer.scheduler, *(thread for _, thread in self._consumer.worker_threads)]
+
+
+class _Queue(Huey):  # type: ignore[misc] # huey has no types
+    """huey's queue for one worker; a piece of work moves on in one step, so it is never out of sight in between."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._moving = Lock()
+        self._at_hand = False
+
+    @property
+    def busy(self) -> bool:
+        with self._moving:
+            return bool(self._at_hand or self.storage.queue_size() or self.storage.schedule_size())
+
+    def dequeue(self) -> Any:
+        """Hand the next piece to the worker, which asks again only when it is done."""
+        with self._moving:
+            task = super().dequeue()
+            self._at_hand = task is not None
+        return task
+
+    def read_schedule(self, timestamp: datetime | None = None) -> list[Any]:
+        """Put what has become due into the queue; nothing is left for the scheduler to put there."""
+        with self._moving:
+            for task in super().read_schedule(timestamp):
+                self.enqueue(task)
+        return []
 
 
 class _AsJson(Serializer):  # type: ignore[misc] # huey has no types
@@ -133,13 +152,13 @@ class _AsJson(Serializer):  # type: ignore[misc] # huey has no types
 _OPTIONS: dict[str, Any] = {"results": False, "serializer": _AsJson()}
 
 
-def _open_in_file(name: str, path: Path) -> Huey:
+def _open_in_file(name: str, path: Path) -> _Queue:
     """Return the queue. A damaged file is put aside: what it held is queued again from the truth."""
     # No WAL: a server and the command line both write, and SQLite before 3.51.3 has a bug there.
     file = {"filename": str(path), "journal_mode": "delete", "timeout": 20}
     try:
-        return Huey(name, storage_class=SqliteStorage, **file, **_OPTIONS)
+        return _Queue(name, storage_class=SqliteStorage, **file, **_OPTIONS)
     except sqlite3.DatabaseError as error:
         log.warning("The queue's file %s cannot be read and is begun anew: %s", path, error)
         path.replace(path.with_suffix(".broken"))
-        return Huey(name, storage_class=SqliteStorage, **file, **_OPTIONS)
+        return _Queue(name, storage_class=SqliteStorage, **file, **_OPTIONS)

@@ -103,6 +103,27 @@ def test_what_is_forgotten_is_not_done(worked: Worked) -> None:
     assert worked.done == [("slow", 3)]
 
 
+@pytest.mark.parametrize("where", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(("step", "delay_seconds"), [("dequeue", 0.0), ("read_schedule", 0.1)])
+def test_a_piece_between_two_places_is_still_seen(
+    worked: Worked, monkeypatch: pytest.MonkeyPatch, step: str, delay_seconds: float
+) -> None:
+    storage = worked.lane._huey.storage
+    taken = getattr(storage, step)
+
+    def take_slowly(*args: Any) -> Any:
+        result = taken(*args)
+        if result:
+            time.sleep(0.3)
+        return result
+
+    monkeypatch.setattr(storage, step, take_slowly)
+    worked.lane.start()
+    worked.lane.add("slow", 1, delay_seconds)
+    worked.wait_for_quiet()
+    assert worked.done == [("slow", 1)]
+
+
 def test_what_lies_in_the_queue_is_text_and_no_code(tmp_path: Path) -> None:
     lane = Worked(tmp_path / "queue.db", "x").lane
     lane.add("slow", 1)
