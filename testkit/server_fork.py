@@ -6,40 +6,35 @@ the start itself run that command (tests/test_server.py). As a program this modu
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import os
+import re
 import runpy
 import select
 import shutil
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
-from rag_assistant.runtime.supervised_process import end_with_parent
-from testkit.server_process import PROJECT, Launched, ServerProcess
+from flask import Flask
 
-# Loaded by a server at its start or with its first question.
-LOADED_LATER = (
-    "alembic.command",
-    "gunicorn.workers.gthread",
-    "openai",
-    "psycopg",
-    "rag_assistant.cli",
-    "rag_assistant.documents.library",
-    "rag_assistant.llm.embeddings",
-    "rag_assistant.llm.transport",
-    "rag_assistant.documents.page_images",
-    "rag_assistant.retrieval.indexes.chroma",
-    "rag_assistant.retrieval.embeddings.chroma_functions",
-    "rag_assistant.retrieval.chunking",
-    "rag_assistant.retrieval.search",
-    "rag_assistant.server",
-    "rag_assistant.web",
-    "semantic_text_splitter",
-    "sqlalchemy.dialects.sqlite",
-)
+from rag_assistant.factory import create_app
+from rag_assistant.retrieval.embeddings import minilm
+from rag_assistant.runtime.supervised_process import end_with_parent
+from rag_assistant.web import assets
+from rag_assistant.web.services import Services
+from testkit.compiled_once import compile_once
+from testkit.server_process import PROJECT, Launched
+from testkit.stub_model import StubModel
+
+# Loaded by the program itself; what an application loads, the warm-up shows.
+LOADED_BY_THE_PROGRAM = ("gunicorn.workers.gthread", "psycopg", "rag_assistant.cli", "rag_assistant.server")
 
 
 class ForkedServer:
@@ -89,7 +84,6 @@ class ServerFork:
             stdout=subprocess.PIPE,
         )
         self._filled = folder / "data"
-        self._fill(folder)
 
     def launch(self, environment: dict[str, str], log: Path) -> Launched:
         """Fork a server. A folder that is not there yet begins as one with a migrated database and the guide."""
@@ -110,33 +104,20 @@ class ServerFork:
         self._forker.wait(10)
         self._forker.stdout.close()
 
-    def _fill(self, folder: Path) -> None:
-        """Let one server take in the guide, and end it in order, so that its folder is whole."""
-        # Its model is nowhere; without any it would start the embedded one.
-        first = ServerProcess(folder, launch=self.launch, OPENAI_BASE_URL="http://127.0.0.1:9/v1", OPENAI_MODEL="none")
-        first.environment["DATA_DIR"] = str(folder / "first")
-        first.start("/readyz")
-        first.wait_for_documents()
-        first.terminate()
-        (folder / "first").rename(self._filled)
 
-
-def main(folder: str) -> None:
+def main(folder: Path) -> None:
     """Load everything, then fork a server for each line of the input, and print its number."""
-    from flask import Flask
-    from jinja2 import FileSystemBytecodeCache
-
-    from rag_assistant.retrieval.embeddings import minilm
-
-    for name in LOADED_LATER:
-        __import__(name)
+    for name in LOADED_BY_THE_PROGRAM:
+        import_module(name)
     # With one thread the model runs in the thread that asks it, so there is none that would not survive the fork.
     model = minilm.MiniLM(threads=1)
     model.load()
     minilm.MiniLM = lambda threads: model  # type: ignore[assignment, misc]
-    # What one server has compiled, the others find.
-    Flask.jinja_options = Flask.jinja_options | {"bytecode_cache": FileSystemBytecodeCache(folder)}
-    compress_static_files()
+    compressed = assets.Compressed()
+    assets.Compressed = lambda: compressed  # type: ignore[assignment, misc]
+    compile_once(folder)
+    warm_up(folder)
+    gc.collect()
     gc.freeze()  # A collection that looked at all of it would copy it into each server.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # Nobody waits for the servers here, so the system takes their ends.
     for line in sys.stdin:
@@ -147,21 +128,35 @@ def main(folder: str) -> None:
         print(pid, flush=True)
 
 
-def compress_static_files() -> None:
-    """Let every server find each static file compressed, which takes longer than the rest of its start."""
-    from flask import Flask
+def warm_up(folder: Path) -> None:
+    """Do once what every server does for its first page and its first question, and leave a folder with the guide."""
+    with run_app(folder / "first") as app:
+        services: Services = app.extensions["assistant"]
+        services.start()
+        while services.library.busy:
+            time.sleep(0.02)
+    shutil.copytree(folder / "first", folder / "used")
+    with run_app(folder / "used") as app:
+        client = app.test_client()
+        for question in ("What is a window?", "And then?"):
+            client.post("/api/query/stream?html=1", json={"question": question}).get_data()
+        for path in ("/", "/conversations/1", "/documents", "/settings"):
+            client.get(path, headers={"Accept": "text/html"})
+        addresses = set(re.findall(r'/static/v-[^"]+', client.get("/conversations/1").text))
+        for address in addresses:
+            client.get(address, headers={"Accept-Encoding": "gzip, deflate, br, zstd"})
+    (folder / "first").rename(folder / "data")
 
-    from rag_assistant.web import assets
 
-    compressed = assets.Compressed()
-    assets.Compressed = lambda: compressed  # type: ignore[assignment, misc]
-    app = Flask("static", root_path=str(PROJECT))
-    assets.init_app(app)
-    with app.test_request_context():
-        static_url = app.jinja_env.globals["static_url"]
-        addresses = [static_url(name) for name in assets.read_files(PROJECT / "static")]  # type: ignore[operator]
-    for address in addresses:
-        app.test_client().get(address, headers={"Accept-Encoding": "gzip, deflate, br, zstd"}).close()
+@contextlib.contextmanager
+def run_app(data: Path) -> Iterator[Flask]:
+    """Run an application in this process, with a model, and leave none of its threads behind."""
+    stub = StubModel()
+    own = {"DATA_DIR": str(data), "SETTINGS_FILE": str(data.with_suffix(".json"))}
+    app = create_app(own | {"OPENAI_BASE_URL": stub.url, "OPENAI_MODEL": "stub-model"})
+    yield app
+    app.extensions["assistant"].close()
+    stub.close()
 
 
 def become_server(environment: dict[str, str], log: str) -> None:
@@ -193,4 +188,4 @@ def become_server(environment: dict[str, str], log: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(Path(sys.argv[1]))

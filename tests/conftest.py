@@ -10,12 +10,11 @@ from typing import Any
 
 import psycopg
 import pytest
-from flask import Flask
-from jinja2 import FileSystemBytecodeCache
 
 from rag_assistant.retrieval.embeddings import minilm
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.migrate import migrate
+from testkit.compiled_once import compile_once
 from testkit.embedders import WordHashEmbedder
 from testkit.server_fork import ServerFork
 from testkit.stub_model import StubModel
@@ -30,12 +29,9 @@ if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > MEMORY_NEEDED:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _compiled_templates(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Let all applications share their compiled templates: to compile them takes longer than most tests."""
-    with pytest.MonkeyPatch.context() as patch:
-        cache = FileSystemBytecodeCache(str(tmp_path_factory.mktemp("templates")))
-        patch.setattr(Flask, "jinja_options", Flask.jinja_options | {"bytecode_cache": cache})
-        yield
+def _compiled_once(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Let all applications share their URL rules and templates: to compile them takes longer than most tests."""
+    compile_once(tmp_path_factory.mktemp("templates"))
 
 
 @pytest.fixture(autouse=True)

@@ -98,7 +98,7 @@ class Watchdog:
         """Look after a call as long as the block runs."""
         with self._lock:
             self._calls.add(call)
-            if self._thread is None:
+            if self._thread is None or not self._thread.is_alive():  # A forked process has none.
                 self._thread = threading.Thread(target=self._watch, name="deadlines", daemon=True)
                 self._thread.start()
         self._wake.set()
