@@ -13,6 +13,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 # A test waits for its server and its browser, too, so there is one process more than there are cores.
 PARALLEL := -n $$(($$(nproc) + 1)) --maxprocesses 4 --dist worksteal
+# The tests start many Python processes, none of which should compile what another one has compiled.
+test test-long: export PYTHONDONTWRITEBYTECODE =
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: run test test-long lint bench bench-history bench-retrieval wheel pictures clean

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,15 @@ from flask import Flask
 from jinja2 import FileSystemBytecodeCache
 from werkzeug.routing import Rule
 
+from rag_assistant.web import assets
+
 _compile_rule = Rule.compile
 _compiled: dict[tuple[Any, ...], dict[str, Any]] = {}
 
 
 def compile_once(templates: Path) -> None:
-    """Let the applications of this process share their URL rules, and their templates with all that name the folder."""
+    """Let the applications of this process share URL rules and scripts, and templates with all that name the folder."""
+    assets.read_files = cache(assets.read_files)
     Flask.jinja_options = Flask.jinja_options | {"bytecode_cache": FileSystemBytecodeCache(str(templates))}
     Rule.compile = _compile_shared  # type: ignore[assignment, method-assign]
 

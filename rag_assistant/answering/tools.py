@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -263,6 +264,7 @@ def _read_arguments(kind: type[Arguments], text: str) -> Arguments:
         raise ToolFailed(first_problem(error, kind)[1]) from None
 
 
+@cache
 def _schema(name: str, kind: type[Arguments]) -> dict[str, Any]:
     """Return a tool in the OpenAI format."""
     described = kind.model_json_schema()

@@ -101,7 +101,9 @@ class JobQueue:
             self._connections.append(connection)
             return connection
 
-        return _Queue(name, storage_class=PostgresStorage, connection=connect, table_prefix="assistant_queue", **_OPTIONS)
+        return _Queue(
+            name, storage_class=PostgresStorage, connection=connect, table_prefix="assistant_queue", **_OPTIONS
+        )
 
     def _threads(self) -> list[Any]:
         if self._consumer is None:
