@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from rag_assistant.answering.request import build_request
 from rag_assistant.conversations.compaction import Compaction, first_kept_after_compaction
-from rag_assistant.conversations.window import Moved, Rules, load_window, moved_between
+from rag_assistant.conversations.window import Rules, load_window
 from rag_assistant.errors import (
     HistoryChanged,
     ModelError,
@@ -15,8 +16,7 @@ from rag_assistant.errors import (
     OverflowDecisionNeeded,
     SummaryRejected,
 )
-from rag_assistant.history import OPTIONS
-from rag_assistant.presenters.history import figures_in_words, sentence_about
+from rag_assistant.presenters.history import figures_in_words, numbers_in_words, sentence_about
 
 if TYPE_CHECKING:
     from rag_assistant.answering.request import BuiltRequest, Draft
@@ -30,31 +30,9 @@ if TYPE_CHECKING:
 CONTINUED = "All earlier turns were sent this once, up to the model's limit."
 RESET = "The model started over with this question and saw none of the earlier turns. You can undo this."
 COMPACTED = "Older turns were summarised. You can read, edit and undo the summary."
+NO_SUMMARIES = "The built-in model cannot write reliable summaries. Connect a model to have older turns summarised."
+NOTHING_OLDER = "Nothing can be summarised: the turns that would be left out are pinned."
 NOT_COMPACTED = "The older turns could not be summarised, so they were left out. {}"
-
-
-def refuse_undecided(built: BuiltRequest) -> None:
-    """Refuse a request that would leave out turns which nobody has agreed to leave out.
-
-    Raises OverflowDecisionNeeded with the choices and the figures.
-    """
-    receipt, endpoint = built.fitted.receipt, built.draft.profile.endpoint
-    decided = built.draft.window.conversation.decided_until
-    undecided = [run for run in receipt.left_out if run.trimmed and run.last_turn > decided]
-    if not undecided:
-        return
-    sentence = sentence_about(undecided, receipt)
-    # The built-in model cannot summarise: what cannot be done is not offered.
-    options = {name: does for name, does in OPTIONS.items() if name != "compact" or not endpoint.built_in}
-    raise OverflowDecisionNeeded(
-        f"{sentence} Say with on_overflow what to do: {', '.join(options)}.",
-        {
-            "sentence": sentence,
-            "figures": figures_in_words(built.fitted, endpoint.context_tokens),
-            "options": options,
-            "history": built.figures,
-        },
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +42,29 @@ class OverflowHandling:
     conversations: ConversationManager
     history: HistoryStore
     models: LanguageModels
+
+    def refuse_undecided(self, built: BuiltRequest, turn_number: int, settings: Settings) -> None:
+        """Refuse a request that would leave out turns which nobody has agreed to leave out.
+
+        Raises OverflowDecisionNeeded with the choices, what each of them would do, and the figures.
+        """
+        receipt, endpoint = built.fitted.receipt, built.draft.profile.endpoint
+        decided = built.draft.window.conversation.decided_until
+        undecided = [run for run in receipt.left_out if run.trimmed and run.last_turn > decided]
+        if not undecided:
+            return
+        sentence = sentence_about(undecided, receipt)
+        options = self._outcomes(built, turn_number, settings)
+        raise OverflowDecisionNeeded(
+            f"{sentence} Say with on_overflow what to do: {', '.join(options)}.",
+            {
+                "sentence": sentence,
+                "figures": figures_in_words(built.fitted, endpoint.context_tokens),
+                "options": options,
+                "no_summary": None if "compact" in options else NO_SUMMARIES if endpoint.built_in else NOTHING_OLDER,
+                "history": built.figures,
+            },
+        )
 
     def make_room(
         self, built: BuiltRequest, turn_number: int, settings: Settings, call: ModelCall, tell: Callable[[str], None]
@@ -77,26 +78,57 @@ class OverflowHandling:
         if not built.fitted.history_trimmed or decision in ("trim", "ask"):
             return built.draft, None
         if decision == "continue":
-            everything = replace(draft.window.rules, max_history_turns=None, strategy="window")
-            draft = replace(draft, ignores_budget=True)
-            return self._reloaded(draft, turn_number, settings, rules=everything), CONTINUED
+            return self._with_everything(draft, turn_number, settings), CONTINUED
         before = draft.window.conversation
         if decision == "reset":
             after = self.history.move_context_start(before.id, "reset", turn_number)
-            return self._reloaded(draft, turn_number, settings, after, moved_between(before, after, "cleared")), RESET
+            return self._reloaded(draft, turn_number, settings, after), RESET
         try:
             after = self._compacted(built, turn_number, call, tell)
         except (ModelError, SummaryRejected, NothingToSummarise, HistoryChanged) as error:
             return draft, NOT_COMPACTED.format(error)
         finally:
             call.restart_deadline()
-        moved = moved_between(before, after, "summarised")
-        return self._reloaded(draft, turn_number, settings, after, moved), COMPACTED
+        return self._reloaded(draft, turn_number, settings, after), COMPACTED
+
+    def _outcomes(self, built: BuiltRequest, turn_number: int, settings: Settings) -> dict[str, str]:
+        """Return what each choice would do, as the code that carries it out would do it."""
+        kept, conversation = built.fitted.receipt.kept_turns, built.draft.window.conversation
+        outcomes = {
+            "trim": f"The model sees {numbers_in_words(kept)}. "
+            "The others stay in the transcript; a larger window brings them back."
+        }
+        keep_from = first_kept_after_compaction(built.fitted, turn_number)
+        covered = [turn.number for turn in self._compaction.turns_to_summarise(conversation, keep_from)]
+        # What cannot be done is not offered.
+        if covered and not built.draft.profile.endpoint.built_in:
+            left = [number for number in kept if number not in covered]
+            outcomes["compact"] = (
+                f"A summary takes the place of {numbers_in_words(covered)}; "
+                f"the model also sees {numbers_in_words(left)}. You can edit the summary and undo it."
+            )
+        outcomes["reset"] = "The model sees none of the earlier turns. You can undo this."
+        everything = build_request(self._with_everything(replace(built.draft, recalled=()), turn_number, settings))
+        receipt = everything.fitted.receipt
+        outcomes["continue"] = (
+            f"The model sees {numbers_in_words(receipt.kept_turns)}, just this once: "
+            f"about {sum(receipt.tokens.values()):,} tokens. This may be slow or expensive."
+        )
+        return outcomes
+
+    @property
+    def _compaction(self) -> Compaction:
+        return Compaction(self.conversations, self.history, self.models)
+
+    def _with_everything(self, draft: Draft, turn_number: int, settings: Settings) -> Draft:
+        """Return the draft with all turns that are in view, up to what the model takes."""
+        everything = replace(draft.window.rules, max_history_turns=None, strategy="window")
+        return self._reloaded(replace(draft, ignores_budget=True), turn_number, settings, rules=everything)
 
     def _compacted(
         self, built: BuiltRequest, turn_number: int, call: ModelCall, tell: Callable[[str], None]
     ) -> Conversation:
-        return Compaction(self.conversations, self.history, self.models).compact(
+        return self._compaction.compact(
             built.draft.window.conversation,
             first_kept_after_compaction(built.fitted, turn_number),
             built.draft.profile,
@@ -111,16 +143,11 @@ class OverflowHandling:
         turn_number: int,
         settings: Settings,
         conversation: Conversation | None = None,
-        moved: Moved | None = None,
         rules: Rules | None = None,
     ) -> Draft:
         """Return the draft with its window read once more, as the decision left it."""
+        known = draft.window
         window = load_window(
-            self.history,
-            conversation or draft.window.conversation,
-            turn_number,
-            rules or draft.window.rules,
-            settings,
-            moved,
+            self.history, conversation or known.conversation, turn_number, rules or known.rules, settings
         )
         return replace(draft, window=window)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from rag_assistant.answering.overflow import OverflowHandling, refuse_undecided
+from rag_assistant.answering.overflow import OverflowHandling
 from rag_assistant.answering.receipt import log_what_was_left_out, merged_usage, receipt_of, with_usage
 from rag_assistant.answering.request import BuiltRequest, Draft, build_request, estimated_tokens
 from rag_assistant.answering.search import DocumentSearch
@@ -113,7 +113,7 @@ class Runner:
         Raises OverflowDecisionNeeded with the choices and the figures; also what the search and the model raise.
         """
         self._prepare(conversation, is_trial=True)
-        refuse_undecided(self._build())
+        self._deps.overflow.refuse_undecided(self._build(), self._turn.number, self._settings)
 
     # --- prepare: who answers, by which rules, with which window and which passages
 

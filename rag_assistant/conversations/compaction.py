@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rag_assistant.conversations.prompts import summary_request, turn_text
 from rag_assistant.errors import ModelFailed, NothingToSummarise, SummaryRejected
 from rag_assistant.history import FittedHistory, checked_summary, estimate_tokens, turns_kept_by_compaction
-from rag_assistant.records import Conversation, ModelRequest
+from rag_assistant.records import Conversation, ModelRequest, PastTurn
 
 if TYPE_CHECKING:
     from rag_assistant.conversations.model_profile import ModelProfile
@@ -61,8 +61,7 @@ class Compaction:
         if profile.endpoint.built_in:
             # Tried: it wrote "I'm glad to hear that." fourteen times. A wrong record is worse than none.
             raise SummaryRejected("The small built-in model cannot summarise. Connect a model.")
-        turns = self._history.between(conversation, conversation.view_start, keep_from - 1)
-        turns = [turn for turn in turns if not (turn.pinned or turn.waiting_call)]
+        turns = self.turns_to_summarise(conversation, keep_from)
         if not turns:
             raise NothingToSummarise("There are no older turns to summarise.")
         texts = [turn_text(turn.number, turn.messages) for turn in turns]
@@ -75,6 +74,11 @@ class Compaction:
             self._conversations.show_operation(conversation.id, None)
         log.info("Conversation %s: turns %s to %s were summarised.", conversation.id, covered[0], covered[-1])
         return self._history.keep_summary(conversation, record, covered, profile.endpoint.model or "a model", running)
+
+    def turns_to_summarise(self, conversation: Conversation, keep_from: int) -> list[PastTurn]:
+        """Return the turns that a compaction would put a summary in the place of."""
+        turns = self._history.between(conversation, conversation.view_start, keep_from - 1)
+        return [turn for turn in turns if not (turn.pinned or turn.waiting_call)]
 
     def _record_of(
         self,

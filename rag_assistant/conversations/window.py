@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from rag_assistant.conversations.model_profile import ModelProfile
 from rag_assistant.history import (
@@ -40,17 +40,6 @@ class Rules:
     max_history_turns: int | None
     strategy: HistoryStrategy
     on_overflow: OverflowChoice
-
-
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """Turns that a decision for this very request took out of the model's view."""
-
-    reason: LeftOutReason
-    turns: int
-    messages: int
-    first_turn: int
-    last_turn: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +77,6 @@ def load_window(
     before: int,
     rules: Rules,
     settings: Settings,
-    moved: Moved | None = None,
 ) -> Window:
     """Read the turns before number ``before`` that the rules may keep."""
     levels = _levels(settings) if rules.strategy == "smart" else DEFAULT_LEVELS
@@ -109,7 +97,10 @@ def load_window(
             pending=tuple(turn.waiting_call for turn in turns if turn.waiting_call is not None),
             summary=None if summary is None else HistorySummary(summary.text, summary.first_turn, summary.last_turn),
             smart_levels=levels,
-            unread=(*_standing(conversation, moved), *_unread(conversation, before, turns, newest, rules)),
+            unread=(
+                *_standing(conversation, before, rules),
+                *_unread(conversation, before, turns, newest, rules),
+            ),
             turn_numbers=(*(turn.number for turn in turns), before),
         ),
     )
@@ -130,17 +121,6 @@ def fit_window(
     )
     system: Message = {"role": "system", "content": profile.instructions}
     return fit_history([system, *window.messages, question, *iterations], policy)
-
-
-def moved_between(before: Conversation, after: Conversation, reason: LeftOutReason) -> Moved:
-    """Return what a decision took out of the model's view, from the conversation before and after it."""
-    return Moved(
-        reason=reason,
-        turns=before.visible_turns - after.visible_turns,
-        messages=before.visible_messages - after.visible_messages,
-        first_turn=before.view_start,
-        last_turn=after.view_start - 1,
-    )
 
 
 def _levels(settings: Settings) -> tuple[FilterLevel, ...]:
@@ -167,23 +147,7 @@ def _unread(
     return [left_out(reason, unread, unread_messages, conversation.view_start, last)]
 
 
-def _standing(conversation: Conversation, moved: Moved | None) -> list[LeftOut]:
-    """Return the runs that stand until the next change; what was moved out just now counts as trimmed."""
-    runs: list[LeftOut] = []
-    for run in conversation.standing_runs:
-        if moved is None or run["reason"] != moved.reason:
-            runs.append(left_out(**run))
-            continue
-        earlier = _without(run, moved)
-        runs += [left_out(**earlier)] if earlier["turns"] else []
-    if moved is not None and moved.turns:
-        runs.append(left_out(moved.reason, moved.turns, moved.messages, moved.first_turn, moved.last_turn, now=True))
-    return runs
-
-
-def _without(run: dict[str, Any], moved: Moved) -> dict[str, Any]:
-    return run | {
-        "turns": max(0, run["turns"] - moved.turns),
-        "messages": max(0, run["messages"] - moved.messages),
-        "last_turn": max(run["first_turn"], moved.first_turn - 1),
-    }
+def _standing(conversation: Conversation, before: int, rules: Rules) -> list[LeftOut]:
+    """Return what a person's decisions leave out. A reset that made room for turn ``before`` is told with that turn."""
+    reset = rules.on_overflow == "reset" and conversation.context_start == before
+    return [left_out(**run, by_reset=reset and run["reason"] == "cleared") for run in conversation.standing_runs]

@@ -15,7 +15,6 @@ from rag_assistant.history.filtering import (
 from rag_assistant.history.fitting import FittedHistory, HistoryPolicy, HistoryStrategy, fit_history
 from rag_assistant.history.iterations import KeptIterations, keep_last_iterations
 from rag_assistant.history.overflow import (
-    OPTIONS,
     OVERFLOW_CHOICES,
     HistorySummary,
     OverflowChoice,
@@ -29,7 +28,6 @@ from rag_assistant.history.window import check_history_limit, trim_history, turn
 
 __all__ = [
     "DEFAULT_LEVELS",
-    "OPTIONS",
     "OVERFLOW_CHOICES",
     "CountTokens",
     "FilterLevel",

@@ -106,7 +106,7 @@ def fit_history(messages: Sequence[Message], policy: HistoryPolicy) -> FittedHis
     iterations = keep_last_iterations(split.current, policy.tool_iterations_keep, policy.pending)
     past, budgeted = _within_budget(past, split.system, iterations.messages, policy)
 
-    runs = in_runs([*policy.unread, *(_run(turn) for turn in past if turn.reason is not None)])
+    runs = in_runs(_with_summary_sent(run, bool(budgeted.summary)) for run in _left_out(past, policy))
     trimming = [run for run in runs if run.trimmed]
     kept = [turn for turn in past if turn.reason is None]
     notice = _notice(kept, trimming, limit, policy) if trimming else None
@@ -126,7 +126,7 @@ def fit_history(messages: Sequence[Message], policy: HistoryPolicy) -> FittedHis
         receipt=HistoryReceipt(
             max_history_turns=limit,
             strategy=policy.strategy,
-            turns_total=len(kept) + sum(run.turns for run in trimming),
+            turns_total=len(kept) + sum(run.turns for run in runs if run.reason != "failed"),
             turns_kept=len(kept),
             turns_dropped=sum(run.turns for run in trimming),
             messages_dropped=sum(run.messages for run in trimming),
@@ -273,8 +273,17 @@ def _notice(kept: Sequence[_Past], trimming: Sequence[LeftOut], limit: int | Non
     return notice_for(newest, len(kept) - newest, at_least=at_least)
 
 
-def _run(turn: _Past) -> LeftOut:
-    return left_out(turn.reason or "turn_limit", 1, len(turn.messages), turn.number, turn.number)
+def _left_out(past: Sequence[_Past], policy: HistoryPolicy) -> list[LeftOut]:
+    """Return what is left out, read or not, as runs of one reason each."""
+    read = (left_out(turn.reason, 1, len(turn.messages), turn.number, turn.number) for turn in past if turn.reason)
+    return [*policy.unread, *read]
+
+
+def _with_summary_sent(run: LeftOut, summary_sent: bool) -> LeftOut:
+    """Return a run as it is for this request: without room for the summary, nothing stands for what it summarised."""
+    if summary_sent or run.reason != "summarised":
+        return run
+    return left_out("token_limit", run.turns, run.messages, run.first_turn, run.last_turn)
 
 
 def _beginning_with_the_user(body: list[Message]) -> list[Message]:

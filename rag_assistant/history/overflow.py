@@ -15,12 +15,6 @@ from rag_assistant.records import Message
 
 OverflowChoice = Literal["trim", "ask", "compact", "reset", "continue"]
 OVERFLOW_CHOICES: tuple[OverflowChoice, ...] = get_args(OverflowChoice)
-OPTIONS = {
-    "trim": "Send only the newest turns. Older ones stay in the transcript; a larger window brings them back.",
-    "compact": "Send a summary in place of the older turns. You can edit it and undo it.",
-    "reset": "Start with a clean slate: the model sees none of the earlier turns. You can undo this.",
-    "continue": "Send everything, up to the model's limit, just this once. This may be slow or expensive.",
-}
 
 FENCE = re.compile(r"<\s*(/?)\s*summary\s*>", re.IGNORECASE)
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[\u3002\uff01\uff1f])\s*")

@@ -6,13 +6,13 @@ Pure: no Flask, no SQL, no network, no clock.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 LeftOutReason = Literal[
     "turn_limit", "token_limit", "filtered", "excluded", "purged", "cleared", "summarised", "failed"
 ]
-# By these the request itself leaves out what the model would otherwise have seen.
+# By these the rules leave out what the model would otherwise have seen; by the others a person has decided it.
 TRIMMING: frozenset[LeftOutReason] = frozenset({"turn_limit", "token_limit", "filtered"})
 # By these a turn leaves alone; all others hide everything up to a border.
 SINGLE: frozenset[LeftOutReason] = frozenset({"excluded", "purged", "failed"})
@@ -22,8 +22,8 @@ SINGLE: frozenset[LeftOutReason] = frozenset({"excluded", "purged", "failed"})
 class LeftOut:
     """Turns between ``first_turn`` and ``last_turn`` that the model does not see, and why.
 
-    ``trimmed`` tells whether this request left them out, so that they count in ``history_trimmed``; turns that were
-    excluded, purged, cleared or summarised before do not.
+    ``trimmed`` tells whether they count in ``history_trimmed``. It follows from what is sent and never from when it is
+    sent, so that an answer given anew says the same.
     """
 
     reason: LeftOutReason
@@ -35,17 +35,19 @@ class LeftOut:
 
 
 def left_out(
-    reason: LeftOutReason, turns: int, messages: int, first_turn: int, last_turn: int, *, now: bool = False
+    reason: LeftOutReason, turns: int, messages: int, first_turn: int, last_turn: int, *, by_reset: bool = False
 ) -> LeftOut:
-    """Return a run of left-out turns; ``now``: a decision for this very request left them out."""
-    return LeftOut(reason, turns, messages, first_turn, last_turn, trimmed=now or reason in TRIMMING)
+    """Return a run of left-out turns; ``by_reset``: it was cleared to make room for the current turn."""
+    return LeftOut(reason, turns, messages, first_turn, last_turn, trimmed=by_reset or reason in TRIMMING)
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryReceipt:
     """The figures of one request: turns and messages, kept and left out, and tokens by part (estimated).
 
-    ``turns_total`` counts the turns that could have been sent; ``turns_dropped`` those of them that were left out.
+    ``turns_total`` counts all earlier turns that have an answer; ``turns_kept`` those that are sent whole, and
+    ``turns_dropped`` those that the window, the filter or the budget left out. The rest a person left out, or a summary
+    in this very request stands for them: ``left_out`` says which.
     ``explanation`` says why the adaptive filter chose as it did. ``results_shortened`` are tool results of earlier
     turns that became one line, ``results_cut`` those of the running turn that were cut.
     """
@@ -95,10 +97,8 @@ def in_runs(runs: Iterable[LeftOut]) -> tuple[LeftOut, ...]:
         if last is not None and (last.reason, last.trimmed, last.last_turn + 1) == (
             run.reason, run.trimmed, run.first_turn,
         ):  # fmt: skip
-            joined[-1] = LeftOut(
-                run.reason, last.turns + run.turns, last.messages + run.messages, last.first_turn, run.last_turn,
-                run.trimmed,
-            )  # fmt: skip
+            turns, messages = last.turns + run.turns, last.messages + run.messages
+            joined[-1] = replace(run, turns=turns, messages=messages, first_turn=last.first_turn)
         else:
             joined.append(run)
     return tuple(joined)

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from rag_assistant.history import FittedHistory, HistoryReceipt, LeftOut
+from rag_assistant.records import runs_of
 
 REASONS = {
     "turn_limit": "over the turn limit",
@@ -31,9 +32,13 @@ def turns_by_reason(runs: Iterable[LeftOut]) -> dict[str, int]:
 
 
 def seen(kept: int, left_out: Mapping[str, int]) -> str:
-    """Return what a model sees of the earlier turns, in words: "5 of 7 earlier turns (2 over the turn limit)"."""
-    total = kept + sum(left_out.values())
-    why = "; ".join(f"{count} {REASONS.get(reason, reason)}" for reason, count in left_out.items())
+    """Return what a model sees of the earlier turns, in words: "5 of 7 earlier turns (2 over the turn limit)".
+
+    Turns without an answer are none of them.
+    """
+    answered = {reason: count for reason, count in left_out.items() if reason != "failed"}
+    total = kept + sum(answered.values())
+    why = "; ".join(f"{count} {REASONS.get(reason, reason)}" for reason, count in answered.items())
     return f"{kept} of {total} earlier {'turn' if total == 1 else 'turns'}{f' ({why})' if why else ''}"
 
 
@@ -53,9 +58,23 @@ def turns_in_words(run: Mapping[str, Any], kept_turns: Sequence[int], runs: Iter
     pieces = [(begin, end) for begin, end in [*pieces, (start, last)] if begin <= end]
     if sum(end - begin + 1 for begin, end in pieces) != run["turns"] or len(pieces) > MAX_PIECES:
         return f"{run['turns']:,} of turns {first} to {last}"
+    return _listed(pieces)
+
+
+def numbers_in_words(numbers: Sequence[int]) -> str:
+    """Return turns in words, given by their numbers: "turns 2, 4 and 6 to 9"; many pieces are only counted."""
+    if not numbers:
+        return "none of the earlier turns"
+    runs = runs_of(numbers)
+    if len(runs) > MAX_PIECES:
+        return f"{len(numbers):,} of turns {numbers[0]} to {numbers[-1]}"
+    return _listed([(first, last) for first, last in runs])
+
+
+def _listed(pieces: Sequence[tuple[int, int]]) -> str:
     words = [str(begin) if begin == end else f"{begin} to {end}" for begin, end in pieces]
     listed = " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
-    return f"{'turn' if run['turns'] == 1 else 'turns'} {listed}"
+    return f"{'turns' if len(words) > 1 or ' ' in listed else 'turn'} {listed}"
 
 
 def _span(run: Mapping[str, Any]) -> int:

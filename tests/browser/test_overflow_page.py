@@ -22,7 +22,7 @@ def test_a_compaction_is_chosen_read_edited_and_undone_and_every_turn_outlives_a
     expect(dialog).to_contain_text("This question would leave out 1 earlier turn")
     expect(dialog).to_contain_text("The model would see 3 of 4 earlier turns (1 over the turn limit), about")
     expect(dialog).not_to_contain_text("on_overflow")
-    expect(dialog.locator(".not-compact")).to_be_hidden()
+    expect(dialog.locator(".no-summary")).to_be_hidden()
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
     expect(page.get_by_label("Your question")).to_have_value("A question that overflows")

@@ -99,7 +99,7 @@ def test_the_question_about_older_turns_is_a_form(plain: Page, server: ServerPro
     decision = plain.locator(".decision")
     expect(decision).to_contain_text("This question would leave out 1 earlier turn: turn 1.")
     expect(decision).to_contain_text("The model would see 1 of 2 earlier turns (1 over the turn limit), about")
-    expect(decision.locator(".not-compact")).to_be_hidden()
+    expect(decision.locator(".no-summary")).to_be_hidden()
     decision.get_by_label("Remember my choice for this conversation").check()
     decision.get_by_role("button", name="Leave older turns out").click()
     expect(plain.locator("#turn-3.completed")).to_be_visible()

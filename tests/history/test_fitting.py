@@ -48,12 +48,12 @@ def test_with_slack_the_beginning_of_the_request_stays_while_the_start_of_the_wi
     }
 
 
-def test_an_excluded_turn_is_not_counted_and_not_a_trim() -> None:
+def test_an_excluded_turn_is_not_a_trim() -> None:
     fitted = fit_history([SYSTEM, *turns(3), NOW], HistoryPolicy(max_history_turns=2, excluded=(2,)))
     assert fitted.messages == [SYSTEM, *turn(1), *turn(3), NOW]
     assert (fitted.history_trimmed, fitted.notice) == (False, None)
     assert [(run.reason, run.first_turn, run.trimmed) for run in fitted.receipt.left_out] == [("excluded", 2, False)]
-    assert fitted.receipt.turns_total == fitted.receipt.turns_kept == 2
+    assert (fitted.receipt.turns_total, fitted.receipt.turns_kept, fitted.receipt.turns_dropped) == (3, 2, 0)
 
 
 def test_exclusion_goes_before_a_pin() -> None:
@@ -69,7 +69,7 @@ def test_each_turn_that_is_left_out_has_its_own_reason() -> None:
     assert [(run.reason, run.first_turn, run.last_turn) for run in fitted.receipt.left_out] == [
         ("cleared", 1, 2), ("turn_limit", 3, 4), ("excluded", 6, 6),
     ]  # fmt: skip
-    assert (fitted.receipt.turns_total, fitted.receipt.turns_dropped, fitted.receipt.messages_dropped) == (4, 2, 4)
+    assert (fitted.receipt.turns_total, fitted.receipt.turns_dropped, fitted.receipt.messages_dropped) == (7, 2, 4)
 
 
 def test_a_summary_is_quoted_behind_the_system_block_and_the_notice() -> None:

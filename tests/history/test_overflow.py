@@ -4,17 +4,10 @@ import pytest
 
 from rag_assistant.errors import SummaryRejected
 from rag_assistant.history import (
-    OPTIONS,
-    OVERFLOW_CHOICES,
     checked_summary,
     estimate_tokens,
     turns_kept_by_compaction,
 )
-
-
-def test_every_choice_but_asking_is_an_option_that_says_what_it_does() -> None:
-    assert set(OPTIONS) == set(OVERFLOW_CHOICES) - {"ask"}
-    assert all(text.endswith(".") for text in OPTIONS.values())
 
 
 @pytest.mark.parametrize(("in_view", "kept"), [(0, 0), (1, 1), (2, 1), (5, 3), (20, 10)])

@@ -242,7 +242,7 @@ def test_a_call_that_waits_for_a_person_changes_nothing() -> None:
 def test_a_reset_for_this_request_keeps_the_question_and_says_so() -> None:
     (case,) = cases(RESET)
     archived = case["expect"]["archived"]
-    policy = HistoryPolicy(unread=(left_out("cleared", len(archived) // 2, len(archived), 1, 2, now=True),))
+    policy = HistoryPolicy(unread=(left_out("cleared", len(archived) // 2, len(archived), 1, 2, by_reset=True),))
     fitted = fit_history([case["messages"][i] for i in case["expect"]["kept"]], policy)
     assert fitted.history_trimmed is case["expect"]["history_trimmed"]
     assert without_notice(fitted) == [case["messages"][i] for i in case["expect"]["kept"]]

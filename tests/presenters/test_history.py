@@ -33,7 +33,5 @@ def test_a_run_is_named_by_the_turns_that_it_is(left_out: Run, kept: list[int], 
 
 
 def test_what_is_seen_and_what_is_not_add_up() -> None:
-    assert (
-        seen(4, {"turn_limit": 1, "failed": 1}) == "4 of 6 earlier turns (1 over the turn limit; 1 without an answer)"
-    )
+    assert seen(4, {"turn_limit": 1, "failed": 1}) == "4 of 5 earlier turns (1 over the turn limit)"
     assert seen(1, {}) == "1 of 1 earlier turn"

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, false, func, or_, select, update
+from sqlalchemy import Connection, case, false, func, or_, select, update
 
 from rag_assistant.storage.tables import conversations, summaries, turns
 
 MAX_HIDDEN_LISTED = 200
+
+# A turn without an answer was never completed, whatever a person marked it with.
+ANSWERED = turns.c.visible | ((turns.c.excluded | turns.c.purged) & (turns.c.message_count > 1))
+WHY_HIDDEN = case((~ANSWERED, "failed"), (turns.c.purged, "purged"), else_="excluded")
 
 
 def recount(connection: Connection, conversation_id: int) -> None:
@@ -31,26 +35,39 @@ def recount(connection: Connection, conversation_id: int) -> None:
     in_view = _count(connection, own, turns.c.visible, turns.c.number >= row["view_start"])
     runs = []
     if row["context_start"] > 1:
-        cleared = _count(connection, own, turns.c.number < row["context_start"])
+        cleared = _count(connection, own, ANSWERED, turns.c.number < row["context_start"])
         runs.append(_run("cleared", *cleared, 1, row["context_start"] - 1))
     if covered:
         summarised = _count(connection, own, turns.c.visible, ~turns.c.held, in_summary)
         runs.append(_run("summarised", *summarised, covered[0][0], covered[-1][1]))
-    hidden = connection.execute(
-        select(turns.c.number, turns.c.message_count, turns.c.excluded, turns.c.purged)
-        .where(own, ~turns.c.visible, turns.c.status != "running", turns.c.number >= row["context_start"])
-        .order_by(turns.c.number.desc())
-        .limit(MAX_HIDDEN_LISTED)
-    )
-    for number, message_count, excluded, purged in reversed(hidden.all()):
-        reason = "purged" if purged else "excluded" if excluded else "failed"
-        runs.append(_run(reason, 1, message_count, number, number))
+    runs += _hidden_runs(connection, own, turns.c.number >= row["context_start"])
     held_turns, _ = _count(connection, own, turns.c.held)
     connection.execute(
         update(conversations)
         .where(conversations.c.id == conversation_id)
         .values(visible_turns=in_view[0], visible_messages=in_view[1], held_turns=held_turns, standing_runs=runs)
     )
+
+
+def _hidden_runs(connection: Connection, *conditions: Any) -> list[dict[str, Any]]:
+    """Return what no rule brings back: the newest turns one by one, of those before them a run for each reason."""
+    hidden = *conditions, ~turns.c.visible, turns.c.status != "running"
+    listed = connection.execute(
+        select(turns.c.number, turns.c.message_count, WHY_HIDDEN)
+        .where(*hidden)
+        .order_by(turns.c.number.desc())
+        .limit(MAX_HIDDEN_LISTED)
+    ).all()
+    runs = [_run(reason, 1, message_count, number, number) for number, message_count, reason in reversed(listed)]
+    if len(listed) < MAX_HIDDEN_LISTED:
+        return runs
+    number = turns.c.number
+    earlier = connection.execute(
+        select(WHY_HIDDEN, func.count(), func.sum(turns.c.message_count), func.min(number), func.max(number))
+        .where(*hidden, number < listed[-1].number)
+        .group_by(WHY_HIDDEN)
+    )
+    return [_run(reason, count, int(said), first, last) for reason, count, said, first, last in earlier] + runs
 
 
 def covered_by(connection: Connection, summary_id: int | None) -> list[list[int]]:

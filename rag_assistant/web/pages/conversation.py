@@ -75,6 +75,7 @@ def ask() -> Response:
             "figures": error.details["figures"],
             "question": body.question,
             "options": error.details["options"],
+            "no_summary": error.details["no_summary"],
             "scope": Scope(tuple(body.document_ids or ()), tuple(body.tags or ())),
         }
         return make_response(_latest_page(body.conversation_id, decision=decision), 409)

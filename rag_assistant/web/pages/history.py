@@ -12,7 +12,7 @@ from rag_assistant.conversations.actions import HistoryView
 from rag_assistant.conversations.commands import COMMANDS
 from rag_assistant.conversations.compaction import operation_in_words
 from rag_assistant.conversations.window import Rules
-from rag_assistant.history import OPTIONS
+from rag_assistant.history import OVERFLOW_CHOICES
 from rag_assistant.presenters.history import REASONS, turns_in_words
 from rag_assistant.presenters.token_usage import token_parts, tokens_sentence
 from rag_assistant.presenters.turns import messages_sent, notice_of, seen_by_model, steps_of
@@ -170,7 +170,7 @@ def words() -> dict[str, Any]:
     return {
         "commands": COMMANDS.values(),
         "examples": EXAMPLES,
-        "overflow_options": OPTIONS,
+        "overflow_options": dict.fromkeys((choice for choice in OVERFLOW_CHOICES if choice != "ask"), ""),
         "overflow_words": OVERFLOW_WORDS,
         "search_words": SEARCH_WORDS,
         "strategy_words": STRATEGY_WORDS,

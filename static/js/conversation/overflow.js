@@ -21,13 +21,17 @@ export async function withOverflowChoice(post) {
 }
 
 /** Ask, and return {choice, remember}; null if the reader cancels. */
-function decide({ sentence, figures, options }) {
+function decide({ sentence, figures, options, no_summary: noSummary }) {
   const dialog = document.getElementById("overflow");
   const form = dialog.querySelector("form");
   form.querySelector(".message").textContent = sentence;
   form.querySelector(".would-send").textContent = figures;
-  form.querySelector(".not-compact").hidden = "compact" in options;
-  for (const button of form.querySelectorAll("[name=on_overflow]")) button.closest("li").hidden = !(button.value in options);
+  form.querySelector(".no-summary").textContent = noSummary ?? "";
+  form.querySelector(".no-summary").hidden = !noSummary;
+  for (const button of form.querySelectorAll("[name=on_overflow]")) {
+    button.closest("li").hidden = !(button.value in options);
+    button.querySelector("span").textContent = options[button.value] ?? "";
+  }
   form.reset();
   dialog.returnValue = "";
   const open = new AbortController();

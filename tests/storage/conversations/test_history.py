@@ -72,6 +72,21 @@ def test_an_excluded_turn_is_not_read_and_not_counted(talk: Talk) -> None:
     assert (talk.seen(2), talk.counted()) == ([6, 7], (7, 14))
 
 
+def test_what_is_hidden_is_counted_whole_however_many_are_listed(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rag_assistant.storage.conversations.counters.MAX_HIDDEN_LISTED", 2)
+    for index in (0, 1, 3, 4):
+        talk.history.mark(talk.ids[index], excluded=True)
+    lost, _ = talk.turns.accept(Question("Lost", talk.id), "t")
+    talk.turns.finish(lost, "failed", "", error=("ModelFailed", "It broke."))
+    talk.history.mark(lost.id, excluded=True)
+    runs = [
+        (run["reason"], run["turns"], run["first_turn"], run["last_turn"]) for run in talk.conversation.standing_runs
+    ]
+    assert runs == [("excluded", 3, 1, 4), ("excluded", 1, 5, 5), ("failed", 1, 8, 8)]
+    cleared = talk.history.move_context_start(talk.conversation.id, "clear")
+    assert [(run["reason"], run["turns"]) for run in cleared.standing_runs] == [("cleared", 7)]
+
+
 def test_nothing_comes_back_from_before_a_clear_but_by_undo(talk: Talk) -> None:
     talk.history.mark(talk.ids[0], pinned=True)
     cleared = talk.history.move_context_start(talk.conversation.id, "clear")

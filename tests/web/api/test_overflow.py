@@ -7,7 +7,7 @@ from flask.testing import FlaskClient
 
 from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
-from tests.web.conftest import ask, events_of
+from tests.web.conftest import ask, events_of, until
 
 FILLER = "It was said at some length, so that a summary of it has a chance to be shorter than what it stands for. " * 2
 
@@ -35,6 +35,47 @@ def view(client: FlaskClient, conversation: int) -> dict[str, Any]:
 
 
 # --- ask
+
+
+@pytest.mark.parametrize("choice", ["trim", "compact", "reset", "continue"])
+def test_each_choice_says_what_comes_of_it(client: FlaskClient, stub: StubModel, choice: str) -> None:
+    conversation = conversation_of(client, 6)
+    client.patch(f"/api/conversations/{conversation}", json={"max_history_turns": 3})
+    refused = client.post(
+        "/api/query", json={"question": "Question 7.", "conversation_id": conversation, "on_overflow": "ask"}
+    )
+    options = refused.json["error"]["details"]["options"]
+    promised = {
+        "trim": "The model sees turns 4 to 6.",
+        "compact": "A summary takes the place of turns 1 to 4; the model also sees turns 5 to 6.",
+        "reset": "The model sees none of the earlier turns.",
+        "continue": "The model sees turns 1 to 6, just this once: about ",
+    }
+    assert options[choice].startswith(promised[choice])
+    if choice == "compact":
+        stub.replies.append(Reply("They spoke of questions."))
+    ask(client, "Question 7.", conversation_id=conversation, on_overflow=choice)
+    seen = {"trim": [4, 5, 6], "compact": [5, 6], "reset": [], "continue": [1, 2, 3, 4, 5, 6]}[choice]
+    assert said(stub) == [f"Question {number}" for number in [*seen, 7]]
+    summary = view(client, conversation)["summary"]
+    assert summary is None if choice != "compact" else (summary["first_turn"], summary["last_turn"]) == (1, 4)
+
+
+def test_an_answer_given_anew_says_the_same_of_a_summary(client: FlaskClient, stub: StubModel) -> None:
+    conversation = conversation_of(client, 6)
+    client.patch(f"/api/conversations/{conversation}", json={"max_history_turns": 3})
+    stub.replies.append(Reply("They spoke of questions."))
+    first = ask(client, "Question 7.", conversation_id=conversation, on_overflow="compact")
+    turn = f"/api/turns/{first['turn_id']}"
+    assert client.post(f"{turn}/regenerate").status_code == 202
+    until(lambda: client.get(turn).json["status"] == "completed")
+    second = client.get(turn).json
+    for answer in (first, second):
+        assert (answer["history_trimmed"], answer["notice"]) == (False, None)
+        figures = answer["history"]
+        assert (figures["turns_total"], figures["turns_kept"], figures["turns_dropped"]) == (6, 2, 0)
+        assert (figures["left_out"], figures["summary_sent"]) == ({"summarised": 4}, True)
+    assert stub.requests[-1].messages == stub.requests[-2].messages
 
 
 def test_ask_refuses_before_the_first_byte_and_keeps_nothing(client: FlaskClient, stub: StubModel) -> None:
@@ -93,14 +134,14 @@ def test_compact_sends_a_summary_in_the_place_of_older_turns(client: FlaskClient
     states = [data["message"] for name, _, data in events if name == "state" and data["state"] == "compacting"]
     assert states == ["Summarising turns 1 to 3."]
     answer = events[-1][2]
-    assert answer["history_trimmed"] is True
+    assert (answer["history_trimmed"], answer["notice"]) == (False, None)
     assert answer["history"]["summary_sent"] is True
-    assert answer["history"]["turns_kept"] == 3
-    assert answer["notice"] == "[History trimmed to last 3 turns]"
+    assert (answer["history"]["turns_total"], answer["history"]["turns_kept"]) == (6, 3)
+    assert answer["history"]["left_out"] == {"summarised": 3}
     sent = stub.requests[-1].messages
-    assert [message["role"] for message in sent[:4]] == ["system", "system", "user", "assistant"]
-    assert "They spoke of questions 1 to 3." in sent[2]["content"]
-    assert "Turns 1 to 3" in sent[2]["content"]
+    assert [message["role"] for message in sent[:4]] == ["system", "user", "assistant", "user"]
+    assert "They spoke of questions 1 to 3." in sent[1]["content"]
+    assert "Turns 1 to 3" in sent[1]["content"]
     assert said(stub) == ["Question 4", "Question 5", "Question 6", "Question 7"]
     asked_for = stub.requests[-2].messages[1]["content"]
     assert all(f"Question {n}." in asked_for for n in (1, 2, 3))
