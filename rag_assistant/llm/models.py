@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from rag_assistant.errors import AnswerStopped, ModelUnreachable, ToolsRefused
+from rag_assistant.errors import AnswerStopped, ModelTimedOut, ModelUnreachable, ToolsRefused
 from rag_assistant.llm.builtin import BuiltinModel
 from rag_assistant.llm.builtin_server import CONTEXT_TOKENS
 from rag_assistant.llm.calibration import Calibration
@@ -28,6 +28,7 @@ class LanguageModels:
         self.calibration = Calibration()
         self._last: Endpoint | None = None
         self._without_tools: set[tuple[str, str | None]] = set()
+        self._states: dict[str, str] = {}
 
     def uses_built_in(self) -> bool:
         """Whether the built-in model answers: neither an endpoint nor a key is set."""
@@ -63,9 +64,14 @@ class LanguageModels:
     ) -> Iterator[ModelReply]:
         """Yield the answer; see ModelClient.stream. What an endpoint refuses is remembered for the next request."""
         try:
-            yield from self.client.stream(endpoint, request, call, on_wait)
+            for reply in self.client.stream(endpoint, request, call, on_wait):
+                self._states[endpoint.base_url] = "ready"
+                yield reply
         except ToolsRefused:
             self._without_tools.add((endpoint.base_url, endpoint.model))
+            raise
+        except (ModelUnreachable, ModelTimedOut):
+            self._states[endpoint.base_url] = "unreachable"
             raise
 
     def ratio(self, endpoint: Endpoint) -> float:
@@ -81,6 +87,13 @@ class LanguageModels:
     ) -> None:
         """Take note of a request that the endpoint refused for its length."""
         self.calibration.learn_refusal(endpoint, estimated_tokens, limit, counted_tokens)
+
+    @property
+    def state(self) -> str:
+        """How the model is, without asking it: of an endpoint, how the last request to it went."""
+        if self.uses_built_in():
+            return self.built_in.child.state
+        return self._states.get(self.known_endpoint().base_url, "not_checked")
 
     def known_endpoint(self) -> Endpoint:
         """Return the endpoint as far as it is known without asking anyone or waiting for anything."""

@@ -11,6 +11,11 @@ from rag_assistant.settings.schema import SECRET, Settings, is_live
 if TYPE_CHECKING:
     from rag_assistant.web.services import Services
 
+# An endpoint that is away is so for every server, and while Chroma is away, exact search answers: neither is a reason
+# to send people elsewhere.
+GOOD = ("ready", "off", "not_checked", "unreachable")
+NOT_NEEDED = ("chroma",)
+
 
 def init_app(app: Flask, services: Services) -> None:
     """Add /healthz, /readyz, /api/settings, and its version, which pages look at to see a change."""
@@ -22,8 +27,7 @@ def init_app(app: Flask, services: Services) -> None:
     @app.get("/readyz")
     def readyz() -> Response:
         parts = readiness(services)
-        # While Chroma is away, exact search answers: that is no reason to send people elsewhere.
-        ready = all(state in ("ready", "off") for part, state in parts.items() if part != "chroma")
+        ready = all(state in GOOD for part, state in parts.items() if part not in NOT_NEEDED)
         return make_response(
             jsonify(ready=ready, parts=parts, settings_problem=services.settings.problem), 200 if ready else 503
         )
@@ -38,11 +42,13 @@ def init_app(app: Flask, services: Services) -> None:
 
 
 def readiness(services: Services) -> dict[str, str]:
-    """Return the state of each part that takes its time: ``ready``, ``off`` where it is not used, or what it does."""
-    model = services.models.built_in.child.state if services.models.uses_built_in() else "ready"
+    """Return the state of each part that takes its time: ``ready``, ``off`` where it is not used, or what it does.
+
+    An endpoint is ``not_checked`` until a question went to it; then it is as it was the last time.
+    """
     return {
         "database": "ready",
-        "model": model,
+        "model": services.models.state,
         "embedder": "ready" if services.embedders.loaded else "failed" if services.embedders.problem else "starting",
         "chroma": services.vectors.chroma.state if services.vectors.chroma else "off",
     }

@@ -9,7 +9,8 @@ from flask.testing import FlaskClient
 from rag_assistant.factory import create_app
 from rag_assistant.settings.schema import SECRET, Settings
 from rag_assistant.web.services import Services
-from tests.web.conftest import until
+from testkit.stub_model import StubModel
+from tests.web.conftest import ask, until
 
 
 def test_health_needs_nothing(environment: dict[str, str]) -> None:
@@ -22,9 +23,22 @@ def test_readiness_names_each_part(client: FlaskClient) -> None:
     until(lambda: client.get("/readyz").status_code == 200)
     assert client.get("/readyz").json == {
         "ready": True,
-        "parts": {"database": "ready", "model": "ready", "embedder": "ready", "chroma": "off"},
+        "parts": {"database": "ready", "model": "not_checked", "embedder": "ready", "chroma": "off"},
         "settings_problem": None,
     }
+
+
+def test_an_endpoint_is_as_it_was_when_it_was_asked_last(client: FlaskClient, stub: StubModel) -> None:
+    def state() -> tuple[int, str]:
+        response = client.get("/readyz")
+        return response.status_code, response.json["parts"]["model"]
+
+    until(lambda: state() == (200, "not_checked"))
+    ask(client)
+    assert state() == (200, "ready")
+    stub.close()
+    assert client.post("/api/query", json={"question": "Are you there?"}).status_code == 502
+    assert state() == (200, "unreachable")
 
 
 def test_a_part_that_is_not_there_yet_is_503(
