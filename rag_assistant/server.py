@@ -47,6 +47,7 @@ class Server(BaseApplication):
             "keepalive": 5,
             "loglevel": "error",
             "when_ready": say_where,
+            "worker_exit": fold_log,
             "worker_tmp_dir": "/dev/shm",  # noqa: S108 - the heartbeat's file; a slow disk must not stop it
         }
         for name, value in options.items():
@@ -97,6 +98,13 @@ def say_where(arbiter: Arbiter) -> None:
     """Print the address when we listen on it; PORT=0 lets the system choose."""
     host, port = arbiter.LISTENERS[0].getsockname()[:2]
     print(f"The assistant is starting on http://{host}:{port}", flush=True)
+
+
+def fold_log(_arbiter: Arbiter, worker: Any) -> None:
+    """Leave the database as one file at the end: a log beside it would be missed by whoever copies only that."""
+    app = getattr(worker, "wsgi", None)
+    if app is not None:
+        app.extensions["assistant"].database.checkpoint()
 
 
 def configure_logging(level: str) -> Any:

@@ -1,8 +1,10 @@
 """The server as it is run: started, killed in the middle of an answer, started again, ended, started twice."""
 
+import contextlib
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import time
 from collections.abc import Iterator
@@ -114,6 +116,16 @@ def test_an_end_on_request_comes_soon_and_keeps_what_is_written(forked: ServerPr
     _, turn = forked.call("GET", f"/api/turns/{stream.turn_id}")
     assert turn["status"] in ("interrupted", "stopped")
     assert turn["answer"].startswith(stream.text)
+
+
+def test_an_end_on_request_leaves_the_database_in_one_file(forked: ServerProcess) -> None:
+    forked.start("/readyz")
+    for number in range(3):
+        forked.call("POST", "/api/query", {"question": f"Question {number}"})
+    forked.terminate()
+    assert (forked.data / "assistant.db-wal").stat().st_size == 0
+    with contextlib.closing(sqlite3.connect(f"file:{forked.data}/assistant.db?immutable=1", uri=True)) as alone:
+        assert alone.execute("SELECT count(*) FROM turns").fetchone() == (3,)
 
 
 def test_a_second_server_on_the_same_folder_does_not_start(server: ServerProcess, tmp_path: Path) -> None:

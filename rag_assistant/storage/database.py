@@ -103,8 +103,13 @@ class Database:
 
         While somebody reads the old state that has to wait: then the log says so, and the end of the server does it.
         """
+        if not self.checkpoint():
+            log.warning("What was erased stays in the database's log until nobody reads it any more.")
+
+    def checkpoint(self) -> bool:
+        """Fold SQLite's log into the database's file; ``False`` if somebody reads an older state all the while."""
         if not self.is_sqlite:
-            return
+            return True
         with self._failures_named(), self._reader.connect() as connection:
             connection.exec_driver_sql("COMMIT")
             for _ in range(CHECKPOINT_ATTEMPTS):
@@ -112,8 +117,8 @@ class Database:
                 busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").scalar()
                 connection.exec_driver_sql(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}").close()
                 if not busy:
-                    return
-        log.warning("What was erased stays in the database's log until nobody reads it any more.")
+                    return True
+        return False
 
     @property
     def connection_string(self) -> str:

@@ -57,8 +57,12 @@ STATUS: dict[type[Exception], int] = {
 }
 
 
+# Only programs ask below these, whatever they say that they accept.
+FOR_PROGRAMS = ("/api/", "/v1/")
+
+
 def init_app(app: Flask) -> None:
-    """Answer every error in our shape: as JSON below /api, as a page elsewhere."""
+    """Answer every error in our shape: as JSON to programs, as a page elsewhere."""
     app.register_error_handler(AssistantError, answer_assistant_error)
     app.register_error_handler(HTTPException, answer_http_error)
     app.register_error_handler(Exception, answer_unexpected)
@@ -115,7 +119,7 @@ def _sentence(error: HTTPException) -> str:
 
 
 def _answer(status: int, data: dict[str, Any]) -> Response:
-    wants_page = not request.path.startswith("/api/") and request.accept_mimetypes.accept_html
+    wants_page = not request.path.startswith(FOR_PROGRAMS) and request.accept_mimetypes.accept_html
     if wants_page and status != 400:
         return make_response(render_template("error.html", status=status, error=data), status)
     return make_response(jsonify(error=data), status)

@@ -26,6 +26,11 @@ def kind_of(document: Document) -> str:
     return f"{kind}, {document.pages} {word}{'' if document.pages == 1 else 's'}"
 
 
+def is_askable(document: Document) -> bool:
+    """Tell whether a question about a document alone makes sense: it has a text, and is no version that waits."""
+    return not document.replaces and (document.chunks > 0 or document.state not in ("failed", "cancelled"))
+
+
 def size_of(document: Document) -> str:
     """Return how large a document's file is: "820 bytes", "1.4 MB"."""
     for unit, name in UNITS:

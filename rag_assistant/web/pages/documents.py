@@ -14,7 +14,7 @@ from rag_assistant.errors import BodyTooLarge, InvalidRequest, UnsupportedDocume
 from rag_assistant.extraction.formats import kinds
 from rag_assistant.records import MAX_INT32
 from rag_assistant.web.api.documents import sought_documents, tags_in, uploaded_files
-from rag_assistant.web.pages.document_status import kind_of, size_of, state_of
+from rag_assistant.web.pages.document_status import is_askable, kind_of, size_of, state_of
 from rag_assistant.web.pages.document_text import shown_text
 from rag_assistant.web.pages.frame import drawer, frame
 from rag_assistant.web.pages.scope import names_of
@@ -184,5 +184,6 @@ def _to_library() -> Response:
     return redirect(url_for("document_pages.documents", **_place()), 303)
 
 
+blueprint.add_app_template_test(is_askable, "askable")
 for words in (kind_of, size_of, state_of):
     blueprint.add_app_template_filter(words)

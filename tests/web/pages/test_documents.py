@@ -199,7 +199,7 @@ def test_a_document_shows_its_passage_exactly_with_its_section_and_without_its_m
 def test_a_document_of_no_text_and_positions_that_are_none_are_answered(client: FlaskClient) -> None:
     document_id = upload(client, " \n ", "blank.txt")["document_id"]
     page = client.get(f"/documents/{document_id}?start=5&end=9").text
-    assert "No text yet." in page
+    assert "No text yet." not in page
     assert "There is no text in this file." in page
     for wrong in ("start=x", "end=-1", "at=1.5"):
         assert client.get(f"/documents/{document_id}?{wrong}").status_code == 422, wrong
@@ -226,3 +226,15 @@ def test_a_document_is_described_in_words(
     fields = {name: getattr(document, name) for name in Document.__slots__}
     described = Document(**(fields | {"media_type": media_type, "pages": pages, "size_bytes": size}))
     assert f"{kind_of(described)}, {size_of(described)}" == words
+
+
+def test_a_document_that_could_not_be_read_offers_no_questions_and_promises_no_text(client: FlaskClient) -> None:
+    failed = upload(client, b"%PDF-1.4 and nothing more", "broken.pdf")
+    read = upload(client, "Geese are fed at seven.", "geese.txt")
+    assert (failed["state"], read["state"]) == ("failed", "ready")
+    rows = client.get("/documents", headers=PAGE).text
+    assert f'data-about="{read["document_id"]}"' in rows
+    assert f'data-about="{failed["document_id"]}"' not in rows
+    page = client.get(f"/documents/{failed['document_id']}", headers=PAGE).text
+    assert "Ask about this" not in page
+    assert "No text yet" not in page
