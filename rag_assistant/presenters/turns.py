@@ -226,7 +226,12 @@ def start_event(turn: Turn) -> Event:
 
 def last_event(turn: Turn) -> Event:
     """Return the event that ends a turn's stream: ``error`` if something went wrong, else ``end``."""
-    return Event("error" if turn.error_type else "end", turn_data(turn))
+    return Event("error" if turn.error_type else "end", turn_data(turn), end_position(turn))
+
+
+def end_position(turn: Turn) -> int:
+    """Return the id of the event that ends a turn's stream: one behind the text, so that the two are told apart."""
+    return len(turn.answer) + 1
 
 
 def replay(turn: Turn, after: int) -> list[Event]:

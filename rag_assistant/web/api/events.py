@@ -74,11 +74,17 @@ class _Frames:
 
 
 def frame(event: Event | None) -> bytes:
-    """Return an event as it goes over the wire, a comment for ``None``; its id is the position in the answer."""
+    """Return an event as it goes over the wire, a comment for ``None``; its id is the position in the answer.
+
+    A failure goes out under two names.
+    """
     if event is None:
         return HEARTBEAT
     position = f"id: {event.position}\n" if event.position is not None else ""
-    return f"event: {event.name}\n{position}data: ".encode() + orjson.dumps(event.data) + b"\n\n"
+    rest = f"\n{position}data: ".encode() + orjson.dumps(event.data) + b"\n\n"
+    # A browser's EventSource takes an event named "error" for a lost connection; that name stays for one release.
+    names = ("failed", "error") if event.name == "error" else (event.name,)
+    return b"".join(b"event: " + name.encode() + rest for name in names)
 
 
 def _drawn(events: Iterator[Event | None], blocks: Blocks) -> Iterator[bytes]:

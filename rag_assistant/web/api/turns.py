@@ -9,7 +9,7 @@ from flask import Blueprint, Response, current_app, jsonify, make_response, requ
 
 from rag_assistant.answering.search import EXCHANGES
 from rag_assistant.errors import InvalidRequest, ReceiptNotFound
-from rag_assistant.presenters.turns import Exchange, exchanges_of, receipt_data, turn_data, version_data
+from rag_assistant.presenters.turns import Exchange, end_position, exchanges_of, receipt_data, turn_data, version_data
 from rag_assistant.records import MAX_INT32, Turn
 from rag_assistant.web.api.events import Readers, collect, event_stream, last_event_id
 from rag_assistant.web.errors import status_of_name
@@ -65,9 +65,12 @@ def turn(turn_id: int) -> Response:
 def turn_stream(turn_id: int) -> Response:
     """Follow a turn from where the reader left off."""
     found = services().turns.get(turn_id)
+    after = last_event_id(request.headers.get("Last-Event-ID"))
+    if found.status != "running" and after == end_position(found):
+        return Response(status=204)  # Whoever has seen the end is done; to an EventSource this says so.
     readers().enter()
     try:
-        return stream(found, last_event_id(request.headers.get("Last-Event-ID")))
+        return stream(found, after)
     except BaseException:
         readers().leave()
         raise

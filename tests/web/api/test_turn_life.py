@@ -85,7 +85,21 @@ def test_following_from_every_position_gives_exactly_the_rest(app: Flask, client
         text = "".join(data["text"] for name, _, data in events if name == "token")
         assert text == answer["answer"][position:]
         assert events[0][0] == "start"
-        assert events[-1] == ("end", None, answer)
+        assert events[-1] == ("end", len(answer["answer"]) + 1, answer)
+
+
+@pytest.mark.parametrize("reply", [Reply("Fine."), Reply(status=400)])
+def test_whoever_comes_back_after_the_end_is_told_to_stay_away(
+    client: FlaskClient, stub: StubModel, reply: Reply
+) -> None:
+    stub.default = reply
+    events = events_of(client.post("/api/query/stream", json={"question": "Why?"}).data)
+    _, position, data = events[-1]
+    path = f"/api/turns/{data['turn_id']}/stream"
+    again = client.get(path, headers={"Last-Event-ID": str(position)})
+    assert (again.status_code, again.data) == (204, b"")
+    before = events_of(client.get(path, headers={"Last-Event-ID": str((position or 0) - 1)}).data)
+    assert before[-1] == events[-1]
 
 
 def test_all_who_follow_a_running_turn_see_the_same(app: Flask, stub: StubModel) -> None:
@@ -171,8 +185,9 @@ def test_a_failed_turn_is_kept_told_in_both_ways_and_never_seen_by_the_model(  #
     response = client.post("/api/query", json=body)
     assert (response.status_code, response.json["error"]["type"]) == (status, kind)
     assert (response.json["status"], response.json["turn"]) == ("failed", 2)
-    name, _, data = events_of(client.post("/api/query/stream", json=body).data)[-1]
-    assert (name, data["error"]["type"], data["turn"]) == ("error", kind, 3)
+    last_two = events_of(client.post("/api/query/stream", json=body).data)[-2:]
+    assert [name for name, _, _ in last_two] == ["failed", "error"]  # The second is the former name.
+    assert all((data["error"]["type"], data["turn"]) == (kind, 3) for _, _, data in last_two)
     stub.default = Reply("Fine.")
     fine = ask(client, "Third", conversation_id=conversation)
     assert [m["content"] for m in stub.requests[-1].messages[1:]] == ["First", "An answer.", "Third"]
