@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 DocumentState = Literal["queued", "reading", "embedding", "ready", "failed", "cancelled"]
+DOCUMENT_STATES: tuple[DocumentState, ...] = get_args(DocumentState)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from rag_assistant.web.pages import (
     sidebar,
     source,
 )
+from rag_assistant.web.request_parsing import refuse_unknown_params
 
 if TYPE_CHECKING:
     from rag_assistant.web.services import Services
@@ -60,3 +61,5 @@ def init_app(app: Flask, services: Services) -> None:
     @app.before_request
     def start_services() -> None:
         services.start()
+
+    app.before_request(refuse_unknown_params)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal, TypeVar
 
-from flask import request
+from flask import current_app, request
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from rag_assistant.errors import InvalidRequest, MalformedBody, UnsupportedContentType
@@ -15,6 +15,7 @@ from rag_assistant.records import MAX_INT32, UNSET, UNTITLED, Question, Scope, U
 from rag_assistant.validation import first_problem, spells_number, storable
 
 Body = TypeVar("Body", bound=BaseModel)
+View = TypeVar("View", bound=Callable[..., Any])
 
 ONE_OF_OVERFLOW = f"one of {', '.join(OVERFLOW_CHOICES)}"
 HISTORY_LIMIT = "a whole number, 0 or more, or null for no limit"
@@ -190,6 +191,31 @@ def checked(model: type[Body], content: dict[str, Any]) -> Body:
         raise InvalidRequest("The body is nested too deeply; one object with plain values is enough.") from None
     except ValidationError as error:
         raise InvalidRequest(first_problem(error, model)[1]) from None
+
+
+def takes(*params: str) -> Callable[[View], View]:
+    """Declare which parameters the address of a view may have; it may have no others."""
+
+    def declare(view: View) -> View:
+        view.params = params  # type: ignore[attr-defined]
+        return view
+
+    return declare
+
+
+def refuse_unknown_params() -> None:
+    """Refuse a parameter that the API does not know, as it refuses a field: ignored, it would look as if it counted.
+
+    Raises InvalidRequest.
+    """
+    view = current_app.view_functions.get(request.endpoint or "")
+    if view is None or not request.path.startswith("/api/"):
+        return
+    known: tuple[str, ...] = getattr(view, "params", ())
+    for name in request.args:
+        if name not in known:
+            takes_words = f"it takes: {', '.join(known)}" if known else "it takes none"
+            raise InvalidRequest(f"{name} is no parameter of {request.path}; {takes_words}.")
 
 
 def whole_number(name: str, default: int | None, lowest: int, highest: int) -> int | None:

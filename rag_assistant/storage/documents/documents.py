@@ -114,11 +114,17 @@ class DocumentStore:
             return load_document(connection, document_id)
 
     def page(
-        self, limit: int, before_id: int | None = None, tag: str | None = None, sought: str = ""
+        self,
+        limit: int,
+        before_id: int | None = None,
+        tag: str | None = None,
+        sought: str = "",
+        state: DocumentState | None = None,
     ) -> list[Document]:
         """Return up to ``limit`` documents with an id below ``before_id``, the newest first.
 
-        With ``tag``, only those that have it; with ``sought``, those whose name or one of whose tags holds the text.
+        With ``tag``, only those that have it; with ``sought``, those whose name or one of whose tags holds the text;
+        with ``state``, those that have come as far as that.
         """
         query = select(documents).order_by(documents.c.id.desc()).limit(limit)
         if before_id is not None:
@@ -127,6 +133,8 @@ class DocumentStore:
             query = query.where(in_scope(documents.c.id, Scope(tags=(tag,))))
         if sought:
             query = query.where(named_or_tagged(sought))
+        if state is not None:
+            query = query.where(documents.c.state == state)
         with self._database.read() as connection:
             return as_documents(connection, query)
 

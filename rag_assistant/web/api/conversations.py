@@ -27,6 +27,7 @@ from rag_assistant.web.request_parsing import (
     read_json,
     read_optional_json,
     strategy_asked,
+    takes,
     whole_number,
 )
 from rag_assistant.web.services import services
@@ -35,6 +36,7 @@ blueprint = Blueprint("conversations_api", __name__, url_prefix="/api/conversati
 
 
 @blueprint.get("")
+@takes("limit", "before", "q", "pinned", "deleted")
 def conversations() -> Response:
     """Return the conversations, the latest used first; with ``q``, those that hold these words, and in which turn.
 
@@ -107,6 +109,7 @@ def purge_conversation(conversation_id: int) -> Response:
 
 
 @blueprint.get("/<int:conversation_id>/turns")
+@takes("limit", "before")
 def turns(conversation_id: int) -> Response:
     """Return a page of turns, oldest first, ending before the turn number ``before``."""
     limit = page_limit()
@@ -118,6 +121,7 @@ def turns(conversation_id: int) -> Response:
 
 
 @blueprint.get("/<int:conversation_id>/export")
+@takes("format")
 def export(conversation_id: int) -> Response:
     """Return the whole conversation as a file."""
     format_name = request.args.get("format", "markdown")
@@ -136,6 +140,7 @@ def export(conversation_id: int) -> Response:
 
 
 @blueprint.get("/<int:conversation_id>/preview")
+@takes("max_history_turns", "strategy")
 def preview(conversation_id: int) -> Response:
     """Return what the next question's model would see with another window or strategy; nothing changes."""
     view = services().history_actions.view(conversation_id, history_limit_asked(), strategy_asked())

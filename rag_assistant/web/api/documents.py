@@ -8,7 +8,7 @@ from typing import IO, Any
 
 from flask import Blueprint, Response, jsonify, make_response, request, send_file
 
-from rag_assistant.document_records import Document
+from rag_assistant.document_records import DOCUMENT_STATES, Document, DocumentState
 from rag_assistant.documents.uploads import clean_name
 from rag_assistant.errors import InvalidRequest, UnsupportedContentType
 from rag_assistant.records import MAX_INT32
@@ -21,6 +21,7 @@ from rag_assistant.web.request_parsing import (
     page_limit,
     read_json,
     read_optional_json,
+    takes,
     whole_number,
 )
 from rag_assistant.web.security import MAX_FORM_PARTS
@@ -42,11 +43,15 @@ def add() -> Response:
 
 
 @blueprint.get("")
+@takes("limit", "before", "tag", "q", "state")
 def documents() -> Response:
-    """Return the documents, the newest first; with ``q``, those whose name or one of whose tags holds its words."""
+    """Return the documents, the newest first; with ``q``, those whose name or one of whose tags holds its words.
+
+    ``tag`` and ``state`` give those that have it.
+    """
     limit = page_limit()
     before = whole_number("before", None, 1, MAX_INT32)
-    found = services().documents.page(limit, before, request.args.get("tag"), sought_documents())
+    found = services().documents.page(limit, before, request.args.get("tag"), sought_documents(), state_asked())
     return jsonify(
         documents=[document_data(document) for document in found],
         next_before=found[-1].id if len(found) == limit else None,
@@ -118,6 +123,14 @@ def file(document_id: int) -> Response:
     )
     response.headers["Content-Security-Policy"] = "sandbox; default-src 'none'"
     return response
+
+
+def state_asked() -> DocumentState | None:
+    """Return the state that documents are wanted in. Raises InvalidRequest."""
+    state = request.args.get("state")
+    if state is not None and state not in DOCUMENT_STATES:
+        raise InvalidRequest(f'state is "{state}"; it must be one of {", ".join(DOCUMENT_STATES)}.')
+    return state
 
 
 def sought_documents() -> str:

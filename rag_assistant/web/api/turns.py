@@ -23,6 +23,7 @@ from rag_assistant.web.request_parsing import (
     read_json,
     read_optional_json,
     scope_asked,
+    takes,
     whole_number,
 )
 from rag_assistant.web.services import services
@@ -43,6 +44,7 @@ def query() -> Response:
 
 
 @blueprint.post("/query/stream")
+@takes("html")
 def query_stream() -> Response:
     """Answer a question as a stream of events."""
     question = read_json(QueryBody).as_question(idempotency_key())
@@ -62,6 +64,7 @@ def turn(turn_id: int) -> Response:
 
 
 @blueprint.get("/turns/<int:turn_id>/stream")
+@takes("html")
 def turn_stream(turn_id: int) -> Response:
     """Follow a turn from where the reader left off."""
     found = services().turns.get(turn_id)
@@ -130,6 +133,7 @@ def receipt(turn_id: int) -> Response:
 
 
 @blueprint.get("/search")
+@takes("q", "limit", "document_id", "tag", "conversation_id")
 def search() -> Response:
     """Return what retrieval finds for a query, without an answer."""
     text = request.args.get("q", "")

@@ -257,3 +257,16 @@ def test_a_file_that_takes_too_much_memory_or_time_is_stopped(tmp_path: Path) ->
 def test_an_answer_without_documents_has_no_sources(client: FlaskClient, stub: StubModel) -> None:
     stub.replies.append(Reply("Nothing [1]."))
     assert ask(client)["sources"] == []
+
+
+def test_documents_are_listed_by_their_state(client: FlaskClient) -> None:
+    upload(client, "Geese are fed at seven.", "geese.txt")
+    upload(client, b"%PDF-1.4 and nothing more", "broken.pdf")
+
+    def names(state: str) -> list[str]:
+        return [one["name"] for one in client.get(f"/api/documents?state={state}").json["documents"]]
+
+    assert (names("ready"), names("failed"), names("queued")) == (["geese.txt"], ["broken.pdf"], [])
+    refused = client.get("/api/documents?state=lost")
+    assert refused.status_code == 422
+    assert 'state is "lost"; it must be one of queued, reading' in refused.json["error"]["message"]

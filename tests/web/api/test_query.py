@@ -257,6 +257,21 @@ def test_every_naughty_string_is_asked_kept_and_shown_as_it_is(client: FlaskClie
     assert b"<script>alert" not in page.data
 
 
+@pytest.mark.parametrize(
+    ("path", "known"),
+    [
+        ("/api/documents", "it takes: limit, before, tag, q, state."),
+        ("/api/conversations", "it takes: limit, before, q, pinned, deleted."),
+        ("/api/search", "it takes: q, limit, document_id, tag, conversation_id."),
+        ("/api/settings", "it takes none."),
+    ],
+)
+def test_a_parameter_that_counts_for_nothing_is_refused(client: FlaskClient, path: str, known: str) -> None:
+    refused = client.get(f"{path}?limits=5")
+    assert refused.status_code == 422
+    assert refused.json["error"]["message"] == f"limits is no parameter of {path}; {known}"
+
+
 def test_unknown_addresses_and_methods_have_the_same_shape(client: FlaskClient) -> None:
     assert client.get("/api/nothing").json == {
         "error": {"type": "NotFound", "message": "There is nothing at /api/nothing."}
