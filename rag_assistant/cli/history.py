@@ -37,18 +37,18 @@ def history_commands(services: Services) -> AppGroup:
             while found := services.conversations.page(100, before):
                 before = (found[-1].updated_at, found[-1].id)
                 for one in found:
-                    click.echo(f"{one.id:6}  {one.turns:4} turns  {one.title}")
+                    click.echo(f"{one.id:6}  {one.turns:4} {'turn ' if one.turns == 1 else 'turns'}  {one.title}")
 
     @group.command("show")
     @click.argument("conversation", type=NUMBER)
     def show(conversation: int) -> None:
-        """Show what is saved, what the model would see next, and the newest turns with their ids."""
+        """Show what is saved, what the model would see next, and the newest turns as they were said."""
         with named_errors():
             services.prepare()
             click.echo(run_command("/history", services.history_actions, conversation).text)
             for turn in services.turns.page(conversation, TURNS_SHOWN):
-                question = " ".join(turn.question.split())[:60]
-                click.echo(f"turn {turn.number}, id {turn.id}: {question}")
+                click.secho(f"\nTurn {turn.number} (id {turn.id}, {turn.status})", bold=True)
+                click.echo(f"> {turn.question}\n\n{turn.answer or turn.error_message or ''}".rstrip())
 
     @group.command("export")
     @click.argument("conversation", type=NUMBER)

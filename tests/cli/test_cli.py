@@ -163,10 +163,10 @@ def test_a_receipt_is_printed_and_replayed_exactly(shell: Shell, stub: StubModel
 
 def test_a_conversation_is_shown_exported_and_erased(shell: Shell) -> None:
     shell("ask", "Why?")
-    assert shell("history", "list").stdout.split() == ["1", "1", "turns", "Why?"]
+    assert shell("history", "list").stdout.split() == ["1", "1", "turn", "Why?"]
     shown = shell("history", "show", "1").stdout
     assert "1 turn, 2 messages" in shown
-    assert "turn 1, id 1: Why?" in shown
+    assert "\nTurn 1 (id 1, completed)\n> Why?\n\nAn answer.\n" in shown
     assert "## 1. Why?" in shell("history", "export", "1").stdout
     assert json.loads(shell("history", "export", "1", "--format", "json").stdout)["turns"][0]["question"] == "Why?"
     assert shell("history", "purge", "1", "--yes").stdout == "Conversation 1 erased.\n"
