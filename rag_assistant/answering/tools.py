@@ -135,17 +135,26 @@ class Tools:
         return results
 
     def carry_out(self, waiting: dict[str, Any]) -> str:
-        """Do what a person has agreed to, and return what was done, in a sentence."""
-        deleted, gone = [], 0
+        """Do what a person has agreed to, and return what was done and what was not, in sentences."""
+        deleted, failed, gone = [], [], 0
         for document_id in waiting["arguments"]["document_ids"]:
+            name = f"document {document_id}"
             try:
                 name = self._documents.get(document_id).name
                 self._remove(document_id)
                 deleted.append(name)
             except DocumentNotFound:
                 gone += 1
-        done = f"{_documents(len(deleted))} deleted: {_names(deleted)}." if deleted else "Nothing was deleted."
-        return f"{done} {_documents(gone)} not there any more." if gone else done
+            except Exception:
+                # What was deleted before it is told all the same.
+                log.exception("Document %s could not be deleted", document_id)
+                failed.append(name)
+        done = [f"{_documents(len(deleted))} deleted: {_names(deleted)}." if deleted else "Nothing was deleted."]
+        if failed:
+            done.append(f"{_documents(len(failed))} could not be deleted: {_names(failed)}. The server's log says why.")
+        if gone:
+            done.append(f"{_documents(gone)} not there any more.")
+        return " ".join(done)
 
     def _run(self, call: dict[str, Any], scope: Scope) -> ToolResult:
         function = call["function"]

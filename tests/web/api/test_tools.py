@@ -221,6 +221,25 @@ def test_a_deletion_asks_first_and_yes_does_it(client: FlaskClient, stub: StubMo
     assert [(run["reason"], run["turns"]) for run in receipt["left_out"]] == [("purged", 2)]
 
 
+def test_a_deletion_that_fails_halfway_says_what_it_did(
+    client: FlaskClient, stub: StubModel, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, ids = deletion(client, stub)
+    remove = services.assistant._deps.tools._remove
+
+    def remove_or_fail(document_id: int) -> None:
+        if document_id == ids[0]:
+            raise OSError("The disk said no.")
+        remove(document_id)
+
+    monkeypatch.setattr(services.assistant._deps.tools, "_remove", remove_or_fail)
+    done = ask(client, "yes", conversation_id=asked["conversation_id"])
+    assert done["answer"] == (
+        '1 document deleted: "draft2.txt". 1 document could not be deleted: "draft1.txt". The server\'s log says why.'
+    )
+    assert [client.get(f"/api/documents/{one}").status_code for one in ids] == [200, 404]
+
+
 def test_no_leaves_everything_and_ends_the_exchange(client: FlaskClient, stub: StubModel) -> None:
     asked, ids = deletion(client, stub)
     assert ask(client, "no", conversation_id=asked["conversation_id"])["answer"] == "Nothing was deleted."
