@@ -46,11 +46,13 @@ class DocumentSearch:
         tell: Tell,
         call: ModelCall | None,
     ) -> Found:
-        """Return what the documents have about the question of a turn.
+        """Return what the documents have about the question of a turn; without passages to send they are not searched.
 
         With a ``call`` a model may be asked to rewrite a follow-up; without one the search is only tried out.
         Raises AnswerStopped.
         """
+        if not profile.passages:
+            return Found()
         tell("searching", "Searching your documents.")
         exchanges = _exchanges(window, settings)
         query = self.retriever.follow_up(turn.question, exchanges, turn.scope)

@@ -272,6 +272,18 @@ def test_a_parameter_that_counts_for_nothing_is_refused(client: FlaskClient, pat
     assert refused.json["error"]["message"] == f"limits is no parameter of {path}; {known}"
 
 
+class TestWithoutPassages:
+    @pytest.fixture
+    def environment(self, environment: dict[str, str]) -> dict[str, str]:
+        return environment | {"MAX_PASSAGES": "0"}
+
+    def test_documents_are_not_searched_and_not_called_empty(self, client: FlaskClient, stub: StubModel) -> None:
+        upload(client, "The office closes at nineteen o'clock on Fridays.")
+        answer = ask(client, "When does the office close on Fridays?")
+        assert (answer["sources"], answer["search"], answer["support"]) == ([], None, "not_searched")
+        assert stub.requests[-1].messages[-1]["content"] == "When does the office close on Fridays?"
+
+
 def test_unknown_addresses_and_methods_have_the_same_shape(client: FlaskClient) -> None:
     assert client.get("/api/nothing").json == {
         "error": {"type": "NotFound", "message": "There is nothing at /api/nothing."}
