@@ -57,6 +57,8 @@ STATUS: dict[type[Exception], int] = {
 }
 
 
+# Where nobody said how long it takes.
+RETRY_AFTER_SECONDS = 5
 # Only programs ask below these, whatever they say that they accept.
 FOR_PROGRAMS = ("/api/", "/v1/")
 
@@ -82,9 +84,13 @@ def status_of_name(name: str) -> int:
 def answer_assistant_error(error: AssistantError) -> Response:
     """Answer an error that was raised on purpose."""
     response = _answer(status_of(type(error)), error_data(error))
-    retry_after_seconds = getattr(error, "retry_after_seconds", None)
-    if retry_after_seconds is not None:
-        response.headers["Retry-After"] = str(max(1, round(retry_after_seconds)))
+    return with_retry_after(response, getattr(error, "retry_after_seconds", None))
+
+
+def with_retry_after(response: Response, seconds: float | None = None) -> Response:
+    """Return a response that says when to come back, if it is one that asks for patience."""
+    if seconds is not None or response.status_code == 503:
+        response.headers["Retry-After"] = str(max(1, round(seconds or RETRY_AFTER_SECONDS)))
     return response
 
 

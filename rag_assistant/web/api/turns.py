@@ -12,7 +12,7 @@ from rag_assistant.errors import InvalidRequest, ReceiptNotFound
 from rag_assistant.presenters.turns import Exchange, end_position, exchanges_of, receipt_data, turn_data, version_data
 from rag_assistant.records import MAX_INT32, Turn
 from rag_assistant.web.api.events import Readers, collect, event_stream, last_event_id
-from rag_assistant.web.errors import status_of_name
+from rag_assistant.web.errors import status_of_name, with_retry_after
 from rag_assistant.web.markdown.blocks import Blocks
 from rag_assistant.web.request_parsing import (
     ChangeTurnBody,
@@ -178,4 +178,4 @@ def stream(turn: Turn, after: int) -> Response:
 def answer(data: dict[str, Any]) -> Response:
     """Return the JSON answer of a turn that has ended; the status says whether it failed."""
     status = status_of_name(data["error"]["type"]) if data["status"] == "failed" else 200
-    return make_response(jsonify(data), status)
+    return with_retry_after(make_response(jsonify(data), status))

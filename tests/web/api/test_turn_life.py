@@ -185,6 +185,7 @@ def test_a_failed_turn_is_kept_told_in_both_ways_and_never_seen_by_the_model(  #
     response = client.post("/api/query", json=body)
     assert (response.status_code, response.json["error"]["type"]) == (status, kind)
     assert (response.json["status"], response.json["turn"]) == ("failed", 2)
+    assert response.headers.get("Retry-After") == ("5" if status == 503 else None)
     last_two = events_of(client.post("/api/query/stream", json=body).data)[-2:]
     assert [name for name, _, _ in last_two] == ["failed", "error"]  # The second is the former name.
     assert all((data["error"]["type"], data["turn"]) == (kind, 3) for _, _, data in last_two)
