@@ -1,12 +1,18 @@
-"""Run benchmarks by name: prepare, answers, start, ingest, embedders, indexes, questions, documents, page."""
+"""Run benchmarks by name: prepare, answers, start, ingest, promises, embedders, indexes, questions, documents, page."""
 
 from __future__ import annotations
 
 import sys
 
-from bench import answers, documents, embedders, indexes, ingest, page, prepare, questions, start
+from bench import answers, documents, embedders, indexes, ingest, page, prepare, promises, questions, start
 
-PARTS = {"prepare": prepare.main, "answers": answers.main, "start": start.main, "ingest": ingest.main}
+PARTS = {
+    "prepare": prepare.main,
+    "answers": answers.main,
+    "start": start.main,
+    "ingest": ingest.main,
+    "promises": promises.main,
+}
 ON_REQUEST = {
     "embedders": embedders.main,
     "indexes": indexes.main,

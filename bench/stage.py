@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import random
-import socket
 import subprocess
 import sys
 import time
@@ -28,6 +26,7 @@ from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.embeddings import EmbeddingStore
 from rag_assistant.storage.migrate import migrate
 from rag_assistant.storage.tables import conversations, messages, turns
+from testkit.server_process import ServerProcess, run_command
 
 PROJECT = Path(__file__).resolve().parents[1]
 EMBEDDER = "all-MiniLM-L6-v2-int8"
@@ -135,24 +134,13 @@ def program(*arguments: str) -> Iterator[str]:
 @contextlib.contextmanager
 def server(data_dir: Path, **environment: str) -> Iterator[tuple[str, psutil.Process]]:
     """Run ``python app.py`` as a user does; give its URL and its process."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    own = {"DATA_DIR": str(data_dir), "PORT": str(port), "SETTINGS_FILE": str(data_dir / "none.json")}
-    process = subprocess.Popen(
-        [sys.executable, "app.py"],
-        cwd=PROJECT,
-        env=os.environ | own | environment,
-        stdout=subprocess.DEVNULL,
-        stderr=(data_dir.parent / "server.log").open("w"),
-    )
-    url = f"http://127.0.0.1:{port}"
+    running = ServerProcess(data_dir.parent, run_command, DATA_DIR=str(data_dir), **environment)
+    running.start()
     try:
-        wait_for(f"{url}/healthz")
-        yield url, psutil.Process(process.pid)
+        assert running.process is not None
+        yield running.url, psutil.Process(running.process.pid)
     finally:
-        process.terminate()
-        process.wait(20)
+        running.terminate()
 
 
 def wait_for(url: str, seconds: float = 60.0) -> float:
