@@ -110,17 +110,15 @@ class WordIndex:
                 found = connection.execute(self._by_rank(rarest).limit(max(limit, CANDIDATES)))
                 ranked = self._ranked(words, [row[0] for row in found]).limit(limit)
                 return [(row[0], row[1]) for row in connection.execute(ranked)]
-        query = self._by_rank(words).limit(limit)
-        if within is not None:
-            query = query.where(self._fts.c.rowid.in_(within))
-        return [(row[0], row[1]) for row in connection.execute(query)]
+        query = self._by_rank(words) if within is None else self._ranked(words, within)
+        return [(row[0], row[1]) for row in connection.execute(query.limit(limit))]
 
     def _by_rank(self, words: Sequence[str]) -> Select[Any]:
         # FTS5's rank is BM25 with its sign turned: the smaller the better.
         rank: ColumnElement[Any] = literal_column("rank")
         return select(self._fts.c.rowid, -rank).where(self._holds_any(words)).order_by(rank)
 
-    def _ranked(self, words: Sequence[str], ids: Sequence[int]) -> Select[Any]:
+    def _ranked(self, words: Sequence[str], ids: Sequence[int] | Select[Any]) -> Select[Any]:
         """Return the query for (id, score) of those of ``ids`` that hold any of ``words``, the best first."""
         score = (-func.bm25(literal_column(self._name))).label("score")
         # Without the plus, FTS5 would look for each row anew; ordered by its own rank, it would score them all.

@@ -1,8 +1,12 @@
 """Keyword search in a library so large that not every row can be scored."""
 
+from typing import Any
+
 import pytest
+from sqlalchemy import event
 from sqlalchemy.exc import SQLAlchemyError
 
+from rag_assistant.records import Scope
 from rag_assistant.storage import full_text
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.full_text import KeywordIndex
@@ -42,3 +46,20 @@ def test_nothing_breaks_on_words_of_the_search_language(index: KeywordIndex, mon
         index.search(["NEAR(", "a*", '"', "common"], 5)
     except SQLAlchemyError as error:  # pragma: no cover - says which word it was
         pytest.fail(str(error))
+
+
+def test_in_a_scope_the_words_are_looked_up_once_and_not_for_each_row(index: KeywordIndex) -> None:
+    if not index._database.is_sqlite:
+        pytest.skip("only FTS5 would look for each row anew")
+    statements: list[tuple[str, Any]] = []
+    event.listen(
+        index._database._reader,
+        "before_cursor_execute",
+        lambda _c, _cursor, statement, parameters, *_: statements.append((statement, parameters)),
+    )
+    assert len(index.search(["common", "word3"], 5, Scope(document_ids=(1,)))) == 5
+    ((statement, parameters),) = [one for one in statements if "MATCH" in one[0]]
+    with index._database.read() as connection:
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters).all()
+    (lookup,) = [row[-1] for row in plan if "VIRTUAL TABLE" in row[-1]]
+    assert "=" not in lookup, "an equals sign in FTS5's own plan stands for one row's id"
