@@ -77,11 +77,11 @@ class TooManyPinned(AssistantError):
         super().__init__(f"{max_pinned} conversations are pinned, and no more can be. Unpin one first.")
 
 
-class NotPutAway(AssistantError):
-    """The conversation was brought back meanwhile: it is not erased by a page that does not know so."""
+class NotInTrash(AssistantError):
+    """The conversation was restored meanwhile: it is not erased by a page that does not know so."""
 
     def __init__(self, conversation_id: int) -> None:
-        super().__init__(f"Conversation {conversation_id} is not among the deleted ones any more. Delete it first.")
+        super().__init__(f"Conversation {conversation_id} is no longer in the trash. Delete it first.")
 
 
 class TurnNotRetryable(AssistantError):

@@ -1,7 +1,7 @@
 """What is written for people agrees with the code.
 
-``python -m tests.test_documentation`` writes .env.example, settings.schema.json and the table of docs/settings.md
-anew.
+``python -m tests.test_documentation`` writes .env.example, settings.schema.json, the table of docs/settings.md and
+that of the errors in docs/api.md anew.
 """
 
 import json
@@ -16,10 +16,13 @@ import pytest
 from flask import Flask
 from pydantic import TypeAdapter
 
+from rag_assistant import errors
+from rag_assistant.errors import AssistantError
 from rag_assistant.factory import create_app
 from rag_assistant.presenters.turns import turn_data
 from rag_assistant.records import Turn
 from rag_assistant.settings.schema import SECRET, Settings, is_live, settings_schema
+from rag_assistant.web.errors import status_of
 from rag_assistant.web.request_parsing import QueryBody
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -46,6 +49,7 @@ A_TURN = Turn(
 )
 SCHEMA = PROJECT / "settings.schema.json"
 TABLE = re.compile(r"(?<=<!-- settings -->\n).*?(?=<!-- /settings -->)", re.DOTALL)
+ERROR_TABLE = re.compile(r"(?<=<!-- errors -->\n).*?(?=<!-- /errors -->)", re.DOTALL)
 
 
 def settings_table() -> str:
@@ -58,6 +62,21 @@ def settings_table() -> str:
         waits = "" if is_live(name) else " Requires a restart."
         rows.append(f"| `{name}` | `{as_json(field.default)}` | {allowed} | {field.description}{waits} |")
     return "\n".join(rows) + "\n"
+
+
+def error_table() -> str:
+    """Return the table of all errors that the API answers with, in Markdown."""
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, AssistantError)]
+    told = sorted((status_of(kind), kind.__name__, meaning_of(kind)) for kind in kinds)
+    rows = ["| type | status | meaning |", "|---|---|---|"]
+    rows += [f"| `{name}` | {status} | {meaning} |" for status, name, meaning in told if status != 500]
+    return "\n".join(rows) + "\n"
+
+
+def meaning_of(kind: type[Exception]) -> str:
+    """Return the first clause of an error's docstring, in Markdown."""
+    clause = re.split(r";|\.\n", f"{kind.__doc__}\n")[0]
+    return clause.strip().rstrip(".").replace("``", "`") + "."
 
 
 def env_example() -> str:
@@ -97,6 +116,12 @@ def test_the_settings_page_has_every_setting() -> None:
     found = TABLE.search(SETTINGS.read_text())
     assert found is not None
     assert found.group() == settings_table()
+
+
+def test_the_api_page_has_every_error() -> None:
+    found = ERROR_TABLE.search(API.read_text())
+    assert found is not None
+    assert found.group() == error_table()
 
 
 def test_the_settings_in_the_readme_have_their_defaults() -> None:
@@ -212,4 +237,5 @@ def test_the_guide_names_only_settings_that_exist() -> None:
 if __name__ == "__main__":
     ENV_EXAMPLE.write_text(env_example())
     SCHEMA.write_text(json.dumps(settings_schema(), indent=2) + "\n")
+    API.write_text(ERROR_TABLE.sub(error_table().replace("\\", "\\\\"), API.read_text()))
     SETTINGS.write_text(TABLE.sub(settings_table().replace("\\", "\\\\"), SETTINGS.read_text()))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from rag_assistant.document_records import Passage
 from rag_assistant.errors import AssistantError
 from rag_assistant.history import FittedHistory, notice_for
 from rag_assistant.presenters.history import seen, turns_by_reason
-from rag_assistant.records import BUILT_IN_MODEL, AnswerVersion, Event, Message, Turn
+from rag_assistant.records import BUILT_IN_MODEL, AnswerVersion, Event, Message, Source, Turn
 
 # A question and its answer.
 Exchange = tuple[str, str]
@@ -78,6 +79,12 @@ def search_data(search: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return None if search is None else {**search, "follow_up_context": search.get("leans_on")}
 
 
+def source_data(source: Source | Passage) -> dict[str, Any]:
+    """Return a passage as it is listed; ``document`` and ``document_name`` are the same, the name it had then."""
+    data = {name: getattr(source, name) for name in source.__slots__ if name != "chunk_id"}
+    return data | {"document_name": source.document}
+
+
 def turn_data(turn: Turn) -> dict[str, Any]:
     """Return a turn as it is answered and listed."""
     history = turn.history
@@ -94,7 +101,7 @@ def turn_data(turn: Turn) -> dict[str, Any]:
         "steps": steps_of(turn.iterations),
         "search": search_data(turn.search),
         "support": support_of(turn),
-        "sources": [source.as_dict() for source in turn.sources],
+        "sources": [source_data(source) for source in turn.sources],
         "notes": list(turn.notes),
         "usage": turn.usage,
         "model": turn.model,
@@ -120,7 +127,7 @@ def version_data(version: AnswerVersion) -> dict[str, Any]:
         "status": version.status,
         "answer": version.answer,
         "model": version.model,
-        "sources": [source.as_dict() for source in version.sources],
+        "sources": [source_data(source) for source in version.sources],
         "notes": list(version.notes),
         "finished_at": version.finished_at.isoformat() if version.finished_at else None,
     }

@@ -30,7 +30,7 @@ STATUS: dict[type[Exception], int] = {
     errors.ConversationBusy: 409,
     errors.SameContent: 409,
     errors.TooManyPinned: 409,
-    errors.NotPutAway: 409,
+    errors.NotInTrash: 409,
     errors.TurnNotRetryable: 409,
     errors.TurnNotRegenerable: 409,
     errors.VersionNotFound: 404,
@@ -59,6 +59,8 @@ STATUS: dict[type[Exception], int] = {
 
 # Where nobody said how long it takes.
 RETRY_AFTER_SECONDS = 5
+# Besides every 503: what may be over soon without anybody doing anything.
+MAY_PASS = (errors.ModelUnreachable, errors.AnswerInterrupted, errors.StorageFailed)
 # Only programs ask below these, whatever they say that they accept.
 FOR_PROGRAMS = ("/api/", "/v1/")
 
@@ -75,21 +77,22 @@ def status_of(kind: type[Exception]) -> int:
     return next(STATUS[parent] for parent in kind.__mro__ if parent in STATUS)
 
 
-def status_of_name(name: str) -> int:
-    """Return the HTTP status of an error that was stored by its name."""
-    kind = getattr(errors, name, AssistantError)
-    return status_of(kind)
-
-
 def answer_assistant_error(error: AssistantError) -> Response:
     """Answer an error that was raised on purpose."""
-    response = _answer(status_of(type(error)), error_data(error))
-    return with_retry_after(response, getattr(error, "retry_after_seconds", None))
+    kind = type(error)
+    response = _answer(status_of(kind), error_data(error))
+    return _with_retry_after(response, kind, getattr(error, "retry_after_seconds", None))
 
 
-def with_retry_after(response: Response, seconds: float | None = None) -> Response:
-    """Return a response that says when to come back, if it is one that asks for patience."""
-    if seconds is not None or response.status_code == 503:
+def answer_with_error(data: dict[str, Any], name: str) -> Response:
+    """Answer with what there is of a turn whose error was stored by its name."""
+    kind: type[Exception] = getattr(errors, name, AssistantError)
+    return _with_retry_after(make_response(jsonify(data), status_of(kind)), kind, None)
+
+
+def _with_retry_after(response: Response, kind: type[Exception], seconds: float | None) -> Response:
+    """Return a response that says when to come back, if the same request may succeed then."""
+    if seconds is not None or response.status_code == 503 or issubclass(kind, MAY_PASS):
         response.headers["Retry-After"] = str(max(1, round(seconds or RETRY_AFTER_SECONDS)))
     return response
 

@@ -16,7 +16,7 @@ VOLATILE = (
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(\+00:00|Z)?"), "<time>"),
     (re.compile(r"127\.0\.0\.1:\d+"), "127.0.0.1:<port>"),
     (re.compile(r"/[^\s\"']*/(?=data\b|settings\.json)"), "<folder>/"),
-    (re.compile(r"(?<=next_before\": \")[\d-]+"), "<cursor>"),
+    (re.compile(r"(?<=next_(?:before|cursor)\": \")[\d]{9,}-\d+"), "<cursor>"),
 )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, RowMapping, Select, bindparam, delete, func, insert, select, tuple_, update
 
-from rag_assistant.errors import ConversationBusy, ConversationNotFound, NotPutAway, TooManyPinned
+from rag_assistant.errors import ConversationBusy, ConversationNotFound, NotInTrash, TooManyPinned
 from rag_assistant.records import EVERYTHING, UNSET, Conversation, ConversationHit, Scope, Summary, Unset
 from rag_assistant.storage.conversations.search import find_conversations
 from rag_assistant.storage.database import Database
@@ -150,7 +150,7 @@ class ConversationManager:
         """Erase a conversation with everything that was said in it, from the file, too. There is no way back.
 
         With ``in_trash`` only one that was deleted before. Raises ConversationNotFound if there never was one,
-        ConversationBusy while it answers, NotPutAway.
+        ConversationBusy while it answers, NotInTrash.
         """
         with self._database.write() as connection:
             found = connection.execute(
@@ -159,7 +159,7 @@ class ConversationManager:
             if found is None:
                 raise ConversationNotFound(conversation_id)
             if in_trash and found.deleted_at is None:
-                raise NotPutAway(conversation_id)
+                raise NotInTrash(conversation_id)
             own = turns.c.conversation_id == conversation_id
             if connection.execute(select(turns.c.id).where(own, turns.c.status == "running")).first() is not None:
                 raise ConversationBusy(conversation_id)

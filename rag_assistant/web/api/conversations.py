@@ -12,8 +12,9 @@ from rag_assistant.conversations.scope import check_scope
 from rag_assistant.errors import InvalidRequest
 from rag_assistant.presenters.export import FORMATS, as_json, as_markdown
 from rag_assistant.presenters.turns import turn_data
-from rag_assistant.records import EVERYTHING, MAX_INT32, Conversation, Unset
+from rag_assistant.records import EVERYTHING, Conversation, Unset
 from rag_assistant.retrieval.tokenize import query_words
+from rag_assistant.web.api.paging import PAGE_PARAMS, cursor_asked, number_before, page_response
 from rag_assistant.web.pages.conversation_list import cursor_of, parse_cursor
 from rag_assistant.web.request_parsing import (
     ChangeConversationBody,
@@ -28,7 +29,6 @@ from rag_assistant.web.request_parsing import (
     read_optional_json,
     strategy_asked,
     takes,
-    whole_number,
 )
 from rag_assistant.web.services import services
 
@@ -36,7 +36,7 @@ blueprint = Blueprint("conversations_api", __name__, url_prefix="/api/conversati
 
 
 @blueprint.get("")
-@takes("limit", "before", "q", "pinned", "deleted")
+@takes(*PAGE_PARAMS, "q", "pinned", "deleted")
 def conversations() -> Response:
     """Return the conversations, the latest used first; with ``q``, those that hold these words, and in which turn.
 
@@ -47,17 +47,15 @@ def conversations() -> Response:
     if "q" in request.args:
         hits = manager.find(query_words(request.args["q"]), limit)
         found = [conversation_data(hit.conversation) | {"turn": hit.turn} for hit in hits]
-        return jsonify(conversations=found, next_before=None)
-    before = parse_cursor("before", request.args.get("before"))
+        return page_response("conversations", found, None)
+    before = parse_cursor("cursor", cursor_asked())
     if flag_asked("deleted"):
-        page = manager.deleted(limit, before)
+        page = manager.deleted(limit + 1, before)
     else:
-        page = manager.page(limit, before, pinned=flag_asked("pinned"))
-    last = page[-1] if len(page) == limit else None
-    return jsonify(
-        conversations=[conversation_data(conversation) for conversation in page],
-        next_before=cursor_of(last.deleted_at or last.updated_at, last.id) if last else None,
-    )
+        page = manager.page(limit + 1, before, pinned=flag_asked("pinned"))
+    last = page[limit - 1] if len(page) > limit else None
+    following = cursor_of(last.deleted_at or last.updated_at, last.id) if last else None
+    return page_response("conversations", [conversation_data(one) for one in page[:limit]], following)
 
 
 @blueprint.post("")
@@ -109,15 +107,13 @@ def purge_conversation(conversation_id: int) -> Response:
 
 
 @blueprint.get("/<int:conversation_id>/turns")
-@takes("limit", "before")
+@takes(*PAGE_PARAMS)
 def turns(conversation_id: int) -> Response:
-    """Return a page of turns, oldest first, ending before the turn number ``before``."""
-    limit = page_limit()
-    found = services().turns.page(conversation_id, limit, whole_number("before", None, 1, MAX_INT32))
-    return jsonify(
-        turns=[turn_data(turn) for turn in found],
-        next_before=found[0].number if found and found[0].number > 1 else None,
-    )
+    """Return a page of turns, oldest first: the latest ones, or those before ``cursor``."""
+    found = services().turns.page(conversation_id, page_limit(), number_before())
+    following = found[0].number if found and found[0].number > 1 else None
+    total = services().conversations.get(conversation_id).turns
+    return page_response("turns", [turn_data(turn) for turn in found], following, total=total)
 
 
 @blueprint.get("/<int:conversation_id>/export")

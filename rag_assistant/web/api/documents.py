@@ -11,8 +11,8 @@ from flask import Blueprint, Response, jsonify, make_response, request, send_fil
 from rag_assistant.document_records import DOCUMENT_STATES, Document, DocumentState
 from rag_assistant.documents.uploads import clean_name
 from rag_assistant.errors import InvalidRequest, UnsupportedContentType
-from rag_assistant.records import MAX_INT32
 from rag_assistant.validation import spells_number, storable
+from rag_assistant.web.api.paging import PAGE_PARAMS, number_before, page_response
 from rag_assistant.web.request_parsing import (
     ChangeDocumentBody,
     NoFields,
@@ -22,7 +22,6 @@ from rag_assistant.web.request_parsing import (
     read_json,
     read_optional_json,
     takes,
-    whole_number,
 )
 from rag_assistant.web.security import MAX_FORM_PARTS
 from rag_assistant.web.services import services
@@ -43,19 +42,17 @@ def add() -> Response:
 
 
 @blueprint.get("")
-@takes("limit", "before", "tag", "q", "state")
+@takes(*PAGE_PARAMS, "tag", "q", "state")
 def documents() -> Response:
     """Return the documents, the newest first; with ``q``, those whose name or one of whose tags holds its words.
 
     ``tag`` and ``state`` give those that have it.
     """
     limit = page_limit()
-    before = whole_number("before", None, 1, MAX_INT32)
-    found = services().documents.page(limit, before, request.args.get("tag"), sought_documents(), state_asked())
-    return jsonify(
-        documents=[document_data(document) for document in found],
-        next_before=found[-1].id if len(found) == limit else None,
-    )
+    tag = request.args.get("tag")
+    found = services().documents.page(limit + 1, number_before(), tag, sought_documents(), state_asked())
+    following = found[limit - 1].id if len(found) > limit else None
+    return page_response("documents", [document_data(document) for document in found[:limit]], following)
 
 
 @blueprint.get("/<int:document_id>")

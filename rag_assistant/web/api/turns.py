@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from flask import Blueprint, Response, current_app, jsonify, make_response, request
 
 from rag_assistant.answering.search import EXCHANGES
 from rag_assistant.errors import InvalidRequest, ReceiptNotFound
-from rag_assistant.presenters.turns import Exchange, end_position, exchanges_of, receipt_data, turn_data, version_data
+from rag_assistant.presenters.turns import (
+    Exchange,
+    end_position,
+    exchanges_of,
+    receipt_data,
+    source_data,
+    turn_data,
+    version_data,
+)
 from rag_assistant.records import MAX_INT32, Turn
 from rag_assistant.web.api.events import Readers, collect, event_stream, last_event_id
-from rag_assistant.web.errors import status_of_name, with_retry_after
+from rag_assistant.web.errors import answer_with_error
 from rag_assistant.web.markdown.blocks import Blocks
 from rag_assistant.web.request_parsing import (
     ChangeTurnBody,
@@ -144,7 +151,7 @@ def search() -> Response:
     exchanges = _newest_exchanges(conversation_id) if conversation_id is not None else []
     asked = services().retriever.follow_up(text, exchanges, scope)
     found = services().retriever.search(asked, limit, scope)
-    passages = [{k: v for k, v in asdict(passage).items() if k != "chunk_id"} for passage in found]
+    passages = [source_data(passage) for passage in found]
     context = asked.context or None
     return jsonify(query=text, follow_up_context=context, leans_on=context, passages=passages)
 
@@ -176,6 +183,8 @@ def stream(turn: Turn, after: int) -> Response:
 
 
 def answer(data: dict[str, Any]) -> Response:
-    """Return the JSON answer of a turn that has ended; the status says whether it failed."""
-    status = status_of_name(data["error"]["type"]) if data["status"] == "failed" else 200
-    return with_retry_after(make_response(jsonify(data), status))
+    """Return the JSON answer of a turn that has ended.
+
+    One that failed or broke off has the status of its error, so that nobody takes half an answer for a whole one.
+    """
+    return answer_with_error(data, data["error"]["type"]) if "error" in data else jsonify(data)

@@ -87,12 +87,12 @@ def cursor_of(moment: datetime, conversation_id: int) -> str:
 
 
 def parse_cursor(name: str, text: str | None) -> Cursor | None:
-    """Return the place that ``place_of`` spelled; None for None. Raises InvalidRequest."""
+    """Return the place that ``cursor_of`` spelled; None for None. Raises InvalidRequest."""
     if text is None:
         return None
     spelled = CURSOR.fullmatch(text)
     if spelled is None or int(spelled[2]) > MAX_INT32:
-        raise InvalidRequest(f'{name} is "{text[:50]}"; it must be what next_before said.')
+        raise InvalidRequest(f'{name} is "{text[:50]}"; it must be the next_cursor of the page before.')
     return BEGINNING_OF_TIME + timedelta(microseconds=int(spelled[1])), int(spelled[2])
 
 

@@ -37,9 +37,10 @@ def test_turns_come_by_page_and_say_where_the_next_begins(client: FlaskClient) -
     path = f"/api/conversations/{conversation}/turns"
     latest = client.get(f"{path}?limit=2").json
     assert [turn["question"] for turn in latest["turns"]] == ["Question 4", "Question 5"]
-    earlier = client.get(f"{path}?limit=9&before={latest['next_before']}").json
+    assert latest["total"] == 5
+    earlier = client.get(f"{path}?limit=9&cursor={latest['next_cursor']}").json
     assert [turn["turn"] for turn in earlier["turns"]] == [1, 2, 3]
-    assert earlier["next_before"] is None
+    assert earlier["next_cursor"] is None
     assert "limit is" in client.get(f"{path}?limit=0").json["error"]["message"]
 
 

@@ -230,9 +230,9 @@ def test_lists_come_by_page(client: FlaskClient, app: Flask) -> None:
     ids = [upload(client, f"Document {n}.", f"{n}.txt")["document_id"] for n in range(5)]
     first = client.get("/api/documents?limit=3").json
     assert [d["document_id"] for d in first["documents"]] == ids[:1:-1]
-    second = client.get(f"/api/documents?limit=3&before={first['next_before']}").json
+    second = client.get(f"/api/documents?limit=2&cursor={first['next_cursor']}").json
     assert [d["document_id"] for d in second["documents"]] == ids[1::-1]
-    assert second["next_before"] is None
+    assert second["next_cursor"] is None, "a page that is full by chance is the last one all the same"
 
 
 def test_a_file_that_grows_when_it_is_unpacked_is_refused(tmp_path: Path) -> None:

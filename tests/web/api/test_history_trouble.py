@@ -211,7 +211,7 @@ def test_too_long_in_the_middle_of_an_answer_does_not_begin_it_again(client: Fla
         b'data: {"error": {"message": "Context size has been exceeded."}}\n\n'
     )
     stub.replies.append(Reply(body=broken, headers={"Content-Type": "text/event-stream"}))
-    answer = ask(client)
+    answer = client.post("/api/query", json={"question": "Why?"}).json
     assert (answer["status"], answer["answer"]) == ("interrupted", "The capital is ")
     assert len(stub.requests) == 1
 

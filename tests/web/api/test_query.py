@@ -260,8 +260,8 @@ def test_every_naughty_string_is_asked_kept_and_shown_as_it_is(client: FlaskClie
 @pytest.mark.parametrize(
     ("path", "known"),
     [
-        ("/api/documents", "it takes: limit, before, tag, q, state."),
-        ("/api/conversations", "it takes: limit, before, q, pinned, deleted."),
+        ("/api/documents", "it takes: limit, cursor, before, tag, q, state."),
+        ("/api/conversations", "it takes: limit, cursor, before, q, pinned, deleted."),
         ("/api/search", "it takes: q, limit, document_id, tag, conversation_id."),
         ("/api/settings", "it takes none."),
     ],

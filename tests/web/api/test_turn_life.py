@@ -185,7 +185,7 @@ def test_a_failed_turn_is_kept_told_in_both_ways_and_never_seen_by_the_model(  #
     response = client.post("/api/query", json=body)
     assert (response.status_code, response.json["error"]["type"]) == (status, kind)
     assert (response.json["status"], response.json["turn"]) == ("failed", 2)
-    assert response.headers.get("Retry-After") == ("5" if status == 503 else None)
+    assert response.headers.get("Retry-After") == ("5" if kind in ("ModelBusy", "ModelUnreachable") else None)
     last_two = events_of(client.post("/api/query/stream", json=body).data)[-2:]
     assert [name for name, _, _ in last_two] == ["failed", "error"]  # The second is the former name.
     assert all((data["error"]["type"], data["turn"]) == (kind, 3) for _, _, data in last_two)
@@ -195,14 +195,19 @@ def test_a_failed_turn_is_kept_told_in_both_ways_and_never_seen_by_the_model(  #
     assert fine["history"]["turns_total"] == 1
 
 
-def test_an_answer_that_breaks_off_keeps_its_text_and_says_so(client: FlaskClient, stub: StubModel) -> None:
+def test_an_answer_that_breaks_off_keeps_its_text_and_nobody_takes_it_for_whole(
+    client: FlaskClient, stub: StubModel
+) -> None:
     stub.replies.append(Reply("one two three", break_at=2))
-    answer = ask(client)
+    response = client.post("/api/query", json={"question": "Why?"})
+    assert (response.status_code, response.headers["Retry-After"]) == (502, "5")
+    answer = response.json
     assert (answer["status"], answer["answer"], answer["error"]["type"]) == (
         "interrupted",
         "one two",
         "AnswerInterrupted",
     )
+    assert client.get(f"/api/turns/{answer['turn_id']}").json == answer
     ask(client, "More?", conversation_id=answer["conversation_id"])
     assert stub.requests[-1].messages[2]["content"] == "one two"
 

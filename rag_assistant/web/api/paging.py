@@ -1,0 +1,45 @@
+"""Lists of the JSON API come page by page: ``cursor`` is where a page begins, ``next_cursor`` where the next one does.
+
+A cursor is a text that only has to come back as it was. ``before`` and ``next_before`` are its former names.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Response, jsonify, request
+
+from rag_assistant.errors import InvalidRequest
+from rag_assistant.records import MAX_INT32
+from rag_assistant.validation import spells_number
+
+# The parameters of a list, for ``takes``.
+PAGE_PARAMS = ("limit", "cursor", "before")
+
+
+def cursor_asked() -> str | None:
+    """Return where the page begins that is wanted, ``None`` for the first one. Raises InvalidRequest."""
+    if "cursor" in request.args and "before" in request.args:
+        raise InvalidRequest('"cursor" and "before" mean the same; send one of them.')
+    return request.args.get("cursor", request.args.get("before"))
+
+
+def number_before() -> int | None:
+    """Return the cursor of a list that is ordered by a number. Raises InvalidRequest."""
+    cursor = cursor_asked()
+    if cursor is None:
+        return None
+    if not (spells_number(cursor) and 1 <= int(cursor) <= MAX_INT32):
+        raise unknown_cursor("cursor", cursor)
+    return int(cursor)
+
+
+def unknown_cursor(name: str, text: str) -> InvalidRequest:
+    """Return the error of a cursor that no page gave."""
+    return InvalidRequest(f'{name} is "{text[:50]}"; it must be the next_cursor of the page before.')
+
+
+def page_response(name: str, items: list[dict[str, Any]], following: str | int | None, **more: Any) -> Response:
+    """Return a page of a list; ``following`` is where the next one begins, ``None`` behind the last."""
+    next_cursor = None if following is None else str(following)
+    return jsonify({name: items, "next_cursor": next_cursor, "next_before": following} | more)
