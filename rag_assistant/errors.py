@@ -58,7 +58,7 @@ class ReceiptNotFound(AssistantError):
     """The turn has no receipt: nothing was sent to a model yet."""
 
     def __init__(self, turn_id: int) -> None:
-        super().__init__(f"Turn {turn_id} has no receipt: nothing was sent to a model for it.")
+        super().__init__(f"Turn {turn_id} has no receipt: nothing was sent to a model for it, or it was erased.")
 
 
 class ConversationBusy(AssistantError):
@@ -82,6 +82,13 @@ class NotInTrash(AssistantError):
 
     def __init__(self, conversation_id: int) -> None:
         super().__init__(f"Conversation {conversation_id} is no longer in the trash. Delete it first.")
+
+
+class TurnErased(AssistantError):
+    """The turn was erased: nothing can be done with it any more."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"Turn {number} was erased. Only its place in the conversation is left.")
 
 
 class TurnNotRetryable(AssistantError):

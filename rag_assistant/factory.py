@@ -18,6 +18,7 @@ from rag_assistant.answering.search import DocumentSearch
 from rag_assistant.answering.tools import Tools
 from rag_assistant.answering.writer import AnswerWriter
 from rag_assistant.conversations.actions import HistoryActions
+from rag_assistant.conversations.prompts import title_for
 from rag_assistant.documents.uploads import Uploads
 from rag_assistant.llm.builtin import BuiltinModel
 from rag_assistant.llm.client import OPENAI_BASE_URL
@@ -30,6 +31,7 @@ from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.conversations.answer_log import AnswerLog
 from rag_assistant.storage.conversations.branching import BranchStore
 from rag_assistant.storage.conversations.conversations import ConversationManager
+from rag_assistant.storage.conversations.erasing import TurnEraser
 from rag_assistant.storage.conversations.etags import Etags
 from rag_assistant.storage.conversations.history import HistoryStore
 from rag_assistant.storage.conversations.turns import TurnStore
@@ -57,6 +59,7 @@ class Stores:
     conversations: ConversationManager
     turns: TurnStore
     versions: VersionStore
+    eraser: TurnEraser
     branches: BranchStore
     etags: Etags
     history: HistoryStore
@@ -107,6 +110,7 @@ def build_services(settings: LiveSettings) -> Services:
         conversations=stores.conversations,
         turns=stores.turns,
         versions=stores.versions,
+        eraser=stores.eraser,
         branches=stores.branches,
         etags=stores.etags,
         history=stores.history,
@@ -142,6 +146,7 @@ def build_stores(values: Settings, data_dir: Path, owner: str) -> Stores:
         conversations=ConversationManager(database),
         turns=TurnStore(database, owner, words_of),
         versions=VersionStore(database, words_of),
+        eraser=TurnEraser(database, title_for),
         branches=BranchStore(database),
         etags=Etags(database),
         history=HistoryStore(database),

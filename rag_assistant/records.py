@@ -13,7 +13,7 @@ from typing import Any, Literal
 # What goes to the model and nothing else: a dict in the OpenAI chat format.
 Message = dict[str, Any]
 
-TurnStatus = Literal["running", "completed", "stopped", "interrupted", "failed"]
+TurnStatus = Literal["running", "completed", "stopped", "interrupted", "failed", "erased"]
 # What an id or a position can be at most in every database that we keep them in.
 MAX_INT32 = 2**31 - 1
 
@@ -22,6 +22,9 @@ BUILT_IN_MODEL = "smollm2-135m-instruct"
 
 # The title of a conversation until its first question gives it one.
 UNTITLED = "New conversation"
+
+# A question leans on so many of the exchanges just before it, if on any.
+EXCHANGES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +169,7 @@ class Turn:
     ``leans_on``, ``found``. ``iterations`` are the messages between the two: calls of tools and their results.
     ``waiting`` is an action that a person has to confirm first: ``call_id``, ``tool``, ``arguments``. ``notes`` are
     sentences about how the answer came about. ``version`` says which of its ``versions`` the answer is, from 1 on.
+    Of an erased turn nothing is left but its place, and when it was erased.
     """
 
     id: int
@@ -195,6 +199,7 @@ class Turn:
     search: dict[str, Any] | None = None
     version: int = 1
     versions: int = 1
+    erased_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

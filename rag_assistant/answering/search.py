@@ -10,6 +10,7 @@ from rag_assistant.answering.query_rewrite import NO_REWRITE, rewrite_query
 from rag_assistant.answering.request import Found
 from rag_assistant.conversations.prompts import clearly_relevant, number_sources
 from rag_assistant.presenters.turns import Exchange, exchanges_of
+from rag_assistant.records import EXCHANGES
 
 if TYPE_CHECKING:
     from rag_assistant.conversations.model_profile import ModelProfile
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from rag_assistant.settings.schema import Settings
     from rag_assistant.storage.documents.documents import DocumentStore
 
-# A question leans on what was said just before it, if on anything.
-EXCHANGES = 3
 BUILT_IN_SENTENCES = 5
 
 # Tells who follows what is awaited: a state, and a sentence about it.

@@ -10,7 +10,7 @@ from flask.cli import AppGroup
 
 from rag_assistant.cli.errors import named_errors
 from rag_assistant.conversations.commands import run_command
-from rag_assistant.errors import ReceiptNotFound
+from rag_assistant.errors import InvalidRequest, ReceiptNotFound
 from rag_assistant.presenters.export import FORMATS, as_json, as_markdown
 from rag_assistant.presenters.turns import receipt_data
 from rag_assistant.records import MAX_INT32, ModelRequest
@@ -48,6 +48,9 @@ def history_commands(services: Services) -> AppGroup:
             click.echo(run_command("/history", services.history_actions, conversation).text)
             for turn in services.turns.page(conversation, TURNS_SHOWN):
                 click.secho(f"\nTurn {turn.number} (id {turn.id}, {turn.status})", bold=True)
+                if turn.erased_at is not None:
+                    click.echo(f"Erased on {turn.erased_at:%Y-%m-%d}.")
+                    continue
                 click.echo(f"> {turn.question}\n\n{turn.answer or turn.error_message or ''}".rstrip())
 
     @group.command("export")
@@ -83,10 +86,27 @@ def history_commands(services: Services) -> AppGroup:
             body = services.turns.receipt(turn)
             if body is None or "request" not in body:
                 raise ReceiptNotFound(turn)
+            if "erased_turns" in body:
+                raise InvalidRequest(
+                    f"Part of what turn {turn} sent was erased since, so its exact request can't be sent again."
+                )
             try:
                 _replay(services, body["request"])
             finally:
                 services.close()
+
+    @group.command("erase")
+    @click.argument("turn", type=NUMBER, metavar="TURN_ID")
+    @click.confirmation_option(
+        prompt="Erase the question and its answers permanently, here and in branches, with every summary of them? "
+        "What other answers repeat stays. This can't be undone."
+    )
+    def erase(turn: int) -> None:
+        """Erase a turn permanently. Its place in the conversation stays."""
+        with named_errors():
+            services.prepare()
+            erased = services.eraser.erase(turn)
+            click.echo(f"Turn {erased.number} of conversation {erased.conversation_id} erased.")
 
     @group.command("purge")
     @click.argument("conversation", type=NUMBER)

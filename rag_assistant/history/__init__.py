@@ -21,7 +21,15 @@ from rag_assistant.history.overflow import (
     checked_summary,
     turns_kept_by_compaction,
 )
-from rag_assistant.history.receipt import HistoryReceipt, LeftOut, LeftOutReason, hidden_until, left_out, notice_for
+from rag_assistant.history.receipt import (
+    UNANSWERED,
+    HistoryReceipt,
+    LeftOut,
+    LeftOutReason,
+    hidden_until,
+    left_out,
+    notice_for,
+)
 from rag_assistant.history.repair import repair_messages
 from rag_assistant.history.turns import split_turns
 from rag_assistant.history.window import check_history_limit, trim_history, turns_in_window
@@ -29,6 +37,7 @@ from rag_assistant.history.window import check_history_limit, trim_history, turn
 __all__ = [
     "DEFAULT_LEVELS",
     "OVERFLOW_CHOICES",
+    "UNANSWERED",
     "CountTokens",
     "FilterLevel",
     "FittedHistory",

@@ -26,7 +26,15 @@ from rag_assistant.history.filtering import DEFAULT_LEVELS, FilterLevel, choose_
 from rag_assistant.history.iterations import keep_last_iterations
 from rag_assistant.history.overflow import HistorySummary, summary_messages
 from rag_assistant.history.purging import holds_call, turns_of_exchanges
-from rag_assistant.history.receipt import HistoryReceipt, LeftOut, LeftOutReason, in_runs, left_out, notice_for
+from rag_assistant.history.receipt import (
+    UNANSWERED,
+    HistoryReceipt,
+    LeftOut,
+    LeftOutReason,
+    in_runs,
+    left_out,
+    notice_for,
+)
 from rag_assistant.history.repair import repair_messages
 from rag_assistant.history.turns import joined, split_turns, uses_tools
 from rag_assistant.history.window import check_history_limit, turns_in_window
@@ -126,7 +134,7 @@ def fit_history(messages: Sequence[Message], policy: HistoryPolicy) -> FittedHis
         receipt=HistoryReceipt(
             max_history_turns=limit,
             strategy=policy.strategy,
-            turns_total=len(kept) + sum(run.turns for run in runs if run.reason != "failed"),
+            turns_total=len(kept) + sum(run.turns for run in runs if run.reason not in UNANSWERED),
             turns_kept=len(kept),
             turns_dropped=sum(run.turns for run in trimming),
             messages_dropped=sum(run.messages for run in trimming),

@@ -10,12 +10,14 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 LeftOutReason = Literal[
-    "turn_limit", "token_limit", "filtered", "excluded", "purged", "cleared", "summarised", "failed"
+    "turn_limit", "token_limit", "filtered", "excluded", "purged", "cleared", "summarised", "failed", "erased"
 ]
 # By these the rules leave out what the model would otherwise have seen; by the others a person has decided it.
 TRIMMING: frozenset[LeftOutReason] = frozenset({"turn_limit", "token_limit", "filtered"})
 # By these a turn leaves alone; all others hide everything up to a border.
-SINGLE: frozenset[LeftOutReason] = frozenset({"excluded", "purged", "failed"})
+SINGLE: frozenset[LeftOutReason] = frozenset({"excluded", "purged", "failed", "erased"})
+# What these leave out has no answer, or none any more: it counts among no turns.
+UNANSWERED: frozenset[str] = frozenset({"failed", "erased"})
 
 
 @dataclass(frozen=True, slots=True)

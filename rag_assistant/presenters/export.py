@@ -32,6 +32,9 @@ def as_markdown(conversation: Conversation, turns: Iterable[Turn], versions: Ver
 
 
 def _turn_as_markdown(turn: Turn) -> Iterator[str]:
+    if turn.erased_at is not None:
+        yield f"\n## {turn.number}. (erased)\n\nErased on {turn.erased_at:%Y-%m-%d}.\n"
+        return
     yield f"\n## {turn.number}. {_one_line(turn.question)}\n\n"
     if _one_line(turn.question) != turn.question:
         yield f"{turn.question}\n\n"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rag_assistant.history import FittedHistory, HistoryReceipt, LeftOut
+from rag_assistant.history import UNANSWERED, FittedHistory, HistoryReceipt, LeftOut
 from rag_assistant.records import runs_of
 
 REASONS = {
@@ -18,6 +18,7 @@ REASONS = {
     "cleared": "cleared",
     "summarised": "summarised",
     "failed": "without an answer",
+    "erased": "erased",
 }
 # How many pieces of a run of turns are named one by one.
 MAX_PIECES = 5
@@ -34,9 +35,9 @@ def turns_by_reason(runs: Iterable[LeftOut]) -> dict[str, int]:
 def seen(kept: int, left_out: Mapping[str, int]) -> str:
     """Return what a model sees of the earlier turns, in words: "5 of 7 earlier turns (2 over the turn limit)".
 
-    Turns without an answer are none of them.
+    Turns without an answer are none of them, nor are erased ones.
     """
-    answered = {reason: count for reason, count in left_out.items() if reason != "failed"}
+    answered = {reason: count for reason, count in left_out.items() if reason not in UNANSWERED}
     total = kept + sum(answered.values())
     why = "; ".join(f"{count} {REASONS.get(reason, reason)}" for reason, count in answered.items())
     return f"{kept} of {total} earlier {'turn' if total == 1 else 'turns'}{f' ({why})' if why else ''}"

@@ -54,7 +54,8 @@ def parts_of(turn: Turn, body: Mapping[str, Any]) -> list[Part]:
         *_past_turns(before[summarised:], body.get("kept_turns") or ()),
         *_running_turn(messages[running:], turn.question if body.get("built_in") else None),
     ]
-    return _corrected(parts, (turn.history or {}).get("tokens") or {})
+    # The figures count what was erased from it since, too.
+    return parts if body.get("erased_turns") else _corrected(parts, (turn.history or {}).get("tokens") or {})
 
 
 def as_curl(request: Mapping[str, Any], base_url: str) -> str:

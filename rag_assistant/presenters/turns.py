@@ -114,6 +114,8 @@ def turn_data(turn: Turn) -> dict[str, Any]:
         "created_at": turn.created_at.isoformat(),
         "finished_at": turn.finished_at.isoformat() if turn.finished_at else None,
     }
+    if turn.erased_at is not None:
+        data["erased_at"] = turn.erased_at.isoformat()
     if turn.error_type is not None:
         data["error"] = {"type": turn.error_type, "message": turn.error_message}
     return data

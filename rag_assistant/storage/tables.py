@@ -24,6 +24,7 @@ from sqlalchemy import (
     UniqueConstraint,
     false,
     text,
+    true,
 )
 from sqlalchemy.engine import Dialect
 
@@ -81,7 +82,16 @@ conversations = Table(
     Column("branched_from", JSON(none_as_null=True)),
     # What is being done with it that takes its time, such as {"what": "compact", "part": 1, "parts": 3}.
     Column("doing", JSON(none_as_null=True)),
+    # Whether it stands in the list beside the pages: somebody asked there, or it has an answer.
+    Column("listed", Boolean, nullable=False, server_default=true()),
     Index("ix_conversations_latest", "deleted_at", "updated_at", "id"),
+    Index(
+        "ix_conversations_listed",
+        "updated_at",
+        "id",
+        sqlite_where=text("listed = 1 AND deleted_at IS NULL"),
+        postgresql_where=text("listed AND deleted_at IS NULL"),
+    ),
     Index(
         "ix_conversations_branches",
         "id",
@@ -130,6 +140,16 @@ turns = Table(
     # Which of its answers stands here, and how many there are; the others are in answer_versions.
     Column("version", Integer, nullable=False, server_default="1"),
     Column("versions", Integer, nullable=False, server_default="1"),
+    # When it was erased: then nothing of what was said in it is left, here or elsewhere.
+    Column("erased_at", UtcTime),
+    # The turn of which it is a copy, in a branch; the first one, where a branch goes off a branch.
+    Column("origin_id", Integer),
+    Index(
+        "ix_turns_origin",
+        "origin_id",
+        sqlite_where=text("origin_id IS NOT NULL"),
+        postgresql_where=text("origin_id IS NOT NULL"),
+    ),
     UniqueConstraint("conversation_id", "number", name="uq_turns_number"),
     # The window: the newest visible turns of a conversation, without touching the others.
     Index(

@@ -31,6 +31,7 @@ STATUS: dict[type[Exception], int] = {
     errors.SameContent: 409,
     errors.TooManyPinned: 409,
     errors.NotInTrash: 409,
+    errors.TurnErased: 409,
     errors.TurnNotRetryable: 409,
     errors.TurnNotRegenerable: 409,
     errors.VersionNotFound: 404,

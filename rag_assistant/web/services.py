@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rag_assistant.settings.live import LiveSettings
     from rag_assistant.storage.conversations.branching import BranchStore
     from rag_assistant.storage.conversations.conversations import ConversationManager
+    from rag_assistant.storage.conversations.erasing import TurnEraser
     from rag_assistant.storage.conversations.etags import Etags
     from rag_assistant.storage.conversations.history import HistoryStore
     from rag_assistant.storage.conversations.turns import TurnStore
@@ -51,6 +52,7 @@ class Services:
     conversations: ConversationManager
     turns: TurnStore
     versions: VersionStore
+    eraser: TurnEraser
     branches: BranchStore
     etags: Etags
     history: HistoryStore

@@ -161,6 +161,17 @@ def test_a_receipt_is_printed_and_replayed_exactly(shell: Shell, stub: StubModel
     assert shell("history", "receipt", "7").stderr == "Error: There is no turn 7.\n"
 
 
+def test_a_turn_is_erased_after_a_yes_and_its_place_is_shown(shell: Shell) -> None:
+    shell("ask", "What is the password?")
+    shell("ask", "--conversation", "1", "And why?")
+    assert shell("history", "erase", "1").exit_code == 1, "nobody said yes"
+    assert shell("history", "erase", "1", "--yes").stdout == "Turn 1 of conversation 1 erased.\n"
+    shown = shell("history", "show", "1").stdout
+    assert "\nTurn 1 (id 1, erased)\nErased on 2" in shown
+    assert "password" not in shown
+    assert "its exact request can't be sent again" in shell("history", "replay", "2").stderr
+
+
 def test_a_conversation_is_shown_exported_and_erased(shell: Shell) -> None:
     shell("ask", "Why?")
     assert shell("history", "list").stdout.split() == ["1", "1", "turn", "Why?"]

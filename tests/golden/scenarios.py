@@ -179,6 +179,20 @@ def conversations(player: Player) -> None:
     player.play("GET", "/api/conversations")
 
 
+def erasing(player: Player) -> None:
+    first = ask(player, "What is the password?")
+    player.replies("It is hidden in the lamp.")
+    second = ask(player, "Where is it?", conversation_id=first["conversation_id"])
+    turn = f"/api/turns/{first['turn_id']}"
+    player.play("DELETE", turn)
+    player.play("DELETE", f"{turn}?permanently=1")
+    player.play("GET", f"/api/conversations/{first['conversation_id']}/turns")
+    player.play("GET", f"/api/turns/{second['turn_id']}/receipt")
+    player.play("GET", f"{turn}/receipt")
+    player.play("PATCH", turn, {"pinned": True})
+    player.play("DELETE", "/api/turns/99?permanently=1")
+
+
 def documents(player: Player) -> None:
     document = player.upload(LAMP, "lamp.md", tags="light")
     path = f"/api/documents/{document}"
@@ -207,4 +221,4 @@ def server(player: Player) -> None:
     player.play("GET", "/api/settings")
 
 
-SCENARIOS = (questions, window, overflow, tools, trouble, refusals, conversations, documents, server)
+SCENARIOS = (questions, window, overflow, tools, trouble, refusals, conversations, erasing, documents, server)

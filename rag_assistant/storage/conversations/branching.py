@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, Table, and_, insert, literal, select, update
+from sqlalchemy import Connection, RowMapping, Select, Table, and_, func, insert, literal, select, update
 
 from rag_assistant.errors import ConversationNotFound, InvalidRequest
 from rag_assistant.records import Branch, Question, Turn
@@ -19,7 +19,7 @@ from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.tables import answer_versions, conversations, messages, receipts, summaries, turns
 
 # What a copied turn does not take along: its places, its key, and a confirmation that waits, since one yes is enough.
-NOT_COPIED = ("id", "conversation_id", "idempotency_key", "request_hash", "waiting")
+NOT_COPIED = ("id", "conversation_id", "origin_id", "idempotency_key", "request_hash", "waiting")
 
 _OF = conversations.c.branched_from["conversation_id"].as_integer()
 
@@ -54,7 +54,8 @@ def branch_for(connection: Connection, question: Question, title: str) -> int:
     Raises TurnNotFound, ConversationNotFound, InvalidRequest.
     """
     turn = load_turn(connection, question.edits_turn or 0)
-    origin = load_conversation(connection, turn.conversation_id)
+    # Locked, so that no turn of it is erased while it is copied.
+    origin = load_conversation(connection, turn.conversation_id, lock=True)
     if question.conversation_id not in (None, turn.conversation_id):
         raise InvalidRequest(
             f"Turn {turn.id}, which edits_turn names, is in conversation {turn.conversation_id} and not in "
@@ -105,9 +106,9 @@ def _copy_turns(connection: Connection, origin: int, made: int, before: int) -> 
     """Copy the turns with a number below ``before``, with everything that belongs to them."""
     names = [column.name for column in turns.columns if column.name not in NOT_COPIED]
     chosen = [turns.c[name] for name in names]
-    mine = select(literal(made), *chosen)
+    mine = select(literal(made), func.coalesce(turns.c.origin_id, turns.c.id), *chosen)
     own = and_(turns.c.conversation_id == origin, turns.c.number < before)
-    connection.execute(insert(turns).from_select(["conversation_id", *names], mine.where(own)))
+    connection.execute(insert(turns).from_select(["conversation_id", "origin_id", *names], mine.where(own)))
     old, new = turns.alias("old"), turns.alias("new")
     pairs = (
         select(old.c.id.label("old_id"), new.c.id.label("new_id"))

@@ -12,7 +12,9 @@ MAX_HIDDEN_LISTED = 200
 
 # A turn without an answer was never completed, whatever a person marked it with.
 ANSWERED = turns.c.visible | ((turns.c.excluded | turns.c.purged) & (turns.c.message_count > 1))
-WHY_HIDDEN = case((~ANSWERED, "failed"), (turns.c.purged, "purged"), else_="excluded")
+WHY_HIDDEN = case(
+    (turns.c.status == "erased", "erased"), (~ANSWERED, "failed"), (turns.c.purged, "purged"), else_="excluded"
+)
 
 
 def recount(connection: Connection, conversation_id: int) -> None:

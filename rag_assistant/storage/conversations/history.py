@@ -18,7 +18,7 @@ from sqlalchemy import (
     update,
 )
 
-from rag_assistant.errors import ConversationBusy, HistoryChanged, NoSummary, NothingToUndo, TurnSummarised
+from rag_assistant.errors import ConversationBusy, HistoryChanged, NoSummary, NothingToUndo, TurnErased, TurnSummarised
 from rag_assistant.records import MAX_INT32, Conversation, PastTurn, RecalledTurn, Source, Turn, runs_of
 from rag_assistant.storage.conversations.conversations import conversation_of, load_conversation
 from rag_assistant.storage.conversations.counters import covered_by, recount
@@ -161,10 +161,12 @@ class HistoryStore:
     def mark(self, turn_id: int, *, pinned: bool | None = None, excluded: bool | None = None) -> Turn:
         """Pin a turn, so that it is never left out, or exclude it, or take that back.
 
-        Raises TurnNotFound, ConversationBusy, TurnSummarised.
+        Raises TurnNotFound, TurnErased, ConversationBusy, TurnSummarised.
         """
         with self._database.read() as connection:
             turn = load_turn(connection, turn_id)
+        if turn.status == "erased":
+            raise TurnErased(turn.number)
         marks = {name: value for name, value in (("pinned", pinned), ("excluded", excluded)) if value is not None}
         if pinned or excluded:
             marks = {"pinned": bool(pinned), "excluded": bool(excluded)}  # One rules the other out.
@@ -186,7 +188,7 @@ class HistoryStore:
         """
         with self._database.write() as connection:
             row = load_conversation(connection, conversation_id, lock=True)
-            _refuse_while_running(connection, row, None)
+            refuse_while_running(connection, row)
             last = (
                 connection.execute(
                     select(history_changes)
@@ -245,7 +247,7 @@ class HistoryStore:
         """
         with self._database.write() as connection:
             row = load_conversation(connection, conversation_id, lock=True)
-            _refuse_while_running(connection, row, running)
+            refuse_while_running(connection, row, running)
             own = kind == "reset" and running is None
             before = _undoable(connection, row, own, turn_id)
             yield connection, row
@@ -268,7 +270,8 @@ def _undoable(connection: Connection, row: RowMapping, own: bool, turn_id: int |
     return state
 
 
-def _refuse_while_running(connection: Connection, row: RowMapping, running: int | None) -> None:
+def refuse_while_running(connection: Connection, row: RowMapping, running: int | None = None) -> None:
+    """Raise ConversationBusy if a turn of the conversation runs, other than number ``running``."""
     found = connection.execute(
         select(turns.c.number).where(turns.c.conversation_id == row["id"], turns.c.status == "running")
     ).scalar()

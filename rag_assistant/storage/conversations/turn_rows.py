@@ -51,7 +51,7 @@ def _as_turn(connection: Connection, row: RowMapping, said: Sequence[Message]) -
         conversation_id=row["conversation_id"],
         number=row["number"],
         status=row["status"],
-        question=said[0]["content"] or "",
+        question=(said[0]["content"] or "") if said else "",
         answer=committed_text(connection, row["id"]) if running else (said[-1]["content"] or "") if answered else "",
         created_at=row["created_at"],
         finished_at=row["finished_at"],
@@ -74,6 +74,7 @@ def _as_turn(connection: Connection, row: RowMapping, said: Sequence[Message]) -
         search=row["search"],
         version=row["version"],
         versions=row["versions"],
+        erased_at=row["erased_at"],
     )
 
 

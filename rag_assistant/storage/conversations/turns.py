@@ -174,7 +174,7 @@ class TurnStore:
     def regenerate(self, turn_id: int) -> Turn:
         """Make the last turn of a conversation a running one again; the answer that it has is kept as a version.
 
-        Raises TurnNotRegenerable, ConversationBusy.
+        Raises TurnNotRegenerable, TurnErased, ConversationBusy.
         """
         with self._database.write() as connection:
             turn, conversation = load_turn_locked(connection, turn_id)

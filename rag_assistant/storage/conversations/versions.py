@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 
-from rag_assistant.errors import ConversationBusy, TurnNotRegenerable, VersionFixed, VersionNotFound
+from rag_assistant.errors import ConversationBusy, TurnErased, TurnNotRegenerable, VersionFixed, VersionNotFound
 from rag_assistant.records import AnswerVersion, Source, Turn
 from rag_assistant.storage.conversations.conversations import load_conversation
 from rag_assistant.storage.conversations.counters import covered_by, recount
@@ -123,9 +123,11 @@ def take_answer_off(connection: Connection, turn_id: int, values: dict[str, Any]
 
 
 def refuse_to_regenerate(turn: Turn, conversation: RowMapping) -> None:
-    """Raise TurnNotRegenerable or ConversationBusy if the turn's question cannot be answered anew."""
+    """Raise TurnNotRegenerable, TurnErased or ConversationBusy if the turn's question cannot be answered anew."""
     if turn.status == "running":
         raise ConversationBusy(turn.conversation_id)
+    if turn.status == "erased":
+        raise TurnErased(turn.number)
     if conversation["turns"] != turn.number:
         raise TurnNotRegenerable(
             f"Turn {turn.number} is not the last of its conversation any more. Edit its question instead: it is asked "

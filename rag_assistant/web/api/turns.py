@@ -6,7 +6,6 @@ from typing import Any
 
 from flask import Blueprint, Response, current_app, jsonify, make_response, request
 
-from rag_assistant.answering.search import EXCHANGES
 from rag_assistant.errors import InvalidRequest, ReceiptNotFound
 from rag_assistant.presenters.turns import (
     Exchange,
@@ -17,7 +16,7 @@ from rag_assistant.presenters.turns import (
     turn_data,
     version_data,
 )
-from rag_assistant.records import MAX_INT32, Turn
+from rag_assistant.records import EXCHANGES, MAX_INT32, Turn
 from rag_assistant.web.api.events import Readers, collect, event_stream, last_event_id
 from rag_assistant.web.errors import answer_with_error
 from rag_assistant.web.markdown.blocks import Blocks
@@ -25,6 +24,7 @@ from rag_assistant.web.request_parsing import (
     ChangeTurnBody,
     NoFields,
     QueryBody,
+    flag_asked,
     idempotency_key,
     page_limit,
     read_json,
@@ -127,6 +127,18 @@ def change_turn(turn_id: int) -> Response:
     body = read_json(ChangeTurnBody)
     services().turns.get(turn_id)
     return jsonify(turn_data(services().history_actions.mark(turn_id, pinned=body.pinned, excluded=body.excluded)))
+
+
+@blueprint.delete("/turns/<int:turn_id>")
+@takes("permanently")
+def erase_turn(turn_id: int) -> Response:
+    """Erase a turn with all that was said in it and made of it. There is no way back."""
+    if not flag_asked("permanently"):
+        raise InvalidRequest(
+            "A turn that is deleted is erased permanently, with its copies in branches and the summaries made of it. "
+            "If you want that, add permanently=1. To hide it from the model only, set excluded."
+        )
+    return jsonify(turn_data(services().eraser.erase(turn_id)))
 
 
 @blueprint.get("/turns/<int:turn_id>/receipt")

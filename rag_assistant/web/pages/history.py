@@ -13,7 +13,7 @@ from rag_assistant.conversations.commands import COMMANDS
 from rag_assistant.conversations.compaction import operation_in_words
 from rag_assistant.conversations.window import Rules
 from rag_assistant.history import OVERFLOW_CHOICES
-from rag_assistant.presenters.history import REASONS, turns_in_words
+from rag_assistant.presenters.history import REASONS, numbers_in_words, turns_in_words
 from rag_assistant.presenters.token_usage import token_parts, tokens_sentence
 from rag_assistant.presenters.turns import messages_sent, notice_of, seen_by_model, steps_of
 from rag_assistant.records import Turn, Unset
@@ -77,6 +77,14 @@ def purge(conversation_id: int) -> Response:
     """Erase a conversation permanently."""
     services().conversations.purge(conversation_id)
     return redirect(url_for("pages.start", erased=1), 303)
+
+
+@blueprint.post("/turns/<int:turn_id>/erase")
+def erase(turn_id: int) -> Response:
+    """Erase a turn permanently, and show what is left of it."""
+    left = services().eraser.erase(turn_id)
+    at, anchor = left.number, f"turn-{left.number}"
+    return redirect(url_for("pages.conversation", conversation_id=left.conversation_id, at=at, _anchor=anchor), 303)
 
 
 @blueprint.app_template_test()
@@ -179,6 +187,7 @@ def words() -> dict[str, Any]:
 
 
 blueprint.add_app_template_filter(notice_of, "notice")
+blueprint.add_app_template_filter(numbers_in_words, "turn_numbers")
 blueprint.add_app_template_filter(seen_by_model)
 blueprint.add_app_template_filter(messages_sent)
 blueprint.add_app_template_filter(steps_of)

@@ -47,7 +47,6 @@ def deleted() -> str:
         "deleted.html",
         trashed=shown,
         deleted_before=cursor_of(last.deleted_at, last.id) if last and last.deleted_at else None,
-        zone=zone_named(request.cookies.get(ZONE_COOKIE)),
         erased=request.args.get("erased") == "1",
         **frame(None),
     )
@@ -76,7 +75,8 @@ def choose_theme() -> Response:
 
 @blueprint.app_template_filter()
 def day(moment: datetime) -> str:
-    """Return a moment's day as it is read: 3 May 2026."""
+    """Return a moment's day, where the reader lives, as it is read: 3 May 2026."""
+    moment = moment.astimezone(zone_named(request.cookies.get(ZONE_COOKIE)))
     return f"{moment.day} {moment:%B %Y}"
 
 

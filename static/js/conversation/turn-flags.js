@@ -1,4 +1,4 @@
-// Pin and exclude turns in place; the menu closes afterwards.
+// Pin, exclude and erase turns in place; the menu closes afterwards.
 import { send } from "../lib/api.js";
 import { showError } from "../lib/toast.js";
 import { refreshPage } from "../shell/page.js";
@@ -10,9 +10,10 @@ export function enableTurnFlags() {
     const form = event.target;
     if (!form.dataset.mark) return;
     event.preventDefault();
-    const { name, value } = event.submitter;
+    const { name, value, dataset } = event.submitter;
     try {
-      await send("PATCH", form.dataset.mark, { [name]: value === "true" });
+      if (dataset.erase) await send("DELETE", dataset.erase);
+      else await send("PATCH", form.dataset.mark, { [name]: value === "true" });
     } catch (reason) {
       showError(reason);
       return;

@@ -221,6 +221,16 @@ def test_a_deletion_asks_first_and_yes_does_it(client: FlaskClient, stub: StubMo
     assert [(run["reason"], run["turns"]) for run in receipt["left_out"]] == [("purged", 2)]
 
 
+def test_an_erased_deletion_is_never_carried_out(client: FlaskClient, stub: StubModel) -> None:
+    asked, ids = deletion(client, stub)
+    assert client.delete(f"/api/turns/{asked['turn_id']}?permanently=1").json["waiting"] is False
+    body = {"question": "Yes!", "conversation_id": asked["conversation_id"]}
+    refused = client.post("/api/query", json=body | {"confirms_turn": asked["turn_id"]})
+    assert (refused.status_code, refused.json["error"]["type"]) == (409, "NothingWaits")
+    ask(client, **body)
+    assert [client.get(f"/api/documents/{one}").status_code for one in ids] == [200, 200]
+
+
 def test_a_deletion_that_fails_halfway_says_what_it_did(
     client: FlaskClient, stub: StubModel, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:

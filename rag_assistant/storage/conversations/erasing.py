@@ -1,0 +1,199 @@
+"""Erase a turn for good: what was said in it, and all that was made of it elsewhere. Its place stays, and its number.
+
+What other turns say of it is theirs, and stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, delete, or_, select, update
+
+from rag_assistant.history.erasing import may_lean_on, receipt_without, search_without
+from rag_assistant.records import UNTITLED, Turn
+from rag_assistant.storage.conversations.conversations import load_conversation
+from rag_assistant.storage.conversations.counters import recount
+from rag_assistant.storage.conversations.history import VIEW, refuse_while_running
+from rag_assistant.storage.conversations.turn_rows import load_turn
+from rag_assistant.storage.conversations.versions import take_answer_off
+from rag_assistant.storage.database import Database
+from rag_assistant.storage.tables import (
+    answer_parts,
+    answer_versions,
+    conversations,
+    history_changes,
+    messages,
+    now,
+    receipts,
+    summaries,
+    turns,
+)
+
+TURNS_AT_ONCE = 100
+
+# What is left of a turn's own row.
+ERASED: dict[str, Any] = {
+    "status": "erased",
+    "message_count": 0,
+    "request": {},
+    "idempotency_key": None,
+    "request_hash": None,
+    "waiting": None,
+    "pinned": False,
+    "excluded": False,
+    "purged": False,
+    "version": 1,
+    "versions": 1,
+}
+
+
+class TurnEraser:
+    """Erases turns. ``title_for`` gives a conversation that begins with a question its title."""
+
+    def __init__(self, database: Database, title_for: Callable[[str], str]) -> None:
+        self._database = database
+        self._title_for = title_for
+
+    def erase(self, turn_id: int) -> Turn:
+        """Erase a turn with its copies in branches, from the file, too, and return what is left of it.
+
+        One that was erased before stays as it is. Raises TurnNotFound, ConversationNotFound, and ConversationBusy
+        while it, or a later turn that may have been sent it, is being answered.
+        """
+        with self._database.write() as connection:
+            turn = load_turn(connection, turn_id)
+            load_conversation(connection, turn.conversation_id)
+            if turn.status != "erased":
+                for copy_id in _copies_of(connection, turn_id):
+                    self._erase_one(connection, copy_id)
+            turn = load_turn(connection, turn_id)
+        self._database.forget_deleted()
+        return turn
+
+    def _erase_one(self, connection: Connection, turn_id: int) -> None:
+        conversation = _conversation_of(connection, turn_id)
+        refuse_while_running(connection, conversation)
+        turn = load_turn(connection, turn_id)
+        take_answer_off(connection, turn_id, ERASED | {"erased_at": now()})
+        for table in (messages, answer_parts, answer_versions):
+            connection.execute(delete(table).where(table.c.turn_id == turn_id))
+        self._rename(connection, conversation, turn.question)
+        _drop_summaries(connection, conversation, turn)
+        _take_out_of_receipts(connection, turn)
+        _take_out_of_versions(connection, turn)
+        recount(connection, turn.conversation_id)
+
+    def _rename(self, connection: Connection, conversation: RowMapping, question: str) -> None:
+        """Give a conversation whose title is the beginning of an erased question that of its first question left."""
+        if not " ".join(question.split()).startswith(conversation["title"].removesuffix("…")):
+            return
+        own = turns.c.conversation_id == conversation["id"]
+        first_left = (
+            select(messages.c.content)
+            .join_from(turns, messages, messages.c.turn_id == turns.c.id)
+            .where(own, messages.c.position == 0)
+            .order_by(turns.c.number)
+            .limit(1)
+        )
+        left = connection.execute(first_left).scalar()
+        _set(connection, conversation["id"], {"title": self._title_for(left) if left else UNTITLED})
+
+
+def _copies_of(connection: Connection, turn_id: int) -> list[int]:
+    """Return the ids of a turn and of all turns that are copies of the same one, conversation by conversation."""
+    origin = connection.execute(select(turns.c.origin_id).where(turns.c.id == turn_id)).scalar() or turn_id
+    same = select(turns.c.id).where(or_(turns.c.id == origin, turns.c.origin_id == origin))
+    return list(connection.execute(same.order_by(turns.c.conversation_id)).scalars())
+
+
+def _conversation_of(connection: Connection, turn_id: int) -> RowMapping:
+    """Return the row of a turn's conversation, also of one in the trash, locked against other writers."""
+    of_turn = select(turns.c.conversation_id).where(turns.c.id == turn_id).scalar_subquery()
+    query = select(conversations).where(conversations.c.id == of_turn).with_for_update()
+    return connection.execute(query).mappings().one()
+
+
+def _drop_summaries(connection: Connection, conversation: RowMapping, turn: Turn) -> None:
+    """Drop all summaries that were made of a turn: the turns for which they stood are seen by the window's rule again.
+
+    No undo brings such a summary back. A change that nothing is left of is no change any more.
+    """
+    own = summaries.c.conversation_id == turn.conversation_id
+    gone = {
+        summary_id
+        for summary_id, covered in connection.execute(select(summaries.c.id, summaries.c.covered).where(own))
+        if any(first <= turn.number <= last for first, last in covered)
+    }
+    later = _without(gone, {name: conversation[name] for name in VIEW})
+    if conversation["summary_id"] in gone:
+        _set(connection, turn.conversation_id, later)
+    connection.execute(delete(summaries).where(summaries.c.id.in_(gone)))
+    in_conversation = history_changes.c.conversation_id == turn.conversation_id
+    newest_first = select(history_changes).where(in_conversation).order_by(history_changes.c.id.desc())
+    for change in connection.execute(newest_first).mappings().all():
+        before = _without(gone, change["before"])
+        about_summary = change["kind"] in ("compact", "edit summary") and _same_view(before, later)
+        here = history_changes.c.id == change["id"]
+        if about_summary or str(turn.id) in before.get("marks", {}):
+            connection.execute(delete(history_changes).where(here))
+        elif before != change["before"]:
+            connection.execute(update(history_changes).where(here).values(before=before))
+        later = before
+
+
+def _without(gone: set[int], state: dict[str, Any]) -> dict[str, Any]:
+    """Return a state of the model's view in which no summary stands that is gone."""
+    if state["summary_id"] not in gone:
+        return state
+    return state | {"summary_id": None, "view_start": state["context_start"]}
+
+
+def _same_view(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    return all(one[name] == other[name] for name in ("context_start", "view_start", "summary_id"))
+
+
+def _take_out_of_receipts(connection: Connection, turn: Turn) -> None:
+    """Take a turn out of what is kept of the requests of later ones, read some at a time."""
+    query = (
+        select(turns.c.id, turns.c.number, turns.c.history, turns.c.search, receipts.c.body)
+        .join_from(turns, receipts, receipts.c.turn_id == turns.c.id, isouter=True)
+        .where(turns.c.conversation_id == turn.conversation_id)
+        .order_by(turns.c.number)
+        .limit(TURNS_AT_ONCE)
+    )
+    after = turn.number
+    while rows := connection.execute(query.where(turns.c.number > after)).all():
+        for row in rows:
+            search, body = _taken_out(turn.number, row.history, row.search, row.body)
+            if search != row.search:
+                connection.execute(update(turns).where(turns.c.id == row.id).values(search=search))
+            if body is not row.body:
+                connection.execute(update(receipts).where(receipts.c.turn_id == row.id).values(body=body))
+        after = rows[-1].number
+
+
+def _take_out_of_versions(connection: Connection, turn: Turn) -> None:
+    """Take a turn out of what is kept of the requests of answers that do not stand in their turns."""
+    own = turns.c.conversation_id == turn.conversation_id
+    query = select(answer_versions).join(turns, turns.c.id == answer_versions.c.turn_id)
+    for row in connection.execute(query.where(own, turns.c.number > turn.number)).mappings().all():
+        figures = row["figures"]
+        search, body = _taken_out(turn.number, figures["history"], figures["search"], row["receipt"])
+        this = answer_versions.c.turn_id == row["turn_id"], answer_versions.c.version == row["version"]
+        kept = {"figures": figures | {"search": search}, "receipt": body}
+        connection.execute(update(answer_versions).where(*this).values(kept))
+
+
+def _taken_out(
+    number: int, history: dict[str, Any] | None, search: dict[str, Any] | None, body: dict[str, Any] | None
+) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+    """Return how the documents were searched for a later turn, and its receipt, without turn ``number``."""
+    limit = (history or {}).get("max_history_turns")
+    if may_lean_on(number, (body or {}).get("kept_turns", ()), limit):
+        search = search_without(search)
+    return search, None if body is None else receipt_without(body, number, limit)
+
+
+def _set(connection: Connection, conversation_id: int, values: dict[str, Any]) -> None:
+    connection.execute(update(conversations).where(conversations.c.id == conversation_id).values(values))
