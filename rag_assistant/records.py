@@ -102,6 +102,8 @@ class Question:
     confirms_turn: int | None = None
     # The turn whose question this one is in other words: it is asked in a branch that goes off before that turn.
     edits_turn: int | None = None
+    # Whether a person asked it, on the page or in a terminal, and not a program.
+    interactive: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,7 @@ class Conversation:
     ``standing_runs`` are the turns that stay left out until the next change, as LeftOut has them. What the
     conversation does not decide for itself is ``UNSET`` or ``None``. ``pinned`` ones stand first in the list;
     ``branched_from`` says where it branched off: ``conversation_id``, ``turn``. ``scope`` are the
-    documents that its questions are about.
+    documents that its questions are about. ``listed`` ones stand in the list beside the pages.
     """
 
     id: int
@@ -148,6 +150,7 @@ class Conversation:
     branched_from: dict[str, Any] | None = None
     deleted_at: datetime | None = None
     scope: Scope = EVERYTHING
+    listed: bool = True
     # What is being done with it that takes its time, such as {"what": "compact", "part": 1, "parts": 3}.
     operation: dict[str, Any] | None = None
 

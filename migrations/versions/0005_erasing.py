@@ -7,10 +7,6 @@ import sqlalchemy as sa
 from alembic import op
 
 COPIED = sa.text("origin_id IS NOT NULL")
-LISTED = {
-    "sqlite_where": sa.text("listed = 1 AND deleted_at IS NULL"),
-    "postgresql_where": sa.text("listed AND deleted_at IS NULL"),
-}
 
 
 def upgrade() -> None:
@@ -20,7 +16,7 @@ def upgrade() -> None:
     name_origins()
     op.add_column("conversations", sa.Column("listed", sa.Boolean, nullable=False, server_default=sa.true()))
     op.execute("UPDATE conversations SET listed = FALSE WHERE turns = 0")
-    op.create_index("ix_conversations_listed", "conversations", ["updated_at", "id"], **LISTED)
+    op.create_index("ix_conversations_listed", "conversations", ["listed", "deleted_at", "updated_at", "id"])
 
 
 def name_origins() -> None:

@@ -40,7 +40,8 @@ def ask_command(services: Services) -> click.Command:
             services.load_embedder()
             limit = _history_limit(max_history_turns)
             try:
-                turn = services.assistant.ask(Question(question, conversation, limit, on_overflow=on_overflow))
+                asked = Question(question, conversation, limit, on_overflow=on_overflow, interactive=True)
+                turn = services.assistant.ask(asked)
                 last = _follow(services, turn)
             except KeyboardInterrupt:
                 raise click.Abort from None
@@ -91,7 +92,7 @@ def _converse(services: Services, conversation: int | None, limit: int | Unset |
             if is_command(text):
                 _command(services, conversation, text)
                 continue
-            question = Question(text, conversation, limit)
+            question = Question(text, conversation, limit, interactive=True)
             last = _ask_or_decide(services, question)
             conversation = last.get("conversation_id", conversation)
         except AssistantError as error:

@@ -98,8 +98,8 @@ def history_commands(services: Services) -> AppGroup:
     @group.command("erase")
     @click.argument("turn", type=NUMBER, metavar="TURN_ID")
     @click.confirmation_option(
-        prompt="Erase the question and its answers permanently, here and in branches, with every summary of them? "
-        "What other answers repeat stays. This can't be undone."
+        prompt="Erase this question and its answers permanently, here and in branches, along with any summary of them? "
+        "Text that other answers repeat stays. This can't be undone."
     )
     def erase(turn: int) -> None:
         """Erase a turn permanently. Its place in the conversation stays."""

@@ -85,13 +85,7 @@ conversations = Table(
     # Whether it stands in the list beside the pages: somebody asked there, or it has an answer.
     Column("listed", Boolean, nullable=False, server_default=true()),
     Index("ix_conversations_latest", "deleted_at", "updated_at", "id"),
-    Index(
-        "ix_conversations_listed",
-        "updated_at",
-        "id",
-        sqlite_where=text("listed = 1 AND deleted_at IS NULL"),
-        postgresql_where=text("listed AND deleted_at IS NULL"),
-    ),
+    Index("ix_conversations_listed", "listed", "deleted_at", "updated_at", "id"),
     Index(
         "ix_conversations_branches",
         "id",

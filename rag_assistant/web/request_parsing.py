@@ -64,8 +64,8 @@ class QueryBody(Strict):
         None, f"{ID}: the id of the turn whose question this is in other words, or null", ge=1, le=MAX_INT32
     )
 
-    def as_question(self, key: str | None) -> Question:
-        """Return the question that the body asks."""
+    def as_question(self, key: str | None, *, interactive: bool = False) -> Question:
+        """Return the question that the body asks; ``interactive``: a person asks it, on the page."""
         fields_set = "max_history_turns" in self.model_fields_set
         about = self.model_fields_set & {"document_ids", "tags"}
         return Question(
@@ -77,6 +77,7 @@ class QueryBody(Strict):
             on_overflow=self.on_overflow,
             confirms_turn=self.confirms_turn,
             edits_turn=self.edits_turn,
+            interactive=interactive,
         )
 
 

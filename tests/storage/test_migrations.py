@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import text
 
@@ -42,6 +44,40 @@ def test_an_empty_database_gets_the_schema_of_the_tables(empty: Database) -> Non
 
 def is_ours(_object: object, name: str, kind: str, _reflected: bool, _other: object) -> bool:
     return not (kind == "table" and name.startswith(("chunk_words", "turn_words")))
+
+
+def test_turns_of_older_branches_are_known_as_copies_and_empty_conversations_are_not_listed(empty: Database) -> None:
+    upgrade_to(empty, "0004")
+    made = "INSERT INTO conversations (id, title, created_at, updated_at, overrides, turns, visible_turns, "
+    made += (
+        "visible_messages, branched_from) VALUES (:id, 't', '2026-01-01', '2026-01-01', '{}', :turns, 0, 0, :origin)"
+    )
+    asked = "INSERT INTO turns (conversation_id, number, status, visible, owner, request, created_at) "
+    asked += "VALUES (:conversation, :number, 'completed', true, 'here', '{}', '2026-01-01')"
+    with empty.write() as connection:
+        for number, turns, origin in (
+            (1, 2, None),
+            (2, 2, '{"conversation_id": 1, "turn": 2}'),
+            (3, 3, '{"conversation_id": 2, "turn": 3}'),
+            (4, 0, None),
+        ):
+            connection.execute(text(made), {"id": number, "turns": turns, "origin": origin})
+            for n in range(1, turns + 1):
+                connection.execute(text(asked), {"conversation": number, "number": n})
+    migrate(empty)
+    with empty.read() as connection:
+        origins = connection.execute(text("SELECT origin_id FROM turns ORDER BY id")).scalars().all()
+        listed = connection.execute(text("SELECT id FROM conversations WHERE listed")).scalars().all()
+    assert origins == [None, None, 1, None, 1, 4, None]
+    assert sorted(listed) == [1, 2, 3]
+
+
+def upgrade_to(database: Database, revision: str) -> None:
+    """Bring a database to an older schema."""
+    config = Config(str(MIGRATIONS / "alembic.ini"))
+    config.set_main_option("script_location", str(MIGRATIONS))
+    config.attributes["engine"] = database.engine
+    command.upgrade(config, revision)
 
 
 def test_a_second_migration_has_nothing_to_do(tmp_path: Path) -> None:

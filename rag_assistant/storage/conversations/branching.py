@@ -61,7 +61,8 @@ def branch_for(connection: Connection, question: Question, title: str) -> int:
             f"Turn {turn.id}, which edits_turn names, is in conversation {turn.conversation_id} and not in "
             f"{question.conversation_id}."
         )
-    made = insert_conversation(connection, title)
+    listed = question.interactive or (turn.number > 1 and origin["listed"])
+    made = insert_conversation(connection, title, listed=listed)
     connection.execute(
         update(conversations).where(conversations.c.id == made).values(_taken_along(connection, origin, turn, made))
     )

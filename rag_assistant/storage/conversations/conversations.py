@@ -45,16 +45,25 @@ class ConversationManager:
             return conversation_of(connection, load_conversation(connection, conversation_id))
 
     def page(
-        self, limit: int, before: Cursor | None = None, until: Cursor | None = None, *, pinned: bool | None = None
+        self,
+        limit: int,
+        before: Cursor | None = None,
+        until: Cursor | None = None,
+        *,
+        pinned: bool | None = None,
+        listed: bool = False,
     ) -> list[Conversation]:
         """Return up to ``limit`` conversations, the latest used first, behind ``before`` and not behind ``until``.
 
-        With ``pinned`` only those that are pinned, or only those that are not. A place is a moment with an id, so that
+        With ``pinned`` only those that are pinned, or only those that are not; ``listed``: none that a program made and
+        that has no answer. A place is a moment with an id, so that
         a list goes on where it was also when the conversation that stood there is used again.
         """
         query = select(conversations).where(conversations.c.deleted_at.is_(None))
         if pinned is not None:
             query = query.where(conversations.c.pinned.is_(pinned))
+        if listed:
+            query = query.where(conversations.c.listed)
         return self._listed(query, conversations.c.updated_at, limit, before, until)
 
     def deleted(self, limit: int, before: Cursor | None = None) -> list[Conversation]:
@@ -168,7 +177,7 @@ class ConversationManager:
         self._database.forget_deleted()
 
 
-def insert_conversation(connection: Connection, title: str, scope: Scope = EVERYTHING) -> int:
+def insert_conversation(connection: Connection, title: str, scope: Scope = EVERYTHING, *, listed: bool = False) -> int:
     """Insert an empty conversation about some documents and return its id."""
     moment = now()
     conversation_id: int = connection.execute(
@@ -179,6 +188,7 @@ def insert_conversation(connection: Connection, title: str, scope: Scope = EVERY
             "updated_at": moment,
             "overrides": {},
             "scope": scope.as_dict(),
+            "listed": listed,
             "turns": 0,
             "visible_turns": 0,
             "visible_messages": 0,
@@ -235,6 +245,7 @@ def _record_of(row: RowMapping, summary: Summary | None) -> Conversation:
         branched_from=row["branched_from"],
         deleted_at=row["deleted_at"],
         scope=Scope.from_dict(row["scope"]),
+        listed=row["listed"],
     )
 
 

@@ -43,6 +43,7 @@ _COUNT = (
         visible_turns=conversations.c.visible_turns + bindparam("more_turns"),
         visible_messages=conversations.c.visible_messages + bindparam("more_messages"),
         updated_at=bindparam("moment"),
+        listed=conversations.c.listed | bindparam("answered"),
     )
 )
 _DROP_PARTS = delete(answer_parts).where(answer_parts.c.turn_id == bindparam("turn"))
@@ -93,7 +94,7 @@ def end_turn(
     if answer.strip():
         TURN_WORDS.insert(connection, [(turn.id, words_found_by(turn.question, answer, words_of))])
     said = connection.execute(_MESSAGE_COUNT, {"turn": turn.id}).scalar_one()
-    more = {"more_turns": int(visible), "more_messages": said * int(visible)}
+    more = {"more_turns": int(visible), "more_messages": said * int(visible), "answered": status != "failed"}
     connection.execute(_COUNT, {"conversation": turn.conversation_id, "moment": moment} | more)
     if purged:
         connection.execute(_PURGE, {"turn": turn.confirms_turn})

@@ -49,7 +49,11 @@ CRASHED_EARLY = ("AnswerInterrupted", "The server ended before the first word. Y
 _NEXT_NUMBER = (
     update(conversations)
     .where(conversations.c.id == bindparam("conversation"), conversations.c.deleted_at.is_(None))
-    .values(turns=conversations.c.turns + 1, updated_at=bindparam("moment"))
+    .values(
+        turns=conversations.c.turns + 1,
+        updated_at=bindparam("moment"),
+        listed=conversations.c.listed | bindparam("interactive"),
+    )
     .returning(conversations.c.turns)
 )
 _NAME_BY_QUESTION = (
@@ -118,7 +122,8 @@ class TurnStore:
         if conversation_id is None:
             scope = EVERYTHING if isinstance(question.scope, Unset) else question.scope
             conversation_id = insert_conversation(connection, title, scope)
-        number = connection.execute(_NEXT_NUMBER, {"conversation": conversation_id, "moment": moment}).scalar()
+        next_one = {"conversation": conversation_id, "moment": moment, "interactive": question.interactive}
+        number = connection.execute(_NEXT_NUMBER, next_one).scalar()
         if number is None:
             raise ConversationNotFound(conversation_id)
         scope = _scope_of(connection, question, conversation_id)

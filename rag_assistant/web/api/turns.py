@@ -54,7 +54,7 @@ def query() -> Response:
 @takes("html")
 def query_stream() -> Response:
     """Answer a question as a stream of events."""
-    question = read_json(QueryBody).as_question(idempotency_key())
+    question = read_json(QueryBody).as_question(idempotency_key(), interactive=_is_drawn())
     readers().enter()
     try:
         turn = services().assistant.ask(question)
@@ -187,11 +187,16 @@ def stream(turn: Turn, after: int) -> Response:
 
     With ?html=1, for the page, it begins with the whole answer so far, and its tokens are drawn by blocks.
     """
-    drawn = request.args.get("html") == "1"
+    drawn = _is_drawn()
     events = services().assistant.follow(turn.id, 0 if drawn else after)
     response = event_stream(events, readers(), Blocks() if drawn else None)
     response.headers["X-Turn-Id"] = str(turn.id)
     return response
+
+
+def _is_drawn() -> bool:
+    """Tell whether the stream is for the page, which alone asks for HTML."""
+    return request.args.get("html") == "1"
 
 
 def answer(data: dict[str, Any]) -> Response:

@@ -68,7 +68,7 @@ def ask() -> Response:
         return make_response(_command_page(content["question"], content.get("conversation_id")))
     body = checked(QueryBody, content)
     try:
-        turn = services().assistant.ask(body.as_question(None))
+        turn = services().assistant.ask(body.as_question(None, interactive=True))
     except OverflowDecisionNeeded as error:
         decision = {
             "message": error.details["sentence"],

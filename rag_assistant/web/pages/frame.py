@@ -13,6 +13,7 @@ from rag_assistant.retrieval.tokenize import query_words
 from rag_assistant.web.health import readiness
 from rag_assistant.web.pages.conversation_list import (
     PINNED,
+    Cursor,
     Group,
     cursor_of,
     groups_of,
@@ -75,11 +76,14 @@ def frame(shown: Conversation | None) -> dict[str, Any]:
         "settings_path": services().settings.path,
         "settings_version": services().settings.version,
         "settings": services().settings.current,
-    } | listed()
+    } | listed(shown)
 
 
-def listed() -> dict[str, Any]:
-    """Return the conversations that the address asks for: the latest, a later part of the list, or a search."""
+def listed(shown: Conversation | None) -> dict[str, Any]:
+    """Return the conversations that the address asks for: the latest, a later part of the list, or a search.
+
+    ``shown``, the one that is open, is among them wherever it belongs.
+    """
     sought = request.args.get("q", "").strip()
     if sought:
         words = query_words(sought)
@@ -93,15 +97,25 @@ def listed() -> dict[str, Any]:
     before, until = (parse_cursor(name, request.args.get(name) if own else None) for name in ("from", "until"))
     manager = services().conversations
     limit = MAX_IN_A_PART if until else CONVERSATIONS_SHOWN
-    page = manager.page(limit + 1, before, until, pinned=False)
+    page = manager.page(limit + 1, before, until, pinned=False, listed=True)
+    if shown is not None and not (shown.listed or shown.pinned) and _is_between(shown, before, until):
+        page = sorted([*page, shown], key=_place, reverse=True)[: limit + 1]
     groups = groups_of(page[:limit], datetime.now(UTC), zone_named(request.cookies.get(ZONE_COOKIE)))
     if before is None and (pinned := manager.page(MAX_PINNED_DRAWN, pinned=True)):
         groups.insert(0, Group(PINNED, tuple(pinned)))
     more = len(page) > limit
     last = cursor_of(page[limit - 1].updated_at, page[limit - 1].id) if more else None
     # What is asked for up to a place has something behind it if it is asked for up to there.
-    older = last or (request.args.get("until") if until and manager.page(1, until, pinned=False) else None)
+    older = last or (request.args.get("until") if until and manager.page(1, until, pinned=False, listed=True) else None)
     return {"sought": "", "hits": [], "conversation_groups": groups, "older_conversations": older}
+
+
+def _place(one: Conversation) -> Cursor:
+    return one.updated_at, one.id
+
+
+def _is_between(one: Conversation, before: Cursor | None, until: Cursor | None) -> bool:
+    return (before is None or _place(one) < before) and (until is None or _place(one) >= until)
 
 
 def appearance() -> dict[str, Any]:

@@ -9,10 +9,11 @@ from urllib.parse import urlsplit
 from flask import Blueprint, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
-from rag_assistant.errors import InvalidRequest
+from rag_assistant.errors import ConversationNotFound, InvalidRequest
+from rag_assistant.records import MAX_INT32, Conversation
 from rag_assistant.web.pages.conversation_list import cursor_of, parse_cursor, zone_named
 from rag_assistant.web.pages.frame import THEME_COOKIE, THEMES, ZONE_COOKIE, appearance, frame, listed
-from rag_assistant.web.request_parsing import ChangeConversationBody, checked
+from rag_assistant.web.request_parsing import ChangeConversationBody, checked, whole_number
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("sidebar", __name__)
@@ -25,8 +26,17 @@ SECONDS_PER_YEAR = 365 * 24 * 3600
 def conversations() -> str:
     """Show a part of the list of conversations; with ``part`` alone, for the script that puts it in its place."""
     if request.args.get("part") == "1":
-        return render_template("_conversations.html", **listed())
+        return render_template("_conversations.html", **listed(_open()))
     return render_template("conversations.html", **frame(None))
+
+
+def _open() -> Conversation | None:
+    """Return the conversation that is open beside the list, as the script says; ``None`` also if it was deleted."""
+    number = whole_number("open", None, 1, MAX_INT32)
+    try:
+        return None if number is None else services().conversations.get(number)
+    except ConversationNotFound:
+        return None
 
 
 @blueprint.post("/conversations/<int:conversation_id>/pin")

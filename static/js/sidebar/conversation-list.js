@@ -45,10 +45,11 @@ export async function showList(url, signal) {
   register(drawn);
 }
 
-/** Return the URL of the list, or of a part of it. */
+/** Return the URL of the list, or of a part of it. The open conversation is listed even if it has no answer. */
 export function listUrl(parameters = {}) {
   const url = new URL(list().dataset.url, location.href);
-  for (const [name, value] of Object.entries(parameters)) if (value) url.searchParams.set(name, value);
+  const open = location.pathname.match(/^\/conversations\/(\d+)$/)?.[1];
+  for (const [name, value] of Object.entries({ open, ...parameters })) if (value) url.searchParams.set(name, value);
   url.searchParams.set("part", "1");
   return url;
 }

@@ -238,7 +238,7 @@ def test_the_page_asks_first_and_works_without_scripts(client: FlaskClient, stub
     turn: Any = client.post("/api/query", json={"question": "Why?"}).json
     assert client.get(f"/api/turns/{turn['turn_id']}").json["status"] == "failed"
     page = client.get(f"/conversations/{turn['conversation_id']}").text
-    assert "What other answers repeat stays." in page
+    assert "Text that other answers repeat stays." in page
     status, place = post(client, f"/turns/{turn['turn_id']}/erase")
     assert (status, place) == (303, f"/conversations/{turn['conversation_id']}?at=1#turn-1")
     assert "Turn 1 was erased on" in client.get(place, headers=PAGE).text

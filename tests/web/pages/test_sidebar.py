@@ -2,10 +2,11 @@
 
 import re
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
-from sqlalchemy import insert
+from sqlalchemy import Engine, event, insert, update
 
 from rag_assistant.storage.conversations.conversations import MAX_PINNED
 from rag_assistant.storage.tables import conversations
@@ -90,6 +91,80 @@ def test_a_part_can_be_drawn_once_more_with_what_came_into_it(client: FlaskClien
     again = client.get(f"/conversations?part=1&until={place}").text
     assert rows(again) == [new, *range(1, 51)]
     assert older(again) == address
+
+
+# --- conversations that programs made
+
+
+def test_what_a_program_made_is_listed_once_it_has_an_answer(client: FlaskClient, stub: StubModel) -> None:
+    empty = client.post("/api/conversations", json={"title": "Nothing yet"}).json["conversation_id"]
+    stub.replies.append(Reply(status=400))
+    failed = client.post("/api/query", json={"question": "Will it fail?"}).json["conversation_id"]
+    assert rows(client.get("/").text) == []
+    assert [one["conversation_id"] for one in client.get("/api/conversations").json["conversations"]] == [failed, empty]
+    assert rows(client.get("/?q=fail").text) == [failed]
+    for hidden in (empty, failed):
+        assert rows(client.get(f"/conversations/{hidden}").text) == [hidden], "the open one is listed"
+    ask(client, conversation_id=empty)
+    client.patch(f"/api/conversations/{failed}", json={"pinned": True})
+    assert rows(client.get("/").text) == [failed, empty]
+
+
+def test_what_a_person_asked_is_listed_even_if_it_failed(client: FlaskClient, stub: StubModel) -> None:
+    stub.default = Reply(status=400)
+    post(client, "/ask", question="Typed without scripts?")
+    client.post("/api/query/stream?html=1", json={"question": "Typed on the page?"}, buffered=True)
+    made = client.post("/api/conversations").json["conversation_id"]
+    assert sorted(rows(client.get("/").text)) == [1, 2]
+    post(client, "/ask", question="Typed there?", conversation_id=made)
+    assert sorted(rows(client.get("/").text)) == [1, 2, made]
+
+
+def test_a_branch_is_listed_where_it_has_something_to_show(client: FlaskClient, stub: StubModel) -> None:
+    first = ask(client)
+    second = ask(client, conversation_id=first["conversation_id"])
+    stub.default = Reply(status=400)
+    branches = [
+        client.post("/api/query", json={"question": "Or?", "edits_turn": turn["turn_id"]}).json["conversation_id"]
+        for turn in (first, second)
+    ]
+    assert rows(client.get("/").text) == [branches[1], first["conversation_id"]]
+
+
+def test_the_open_conversation_stands_in_its_place_in_every_part(client: FlaskClient, services: Services) -> None:
+    fill(services, 120)
+    with services.database.write() as connection:
+        hidden = conversations.c.id.in_((10, 60, 61))
+        connection.execute(update(conversations).where(hidden).values(listed=False))
+    first = client.get("/conversations?part=1&open=60").text
+    assert rows(first) == [n for n in range(1, 52) if n != 10]
+    address = older(first)
+    assert address is not None
+    behind = [n for n in range(52, 120) if n not in (60, 61)]
+    assert rows(client.get(f"{address}&part=1").text) == behind[:50]
+    assert rows(client.get(f"{address}&part=1&open=60").text) == sorted([*behind[:49], 60])
+    assert rows(client.get("/conversations?part=1&open=10").text) == list(range(1, 51))
+    assert rows(client.get("/conversations?part=1&open=999").text)[:2] == [1, 2]
+
+
+def test_the_list_reads_no_row_that_it_does_not_show(services: Services) -> None:
+    fill(services, 200, listed=False)
+    statements: list[tuple[str, Any]] = []
+
+    def note(_connection: object, _cursor: object, statement: str, parameters: Any, *_rest: object) -> None:
+        statements.append((statement, parameters))
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        assert services.conversations.page(51, pinned=False, listed=True) == []
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+    statement, parameters = next(one for one in statements if one[0].startswith("SELECT"))
+    with services.database.read() as connection:
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters).all()
+    assert [row[-1] for row in plan] == [
+        "SEARCH conversations USING INDEX ix_conversations_listed (listed=? AND deleted_at=?)"
+    ]
 
 
 def test_the_list_is_read_without_scripts(client: FlaskClient, services: Services) -> None:
