@@ -145,11 +145,11 @@ def test_what_was_left_out_is_said_once_and_then_only_marked(page: Page) -> None
 def test_the_menu_of_an_answer_opens_and_closes_as_menus_do(page: Page) -> None:
     page.goto("/")
     menu = ask(page, "Why?", 1).locator(".more")
-    menu.locator("summary").click()
+    menu.locator("> summary").click()
     expect(menu.get_by_text("Answered by stub-model")).to_be_visible()
     page.keyboard.press("Escape")
     expect(menu.get_by_role("button", name="Pin")).to_be_hidden()
-    expect(menu.locator("summary")).to_be_focused()
+    expect(menu.locator("> summary")).to_be_focused()
     page.keyboard.press("Enter")
     expect(menu.get_by_role("button", name="Pin")).to_be_visible()
     page.locator("#main h1").click()
@@ -166,7 +166,7 @@ def test_the_menu_of_an_answer_is_never_cut_off(page: Page, width: int, height: 
     page.evaluate("direction => { document.dir = direction; }", direction)
     for number in (1, 3):
         menu = page.locator(f"#turn-{number} .more")
-        menu.locator("summary").click()
+        menu.locator("> summary").click()
         for part in (menu.get_by_role("button", name="Pin"), menu.get_by_text("Answered by")):
             expect(part).to_be_in_viewport(ratio=1)
             part.click(trial=True)  # Nothing lies on top of it.
@@ -176,10 +176,10 @@ def test_the_menu_of_an_answer_is_never_cut_off(page: Page, width: int, height: 
 
 
 def test_the_menu_of_an_answer_stays_at_its_button_when_the_page_moves(page: Page) -> None:
-    page.set_viewport_size({"width": 640, "height": 400})
+    page.set_viewport_size({"width": 640, "height": 460})
     ask_many(page, 3)
     menu = page.locator("#turn-2 .more")
-    menu.locator("summary").click()
+    menu.locator("> summary").click()
     gap = "menu => menu.querySelector('.menu-list').offsetTop - menu.getBoundingClientRect().bottom"
     page.locator("#main").evaluate("main => { main.scrollTop -= 60; }")
     page.wait_for_function("menu => Math.abs((" + gap + ")(menu)) < 2", arg=menu.element_handle())
