@@ -7,7 +7,7 @@ from typing import Any
 
 from rag_assistant.document_records import Passage
 from rag_assistant.errors import AssistantError
-from rag_assistant.history import FittedHistory, notice_for
+from rag_assistant.history import UNANSWERED, FittedHistory, notice_for
 from rag_assistant.presenters.history import seen, turns_by_reason
 from rag_assistant.records import BUILT_IN_MODEL, AnswerVersion, Event, Message, Source, Turn
 
@@ -143,7 +143,7 @@ def seen_by_model(turn: Turn) -> str | None:
     left_out = history.get(
         "left_out", {history["reason"]: history["turns_dropped"]} if history["turns_dropped"] else {}
     )
-    return seen(history["turns_kept"], left_out) if left_out else None
+    return seen(history["turns_kept"], left_out) if left_out.keys() - UNANSWERED else None
 
 
 def shifts(turns: Iterable[Turn], before: Turn | None = None) -> frozenset[int]:
@@ -169,7 +169,7 @@ def _kind_left_out(turn: Turn) -> frozenset[str]:
     if history is None or seen_by_model(turn) is None:
         return frozenset()
     reasons = history.get("left_out") or {history["reason"]: history["turns_dropped"]}
-    return frozenset(reasons) | ({"with a summary"} if history.get("summary_sent") else frozenset())
+    return frozenset(reasons) - UNANSWERED | ({"with a summary"} if history.get("summary_sent") else frozenset())
 
 
 def receipt_data(turn: Turn, body: dict[str, Any]) -> dict[str, Any]:

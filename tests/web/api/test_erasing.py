@@ -6,6 +6,7 @@ import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import text
 
+from rag_assistant.errors import HistoryChanged
 from rag_assistant.storage.tables import metadata
 from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
@@ -108,6 +109,8 @@ def test_its_place_stays_and_says_so(client: FlaskClient) -> None:
     assert (now[0], now[2]["answer"]) == (first, third["answer"])
     page = client.get(f"/conversations/{conversation}").text
     assert "Turn 2 was erased on " in page
+    asked = ask(client, "Question 4.", conversation_id=conversation)
+    assert "The model saw" not in client.get(f"/turns/{asked['turn_id']}").text, "it saw all that is left"
     assert "## 2. (erased)" in client.get(f"/api/conversations/{conversation}/export").text
     assert client.get(f"/api/conversations/{conversation}/export?format=json").json["turns"][1]["status"] == "erased"
 
@@ -161,6 +164,13 @@ def test_a_summary_of_it_is_dropped_and_no_undo_brings_it_back(client: FlaskClie
     client.post(f"{path}/undo")
     assert client.get(f"/api/turns/{pinned}").json["pinned"] is False
     assert client.post(f"{path}/undo").status_code == 409
+
+
+def test_a_summary_that_is_being_made_of_it_is_not_kept(client: FlaskClient, services: Services) -> None:
+    begun = services.conversations.get(conversation_of(client, 3))
+    erase(client, turns_of(client, begun.id)[0]["turn_id"])
+    with pytest.raises(HistoryChanged):
+        services.history.keep_summary(begun, "They asked.", [1, 2], "stub-model", None)
 
 
 def test_a_summary_of_other_turns_stays(client: FlaskClient, stub: StubModel) -> None:
