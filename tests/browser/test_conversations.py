@@ -47,10 +47,19 @@ def test_a_conversation_is_exported_as_markdown_and_as_json(page: Page, tmp_path
 def test_erasing_asks_first_and_leaves_nothing(page: Page, server: ServerProcess) -> None:
     ask_many(page, 1)
     panel = options(page)
-    expect(panel.get_by_role("button", name="Erase")).to_be_hidden()
+    asking = page.get_by_role("alertdialog", name="Erase this conversation?")
     panel.get_by_text("Erase permanently").click()
-    expect(panel).to_contain_text("Erase every turn of this conversation?")
-    panel.get_by_role("button", name="Erase").click()
+    expect(asking).to_have_accessible_description(re.compile("^Every turn of this conversation will be erased"))
+    expect(asking.get_by_role("button", name="Cancel")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(asking).to_be_hidden()
+    expect(panel.get_by_text("Erase permanently")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Escape")
+    expect(asking).to_be_hidden()
+    assert server.call("GET", "/api/conversations/1")[0] == 200
+    panel.get_by_text("Erase permanently").click()
+    asking.get_by_role("button", name="Erase").click()
     expect(page.locator("p.confirmation[role=status]")).to_have_text("Conversation erased.")
     assert server.call("POST", "/api/conversations/1/restore")[0] == 404
 
@@ -71,8 +80,7 @@ def test_a_long_conversation_and_its_options_fit_on_a_phone(page: Page, server: 
     assert not covered
     panel = options(page)
     panel.get_by_text("Erase permanently").click()
-    button = panel.get_by_role("button", name="Erase")
-    button.scroll_into_view_if_needed()
+    button = page.get_by_role("button", name="Erase")
     expect(button).to_be_in_viewport()
 
 

@@ -82,7 +82,7 @@ def test_work_is_shown_cancelled_and_taken_up_again_in_place(page: Page, stub: S
     expect(geese.get_by_role("button", name="Reprocess")).to_be_hidden()
     ready(page, "geese.txt")
     more(geese).get_by_text("Delete", exact=True).click()
-    geese.get_by_role("button", name="Delete permanently").click()
+    page.get_by_role("button", name="Delete permanently").click()
     expect(geese).to_have_count(0)
     assert page.url.endswith("/documents")
 

@@ -33,7 +33,7 @@ def test_whoever_is_in_a_turn_is_still_in_it_when_it_is_drawn_anew(page: Page, s
     ask_many(page, 1)
     stub.default = SLOWLY
     page.locator("#turn-1").get_by_role("button", name="Regenerate").press("Enter")
-    expect(page.get_by_role("button", name="Stop")).to_be_focused()
+    expect(page.locator("#turn-1.running")).to_be_focused()
     expect(page.locator("#turn-1.completed")).to_be_focused()
 
 

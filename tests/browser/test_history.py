@@ -71,7 +71,7 @@ def test_a_pinned_turn_is_seen_and_an_excluded_one_is_not(page: Page, stub: Stub
     expect(first.locator(".mark")).to_have_text("Pinned. This exchange is always sent to the model.")
     first.locator(".more > summary").click()
     first.get_by_text("Erase permanently").click()
-    first.get_by_role("button", name="Erase", exact=True).click()
+    page.get_by_role("button", name="Erase", exact=True).click()
     expect(first).to_have_text(re.compile(r"Turn 1 was erased on \d"))
     expect(first).to_be_focused()
     expect(page.locator("#conversation-header h1")).to_have_text("Question 2")

@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from rag_assistant.web.pages.frame import SHORTCUTS
@@ -42,20 +41,21 @@ def test_a_question_mark_shows_the_shortcuts_but_not_while_typing(page: Page) ->
     box.blur()
     page.keyboard.press("?")
     expect(dialog).to_be_visible()
-    page.keyboard.press("/")
+    page.keyboard.press("Control+k")
     expect(page.get_by_label(SEARCH)).not_to_be_focused()
 
 
-@pytest.mark.parametrize("keys", ["/", "Control+k"])
-def test_search_gets_the_focus(page: Page, keys: str) -> None:
+def test_search_gets_the_focus_and_a_slash_begins_a_command(page: Page) -> None:
     page.goto("/")
     expect(page.locator("html.scripted")).to_be_attached()
-    if keys == "/":
-        page.get_by_label("Your question").blur()
     page.keyboard.press("Control+Shift+S")
     expect(page.get_by_label(SEARCH)).to_be_hidden()
-    page.keyboard.press(keys)
+    page.keyboard.press("Control+k")
     expect(page.get_by_label(SEARCH)).to_be_focused()
+    page.get_by_label(SEARCH).blur()
+    page.keyboard.press("/")
+    expect(page.get_by_label("Your question")).to_have_value("/")
+    expect(page.get_by_role("option", name="/clear-history")).to_be_visible()
 
 
 def test_one_goes_from_turn_to_turn_and_from_conversation_to_conversation(page: Page, server: ServerProcess) -> None:

@@ -76,7 +76,6 @@ def test_the_text_stays_where_it_is_when_the_answer_ends(page: Page, stub: StubM
     expect(page.locator("#turn-1 .state")).to_have_text("Writing the answer.")
     place = "one => [one.getBoundingClientRect().left, one.getBoundingClientRect().top]"
     before = answer.evaluate(place)
-    assert page.get_by_role("button", name="Stop").evaluate(place)[0] == before[0]
     page.get_by_role("button", name="Stop").click()
     expect(page.locator("#turn-1.stopped .seen")).to_be_visible()
     assert answer.evaluate(place) == before

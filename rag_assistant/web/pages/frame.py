@@ -47,8 +47,8 @@ class Shortcut:
 
 SHORTCUTS = (
     Shortcut("?", "shortcuts", "Show these shortcuts"),
-    Shortcut("/", "search", "Search conversations"),
-    Shortcut("Control+K", "search", "Search conversations, even while typing"),
+    Shortcut("/", "command", "Type a command"),
+    Shortcut("Control+K", "search", "Search conversations"),
     Shortcut("Control+Shift+O", "new", "New conversation"),
     Shortcut("Alt+ArrowUp", "previous-turn", "Previous turn"),
     Shortcut("Alt+ArrowDown", "next-turn", "Next turn"),

@@ -28,7 +28,6 @@ async function perform(action, form, button) {
   }
   await send("POST", form.dataset[action], {});
   if (action === "stop") return;
-  const drawn = await redrawTurn(turn);
-  drawn.querySelector(".stop")?.focus();
+  await redrawTurn(turn);
   followRunningTurns();
 }

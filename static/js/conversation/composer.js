@@ -5,9 +5,15 @@ export function composer() {
   return document.getElementById("composer");
 }
 
-/** Clear errors at the next keystroke, and grow the box with its text where the style sheet cannot. */
+/** Stop answers, clear errors at the next keystroke, and grow the box with its text where the style sheet cannot. */
 export function enableComposer() {
-  if (composer()) keepToastsAbove();
+  if (!composer()) return;
+  keepToastsAbove();
+  composer().querySelector(".stop-answer").addEventListener("click", () => {
+    // The turn knows how; its own button is for pages without scripts.
+    document.querySelector(".turn[data-followed] .stop").click();
+    focusComposer();
+  });
   const grows = CSS.supports("field-sizing", "content");
   document.addEventListener("input", (event) => {
     if (event.target.id !== "question") return;
@@ -53,10 +59,14 @@ export function isBusy() {
   return document.querySelector(".turn[data-followed]") !== null;
 }
 
-/** Enable the button while a question would be accepted. */
+/** While an answer is being written, Stop stands in the place of Ask. */
 export function updateBusy() {
   if (!composer()) return;
-  composer().querySelector("button[type=submit]").disabled = isBusy();
+  const stop = composer().querySelector(".stop-answer");
+  const wasFocused = document.activeElement === stop;
+  stop.hidden = !isBusy();
+  composer().querySelector("button[type=submit]").hidden = isBusy();
+  if (wasFocused && !isBusy()) focusComposer();
   if (!isBusy() && document.querySelector("#composer-error.hint")) showComposerError(null);
 }
 

@@ -52,10 +52,7 @@ async function ask(question, more) {
     return showComposerError(why, { whileBusy: true, whileOffline: offline });
   }
   const view = new TurnView(appendTurn(question));
-  view.element.querySelector(".stop").addEventListener("click", () => {
-    focusComposer();
-    view.stop();
-  });
+  view.element.querySelector(".stop").addEventListener("click", () => view.stop());
   // Now and not when the answer has ended: by then the reader may be elsewhere.
   focusComposer();
   try {

@@ -4,6 +4,8 @@ import { positionAt } from "../lib/menu-position.js";
 /** Close each open menu marked with data-closes on Escape or on a click elsewhere. */
 export function enableMenus() {
   document.addEventListener("click", (event) => {
+    // What a menu asks in a dialog is answered there.
+    if (event.target.closest("dialog")) return;
     // A link that opens the drawer closes its menu.
     const opensDrawer = event.target.closest("a[data-drawer]");
     for (const menu of openMenus()) if (opensDrawer || !menu.contains(event.target)) menu.open = false;

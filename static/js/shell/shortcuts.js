@@ -1,4 +1,5 @@
 // Keyboard shortcuts. The server draws their list; here is what they do.
+import { composer } from "../conversation/composer.js";
 import { closeDrawer, openInDrawer } from "../panels/drawer.js";
 import { closeOverlay, showSidebar, toggleSidebar } from "../sidebar/sidebar.js";
 
@@ -12,6 +13,7 @@ export const actions = {
     box.focus();
     box.select();
   },
+  command: () => composer()?.elements.question.focus(),
   new: () => document.querySelector("#sidebar .new").click(),
   "previous-turn": () => goToTurn(-1),
   "next-turn": () => goToTurn(1),
@@ -42,7 +44,8 @@ export function enableShortcuts() {
     if (!action || (isTyping(event.target) && !event.ctrlKey && !event.altKey && !event.metaKey)) return;
     // Nothing works behind an open dialog.
     if (document.querySelector("dialog[open]") && action !== "shortcuts") return;
-    event.preventDefault();
+    // The slash itself goes into the box.
+    if (action !== "command") event.preventDefault();
     actions[action]();
   });
 }
