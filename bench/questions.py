@@ -1,4 +1,4 @@
-"""Ask the built-in model ten questions about the guide and look for the right fact in each answer."""
+"""Ask 24 questions about the guide without a model: is the right fact quoted, and from the right page?"""
 
 from __future__ import annotations
 
@@ -9,18 +9,32 @@ from rag_assistant.factory import create_app
 from rag_assistant.records import Question
 from rag_assistant.web.services import Services
 
-# Each question with the facts of which one must stand in the answer.
+# Each question with facts of which one must stand in the answer, and how the name of the page that holds it begins.
 QUESTIONS = [
-    ("How many earlier turns does the model see?", ("5", "five")),
-    ("Which kinds of documents can I add?", ("PDF",)),
-    ("How do I connect a better model?", ("settings.json", "OPENAI_API_KEY")),
-    ("What happens to older turns of a conversation?", ("never deleted", "stay in the conversation")),
-    ("How large may a document be?", ("50 MB",)),
-    ("Which port does the server listen on?", ("8000",)),
-    ("What happens if the server is killed while it writes an answer?", ("interrupted",)),
-    ("How do I make a backup?", ("copy the folder data",)),
-    ("How long does the assistant wait for the first text of an answer?", ("120 seconds",)),
-    ("What happens when settings.json is broken?", ("last good values",)),
+    ("How many earlier turns does the model see?", ("last 5 turns",), "2-"),
+    ("Which kinds of documents can I add?", ("PDF",), "3-"),
+    ("How do I connect a better model?", ("openai_base_url", "OPENAI_API_KEY"), "4-"),
+    ("What happens to older turns of a conversation?", ("never deleted", "stay in the conversation"), "2-"),
+    ("How large may a document be?", ("50 MB",), "3-"),
+    ("Which port does the server listen on?", ("8000",), "5-"),
+    ("What happens if the server is killed while it writes an answer?", ("interrupted",), "1-"),
+    ("How do I make a backup?", ("copy the folder data",), "5-"),
+    ("How long does the assistant wait for the first text of an answer?", ("120 seconds",), "4-"),
+    ("What happens when settings.json is broken?", ("last good values",), "5-"),
+    ("How do I delete a document?", ("the three dots",), "3-"),
+    ("What is a tag?", ("word of yours",), "3-"),
+    ("Can I add a scanned PDF?", ("text recognition",), "3-"),
+    ("How do I undo a change?", ("/undo",), "6-"),
+    ("What does the horizon line show?", ("where the view of the model begins",), "2-"),
+    ("How do I stop an answer?", ("Stop button",), "1-"),
+    ("Which commands can I type?", ("/history",), "6-"),
+    ("How do I export a conversation?", ("Markdown or JSON",), "6-"),
+    ("How do I erase a conversation for good?", ("Erase for good",), "6-"),
+    ("Which tools can the model call in agent mode?", ("search the documents",), "7-"),
+    ("How do I switch to dark mode?", ("Choose Light or Dark",), "8-"),
+    ("Can I change a question that I asked?", ("branches off",), "8-"),
+    ("Where is my data kept?", ("folder data",), "5-"),
+    ("How do I pin a turn?", ("always sees it",), "2-"),
 ]
 
 
@@ -40,13 +54,14 @@ def main() -> None:
 
 
 def ask_all(services: Services, in_one_conversation: bool) -> None:
-    """Ask the questions and print each answer, and how many hold the right fact."""
+    """Ask the questions and print each answer, and how many hold the right fact and cite the right page."""
     right, conversation_id = 0, None
-    print("| question | answer | right fact |\n|---|---|---|")
-    for question, facts in QUESTIONS:
+    print("| question | answer | right fact | right page |\n|---|---|---|---|")
+    for question, facts, page in QUESTIONS:
         turn = services.assistant.wait(services.assistant.ask(Question(question, conversation_id)).id)
         conversation_id = turn.conversation_id if in_one_conversation else None
-        found = any(fact.lower() in turn.answer.lower() for fact in facts)
-        right += found
-        print(f"| {question} | {' '.join(turn.answer.split())} | {'yes' if found else 'no'} |", flush=True)
-    print(f"\n{right} of {len(QUESTIONS)} answers hold the right fact.")
+        fact = any(fact.lower() in turn.answer.lower() for fact in facts)
+        cited = any(source.cited and source.document.startswith(page) for source in turn.sources)
+        right += fact and cited
+        print(f"| {question} | {' '.join(turn.answer.split())} | {fact} | {cited} |", flush=True)
+    print(f"\n{right} of {len(QUESTIONS)} answers hold the right fact and cite the right page.")

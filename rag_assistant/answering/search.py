@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from rag_assistant.settings.schema import Settings
     from rag_assistant.storage.documents.documents import DocumentStore
 
-BUILT_IN_SENTENCES = 5
 
 # Tells who follows what is awaited: a state, and a sentence about it.
 Tell = Callable[[str, str], None]
@@ -76,16 +75,17 @@ class DocumentSearch:
         passages = passages or self.retriever.search(query, limit, turn.scope, budget)
         if not passages and self.documents.find("", turn.scope, 1)[1] == 0:
             return Found(rewrite=rewrite.record, usage=rewrite.usage)  # There is nothing that could have been found.
-        sentences: tuple[str, ...] = ()
         if profile.endpoint.built_in:
             passages = clearly_relevant(passages)
-            topic = f"{how['leans_on'] or ''} {turn.question}".strip()
-            texts = [passage.text for passage in passages]
-            sentences = tuple(self.retriever.sentences(topic, texts, BUILT_IN_SENTENCES))
+        sources = number_sources(passages)
+        sentences: list[str] = []
+        if profile.endpoint.built_in:
+            quotes = self.retriever.quotes(query, sources)
+            sentences = [sentence.text for quote in quotes for sentence in quote.sentences]
         return Found(
-            sources=number_sources(passages),
+            sources=sources,
             search=how | {"found": len(passages)},
-            sentences=sentences,
+            sentences=tuple(sentences),
             rewrite=rewrite.record,
             usage=rewrite.usage,
         )

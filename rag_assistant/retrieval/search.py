@@ -14,13 +14,13 @@ import numpy as np
 
 from rag_assistant.document_records import Passage
 from rag_assistant.errors import EmbedderFailed
-from rag_assistant.records import EVERYTHING, Scope
+from rag_assistant.records import EVERYTHING, Scope, Source
 from rag_assistant.retrieval.embeddings.familiarity import Familiarity
 from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.follow_up import Exchange, SearchQuery, Similarity, compared_with, search_query
 from rag_assistant.retrieval.hybrid import VECTOR_WEIGHT, Hit, add, fuse
 from rag_assistant.retrieval.postprocess import distinct, joined, nothing_found, within
-from rag_assistant.retrieval.sentences import nearest_sentences, sentences_of
+from rag_assistant.retrieval.quotes import Quote, choose_quotes
 from rag_assistant.retrieval.tokenize import query_words
 
 if TYPE_CHECKING:
@@ -124,18 +124,15 @@ class Retriever:
             conversation=max(float(other @ own) for other in earlier), library=library[0][1] if library else 0.0
         )
 
-    def sentences(self, question: str, passages: Sequence[str], limit: int) -> list[str]:
-        """Return the sentences of some passages that are nearest to a question, in the order of the passages.
-
-        Where the embedding model does not work, the first ones.
-        """
+    def quotes(self, query: SearchQuery, sources: Sequence[Source]) -> list[Quote]:
+        """Return what of some sources answers a question; where vectors say nothing, the words decide alone."""
         vectors = self._vectors.now()
         try:
-            if vectors is not None:
-                return nearest_sentences(question, passages, vectors.embed, limit)
+            if vectors is not None and vectors.familiarity(query.text).pieces >= MIN_KNOWN_PIECES:
+                return choose_quotes(query, sources, vectors.embed)
         except EmbedderFailed as error:
-            log.warning("The first sentences are taken for the nearest: %s", error)
-        return [sentence for passage in passages for sentence in sentences_of(passage)][:limit]
+            log.warning("Quoting by keywords alone: %s", error)
+        return choose_quotes(query, sources, None)
 
     def _by_keyword(self, asked: SearchQuery, scope: Scope, pending: Set[int]) -> list[Hit]:
         def hits(text: str) -> list[Hit]:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from rag_assistant.conversations.prompts import number_sources
 from rag_assistant.errors import EmbedderFailed
 from rag_assistant.records import Scope
 from rag_assistant.retrieval.embeddings.familiarity import Familiarity
@@ -66,7 +67,9 @@ def test_keywords_answer_while_the_embedder_is_broken(house: Shelf, monkeypatch:
 
     monkeypatch.setattr(house.embedders.configured().embedder, "embed", broken)
     assert len(house.found("geese")) == 1
-    assert house.retriever.sentences("geese?", ["One. Two. Three."], 2) == ["One.", "Two."]
+    sources = number_sources(house.retriever.search("geese", 5))
+    (quote,) = house.retriever.quotes(SearchQuery("Who feeds geese?"), sources)
+    assert quote.sentences[0].text.startswith("the keeper feeds geese.")
 
 
 def test_chinese_is_found_by_words(house: Shelf) -> None:

@@ -1,0 +1,96 @@
+"""Quote from real documents: how often the answer stands in what is quoted, and in how many words.
+
+``python -m bench.quotes`` measures all sets, with names of sets those.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+
+from bench.retrieval import sets
+from bench.retrieval.cache import CachedMiniLM
+from bench.retrieval.measures import mean
+from bench.retrieval.sets import Asked, Collection
+from bench.retrieval.shelf import CollectionShelf, shelf_of
+from bench.retrieval.tables import EACH_OF_DOC2DIAL
+from rag_assistant.conversations.model_profile import PASSAGES
+from rag_assistant.conversations.prompts import number_sources
+from rag_assistant.records import Source
+from rag_assistant.retrieval.tokenize import search_words
+
+HALF = 0.5
+EXCHANGES = 3
+
+
+def main() -> None:
+    """Print a row for each set, or for those that the command line names."""
+    if not sets.DATA.exists():
+        print("The shared data is not on this machine; nothing to measure.")
+        return
+    wanted = sys.argv[1:]
+    makers: dict[str, Callable[[], Collection]] = {
+        **{f"xquad {language}": lambda language=language: sets.xquad(language) for language in sets.xquad_languages()},  # type: ignore[misc]
+        "covidqa": sets.covidqa,
+        "doc2dial": sets.doc2dial,
+    }
+    embedder = CachedMiniLM(2)
+    print("| set | in the passages | quoted | words | sentences |\n|---|---|---|---|---|")
+    for name, make in makers.items():
+        if wanted and name not in wanted:
+            continue
+        collection = make()
+        with shelf_of(collection, embedder) as shelf:
+            for part, questions in parts(collection).items():
+                print(row(part, questions, collection, shelf), flush=True)
+
+
+def parts(collection: Collection) -> dict[str, Sequence[Asked]]:
+    """Return the questions to ask: of XQuAD English by articles, the constants were chosen on every other of them."""
+    name, questions = collection.name, collection.questions
+    if name == "doc2dial":
+        return {name: questions[::EACH_OF_DOC2DIAL]}
+    if name != "xquad en":
+        return {name: questions}
+    seen = [asked for asked in questions if int(next(iter(asked.relevant)).split("_")[0]) % 2 == 0]
+    unseen = [asked for asked in questions if asked not in seen]
+    return {f"{name}, articles that chose the constants": seen, f"{name}, the other articles": unseen}
+
+
+def row(name: str, questions: Sequence[Asked], collection: Collection, shelf: CollectionShelf) -> str:
+    """Return what is found and quoted for some questions as a row of the table."""
+    found, held, words, sentences = [], [], [], []
+    for asked in questions:
+        query = shelf.retriever.follow_up(asked.text, asked.exchanges[-EXCHANGES:])
+        sources = number_sources(shelf.by_both(query, PASSAGES))
+        texts = [(quote.n, one.text) for quote in shelf.retriever.quotes(query, sources) for one in quote.sentences]
+        found.append(holds(asked, collection, sources, [(one.n, one.text) for one in sources]))
+        held.append(holds(asked, collection, sources, texts))
+        words.append(float(sum(len(search_words(text)) for _, text in texts)))
+        sentences.append(float(len(texts)))
+    return (
+        f"| {name} ({len(questions):,}) | {mean(found):.3f} | {mean(held):.3f} | {mean(words):.0f} "
+        f"| {mean(sentences):.1f} |"
+    )
+
+
+def holds(asked: Asked, collection: Collection, sources: Sequence[Source], texts: Sequence[tuple[int, str]]) -> bool:
+    """Return whether texts of the right document hold the answer, or half of the gold spans. Blanks do not count."""
+    right = {one.n for one in sources if one.document in asked.relevant}
+    own = [_squeezed(text) for n, text in texts if n in right]
+    if asked.answers:
+        return any(_squeezed(answer) in "".join(own) for answer in asked.answers)
+    _, document = collection.documents[next(iter(asked.relevant))]
+    whole = _squeezed(document)
+    covered = {place for text in own if (at := whole.find(text)) >= 0 for place in range(at, at + len(text))}
+    spans = [(len(_squeezed(document[:start])), len(_squeezed(document[:end]))) for start, end in asked.spans]
+    gold = {place for start, end in spans for place in range(start, end)}
+    return len(covered & gold) >= HALF * len(gold)
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split()).lower()
+
+
+if __name__ == "__main__":
+    main()

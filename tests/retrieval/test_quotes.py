@@ -1,0 +1,111 @@
+"""Which sentences of some passages are quoted for a question."""
+
+import pytest
+
+from rag_assistant.records import Source
+from rag_assistant.retrieval.follow_up import SearchQuery
+from rag_assistant.retrieval.quotes import MAX_EMBEDDED, MAX_SENTENCES, Quote, choose_quotes
+from testkit.embedders import WordHashEmbedder
+
+embed = WordHashEmbedder().embed
+
+
+def source(text: str, n: int = 1, score: float = 0.5) -> Source:
+    return Source(n, n, f"{n}.md", None, 0, len(text), text, score)
+
+
+def quoted(question: str, *texts: str) -> list[tuple[int, str]]:
+    """Return what is quoted as number of the source and text; earlier texts are better passages."""
+    sources = [source(text, n, 1 / n) for n, text in enumerate(texts, 1)]
+    return [
+        (quote.n, " ".join(one.text for one in quote.sentences))
+        for quote in choose_quotes(SearchQuery(question), sources, embed)
+    ]
+
+
+ISLAND = (
+    "The keeper of the lighthouse on the island feeds seventeen geese every morning. "
+    "The boat of the harbour master was painted green in the spring of that year. "
+    "The lamp of the lighthouse burns oil from the mainland in winter and in summer."
+)
+
+
+def test_the_sentence_that_answers_is_quoted_and_the_others_are_not() -> None:
+    assert quoted("How many geese does the keeper feed?", ISLAND) == [
+        (1, "The keeper of the lighthouse on the island feeds seventeen geese every morning.")
+    ]
+
+
+def test_sentences_that_are_as_near_are_quoted_in_their_order_and_those_side_by_side_as_one() -> None:
+    text = (
+        "The red boat carries lamps over the sea. The green boat carries oil over the sea. Nobody came. The boat sank."
+    )
+    (both,) = quoted("Which boat carries oil or lamps over the sea?", text)
+    assert both == (1, "The red boat carries lamps over the sea. The green boat carries oil over the sea.")
+
+
+def test_never_more_than_three_sentences_are_chosen() -> None:
+    text = " ".join(
+        f"The keeper feeds geese on day number {word} of the week." for word in "one two three four".split()
+    )
+    (quote,) = choose_quotes(SearchQuery("When does the keeper feed geese?"), [source(text)], embed)
+    assert len(quote.sentences) == MAX_SENTENCES
+
+
+def test_a_few_words_are_quoted_with_what_stands_behind_them() -> None:
+    text = "The boat is green. A broken lamp changes nothing. The last good one burns on until morning. Geese sleep."
+    assert quoted("What happens when a lamp is broken?", text) == [
+        (1, "A broken lamp changes nothing. The last good one burns on until morning.")
+    ]
+
+
+def test_the_better_passage_decides_between_equal_sentences() -> None:
+    first, second = (
+        "Geese on this island eat grass all day long, they say.",
+        "Geese eat grass all day on islands, they say.",
+    )
+    assert quoted("What do geese eat?", first, second)[0] == (1, first)
+
+
+def test_what_stands_in_two_passages_is_quoted_once() -> None:
+    assert quoted("How many geese does the keeper feed?", ISLAND, ISLAND) == quoted(
+        "How many geese does the keeper feed?", ISLAND
+    )
+
+
+def test_a_heading_tells_what_the_sentence_below_it_is_about() -> None:
+    text = "# Backup\n\nStop the server, and then copy the whole folder elsewhere.\n\n# Ports\n\nIt listens on 8000."
+    assert quoted("How do I make a backup?", text) == [
+        (1, "Stop the server, and then copy the whole folder elsewhere.")
+    ]
+
+
+def test_the_words_that_a_question_leans_on_count_as_well() -> None:
+    text = "The keeper feeds seventeen geese on the island every day. The harbour master feeds nothing at all, ever."
+    (quote,) = choose_quotes(SearchQuery("And why?", "Who feeds the geese?", 0.8), [source(text)], None)
+    assert quote.sentences[0].text == "The keeper feeds seventeen geese on the island every day."
+
+
+def test_where_vectors_say_nothing_the_words_decide() -> None:
+    (quote,) = choose_quotes(
+        SearchQuery("看守人喂多少只鹅"), [source("灯烧油。看守人每天早上喂岛上十七只鹅。船是绿色的。")], None
+    )
+    assert quote.sentences[0].text == "看守人每天早上喂岛上十七只鹅。"
+
+
+def test_only_the_best_by_their_words_are_embedded() -> None:
+    embedder = WordHashEmbedder()
+    choose_quotes(
+        SearchQuery("geese"),
+        [source("Geese eat. " + " ".join(f"Nothing {n} here." for n in range(40)))],
+        embedder.embed,
+    )
+    assert len(embedder.embedded) == 1 + MAX_EMBEDDED
+
+
+@pytest.mark.parametrize("text", ["", "# Geese"])
+def test_of_sources_without_a_sentence_nothing_is_quoted_and_nothing_embedded(text: str) -> None:
+    embedder = WordHashEmbedder()
+    found: list[Quote] = choose_quotes(SearchQuery("geese"), [source(text)] if text else [], embedder.embed)
+    assert found == []
+    assert embedder.embedded == []
