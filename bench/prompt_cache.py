@@ -1,6 +1,6 @@
 """What window_slack is worth: the share of the prompt that a real server of llama.cpp takes from its cache.
 
-Runs the built-in model's file with the prompt cache on, which the product leaves off (see builtin_server.py), and asks
+Runs the small model of the tests with the prompt cache on, and asks
 turn after turn of one growing conversation; the server reports how many tokens it did not have to compute.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 from bench.stage import text_of
 from rag_assistant.history import HistoryPolicy, fit_history
 from rag_assistant.records import Message
-from rag_assistant.runtime.model_files import LANGUAGE_MODEL
+from testkit.gguf import carried_gguf
 
 WINDOW = 20
 SLACKS = (0, 5, 10)
@@ -51,7 +51,7 @@ def start_server() -> Any:
     import xllamacpp
 
     params = xllamacpp.CommonParams()
-    params.model.path = str(LANGUAGE_MODEL.checked())
+    params.model.path = str(carried_gguf())
     params.hostnames = ["127.0.0.1"]
     params.port = 0
     params.n_parallel = 1

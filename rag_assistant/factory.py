@@ -20,8 +20,8 @@ from rag_assistant.answering.writer import AnswerWriter
 from rag_assistant.conversations.actions import HistoryActions
 from rag_assistant.conversations.prompts import title_for
 from rag_assistant.documents.uploads import Uploads
-from rag_assistant.llm.builtin import BuiltinModel
 from rag_assistant.llm.client import OPENAI_BASE_URL
+from rag_assistant.llm.local_model import LocalModel
 from rag_assistant.llm.models import LanguageModels
 from rag_assistant.runtime.data_dir import installation_id, open_data_dir
 from rag_assistant.settings.live import LiveSettings, open_settings
@@ -100,7 +100,8 @@ def build_services(settings: LiveSettings) -> Services:
     owner = installation_id(data_dir)
     stores = build_stores(values, data_dir, owner)
     search = build_search(values, data_dir, stores)
-    models = LanguageModels(lambda: settings.current, BuiltinModel())
+    local = LocalModel(values.local_model, values.model_context_tokens) if values.local_model else None
+    models = LanguageModels(lambda: settings.current, local)
     uploads = Uploads(data_dir / "uploads")
     library = build_library(settings, data_dir, owner, stores, search, uploads)
     tools = Tools(stores.documents, search.retriever, library.remove)

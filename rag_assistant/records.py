@@ -17,8 +17,8 @@ TurnStatus = Literal["running", "completed", "stopped", "interrupted", "failed",
 # What an id or a position can be at most in every database that we keep them in.
 MAX_INT32 = 2**31 - 1
 
-# The name under which the model that comes along answers.
-BUILT_IN_MODEL = "smollm2-135m-instruct"
+# The name under which answers are given where no model is connected.
+QUOTES = "quotes"
 
 # The title of a conversation until its first question gives it one.
 UNTITLED = "New conversation"

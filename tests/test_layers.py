@@ -35,11 +35,12 @@ STRANGERS = {
 PURE = (
     *("document_records", "records", "errors", "history", "presenters", "validation", "settings.schema"),
     *("conversations.model_profile", "conversations.prompts", "conversations.window", "answering.request"),
+    *("answering.quoting", "retrieval.follow_up", "retrieval.sentences", "retrieval.tokenize"),
 )
 # What a pure module may import besides our own pure ones.
 HARMLESS = frozenset(
     "__future__ ast bisect collections copy dataclasses datetime difflib functools itertools json math re typing "
-    "pydantic pydantic_core".split()
+    "pydantic pydantic_core unicodedata".split()
 )
 HOMES = {
     "sqlalchemy": ("storage",),

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from testkit.gguf import carried_gguf
 from testkit.server_fork import ServerFork
 from testkit.server_process import Launch, ServerProcess, run_command
 from testkit.stub_model import Reply, StubModel
@@ -154,10 +155,10 @@ def test_a_change_of_settings_json_counts_without_a_restart(forked: ServerProces
 
 
 def test_no_child_outlives_the_server(tmp_path: Path) -> None:
-    server = ServerProcess(tmp_path)
+    server = ServerProcess(tmp_path, LOCAL_MODEL=str(carried_gguf()))
     server.start("/readyz")
     children = descendants(server.process.pid)  # type: ignore[union-attr]
-    assert any("builtin_server" in command for command in children.values())
+    assert any("local_model_server" in command for command in children.values())
     assert server.process is not None
     worker = next(pid for pid, command in children.items() if "app.py" in command)
     server.process.send_signal(signal.SIGKILL)

@@ -12,7 +12,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from rag_assistant import __version__
-from rag_assistant.runtime.model_files import EMBEDDING_MODEL, EMBEDDING_TOKENIZER, LANGUAGE_MODEL
+from rag_assistant.runtime.model_files import EMBEDDING_MODEL, EMBEDDING_TOKENIZER
 from testkit.server_process import Launched, ServerProcess
 from testkit.stub_model import Reply, StubModel
 
@@ -67,9 +67,8 @@ def test_the_wheel_depends_on_exactly_what_is_pinned(wheel: Path) -> None:
 
 
 def test_what_helps_against_a_missing_model_names_the_versions_that_are_pinned() -> None:
-    files = ("requirements.txt", "requirements-local-model.txt", "requirements-models.txt")
-    known = set().union(*(pinned(name) for name in files))
-    for model in (LANGUAGE_MODEL, EMBEDDING_MODEL, EMBEDDING_TOKENIZER):
+    known = pinned("requirements.txt")
+    for model in (EMBEDDING_MODEL, EMBEDDING_TOKENIZER):
         named = re.findall(r"[\w-]+==[\d.]+\d", model.remedy)
         assert named
         assert set(named) <= known

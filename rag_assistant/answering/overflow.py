@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 CONTINUED = "All earlier turns were sent this once, up to the model's limit."
 RESET = "The model started over with this question and saw none of the earlier turns. You can undo this."
 COMPACTED = "Older turns were summarised. You can read, edit and undo the summary."
-NO_SUMMARIES = "The built-in model cannot write reliable summaries. Connect a model to have older turns summarised."
+NO_SUMMARIES = "No model is connected that could summarise older turns."
 NOTHING_OLDER = "Nothing can be summarised: the turns that would be left out are pinned."
 NOT_COMPACTED = "The older turns could not be summarised, so they were left out. {}"
 
@@ -61,7 +61,7 @@ class OverflowHandling:
                 "sentence": sentence,
                 "figures": figures_in_words(built.fitted, endpoint.context_tokens),
                 "options": options,
-                "no_summary": None if "compact" in options else NO_SUMMARIES if endpoint.built_in else NOTHING_OLDER,
+                "no_summary": None if "compact" in options else NO_SUMMARIES if endpoint.quotes else NOTHING_OLDER,
                 "history": built.figures,
             },
         )
@@ -101,7 +101,7 @@ class OverflowHandling:
         keep_from = first_kept_after_compaction(built.fitted, turn_number)
         covered = [turn.number for turn in self._compaction.turns_to_summarise(conversation, keep_from)]
         # What cannot be done is not offered.
-        if covered and not built.draft.profile.endpoint.built_in:
+        if covered and not built.draft.profile.endpoint.quotes:
             left = [number for number in kept if number not in covered]
             outcomes["compact"] = (
                 f"A summary takes the place of {numbers_in_words(covered)}; "

@@ -29,7 +29,8 @@ def receipt_of(built: BuiltRequest, sent: Sequence[dict[str, Any]]) -> dict[str,
     running = 1 + len(draft.iterations) - receipt.iteration_messages_dropped
     prefix = built.fitted.messages[: len(built.fitted.messages) - running]
     return {
-        "built_in": draft.profile.endpoint.built_in,
+        "quotes": draft.profile.endpoint.quotes,
+        "local": draft.profile.endpoint.local,
         "request": sent[-1],
         "earlier_requests": list(sent[:-1]),
         "search": draft.found.search,

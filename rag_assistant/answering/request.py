@@ -8,26 +8,30 @@ from math import ceil
 from typing import Any
 
 from rag_assistant.conversations.model_profile import ModelProfile, min_limit
-from rag_assistant.conversations.prompts import plain_question_message, question_message
+from rag_assistant.conversations.prompts import question_message
 from rag_assistant.conversations.window import Window, fit_window
 from rag_assistant.errors import QuestionDoesNotFit
 from rag_assistant.history import FittedHistory, count_message, estimate_tokens
 from rag_assistant.presenters.turns import history_figures
 from rag_assistant.records import Message, ModelRequest, RecalledTurn, Source
+from rag_assistant.retrieval.follow_up import SearchQuery
+
+NO_QUERY = SearchQuery("")
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
     """What the search of a question gave.
 
-    ``search`` says how the documents were searched, ``None`` if they were not. ``sentences`` are what of the sources
-    the built-in model gets. ``rewrite`` is the request by which a model was asked for a query, with its answer, and
-    ``usage`` what that cost.
+    ``search`` says how the documents were searched, ``None`` if they were not, and ``query`` what with. ``nearest`` are
+    the headings that came nearest where nothing was near enough. ``rewrite`` is the request by which a model was asked
+    for a query, with its answer, and ``usage`` what that cost.
     """
 
     sources: tuple[Source, ...] = ()
     search: dict[str, Any] | None = None
-    sentences: tuple[str, ...] = ()
+    query: SearchQuery = NO_QUERY
+    nearest: tuple[str, ...] = ()
     rewrite: dict[str, Any] | None = None
     usage: dict[str, Any] | None = None
 
@@ -104,7 +108,7 @@ def build_request(draft: Draft) -> BuiltRequest:
             if draft.recalled:
                 draft = replace(draft, recalled=draft.recalled[:-1])
             elif draft.found.sources and not draft.iterations:
-                draft = replace(draft, found=_with_less(draft.found))
+                draft = replace(draft, found=replace(draft.found, sources=draft.found.sources[:-1]))
             else:
                 raise
 
@@ -112,8 +116,6 @@ def build_request(draft: Draft) -> BuiltRequest:
 def question_of(draft: Draft) -> Message:
     """Return the question with what stands beside it, in the form that the model can make use of."""
     found, profile = draft.found, draft.profile
-    if profile.endpoint.built_in:
-        return plain_question_message(draft.question, found.sentences, bool(draft.window.messages))
     if profile.tools:
         return question_message(draft.question, (), draft.recalled)
     return question_message(draft.question, found.sources, draft.recalled, searched_in_vain=found.nothing)
@@ -123,10 +125,3 @@ def estimated_tokens(request: ModelRequest) -> int:
     """Return our own estimate of a request, before any correction."""
     schemas = estimate_tokens(json.dumps(request.tools)) if request.tools else 0
     return schemas + sum(count_message(message, estimate_tokens) for message in request.messages)
-
-
-def _with_less(found: Found) -> Found:
-    """Return what was found without its worst passage, and without the sentences that come from it."""
-    worst = found.sources[-1]
-    sentences = tuple(sentence for sentence in found.sentences if sentence not in worst.text)
-    return replace(found, sources=found.sources[:-1], sentences=sentences)

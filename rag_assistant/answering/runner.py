@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rag_assistant.answering.overflow import OverflowHandling
+from rag_assistant.answering.quoting import instead_of_quotes, quoted_answer
 from rag_assistant.answering.receipt import log_what_was_left_out, merged_usage, receipt_of, with_usage
-from rag_assistant.answering.request import BuiltRequest, Draft, build_request, estimated_tokens
+from rag_assistant.answering.request import BuiltRequest, Draft, Found, build_request, estimated_tokens
 from rag_assistant.answering.search import DocumentSearch
 from rag_assistant.answering.tools import said_yes, with_results
 from rag_assistant.conversations.model_profile import ModelProfile, profile_for
@@ -48,10 +49,6 @@ log = logging.getLogger(__name__)
 SHARE_OF_REFUSED = 0.8
 RECALLABLE = frozenset({"turn_limit", "token_limit", "filtered", "summarised"})
 WITHOUT_TOOLS = "This model does not support tools, so your documents were searched for it instead."
-BEYOND_THE_DOCUMENTS = (
-    "No matching passages in your documents. The small built-in model knows nothing beyond them. Rephrase your "
-    "question, add a document, or connect a model."
-)
 WITHOUT_SUMMARY = "The summary of older turns did not fit and was left out. Shorten it or undo it."
 
 
@@ -92,9 +89,8 @@ class Runner:
             if self._turn.confirms_turn is not None:
                 return self._carry_out(self._turn.confirms_turn)
             self._prepare(self._deps.conversations.get(self._turn.conversation_id))
-            if self._draft.profile.endpoint.built_in and self._draft.found.nothing:
-                # It is too small to know anything by itself, and would make something up.
-                return self._say(BEYOND_THE_DOCUMENTS)
+            if self._draft.profile.endpoint.quotes and (text := instead_of_quotes(self._draft)) is not None:
+                return self._say(text)
             self._make_room()
             self._converse()
             if not self._live.text().strip():
@@ -125,7 +121,7 @@ class Runner:
         self._turn = replace(self._turn, model=profile.endpoint.model)
         self._draft = Draft(self._turn.question, window, profile)
         if not profile.tools:
-            if self._settings.retrieval_mode == "agent":
+            if self._settings.retrieval_mode == "agent" and not profile.endpoint.quotes:
                 self._note(WITHOUT_TOOLS)
             self._search(is_trial)
 
@@ -169,8 +165,8 @@ class Runner:
 
     def _recalled(self, built: BuiltRequest) -> tuple[RecalledTurn, ...]:
         limit = self._settings.history_recall
-        if self._draft.profile.endpoint.built_in:
-            return ()  # Its question has no room for quoted turns.
+        if self._draft.profile.endpoint.quotes:
+            return ()  # Documents are quoted, not what was said.
         if not limit or not any(run.reason in RECALLABLE for run in built.fitted.receipt.left_out):
             return ()
         words, kept = query_words(self._turn.question), built.fitted.receipt.kept_turns
@@ -220,7 +216,7 @@ class Runner:
         self._announce(built, request)
         calls: tuple[dict[str, Any], ...] = ()
         gap = "\n\n" if self._live.length else ""
-        for reply in self._stream(request):
+        for reply in self._stream(built, request):
             if reply.text:
                 self._show(gap + reply.text)
                 gap = ""
@@ -233,11 +229,20 @@ class Runner:
             )
         return calls
 
-    def _stream(self, request: ModelRequest) -> Iterator[ModelReply]:
-        endpoint = self._draft.profile.endpoint
+    def _stream(self, built: BuiltRequest, request: ModelRequest) -> Iterator[ModelReply]:
+        endpoint = built.draft.profile.endpoint
+        if endpoint.quotes:
+            return self._quoted(built.draft.found)
         return self._deps.models.stream(
             endpoint, request, self._live.call, lambda sentence: self._tell("waiting", sentence)
         )
+
+    def _quoted(self, found: Found) -> Iterator[ModelReply]:
+        """Yield quotes of the passages that are in the request."""
+        for piece in quoted_answer(self._deps.search.retriever.quotes(found.query, found.sources), len(found.sources)):
+            if self._live.call.stopped:
+                raise AnswerStopped("The answer was stopped.")
+            yield ModelReply(text=piece)
 
     def _announce(self, built: BuiltRequest, request: ModelRequest) -> None:
         """Keep the receipt of what is about to be sent; tell everyone who follows."""

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rag_assistant.answering.query_rewrite import NO_REWRITE, rewrite_query
+from rag_assistant.answering.quoting import needs_model, without_lead
 from rag_assistant.answering.request import Found
-from rag_assistant.conversations.prompts import clearly_relevant, number_sources
+from rag_assistant.conversations.prompts import number_sources
 from rag_assistant.presenters.turns import Exchange, exchanges_of
 from rag_assistant.records import EXCHANGES
 
@@ -49,7 +50,8 @@ class DocumentSearch:
         With a ``call`` a model may be asked to rewrite a follow-up; without one the search is only tried out.
         Raises AnswerStopped.
         """
-        if not profile.passages:
+        quotes = profile.endpoint.quotes
+        if not profile.passages or (quotes and needs_model(turn.question)):
             return Found()
         tell("searching", "Searching your documents.")
         exchanges = _exchanges(window, settings)
@@ -61,12 +63,7 @@ class DocumentSearch:
         }
         limit, budget = profile.passages, settings.passages_token_budget
         rewrite, passages = NO_REWRITE, []
-        if (
-            query.is_follow_up
-            and call is not None
-            and settings.query_rewriting == "model"
-            and not profile.endpoint.built_in
-        ):
+        if query.is_follow_up and call is not None and settings.query_rewriting == "model" and not quotes:
             rewrite = rewrite_query(self.models, turn, exchanges, profile.endpoint, tell, call)
             if rewrite.query is not None:
                 passages = self.retriever.search(rewrite.query, limit, turn.scope, budget)
@@ -75,17 +72,12 @@ class DocumentSearch:
         passages = passages or self.retriever.search(query, limit, turn.scope, budget)
         if not passages and self.documents.find("", turn.scope, 1)[1] == 0:
             return Found(rewrite=rewrite.record, usage=rewrite.usage)  # There is nothing that could have been found.
-        if profile.endpoint.built_in:
-            passages = clearly_relevant(passages)
-        sources = number_sources(passages)
-        sentences: list[str] = []
-        if profile.endpoint.built_in:
-            quotes = self.retriever.quotes(query, sources)
-            sentences = [sentence.text for quote in quotes for sentence in quote.sentences]
+        nearest: list[str] = [] if passages or not quotes else self.retriever.nearest_headings(query, turn.scope)
         return Found(
-            sources=sources,
+            sources=number_sources(passages),
             search=how | {"found": len(passages)},
-            sentences=tuple(sentences),
+            query=query,
+            nearest=tuple(nearest),
             rewrite=rewrite.record,
             usage=rewrite.usage,
         )
@@ -95,4 +87,5 @@ def _exchanges(window: Window, settings: Settings) -> Sequence[Exchange]:
     """Return the newest exchanges that the model sees: nothing leans on what it does not see."""
     if settings.query_rewriting == "off" or window.conversation.visible_turns == 0:
         return ()
-    return exchanges_of(window.messages)[-EXCHANGES:]
+    exchanges = exchanges_of(window.messages)[-EXCHANGES:]
+    return [(question, without_lead(answer)) for question, answer in exchanges]

@@ -58,9 +58,8 @@ class Compaction:
         Raises NothingToSummarise, SummaryRejected, HistoryChanged, a ModelError or AnswerStopped; then nothing has
         changed.
         """
-        if profile.endpoint.built_in:
-            # Tried: it wrote "I'm glad to hear that." fourteen times. A wrong record is worse than none.
-            raise SummaryRejected("The small built-in model cannot summarise. Connect a model.")
+        if profile.endpoint.quotes:
+            raise SummaryRejected("No model is connected that could summarise. Connect one.")
         turns = self.turns_to_summarise(conversation, keep_from)
         if not turns:
             raise NothingToSummarise("There are no older turns to summarise.")

@@ -1,8 +1,4 @@
-"""How a request is put to a model: as the settings say, else as suits the model. Pure.
-
-The built-in model has 135 million parameters: fewer passages, a short instruction and no chance serve it best
-(measured in docs/benchmarks.md).
-"""
+"""How a request is put to a model: as the settings say, else as suits the model. Pure."""
 
 from __future__ import annotations
 
@@ -10,9 +6,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from rag_assistant.conversations.prompts import AGENT_INSTRUCTIONS, BUILT_IN_INSTRUCTIONS, INSTRUCTIONS
+from rag_assistant.conversations.prompts import AGENT_INSTRUCTIONS, INSTRUCTIONS, QUOTE_INSTRUCTIONS
 from rag_assistant.history import CountTokens, estimate_tokens
 
 if TYPE_CHECKING:
@@ -20,12 +16,7 @@ if TYPE_CHECKING:
     from rag_assistant.settings.schema import Settings
 
 PASSAGES = 6
-BUILT_IN_PASSAGES = 2
 RESERVED_ANSWER_TOKENS = 1024
-BUILT_IN_ANSWER_TOKENS = 100
-BUILT_IN_TEMPERATURE = 0.0
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +55,15 @@ def profile_for(
 ) -> ModelProfile:
     """Return what goes with a request to this model; ``tools`` are those that it may be offered."""
     offered = tuple(tools) if settings.retrieval_mode == "agent" and endpoint.takes_tools else ()
-    built_in = endpoint.built_in
-    answer_tokens = _first(settings.max_answer_tokens, BUILT_IN_ANSWER_TOKENS if built_in else None)
-    max_request_tokens = _max_request_tokens(endpoint, answer_tokens)
+    max_request_tokens = _max_request_tokens(endpoint, settings.max_answer_tokens)
     return ModelProfile(
         endpoint=endpoint,
-        instructions=settings.instructions or _instructions(built_in, bool(offered)),
-        passages=_first(settings.max_passages, BUILT_IN_PASSAGES if built_in else PASSAGES),
+        instructions=_instructions(endpoint, settings, bool(offered)),
+        passages=PASSAGES if settings.max_passages is None else settings.max_passages,
         request_tokens=min_limit(settings.history_token_budget, max_request_tokens),
         max_request_tokens=max_request_tokens,
-        answer_tokens=answer_tokens,
-        temperature=_first(settings.temperature, BUILT_IN_TEMPERATURE if built_in else None),
+        answer_tokens=settings.max_answer_tokens,
+        temperature=settings.temperature,
         token_ratio=token_ratio,
         tools=offered,
     )
@@ -85,10 +74,10 @@ def min_limit(*limits: int | None) -> int | None:
     return min((limit for limit in limits if limit is not None), default=None)
 
 
-def _instructions(built_in: bool, uses_tools: bool) -> str:
-    if built_in:
-        return BUILT_IN_INSTRUCTIONS
-    return AGENT_INSTRUCTIONS if uses_tools else INSTRUCTIONS
+def _instructions(endpoint: Endpoint, settings: Settings, uses_tools: bool) -> str:
+    if endpoint.quotes:
+        return QUOTE_INSTRUCTIONS
+    return settings.instructions or (AGENT_INSTRUCTIONS if uses_tools else INSTRUCTIONS)
 
 
 def _max_request_tokens(endpoint: Endpoint, answer_tokens: int | None) -> int | None:
@@ -97,7 +86,3 @@ def _max_request_tokens(endpoint: Endpoint, answer_tokens: int | None) -> int | 
         return None
     reserved = answer_tokens or min(RESERVED_ANSWER_TOKENS, endpoint.context_tokens // 4)
     return endpoint.context_tokens - reserved
-
-
-def _first(configured: T | None, default: T) -> T:
-    return default if configured is None else configured

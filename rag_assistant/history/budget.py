@@ -19,7 +19,7 @@ CountTokens = Callable[[str], int]
 
 # What a chat template adds to each message (role, separators), as OpenAI's own counting guide has it.
 TOKENS_PER_MESSAGE = 4
-# Between what the built-in model's tokenizer makes of English, German and code, and what it makes of Chinese: see
+# Between what a tokenizer (SmolLM2's) makes of English, German and code, and what it makes of Chinese: see
 # docs/benchmarks.md.
 ASCII_CHARACTERS_PER_TOKEN = 3.6
 OTHER_BYTES_PER_TOKEN = 1.6

@@ -1,1 +1,1 @@
-"""The model's side of the wire: any OpenAI-compatible endpoint, or the built-in model. The SDK lives here only."""
+"""The model's side of the wire: any OpenAI-compatible endpoint, or a model of a local file. The SDK lives here only."""

@@ -235,8 +235,6 @@ def _request_body(endpoint: Endpoint, request: ModelRequest) -> bytes:
     if "max_tokens" in body and endpoint.base_url.startswith(OPENAI_BASE_URL):
         # OpenAI's newer models refuse the old name; everybody else knows only that.
         body["max_completion_tokens"] = body.pop("max_tokens")
-    if endpoint.built_in:
-        body["stop"] = ["Question:"]  # It would go on to ask itself the next one.
     return json.dumps(body, ensure_ascii=False).encode()
 
 

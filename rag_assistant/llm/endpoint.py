@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rag_assistant.records import QUOTES
+
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """An OpenAI-compatible endpoint. ``model`` None: the first that it lists; ``context_tokens`` None: not known."""
+    """An OpenAI-compatible endpoint. ``model`` None: the first that it lists; ``context_tokens`` None: not known.
+
+    ``local``: it is the model of ``local_model``, in a process of ours. ``quotes``: there is no model.
+    """
 
     base_url: str
     api_key: str | None
     model: str | None
     context_tokens: int | None = None
-    built_in: bool = False
+    local: bool = False
+    quotes: bool = False
     takes_tools: bool = True
+
+
+# What answers where no model is connected: sentences of the documents.
+QUOTES_ENDPOINT = Endpoint("", None, QUOTES, quotes=True, takes_tools=False)
 
 
 @dataclass(frozen=True, slots=True)

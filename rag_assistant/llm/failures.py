@@ -50,7 +50,7 @@ class failures_named:
         import openai
 
         shown = self._shown()
-        where = "The built-in model" if self._endpoint.built_in else f"The model at {self._endpoint.base_url}"
+        where = "The local model" if self._endpoint.local else f"The model at {self._endpoint.base_url}"
         if self._call.stopped:
             return AnswerStopped("The answer was stopped.")
         if self._call.overdue is not None:

@@ -1,4 +1,4 @@
-"""The model that answers now: the endpoint of the settings, or the built-in one where none is set."""
+"""The model that answers now: the endpoint of the settings, else the local model, else quotes."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from rag_assistant.errors import AnswerStopped, ModelTimedOut, ModelUnreachable, ToolsRefused
-from rag_assistant.llm.builtin import BuiltinModel
-from rag_assistant.llm.builtin_server import CONTEXT_TOKENS
 from rag_assistant.llm.calibration import Calibration
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.client import OPENAI_BASE_URL, ModelClient
-from rag_assistant.llm.endpoint import Deadlines, Endpoint
+from rag_assistant.llm.endpoint import QUOTES_ENDPOINT, Deadlines, Endpoint
+from rag_assistant.llm.local_model import LocalModel
 from rag_assistant.records import ModelReply, ModelRequest
 from rag_assistant.settings.schema import Settings
 
@@ -21,30 +20,47 @@ OPENAI_DEFAULT_MODEL = "gpt-4o-mini"
 class LanguageModels:
     """Chooses the endpoint for each question anew, so that a change of the settings counts from the next one on."""
 
-    def __init__(self, settings: Callable[[], Settings], built_in: BuiltinModel) -> None:
+    def __init__(self, settings: Callable[[], Settings], local: LocalModel | None = None) -> None:
         self._settings = settings
-        self.built_in = built_in
+        self._local = local
         self.client = ModelClient(lambda: deadlines_of(settings()))
         self.calibration = Calibration()
         self._last: Endpoint | None = None
         self._without_tools: set[tuple[str, str | None]] = set()
         self._states: dict[str, str] = {}
 
-    def uses_built_in(self) -> bool:
-        """Whether the built-in model answers: neither an endpoint nor a key is set."""
+    @property
+    def connected(self) -> bool:
+        """Whether a model answers: an endpoint, a key or a file is set. Otherwise answers are quotes."""
+        return self._has_endpoint or self._local is not None
+
+    @property
+    def _has_endpoint(self) -> bool:
         settings = self._settings()
-        return settings.openai_base_url is None and settings.openai_api_key is None
+        return settings.openai_base_url is not None or settings.openai_api_key is not None
+
+    def start(self) -> None:
+        """Load the local model in the background, if it is the one that answers."""
+        if self._local is not None and not self._has_endpoint:
+            self._local.child.start()
+
+    def close(self) -> None:
+        """End the local model's process."""
+        if self._local is not None:
+            self._local.child.close()
 
     def new_call(self) -> ModelCall:
         """Return a call that has not begun."""
         return ModelCall()
 
     def endpoint(self, call: ModelCall) -> Endpoint:
-        """Return the endpoint with its model's name; waits for the built-in one. Raises a ModelError."""
+        """Return the endpoint with its model's name; waits for the local one. Raises a ModelError."""
         settings = self._settings()
-        if self.uses_built_in():
+        if not self.connected:
+            return QUOTES_ENDPOINT
+        if self._local is not None and not self._has_endpoint:
             try:
-                return self.built_in.endpoint(lambda: call.ended)
+                return self._local.endpoint(lambda: call.ended)
             except ModelUnreachable as error:
                 if call.stopped:
                     raise AnswerStopped("The answer was stopped.") from error
@@ -91,15 +107,19 @@ class LanguageModels:
     @property
     def state(self) -> str:
         """How the model is, without asking it: of an endpoint, how the last request to it went."""
-        if self.uses_built_in():
-            return self.built_in.child.state
+        if not self.connected:
+            return "ready"
+        if self._local is not None and not self._has_endpoint:
+            return self._local.child.state
         return self._states.get(self.known_endpoint().base_url, "not_checked")
 
     def known_endpoint(self) -> Endpoint:
         """Return the endpoint as far as it is known without asking anyone or waiting for anything."""
         settings = self._settings()
-        if self.uses_built_in():
-            return Endpoint("", None, None, CONTEXT_TOKENS, built_in=True, takes_tools=False)
+        if not self.connected:
+            return QUOTES_ENDPOINT
+        if self._local is not None and not self._has_endpoint:
+            return self._local.known()
         base_url = (settings.openai_base_url or OPENAI_BASE_URL).rstrip("/")
         if self._last is not None and self._last.base_url == base_url:
             return self._last

@@ -52,7 +52,7 @@ def parts_of(turn: Turn, body: Mapping[str, Any]) -> list[Part]:
         *(_system_part(message, n) for n, message in enumerate(messages[:first])),
         *([_part("summary", "Summary of older turns", before[:summarised])] if before[:summarised] else []),
         *_past_turns(before[summarised:], body.get("kept_turns") or ()),
-        *_running_turn(messages[running:], turn.question if body.get("built_in") else None),
+        *_running_turn(messages[running:]),
     ]
     # The figures count what was erased from it since, too.
     return parts if body.get("erased_turns") else _corrected(parts, (turn.history or {}).get("tokens") or {})
@@ -113,11 +113,8 @@ def _past_turns(messages: Sequence[Message], kept: Sequence[int]) -> list[Part]:
     ]
 
 
-def _running_turn(messages: Sequence[Message], plain_question: str | None) -> list[Part]:
-    """Return the question, apart from what stands beside it, and the tool calls of its answer.
-
-    Before a ``plain_question``, that of the built-in model, stand sentences of the passages without a fence.
-    """
+def _running_turn(messages: Sequence[Message]) -> list[Part]:
+    """Return the question, apart from what stands beside it, and the tool calls of its answer."""
     if not messages:
         return []
     asked, steps = messages[0], messages[1:]
@@ -130,10 +127,6 @@ def _running_turn(messages: Sequence[Message], plain_question: str | None) -> li
     if found.get("passages"):
         parts.append(_text_part("passages", "Passages from your documents", asked["role"], found["passages"]))
     rest = text[beside.end() :] if beside else text
-    if plain_question and rest.endswith(plain_question) and rest != plain_question:
-        sentences = rest.removesuffix(plain_question)
-        parts.append(_text_part("passages", "Sentences from your documents", asked["role"], sentences))
-        rest = plain_question
     parts.append(_text_part("question", "Question", asked["role"], rest))
     if steps:
         parts.append(_part("steps", "Tool calls for this answer", steps))

@@ -27,6 +27,7 @@ TOPICS: dict[str, tuple[str, ...]] = {
         "openai_base_url",
         "openai_api_key",
         "openai_model",
+        "local_model",
         "model_context_tokens",
         "instructions",
         "temperature",

@@ -9,7 +9,7 @@ from rag_assistant.document_records import Passage
 from rag_assistant.errors import AssistantError
 from rag_assistant.history import UNANSWERED, FittedHistory, notice_for
 from rag_assistant.presenters.history import seen, turns_by_reason
-from rag_assistant.records import BUILT_IN_MODEL, AnswerVersion, Event, Message, Source, Turn
+from rag_assistant.records import AnswerVersion, Event, Message, Source, Turn
 
 # A question and its answer.
 Exchange = tuple[str, str]
@@ -62,14 +62,14 @@ def exchanges_of(messages: Iterable[Message]) -> list[Exchange]:
 def support_of(turn: Turn) -> str:
     """Return what an answer rests on.
 
-    ``cited``: it names passages. ``uncited``: it had passages and names none. ``not_checked``: it had passages, and its
-    model, the built-in one, is too small to be asked to name them; or the server ended before it was kept which model
-    answered. ``nothing_found``: the documents were searched in vain. ``not_searched``: they were not searched.
+    ``cited``: it names passages. ``uncited``: it had passages and names none. ``not_checked``: it had passages, and the
+    server ended before it was kept which model answered. ``nothing_found``: the documents were searched in vain.
+    ``not_searched``: they were not searched.
     """
     if turn.sources:
         if any(source.cited for source in turn.sources):
             return "cited"
-        return "not_checked" if turn.model in (BUILT_IN_MODEL, None) else "uncited"
+        return "not_checked" if turn.model is None else "uncited"
     searched = turn.search is not None or any(step["tool"] == "search_documents" for step in steps_of(turn.iterations))
     return "nothing_found" if searched else "not_searched"
 

@@ -18,6 +18,7 @@ from rag_assistant.records import EVERYTHING, Scope, Source
 from rag_assistant.retrieval.embeddings.familiarity import Familiarity
 from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.follow_up import Exchange, SearchQuery, Similarity, compared_with, search_query
+from rag_assistant.retrieval.headings import SEPARATOR as HEADING_SEPARATOR
 from rag_assistant.retrieval.hybrid import VECTOR_WEIGHT, Hit, add, fuse
 from rag_assistant.retrieval.postprocess import distinct, joined, nothing_found, within
 from rag_assistant.retrieval.quotes import Quote, choose_quotes
@@ -31,6 +32,8 @@ log = logging.getLogger(__name__)
 
 CANDIDATES = 100  # How many hits each half contributes before they are fused.
 MIN_CANDIDATES_READ = 10  # So many passages are read before one says that nothing was found.
+# How many sections are named where no passage is near enough.
+MAX_HEADINGS = 3
 # Of a model that knows fewer of a text's words whole, cosines between two questions say nothing: all look alike.
 MIN_KNOWN_WORDS = 0.5
 # Of a text of which a model sees single letters only, its vectors say nothing at all.
@@ -88,16 +91,26 @@ class Retriever:
         asked = query if isinstance(query, SearchQuery) else SearchQuery(query)
         if limit == 0:
             return []
+        found, best_cosine = self._found(asked, limit, scope)
+        if nothing_found(f"{asked.text} {asked.context}", found[:MIN_CANDIDATES_READ], best_cosine):
+            return []
+        return joined(within(distinct(found)[:limit], budget_tokens), self._chunks.text_between)
+
+    def nearest_headings(self, query: SearchQuery, scope: Scope = EVERYTHING) -> list[str]:
+        """Return the documents and sections that come nearest to a question, however far away they are."""
+        found, _ = self._found(query, MAX_HEADINGS, scope)
+        paths = dict.fromkeys(HEADING_SEPARATOR.join(filter(None, (one.document, one.section))) for one in found)
+        return list(paths)[:MAX_HEADINGS]
+
+    def _found(self, asked: SearchQuery, limit: int, scope: Scope) -> tuple[list[Passage], float | None]:
+        """Return what both halves find, the best first, and the best cosine; ``None`` where vectors say nothing."""
         # What is not to be found yet must not take the places of what is.
         pending = self._chunks.pending_ids()
         by_vector, familiarity = self._by_vector(asked, scope, pending)
         ranked = fuse(self._by_keyword(asked, scope, pending), by_vector, VECTOR_WEIGHT * familiarity.pieces)
         found = self._existing(ranked, max(2 * limit, MIN_CANDIDATES_READ))
         knows_text = by_vector and familiarity.pieces >= MIN_KNOWN_PIECES
-        best_cosine = by_vector[0][1] if knows_text else None
-        if nothing_found(f"{asked.text} {asked.context}", found[:MIN_CANDIDATES_READ], best_cosine):
-            return []
-        return joined(within(distinct(found)[:limit], budget_tokens), self._chunks.text_between)
+        return found, by_vector[0][1] if knows_text else None
 
     def follow_up(self, question: str, exchanges: Sequence[Exchange], scope: Scope = EVERYTHING) -> SearchQuery:
         """Return what to search with after some exchanges (question and answer each, the oldest first).

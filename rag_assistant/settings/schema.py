@@ -101,20 +101,18 @@ class Settings(BaseModel):
         "true or false",
         "Send one system message instead of two, for chat templates that accept only one.",
     )
-    instructions: str | None = setting(
-        None, "a text, or null", "The system message. null: the default text, which is shorter for the built-in model."
-    )
+    instructions: str | None = setting(None, "a text, or null", "The system message. null: the default text.")
     max_question_chars: int = setting(8000, WHOLE_FROM_1, "Maximum length of a question, in characters.", ge=1)
     max_answer_tokens: int | None = setting(
         None,
         "a whole number, 1 or more, or null",
-        "Maximum length of an answer, in tokens. null: the model decides; 100 for the built-in model.",
+        "Maximum length of an answer, in tokens. null: the model decides.",
         ge=1,
     )
     temperature: float | None = setting(
         None,
         "a number from 0 to 2, or null",
-        "Sampling temperature. null: the model's default; 0 for the built-in model.",
+        "Sampling temperature. null: the model's default.",
         ge=0,
         le=2,
     )
@@ -122,7 +120,8 @@ class Settings(BaseModel):
     openai_base_url: str | None = setting(
         None,
         HTTP_URL,
-        "An OpenAI-compatible endpoint. null: OpenAI if a key is set, otherwise the built-in model answers.",
+        "An OpenAI-compatible endpoint. null: OpenAI if a key is set, otherwise "
+        "local_model answers, and without that, quotes from your documents.",
         pattern=HTTP_URL_PATTERN,
     )
     openai_api_key: str | None = setting(None, "a text, or null", "The endpoint's API key. Never shown or logged.")
@@ -136,6 +135,14 @@ class Settings(BaseModel):
         "a whole number, 256 or more, or null",
         "Context window size in tokens, request and answer together. null: the endpoint's value, otherwise unlimited.",
         ge=256,
+    )
+    local_model: str | None = setting(
+        None,
+        "the path of a GGUF file, or null",
+        "A model that runs on this machine where no endpoint is connected. Needs the extra local-model. Its context "
+        "window is model_context_tokens, or up to 8192 tokens if that is null.",
+        live=False,
+        min_length=1,
     )
     connect_timeout_seconds: float = setting(5.0, SECONDS, "Maximum wait for a connection to the model.", gt=0)
     first_token_timeout_seconds: float = setting(120.0, SECONDS, "Maximum wait for the first token of an answer.", gt=0)
@@ -151,7 +158,7 @@ class Settings(BaseModel):
     max_passages: int | None = setting(
         None,
         "a whole number from 0 to 50, or null",
-        "How many passages are sent with a question. null: 6, or 2 for the built-in model.",
+        "How many passages are sent with a question. null: 6.",
         ge=0,
         le=50,
     )
@@ -165,8 +172,8 @@ class Settings(BaseModel):
         "model",
         "one of model, words, off",
         "How documents are searched for a follow-up question. model: a connected model rewrites it, which takes one "
-        "more short request. words: words it depends on are added from the conversation, as always with the built-in "
-        "model. off: the question as it is.",
+        "more short request. words: words it depends on are added from the conversation, as always where no "
+        "model is connected. off: the question as it is.",
     )
     chunk_chars: int = setting(
         900, "a whole number from 200 to 8000", "Maximum length of a document chunk, in characters.", ge=200, le=8000
@@ -174,8 +181,8 @@ class Settings(BaseModel):
     embedder: str = setting(
         "builtin",
         "builtin, or endpoint:MODEL such as endpoint:text-embedding-3-small, or chroma:FUNCTION such as chroma:ollama",
-        "What embeds documents and questions: the built-in model, a model at an OpenAI-compatible endpoint, or one of "
-        "Chroma's embedding functions. After a change, everything is re-embedded in the background.",
+        "What embeds documents and questions: the built-in embedding model, one at an OpenAI-compatible endpoint, or "
+        "one of Chroma's embedding functions. After a change, everything is re-embedded in the background.",
         live=False,
         pattern=r"^(builtin|endpoint:\S+|chroma:[a-z0-9_]+)$",
     )

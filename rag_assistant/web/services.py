@@ -95,8 +95,7 @@ class Services:
                 raise
             self.library.start()
             self.settings.watch()
-            if self.models.uses_built_in():
-                self.models.built_in.child.start()
+            self.models.start()
             threading.Thread(target=self._warm_up, name="warm-up", daemon=True).start()
             self._started = True
 
@@ -124,7 +123,7 @@ class Services:
         self.assistant.close()
         self.library.close()
         self.settings.close()
-        self.models.built_in.child.close()
+        self.models.close()
         self.vectors.close()
         self.embedders.close()
         self.database.close()
@@ -133,7 +132,8 @@ class Services:
 
     def _warm_up(self) -> None:
         """Load what the first question would otherwise wait for."""
-        self.models.client.warm_up()
+        if self.models.connected:
+            self.models.client.warm_up()
         self.load_embedder()
 
     def load_embedder(self) -> None:

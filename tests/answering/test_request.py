@@ -27,10 +27,8 @@ def source(n: int, text: str) -> Source:
     return Source(n, 1, "a.txt", None, 0, len(text), text, 1.0)
 
 
-def profile(
-    limit: int | None = None, *, built_in: bool = False, tools: bool = False, ratio: float = 1.0
-) -> ModelProfile:
-    endpoint = Endpoint("http://model", None, "m", None, built_in=built_in)
+def profile(limit: int | None = None, *, quotes: bool = False, tools: bool = False, ratio: float = 1.0) -> ModelProfile:
+    endpoint = Endpoint("http://model", None, "m", None, quotes=quotes)
     offered = TOOLS if tools else ()
     return ModelProfile(endpoint, "Be brief.", 6, limit, limit, None, None, ratio, offered)
 
@@ -45,11 +43,11 @@ def drafts(draw: st.DrawFn) -> Draft:
         window=Window(CONVERSATION, RULES, tuple(draw(conversations())), replace(draw(policies()), turn_numbers=())),
         profile=profile(
             draw(st.none() | st.integers(0, 400)),
-            built_in=draw(st.booleans()),
+            quotes=draw(st.booleans()),
             tools=draw(st.booleans()),
             ratio=draw(st.sampled_from([1.0, 1.3])),
         ),
-        found=Found(tuple(source(n, text) for n, text in enumerate(texts, 1)), {"found": len(texts)}, tuple(texts)),
+        found=Found(tuple(source(n, text) for n, text in enumerate(texts, 1)), {"found": len(texts)}),
         recalled=tuple(RecalledTurn(n, text, text, ()) for n, text in enumerate(told, 1)),
         iterations=tuple(iteration("a")) if draw(st.booleans()) else (),
     )

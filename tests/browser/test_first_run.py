@@ -1,4 +1,4 @@
-"""The first minutes: an empty library, the built-in model, and examples that it really answers."""
+"""The first minutes: an empty library, no model, and examples that are answered with quotes from the guide."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,41 +7,33 @@ import pytest
 from playwright.sync_api import Browser, FilePayload, Page, expect
 
 from rag_assistant.web.pages.history import EXAMPLES
+from testkit.server_fork import ServerFork
 from testkit.server_process import ServerProcess
 from tests.browser.talk import ask_many
 
-FACTS = {EXAMPLES[0]: "5", EXAMPLES[1]: "PDF", EXAMPLES[2]: "50 MB"}
-
 
 @pytest.fixture
-def newcomer(tmp_path: Path, chromium: Browser) -> Iterator[Page]:
-    """A page of a server that nobody has set up: the built-in model answers."""
-    server = ServerProcess(tmp_path)
+def newcomer(tmp_path: Path, server_fork: ServerFork, chromium: Browser) -> Iterator[Page]:
+    """A page of a server that nobody has set up: no model is connected."""
+    server = ServerProcess(tmp_path, server_fork.launch)
     for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY"):
         server.environment.pop(name, None)
     server.start("/readyz")
+    server.wait_for_documents()
     context = chromium.new_context(base_url=server.url)
-    context.set_default_timeout(30_000)
     yield context.new_page()
     context.close()
     server.kill()
 
 
-@pytest.mark.model
-def test_the_built_in_model_answers_the_examples_from_the_guide(newcomer: Page) -> None:
-    for example, fact in FACTS.items():
-        newcomer.goto("/")
-        newcomer.get_by_role("button", name=example).click()
-        turn = newcomer.locator("#turn-1.completed")
-        expect(turn).to_be_visible(timeout=60_000)
-        expect(turn.locator(".answer")).to_contain_text(fact)
-
-
-@pytest.mark.model
-def test_the_note_about_the_built_in_model_leads_to_a_better_one_and_is_put_away_for_good(newcomer: Page) -> None:
+def test_without_a_model_an_example_is_answered_with_a_quote_and_a_note_says_so(newcomer: Page) -> None:
     newcomer.goto("/")
-    note = newcomer.locator(".notice-built-in")
-    expect(note).to_contain_text("The small built-in model is answering, which is fine for a first try.")
+    note = newcomer.locator(".notice-quotes")
+    expect(note).to_contain_text("No model is connected: answers are quotes. Connect a model")
+    newcomer.get_by_role("button", name=EXAMPLES[2]).click()
+    answer = newcomer.locator("#turn-1.completed .answer")
+    expect(answer.locator("blockquote")).to_contain_text("50 MB")
+    expect(answer.locator("blockquote")).to_contain_text("1")
     note.get_by_role("link").click()
     expect(newcomer.locator("#drawer #setting-openai_base_url")).to_be_visible()
     note.get_by_role("button", name="Dismiss").click()
@@ -51,7 +43,6 @@ def test_the_note_about_the_built_in_model_leads_to_a_better_one_and_is_put_away
     expect(note).to_have_count(0)
 
 
-@pytest.mark.model
 def test_what_connects_a_model_is_copied_and_goes_when_one_is_connected(newcomer: Page, tmp_path: Path) -> None:
     newcomer.goto("/settings?filter=openai")
     connect = newcomer.locator(".connect")
@@ -96,4 +87,4 @@ def test_the_first_page_takes_documents_and_then_asks_about_them(page: Page) -> 
 
 def test_a_connected_model_has_no_note(page: Page) -> None:
     ask_many(page, 1)
-    expect(page.locator(".notice-built-in")).to_have_count(0)
+    expect(page.locator(".notice-quotes")).to_have_count(0)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rag_assistant.conversations.prompts import number_sources, plain_question_message, question_message
+from rag_assistant.conversations.prompts import number_sources, question_message
 from rag_assistant.document_records import Passage
 from rag_assistant.presenters.receipts import as_curl, parts_of
 from rag_assistant.records import Message, RecalledTurn, Turn
@@ -54,17 +54,6 @@ def test_every_part_of_a_request_has_its_place() -> None:
 
 def test_a_question_that_looks_like_passages_stays_a_question() -> None:
     assert parts([said("user", "What is <passages>?")], 0) == [("question", None, "What is <passages>?")]
-
-
-@pytest.mark.parametrize("after_history", [True, False])
-def test_sentences_before_the_question_of_the_built_in_model_are_a_part_of_their_own(after_history: bool) -> None:
-    question = plain_question_message("How many?", ["Seventeen geese."], after_history)
-    found = parts([said("system", "x"), question], 1, built_in=True)
-    assert [kind for kind, _, _ in found] == ["system", "passages", "question"]
-    assert "Seventeen geese." in found[1][2]
-    assert found[2][2] == "How many?"
-    assert "".join(text for _, _, text in found[1:]) == question["content"]
-    assert parts([said("user", "How many?")], 0, built_in=True) == [("question", None, "How many?")]
 
 
 def test_turns_whose_numbers_are_not_known_for_sure_have_none() -> None:

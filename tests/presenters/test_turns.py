@@ -8,7 +8,7 @@ import pytest
 from rag_assistant.conversations.prompts import number_sources
 from rag_assistant.document_records import Passage
 from rag_assistant.presenters.turns import support_of
-from rag_assistant.records import BUILT_IN_MODEL, Turn
+from rag_assistant.records import Turn
 
 FOUND = number_sources([Passage(1, 1, "geese.txt", 0, 9, "Seventeen geese.", None, 0.9)])
 TURN = Turn(1, 1, 1, "completed", "How many?", "Seventeen.", datetime.now(UTC), sources=FOUND, model="gpt")
@@ -19,7 +19,6 @@ TURN = Turn(1, 1, 1, "completed", "How many?", "Seventeen.", datetime.now(UTC), 
     [
         (TURN, "uncited"),
         (replace(TURN, sources=(replace(FOUND[0], cited=True),)), "cited"),
-        (replace(TURN, model=BUILT_IN_MODEL), "not_checked"),
         (replace(TURN, status="interrupted", model=None), "not_checked"),
         (replace(TURN, sources=(), search={"found": 0}), "nothing_found"),
         (replace(TURN, sources=()), "not_searched"),

@@ -67,9 +67,9 @@ def frame(shown: Conversation | None) -> dict[str, Any]:
     parts = readiness(services())
     return {
         "conversation": shown,
-        "built_in": services().models.uses_built_in(),
+        "model_connected": services().models.connected,
         # A notice stays dismissed in this browser; see js/shell/notices.js.
-        "built_in_notice": services().models.uses_built_in() and "built-in" not in request.cookies.get("dismissed", ""),
+        "quotes_notice": not services().models.connected and "quotes" not in request.cookies.get("dismissed", ""),
         "starting": [part for part, state in parts.items() if state == "starting"],
         "settings_problem": services().settings.problem,
         "settings_broken": services().settings.broken,

@@ -29,7 +29,7 @@ OVERFLOW_WORDS = {
     "reset": "Start over",
     "continue": "Send everything",
 }
-# The small built-in model answers these from the guide, and rightly; a test asks them.
+# The guide answers these: without a model it is quoted, and rightly; a test asks them.
 EXAMPLES = (
     "How many earlier turns does the model see?",
     "Which kinds of documents can I add?",

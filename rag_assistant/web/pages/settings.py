@@ -14,7 +14,7 @@ from rag_assistant.web.services import services
 
 blueprint = Blueprint("settings_pages", __name__)
 
-# What connects a model in place of the built-in one, ready to be pasted into settings.json.
+# What connects a model, ready to be pasted into settings.json.
 CONNECTIONS = {
     "A local server, such as Ollama": {"openai_base_url": "http://localhost:11434/v1"},
     "A provider with a key, such as OpenAI": {

@@ -34,9 +34,9 @@ def test_the_model_that_starts_can_be_stopped(environment: dict[str, str], monke
         given_up.wait(60)
         raise OSError("not today")
 
-    monkeypatch.setattr("rag_assistant.llm.builtin.BuiltinModel._launch", slow)
+    monkeypatch.setattr("rag_assistant.llm.local_model.LocalModel._launch", slow)
     own = {name: value for name, value in environment.items() if not name.startswith("OPENAI")}
-    made = create_app(own)
+    made = create_app(own | {"LOCAL_MODEL": "some.gguf"})
     made.extensions["assistant"].start()
     response = made.test_client().post(f"/api/turns/{start(made)}/stop")
     assert response.json["status"] == "stopped"

@@ -57,7 +57,7 @@ def test_what_connects_a_model_is_ready_to_be_pasted(
     client: FlaskClient, services: Services, file: Path, monkeypatch: pytest.MonkeyPatch, known: str | None
 ) -> None:
     assert '<div class="connect" hidden>' in page(client)
-    monkeypatch.setattr(services.models, "uses_built_in", lambda: True)
+    monkeypatch.setattr(type(services.models), "connected", False)
     if known:
         file.write_text(known)
     text = page(client)

@@ -1,0 +1,104 @@
+"""Answer without a model: with sentences of the passages in a request, word for word, each with its number. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from rag_assistant.conversations.prompts import CITATION
+
+if TYPE_CHECKING:
+    from rag_assistant.answering.request import Draft
+    from rag_assistant.retrieval.quotes import Quote
+    from rag_assistant.retrieval.sentences import Sentence
+
+LEAD = "No language model is connected, so here is what your documents say:"
+NEEDS_MODEL = (
+    "That needs a language model, and none is connected. Without one, I can quote what your documents say: ask about "
+    "something that is in them."
+)
+NOTHING_FOUND = "No matching passages in your documents."
+NEAREST = "These sections come nearest:"
+NOTHING_TO_QUOTE = (
+    "There is nothing to quote for this question. Add documents that answer it, or connect a language model."
+)
+# What asks for more than finding: at the beginning of a question, in English, German and Chinese.
+TASK = re.compile(
+    r"\W*(?:please |can you |could you |bitte |kannst du )*"
+    r"(?:(?:summari[sz]e|translate|compare|rewrite|rephrase|paraphrase|fasse?|übersetze?|vergleiche?)\b"
+    r"|tl;?dr|(?:write|draft|compose) (?:me )?(?:an?|the|some)\b|(?:请|請)?(?:总结|總結|翻译|翻譯|比较|比較))",
+    re.IGNORECASE,
+)
+# What is said to a person, and is the whole question.
+SMALL_TALK = re.compile(
+    r"\W*(?:(?:hi|hello|hey)(?: there)?|thanks?|thank you(?: very much| so much)?|good (?:morning|day|evening|night)"
+    r"|how are you(?: doing| today)?|(?:who|what) are you|(?:good)?bye|ok|okay|hallo|danke|guten (?:tag|morgen|abend)"
+    r"|wie geht es dir|wer bist du|你好|您好|谢谢|謝謝|你是谁|你是誰)\W*",
+    re.IGNORECASE,
+)
+# Behind these there is no blank between two sentences.
+FULL_WIDTH_ENDS = ("。", "！", "？", "”", "’", "」", "』", "）")  # noqa: RUF001
+
+
+def needs_model(question: str) -> bool:
+    """Tell whether a question asks for what only a model can do: to summarise, translate or compare, or to chat."""
+    return bool(TASK.match(question) or SMALL_TALK.fullmatch(question))
+
+
+def instead_of_quotes(draft: Draft) -> str | None:
+    """Return what is answered where nothing is quoted, and ``None`` where there may be something to quote."""
+    if needs_model(draft.question):
+        return NEEDS_MODEL
+    if draft.found.nothing:
+        sections = "".join(f"\n- {heading}" for heading in draft.found.nearest)
+        return f"{NOTHING_FOUND} {NEAREST}\n{sections}" if sections else NOTHING_FOUND
+    return None if draft.found.sources else NOTHING_TO_QUOTE
+
+
+def quoted_answer(quotes: Sequence[Quote], sources: int) -> Iterator[str]:
+    """Yield an answer in Markdown, piece by piece. ``sources`` is how many there are: none but ours is cited."""
+    if not quotes:
+        yield NOTHING_TO_QUOTE
+        return
+    yield LEAD
+    for quote in quotes:
+        text = _with_number("\n\n".join(_paragraphs(quote, sources)), quote)
+        yield "\n\n" + "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
+
+
+def without_lead(answer: str) -> str:
+    """Return an answer without the line that leads quotes: it says nothing about the conversation."""
+    return answer.removeprefix(LEAD).lstrip()
+
+
+def _paragraphs(quote: Quote, sources: int) -> Iterator[str]:
+    """Yield the paragraphs of a quote: running text, or what stands for a sentence with the line that leads it."""
+    for (block, lead), group in groupby(quote.sentences, key=lambda one: (one.block, one.lead)):
+        texts = [_uncited(one, sources) for one in group]
+        if not block:
+            yield _running(texts)
+        elif lead:
+            yield lead + ("\n" if texts[0].startswith("|") else "\n\n") + "\n".join(texts)
+        else:
+            yield "\n".join(texts)
+
+
+def _running(texts: Sequence[str]) -> str:
+    paragraph = ""
+    for text in texts:
+        paragraph += text if not paragraph or paragraph.endswith(FULL_WIDTH_ENDS) else f" {text}"
+    return paragraph
+
+
+def _with_number(text: str, quote: Quote) -> str:
+    gap = "\n\n" if quote.sentences[-1].block else " "
+    return f"{text}{gap}[{quote.n}]"
+
+
+def _uncited(sentence: Sentence, sources: int) -> str:
+    """Return a sentence in which no number in brackets looks like a citation of ours."""
+    if sentence.text.startswith(("```", "~~~")):
+        return sentence.text
+    return CITATION.sub(lambda match: rf"\[{match[1]}\]" if 1 <= int(match[1]) <= sources else match[0], sentence.text)

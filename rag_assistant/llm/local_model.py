@@ -1,0 +1,87 @@
+"""The model of a GGUF file, as an endpoint: its process is started behind the first page and watched."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import secrets
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from rag_assistant.errors import ModelFileMissing, ModelUnreachable
+from rag_assistant.llm.endpoint import Endpoint
+from rag_assistant.runtime.supervised_process import Process, SupervisedProcess, plain_environment
+
+START_TIMEOUT_SECONDS = 120.0
+# What llama.cpp keeps of a conversation takes memory for each token: a model that could take more is given this much.
+DEFAULT_CONTEXT_TOKENS = 8192
+GGUF = b"GGUF"
+
+
+class LocalModel:
+    """Runs the model of a file and says where it answers, with the limit and the tools that the file has."""
+
+    def __init__(self, path: str, context_tokens: int | None = None) -> None:
+        self._path = Path(path).expanduser()
+        self._context_tokens = context_tokens or DEFAULT_CONTEXT_TOKENS
+        self._key = secrets.token_hex(16)
+        self.child: SupervisedProcess[Endpoint] = SupervisedProcess("The local model", self._launch, self._ready)
+
+    def known(self) -> Endpoint:
+        """Return the endpoint as far as it is known without waiting for it."""
+        return self.child.service or Endpoint("", None, self._path.stem, self._context_tokens, local=True)
+
+    def endpoint(self, ended: Callable[[], bool] = lambda: False) -> Endpoint:
+        """Return where the model answers, as soon as it does; give up when ``ended``. Raises ModelUnreachable."""
+        self.child.start()
+        endpoint = self.child.wait(START_TIMEOUT_SECONDS, ended)
+        if endpoint is None:
+            problem = self.child.problem or "It did not start in time."
+            raise ModelUnreachable(f"The local model is not running. {problem} Your question was kept; try again.")
+        return endpoint
+
+    def _launch(self) -> Process:
+        self._check()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "rag_assistant.llm.local_model_server", str(self._path), str(self._context_tokens)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=plain_environment(),
+            text=True,
+        )
+        if process.stdin is not None:
+            process.stdin.write(self._key + "\n")
+            process.stdin.flush()
+        return process
+
+    def _check(self) -> None:
+        """Raise ModelFileMissing, with what to do, if this cannot run."""
+        if importlib.util.find_spec("xllamacpp") is None:
+            raise ModelFileMissing(
+                "local_model needs the package xllamacpp. Run `pip install 'rag-assistant[local-model]'`, or "
+                "`pip install -r requirements-local-model.txt` in a checkout."
+            )
+        try:
+            with self._path.open("rb") as file:
+                is_gguf = file.read(len(GGUF)) == GGUF
+        except OSError as error:
+            raise ModelFileMissing(f"local_model is {self._path}, which cannot be read: {error.strerror}.") from error
+        if not is_gguf:
+            raise ModelFileMissing(f"local_model is {self._path}, which is not a GGUF file.")
+
+    def _ready(self, process: Process) -> Endpoint | None:
+        line = process.stdout.readline().strip() if process.stdout is not None else ""
+        if not line:
+            return None
+        told = json.loads(line)
+        return Endpoint(
+            f"{told['address']}/v1",
+            self._key,
+            self._path.stem,
+            told["context_tokens"],
+            local=True,
+            takes_tools=told["takes_tools"],
+        )

@@ -1,0 +1,106 @@
+"""Quotes as an answer: each word for word with its number, and what is said where there is none."""
+
+from typing import Any
+
+import pytest
+
+from rag_assistant.answering.quoting import (
+    LEAD,
+    NEEDS_MODEL,
+    NOTHING_FOUND,
+    NOTHING_TO_QUOTE,
+    instead_of_quotes,
+    needs_model,
+    quoted_answer,
+    without_lead,
+)
+from rag_assistant.answering.request import Draft, Found
+from rag_assistant.conversations.prompts import mark_cited
+from rag_assistant.records import Source
+from rag_assistant.retrieval.quotes import Quote
+from rag_assistant.retrieval.sentences import Sentence
+
+ANYTHING: Any = None
+
+
+def answer(*quotes: Quote, sources: int = 3) -> str:
+    """Return what is answered behind the line that leads it."""
+    whole = "".join(quoted_answer(quotes, sources))
+    assert whole.startswith(f"{LEAD}\n\n")
+    return without_lead(whole)
+
+
+def source(n: int) -> Source:
+    return Source(n, n, "a.md", None, 0, 1, "x", 1.0)
+
+
+def draft(question: str = "How many geese?", found: Found | None = None) -> Draft:
+    return Draft(question, ANYTHING, ANYTHING, found or Found())
+
+
+def test_sentences_side_by_side_are_one_quote_and_each_quote_has_its_number() -> None:
+    geese = Quote(2, (Sentence("Geese eat grass."), Sentence("They hiss.")))
+    assert answer(geese, Quote(1, (Sentence("The lamp burns oil."),))) == (
+        "> Geese eat grass. They hiss. [2]\n\n> The lamp burns oil. [1]"
+    )
+
+
+def test_between_chinese_sentences_there_is_no_blank() -> None:
+    assert answer(Quote(1, (Sentence("灯烧油。"), Sentence("船是绿色的。")))) == "> 灯烧油。船是绿色的。 [1]"
+
+
+def test_rows_of_a_table_come_under_one_header() -> None:
+    header = "| size | price |\n|---|---|"
+    rows = tuple(Sentence(text, lead=header, block=True) for text in ("| small | 3 |", "| large | 5 |"))
+    assert answer(Quote(1, rows)) == f"> {header}\n| small | 3 |\n| large | 5 |\n\n[1]".replace("\n", "\n> ").replace(
+        "> \n", ">\n"
+    )
+
+
+def test_a_list_comes_with_the_line_that_begins_it() -> None:
+    items = Sentence("- PDF\n- Word", lead="You can add:", block=True)
+    assert answer(Quote(1, (Sentence("Nothing else."), items))) == (
+        "> Nothing else.\n>\n> You can add:\n>\n> - PDF\n> - Word\n>\n> [1]"
+    )
+
+
+def test_a_number_in_the_documents_cites_nothing_here() -> None:
+    text = answer(Quote(1, (Sentence("As shown in [2] and [57]."),)))
+    assert text == r"> As shown in \[2\] and [57]. [1]"
+    assert [one.cited for one in mark_cited([source(1), source(2)], text)] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Summarise the contract.", "Please summarize this", "can you compare both offers?", "Translate it into German",
+        "tl;dr", "Write me a letter", "Fasse das Dokument zusammen", "Übersetze das", "总结这份文件",
+        "Hello!", "hi there", "Thank you very much.", "How are you?", "Guten Morgen", "你好",
+    ],
+)  # fmt: skip
+def test_what_only_a_model_can_do_is_said(question: str) -> None:
+    assert instead_of_quotes(draft(question)) == NEEDS_MODEL
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How do I compare two versions?", "What does the summary say?", "Who translated the book?", "Hello World?",
+        "Write access: who has it?", "Okay is which colour?", "How are you supposed to install it?", "",
+    ],
+)  # fmt: skip
+def test_a_question_about_such_things_is_a_question(question: str) -> None:
+    assert not needs_model(question)
+
+
+def test_where_nothing_is_near_enough_the_nearest_sections_are_named() -> None:
+    in_vain = Found(search={"found": 0}, nearest=("a.md > Geese", "b.md"))
+    said = instead_of_quotes(draft(found=in_vain))
+    assert said == f"{NOTHING_FOUND} These sections come nearest:\n\n- a.md > Geese\n- b.md"
+    assert instead_of_quotes(draft(found=Found(search={"found": 0}))) == NOTHING_FOUND
+
+
+def test_where_no_passage_is_in_the_request_there_is_nothing_to_quote() -> None:
+    assert instead_of_quotes(draft()) == NOTHING_TO_QUOTE
+    assert instead_of_quotes(draft(found=Found((source(1),), {"found": 1}))) is None
+    assert "".join(quoted_answer([], 1)) == NOTHING_TO_QUOTE

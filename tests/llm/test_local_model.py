@@ -1,0 +1,93 @@
+"""A model of a GGUF file, for real: it answers over the API, and whatever is wrong with it is said."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from rag_assistant.errors import ModelUnreachable
+from rag_assistant.factory import create_app
+from rag_assistant.llm.local_model import LocalModel
+from rag_assistant.web.services import Services
+from testkit.gguf import carried_gguf
+from tests.web.conftest import ask, until, upload
+
+NOTE = "The keeper of the lighthouse feeds seventeen geese. The lamp burns oil. The boat is painted green."
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flask]:
+    folder = tmp_path_factory.mktemp("local")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rag_assistant.factory.GUIDE", folder / "no-guide")
+        environment = {"LOCAL_MODEL": str(carried_gguf()), "MAX_ANSWER_TOKENS": "40", "TEMPERATURE": "0"}
+        made = create_app(
+            environment | {"DATA_DIR": str(folder / "data"), "SETTINGS_FILE": str(folder / "settings.json")}
+        )
+        services: Services = made.extensions["assistant"]
+        services.start()
+        upload(made.test_client(), NOTE, "lighthouse.md")
+        yield made
+        services.close()
+
+
+@pytest.fixture
+def client(app: Flask) -> FlaskClient:
+    return app.test_client()
+
+
+@pytest.mark.model
+def test_it_answers_with_its_own_name_its_own_limit_and_the_tools_of_its_template(
+    app: Flask, client: FlaskClient
+) -> None:
+    answer = ask(client, "How many geese does the keeper of the lighthouse feed?")
+    assert (answer["status"], answer["model"]) == ("completed", carried_gguf().stem)
+    assert answer["answer"]
+    assert answer["usage"]["prompt_tokens"] > 0
+    assert answer["sources"][0]["document"] == "lighthouse.md"
+    assert answer["history"]["tokens"]["limit"] == 8192
+    endpoint = app.extensions["assistant"].models.known_endpoint()
+    assert endpoint.local
+    assert not endpoint.takes_tools
+
+
+@pytest.mark.model
+def test_it_comes_back_when_its_process_is_killed(app: Flask, client: FlaskClient) -> None:
+    child = app.extensions["assistant"].models._local.child
+    killed = child.pid
+    os.kill(killed, signal.SIGKILL)
+    until(lambda: child.pid not in (None, killed), 20)
+    assert ask(client, "What does the lamp burn?")["status"] == "completed"
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [(None, "cannot be read: No such file or directory."), (b"<html>", "which is not a GGUF file.")],
+)
+def test_a_file_that_is_no_model_is_named(tmp_path: Path, content: bytes | None, problem: str) -> None:
+    file = tmp_path / "some.gguf"
+    if content is not None:
+        file.write_bytes(content)
+    model = LocalModel(str(file))
+    try:
+        with pytest.raises(
+            ModelUnreachable, match=rf"local_model is {file}, {'which ' if content is None else ''}{problem}"
+        ):
+            model.endpoint()
+        assert model.child.state == "failed"
+    finally:
+        model.child.close()
+
+
+def test_without_its_package_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rag_assistant.llm.local_model.importlib.util.find_spec", lambda _name: None)
+    model = LocalModel(str(tmp_path / "some.gguf"))
+    try:
+        with pytest.raises(ModelUnreachable, match=r"rag-assistant\[local-model\]"):
+            model.endpoint()
+    finally:
+        model.child.close()

@@ -1,0 +1,164 @@
+"""Without a model the documents are quoted: over the same API, with sources, a receipt, a window and follow-ups."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from flask.testing import FlaskClient
+
+from bench.questions import QUESTIONS
+from rag_assistant.answering.quoting import LEAD, NEEDS_MODEL, NOTHING_FOUND, NOTHING_TO_QUOTE
+from rag_assistant.factory import create_app
+from rag_assistant.web.pages.history import EXAMPLES
+from rag_assistant.web.services import Services
+from tests.web.conftest import PAGE, ask, events_of, upload
+
+NOTE = """# The lighthouse
+
+The keeper of the lighthouse on the island feeds seventeen geese every morning. The lamp burns oil.
+
+## The boat
+
+The boat of the harbour master was painted green in spring.
+"""
+
+
+@pytest.fixture
+def environment(environment: dict[str, str]) -> dict[str, str]:
+    """The settings of somebody who has connected no model."""
+    return {name: value for name, value in environment.items() if not name.startswith("OPENAI")}
+
+
+@pytest.fixture
+def library(client: FlaskClient) -> FlaskClient:
+    upload(client, NOTE, "lighthouse.md")
+    return client
+
+
+def test_it_answers_with_a_sentence_of_the_documents_and_its_source(library: FlaskClient) -> None:
+    answer = ask(library, "How many geese does the keeper of the lighthouse feed?")
+    assert answer["answer"].startswith(LEAD)
+    assert "> The keeper of the lighthouse on the island feeds seventeen geese every morning." in answer["answer"]
+    assert answer["answer"].endswith("[1]")
+    assert (answer["model"], answer["status"], answer["support"]) == ("quotes", "completed", "cited")
+    assert answer["sources"][0]["document"] == "lighthouse.md"
+    assert answer["sources"][0]["cited"]
+    assert answer["usage"] is None
+
+
+def test_the_stream_is_the_same_answer(library: FlaskClient) -> None:
+    question = "What does the lamp burn?"
+    events = events_of(library.post("/api/query/stream", json={"question": question}).data)
+    assert [name for name, _, _ in events][-1] == "end"
+    assert "".join(data["text"] for name, _, data in events if name == "token") == ask(library, question)["answer"]
+
+
+def test_the_receipt_holds_the_request_that_was_quoted_from(library: FlaskClient) -> None:
+    answer = ask(library, "What does the lamp burn?")
+    receipt = library.get(f"/api/turns/{answer['turn_id']}/receipt").json
+    assert "The lamp burns oil." in receipt["request"]["messages"][-1]["content"]
+    text = library.get(f"/turns/{answer['turn_id']}/receipt", headers=PAGE).text
+    assert "No model is connected" in text
+    assert "Copy as curl" not in text
+
+
+def test_what_does_not_fit_is_not_quoted(environment: dict[str, str], stand_ins: None) -> None:
+    made = create_app(environment | {"HISTORY_TOKEN_BUDGET": "60"})
+    made.extensions["assistant"].start()
+    try:
+        upload(made.test_client(), NOTE + "More about the island. " * 20, "lighthouse.md")
+        answer = ask(made.test_client(), "How many geese does the keeper of the lighthouse feed?")
+        assert (answer["answer"], answer["sources"]) == (NOTHING_TO_QUOTE, [])
+    finally:
+        made.extensions["assistant"].close()
+
+
+def test_a_follow_up_leans_on_what_is_in_the_window_only(library: FlaskClient) -> None:
+    first = ask(library, "How many geese does the keeper of the lighthouse feed?", max_history_turns=5)
+    second = ask(library, "And why?", conversation_id=first["conversation_id"])
+    assert "seventeen geese" in second["search"]["leans_on"]
+    assert LEAD not in second["search"]["leans_on"]
+    third = ask(library, "And why?", conversation_id=first["conversation_id"], max_history_turns=0)
+    assert third["search"]["leans_on"] is None
+
+
+def test_what_is_not_in_the_documents_is_said_with_the_nearest_sections(library: FlaskClient) -> None:
+    answer = ask(library, "Which parliament votes about taxation?")
+    assert answer["answer"].startswith(NOTHING_FOUND)
+    assert "\n- lighthouse.md > The lighthouse" in answer["answer"]
+    assert (answer["support"], answer["sources"]) == ("nothing_found", [])
+
+
+def test_an_empty_library_has_nothing_to_quote(client: FlaskClient) -> None:
+    assert ask(client, "How many geese?")["answer"] == NOTHING_TO_QUOTE
+
+
+def test_what_needs_a_model_is_said_without_a_search(library: FlaskClient) -> None:
+    answer = ask(library, "Summarise the lighthouse.")
+    assert (answer["answer"], answer["support"]) == (NEEDS_MODEL, "not_searched")
+
+
+def test_agent_mode_searches_without_a_word_about_tools(environment: dict[str, str], stand_ins: None) -> None:
+    made = create_app(environment | {"RETRIEVAL_MODE": "agent"})
+    made.extensions["assistant"].start()
+    try:
+        upload(made.test_client(), NOTE, "lighthouse.md")
+        answer = ask(made.test_client(), "What does the lamp burn?")
+        assert (answer["support"], answer["notes"]) == ("cited", [])
+    finally:
+        made.extensions["assistant"].close()
+
+
+def test_it_cannot_summarise_and_does_not_offer_it(library: FlaskClient) -> None:
+    conversation = ask(library)["conversation_id"]
+    for _ in range(3):
+        ask(library, conversation_id=conversation)
+    refused = library.post(
+        "/api/query",
+        json={"question": "Why?", "conversation_id": conversation, "max_history_turns": 1, "on_overflow": "ask"},
+    )
+    assert refused.status_code == 409
+    assert "trim, reset, continue" in refused.json["error"]["message"]
+    refused = library.post(f"/api/conversations/{conversation}/compact", json={})
+    assert refused.json["error"]["message"].startswith("No model is connected")
+
+
+def test_it_is_ready_with_the_process_and_the_page_says_that_no_model_is_connected(client: FlaskClient) -> None:
+    assert client.get("/readyz").json["parts"]["model"] == "ready"
+    text = client.get("/", headers=PAGE).text
+    assert "No model is connected: answers are quotes." in text
+    client.set_cookie("dismissed", "quotes")
+    assert "No model is connected" not in client.get("/", headers=PAGE).text
+
+
+@pytest.fixture(scope="module")
+def guide(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlaskClient]:
+    """A server that nobody has set up, with the guide in its library and the embedding model for real."""
+    folder = tmp_path_factory.mktemp("guide")
+    made = create_app({"DATA_DIR": str(folder), "SETTINGS_FILE": str(folder / "settings.json")})
+    services: Services = made.extensions["assistant"]
+    services.start()
+    while any(document.state not in ("ready", "failed") for document in services.documents.page(50)):
+        time.sleep(0.05)
+    yield made.test_client()
+    services.close()
+
+
+@pytest.mark.parametrize("in_one_conversation", [False, True])
+def test_questions_about_the_guide_are_answered_from_the_right_page(
+    guide: FlaskClient, in_one_conversation: bool
+) -> None:
+    wrong, conversation = [], None
+    for question, facts, page in QUESTIONS:
+        answer = ask(guide, question, conversation_id=conversation)
+        conversation = answer["conversation_id"] if in_one_conversation else None
+        cited = [source["document"] for source in answer["sources"] if source["cited"]]
+        if not any(fact in answer["answer"] for fact in facts) or not any(name.startswith(page) for name in cited):
+            wrong.append((question, answer["answer"]))
+    assert wrong == []
+
+
+def test_the_examples_of_the_start_page_are_among_these_questions() -> None:
+    assert set(EXAMPLES) <= {question for question, _, _ in QUESTIONS}
+    assert Path("docs/guide").is_dir()
