@@ -13,7 +13,7 @@ from rag_assistant.web.services import Services
 QUESTIONS = [
     ("How many earlier turns does the model see?", ("last 5 turns",), "2-"),
     ("Which kinds of documents can I add?", ("PDF",), "3-"),
-    ("How do I connect a better model?", ("openai_base_url", "OPENAI_API_KEY"), "4-"),
+    ("How do I connect a model?", ("openai_base_url", "OPENAI_API_KEY"), "4-"),
     ("What happens to older turns of a conversation?", ("never deleted", "stay in the conversation"), "2-"),
     ("How large may a document be?", ("50 MB",), "3-"),
     ("Which port does the server listen on?", ("8000",), "5-"),

@@ -1,4 +1,4 @@
-"""(c) Start: time to /healthz and to ready, resident memory idle, with and without the built-in model."""
+"""(c) Start: time to /healthz and to ready, resident memory idle, with an endpoint and with quotes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def main() -> None:
     """Print times and memory for a first and a second start."""
     print("| start | model | /healthz s | ready s | processes | RSS MB | PSS MB |\n|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder, program("bench.paced_model") as model:
-        for name, environment in (("endpoint", {"OPENAI_BASE_URL": model, "OPENAI_MODEL": "1@0"}), ("built in", {})):
+        for name, environment in (("endpoint", {"OPENAI_BASE_URL": model, "OPENAI_MODEL": "1@0"}), ("none: quotes", {})):
             data = Path(folder) / name / "data"
             data.mkdir(parents=True)
             for start in ("first", "second"):
