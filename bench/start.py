@@ -15,7 +15,10 @@ def main() -> None:
     """Print times and memory for a first and a second start."""
     print("| start | model | /healthz s | ready s | processes | RSS MB | PSS MB |\n|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder, program("bench.paced_model") as model:
-        for name, environment in (("endpoint", {"OPENAI_BASE_URL": model, "OPENAI_MODEL": "1@0"}), ("none: quotes", {})):
+        for name, environment in (
+            ("endpoint", {"OPENAI_BASE_URL": model, "OPENAI_MODEL": "1@0"}),
+            ("quotes", {}),
+        ):
             data = Path(folder) / name / "data"
             data.mkdir(parents=True)
             for start in ("first", "second"):

@@ -38,6 +38,8 @@ SMALL_TALK = re.compile(
     r"|wie geht es dir|wer bist du|你好|您好|谢谢|謝謝|你是谁|你是誰)\W*",
     re.IGNORECASE,
 )
+# Has no width, so that a number in brackets looks as it does in the document.
+WORD_JOINER = "\u2060"
 # Behind these there is no blank between two sentences.
 FULL_WIDTH_ENDS = ("。", "！", "？", "”", "’", "」", "』", "）")  # noqa: RUF001
 
@@ -98,7 +100,9 @@ def _with_number(text: str, quote: Quote) -> str:
 
 
 def _uncited(sentence: Sentence, sources: int) -> str:
-    """Return a sentence in which no number in brackets looks like a citation of ours."""
-    if sentence.text.startswith(("```", "~~~")):
-        return sentence.text
-    return CITATION.sub(lambda match: rf"\[{match[1]}\]" if 1 <= int(match[1]) <= sources else match[0], sentence.text)
+    """Return a sentence in which no number in brackets is a citation of ours, however it looks."""
+
+    def parted(match: re.Match[str]) -> str:
+        return f"[{WORD_JOINER}{match[1]}]" if 1 <= int(match[1]) <= sources else match[0]
+
+    return CITATION.sub(parted, sentence.text)

@@ -9,6 +9,7 @@ from rag_assistant.answering.quoting import (
     NEEDS_MODEL,
     NOTHING_FOUND,
     NOTHING_TO_QUOTE,
+    WORD_JOINER,
     instead_of_quotes,
     needs_model,
     quoted_answer,
@@ -66,7 +67,7 @@ def test_a_list_comes_with_the_line_that_begins_it() -> None:
 
 def test_a_number_in_the_documents_cites_nothing_here() -> None:
     text = answer(Quote(1, (Sentence("As shown in [2] and [57]."),)))
-    assert text == r"> As shown in \[2\] and [57]. [1]"
+    assert text == f"> As shown in [{WORD_JOINER}2] and [57]. [1]"
     assert [one.cited for one in mark_cited([source(1), source(2)], text)] == [True, False]
 
 

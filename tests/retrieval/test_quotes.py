@@ -67,6 +67,13 @@ def test_the_better_passage_decides_between_equal_sentences() -> None:
     assert quoted("What do geese eat?", first, second)[0] == (1, first)
 
 
+def test_a_row_is_found_by_the_singular_of_its_words() -> None:
+    table = "| who | single | return |\n|---|---|---|\n" + "\n".join(
+        f"| {who} | {n} EUR | {n + 3} EUR |" for n, who in enumerate(("adults", "bicycles", "dogs", "cars"), 3)
+    )
+    assert quoted("What does a return ticket for a bicycle cost?", table)[0][1].startswith("| bicycles | 4 EUR")
+
+
 def test_what_stands_in_two_passages_is_quoted_once() -> None:
     assert quoted("How many geese does the keeper feed?", ISLAND, ISLAND) == quoted(
         "How many geese does the keeper feed?", ISLAND
