@@ -59,9 +59,12 @@ class Assistant:
         self._refuse_undecided(question)
         return self._begin(lambda: self._turns.accept(question, title_for(question.text)))
 
-    def retry(self, turn_id: int) -> Turn:
-        """Answer a failed turn once more, and return it. Raises TurnNotFound, TurnNotRetryable, Overloaded."""
-        return self._begin(lambda: (self._turns.retry(turn_id), True))
+    def retry(self, turn_id: int, quotes: bool = False) -> Turn:
+        """Answer a failed turn once more, by the model or with ``quotes``, and return it.
+
+        Raises TurnNotFound, TurnNotRetryable, Overloaded.
+        """
+        return self._begin(lambda: (self._turns.retry(turn_id), True), quotes)
 
     def regenerate(self, turn_id: int) -> Turn:
         """Answer the last question of a conversation anew, and return its turn; the answer it has is kept.
@@ -170,7 +173,7 @@ class Assistant:
                 raise ConversationBusy(conversation.id)
             Runner(turn, LiveTurn(self._deps.models.new_call()), self._deps).refuse_undecided(conversation)
 
-    def _begin(self, accept: Callable[[], tuple[Turn, bool]]) -> Turn:
+    def _begin(self, accept: Callable[[], tuple[Turn, bool]], quotes: bool = False) -> Turn:
         if not self._live.reserve():
             raise Overloaded(self._live.limit)
         live = LiveTurn(self._deps.models.new_call())
@@ -184,7 +187,7 @@ class Assistant:
             return turn
         self._live.enter(turn.id, live)
         try:
-            threading.Thread(target=self._run, args=(turn, live), name=f"turn {turn.id}", daemon=True).start()
+            threading.Thread(target=self._run, args=(turn, live, quotes), name=f"turn {turn.id}", daemon=True).start()
         except RuntimeError as error:
             self._live.leave(turn.id, live)
             overloaded = Overloaded(self._live.limit)
@@ -192,10 +195,10 @@ class Assistant:
             raise overloaded from error
         return turn
 
-    def _run(self, turn: Turn, live: LiveTurn) -> None:
+    def _run(self, turn: Turn, live: LiveTurn, quotes: bool) -> None:
         """Answer a turn and keep how it ended, whatever happens."""
         try:
-            live.finish(last_event(Runner(turn, live, self._deps).answer()))
+            live.finish(last_event(Runner(turn, live, self._deps, quotes).answer()))
         except Exception:
             log.exception("Turn %s could not be kept as it ended", turn.id)
             live.finish(self._deps.writer.last_resort(turn, live))

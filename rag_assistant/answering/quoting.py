@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     from rag_assistant.retrieval.sentences import Sentence
 
 LEAD = "No language model is connected, so here is what your documents say:"
+LEAD_INSTEAD = "The model did not answer, so here is what your documents say:"
 NEEDS_MODEL = (
-    "That needs a language model, and none is connected. Without one, I can quote what your documents say: ask about "
-    "something that is in them."
+    "That needs a language model. Without one, I can only quote what your documents say: ask about something that is "
+    "in them, or connect a model."
 )
+QUESTION_KEPT = " Your question was kept; try again."
 NOTHING_FOUND = "No matching passages in your documents."
 NEAREST = "These sections come nearest:"
 NOTHING_TO_QUOTE = (
@@ -59,20 +61,25 @@ def instead_of_quotes(draft: Draft) -> str | None:
     return None if draft.found.sources else NOTHING_TO_QUOTE
 
 
-def quoted_answer(quotes: Sequence[Quote], sources: int) -> Iterator[str]:
+def quoted_answer(quotes: Sequence[Quote], sources: int, model_failed: bool = False) -> Iterator[str]:
     """Yield an answer in Markdown, piece by piece. ``sources`` is how many there are: none but ours is cited."""
     if not quotes:
         yield NOTHING_TO_QUOTE
         return
-    yield LEAD
+    yield LEAD_INSTEAD if model_failed else LEAD
     for quote in quotes:
         text = _with_number("\n\n".join(_paragraphs(quote, sources)), quote)
         yield "\n\n" + "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
 
 
+def note_of_failure(error: Exception) -> str:
+    """Return the sentence that stands beside quotes which took the place of a model that failed."""
+    return f"{str(error).removesuffix(QUESTION_KEPT)} Your documents are quoted instead."
+
+
 def without_lead(answer: str) -> str:
     """Return an answer without the line that leads quotes: it says nothing about the conversation."""
-    return answer.removeprefix(LEAD).lstrip()
+    return answer.removeprefix(LEAD).removeprefix(LEAD_INSTEAD).lstrip()
 
 
 def _paragraphs(quote: Quote, sources: int) -> Iterator[str]:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rag_assistant.answering.overflow import OverflowHandling
-from rag_assistant.answering.quoting import instead_of_quotes, quoted_answer
+from rag_assistant.answering.quoting import instead_of_quotes, note_of_failure
 from rag_assistant.answering.receipt import log_what_was_left_out, merged_usage, receipt_of, with_usage
-from rag_assistant.answering.request import BuiltRequest, Draft, Found, build_request, estimated_tokens
+from rag_assistant.answering.request import BuiltRequest, Draft, build_request, estimated_tokens
 from rag_assistant.answering.search import DocumentSearch
 from rag_assistant.answering.tools import said_yes, with_results
 from rag_assistant.conversations.model_profile import ModelProfile, profile_for
@@ -28,6 +28,7 @@ from rag_assistant.errors import (
     QuestionDoesNotFit,
     ToolsRefused,
 )
+from rag_assistant.llm.endpoint import QUOTES_ENDPOINT
 from rag_assistant.presenters.turns import start_event, state_event, step_events, steps_of
 from rag_assistant.records import ModelReply, ModelRequest
 from rag_assistant.retrieval.tokenize import query_words
@@ -68,16 +69,17 @@ class Dependencies:
 
 
 class Runner:
-    """Answers one turn. ``live`` is who follows it.
+    """Answers one turn. ``live`` is who follows it; ``quotes``: with quotes, whatever model is connected.
 
-    Four fields change on the way: the turn as it will be stored, the draft of the next request, the bodies of the
-    requests that were sent, and what they cost. Everything else is passed on as a value.
+    Five fields change on the way: the turn as it will be stored, the draft of the next request, the bodies of the
+    requests that were sent, what they cost, and whether quotes answer. Everything else is passed on as a value.
     """
 
-    def __init__(self, turn: Turn, live: LiveTurn, deps: Dependencies) -> None:
+    def __init__(self, turn: Turn, live: LiveTurn, deps: Dependencies, quotes: bool = False) -> None:
         self._live = live
         self._deps = deps
         self._settings = deps.settings()
+        self._quotes = quotes
         self._turn = turn
         self._draft: Draft
         self._sent: list[dict[str, Any]] = []
@@ -96,12 +98,22 @@ class Runner:
             if not self._live.text().strip():
                 raise ModelFailed("The model returned an empty answer. Your question was saved; try again.")
         except AssistantError as error:
+            if self._may_quote_instead(error):
+                self._quotes = True
+                self._note(note_of_failure(error))
+                return self.answer()
             return self._deps.writer.fail(self._turn, self._live, error)
         except Exception:
             log.exception("Turn %s failed", self._turn.id)
             unexpected = ModelError("Something went wrong on the server; see its log for details. Try again.")
             return self._deps.writer.fail(self._turn, self._live, unexpected)
         return self._deps.writer.keep(self._turn, "completed", self._live.text(), usage=self._usage)
+
+    def _may_quote_instead(self, error: AssistantError) -> bool:
+        """Tell whether quotes take the place of a model that failed before its first word and its first tool."""
+        wanted = self._settings.when_model_fails == "quote" and not self._quotes
+        begun = self._live.length or self._turn.iterations
+        return wanted and isinstance(error, ModelError) and not begun
 
     def refuse_undecided(self, conversation: Conversation) -> None:
         """Refuse a question that would leave out turns which nobody has agreed to leave out.
@@ -126,7 +138,7 @@ class Runner:
             self._search(is_trial)
 
     def _profile(self) -> ModelProfile:
-        endpoint = self._deps.models.endpoint(self._live.call)
+        endpoint = QUOTES_ENDPOINT if self._quotes else self._deps.models.endpoint(self._live.call)
         return profile_for(endpoint, self._settings, self._deps.models.ratio(endpoint), self._deps.tools.schemas)
 
     def _search(self, is_trial: bool = False) -> None:
@@ -232,17 +244,10 @@ class Runner:
     def _stream(self, built: BuiltRequest, request: ModelRequest) -> Iterator[ModelReply]:
         endpoint = built.draft.profile.endpoint
         if endpoint.quotes:
-            return self._quoted(built.draft.found)
+            return self._deps.search.quoted(built.draft.found, self._live.call, model_failed=self._quotes)
         return self._deps.models.stream(
             endpoint, request, self._live.call, lambda sentence: self._tell("waiting", sentence)
         )
-
-    def _quoted(self, found: Found) -> Iterator[ModelReply]:
-        """Yield quotes of the passages that are in the request."""
-        for piece in quoted_answer(self._deps.search.retriever.quotes(found.query, found.sources), len(found.sources)):
-            if self._live.call.stopped:
-                raise AnswerStopped("The answer was stopped.")
-            yield ModelReply(text=piece)
 
     def _announce(self, built: BuiltRequest, request: ModelRequest) -> None:
         """Keep the receipt of what is about to be sent; tell everyone who follows."""
@@ -323,7 +328,8 @@ class Runner:
     def _say(self, text: str) -> Turn:
         """Answer with a text of ours: no model is asked."""
         self._turn = replace(self._turn, model=None)
-        self._live.begin(start_event(self._turn))
+        if not self._sent:
+            self._live.begin(start_event(self._turn))
         self._show(text)
         return self._deps.writer.keep(self._turn, "completed", text)
 

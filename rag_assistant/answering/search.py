@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rag_assistant.answering.query_rewrite import NO_REWRITE, rewrite_query
-from rag_assistant.answering.quoting import needs_model, without_lead
+from rag_assistant.answering.quoting import needs_model, quoted_answer, without_lead
 from rag_assistant.answering.request import Found
 from rag_assistant.conversations.prompts import number_sources
+from rag_assistant.errors import AnswerStopped
 from rag_assistant.presenters.turns import Exchange, exchanges_of
-from rag_assistant.records import EXCHANGES
+from rag_assistant.records import EXCHANGES, ModelReply
 
 if TYPE_CHECKING:
     from rag_assistant.conversations.model_profile import ModelProfile
@@ -81,6 +82,14 @@ class DocumentSearch:
             rewrite=rewrite.record,
             usage=rewrite.usage,
         )
+
+    def quoted(self, found: Found, call: ModelCall, model_failed: bool) -> Iterator[ModelReply]:
+        """Yield an answer with quotes of the sources that are in a request. Raises AnswerStopped."""
+        quotes = self.retriever.quotes(found.query, found.sources)
+        for piece in quoted_answer(quotes, len(found.sources), model_failed):
+            if call.stopped:
+                raise AnswerStopped("The answer was stopped.")
+            yield ModelReply(text=piece)
 
 
 def _exchanges(window: Window, settings: Settings) -> Sequence[Exchange]:

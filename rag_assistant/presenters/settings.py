@@ -28,6 +28,7 @@ TOPICS: dict[str, tuple[str, ...]] = {
         "openai_api_key",
         "openai_model",
         "local_model",
+        "when_model_fails",
         "model_context_tokens",
         "instructions",
         "temperature",

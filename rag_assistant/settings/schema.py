@@ -136,6 +136,12 @@ class Settings(BaseModel):
         "Context window size in tokens, request and answer together. null: the endpoint's value, otherwise unlimited.",
         ge=256,
     )
+    when_model_fails: Literal["offer", "quote", "fail"] = setting(
+        "offer",
+        "one of offer, quote, fail",
+        "What happens when the model fails before its first word. offer: a button quotes your documents instead. "
+        "quote: they are quoted at once, and the answer says so. fail: you can only retry.",
+    )
     local_model: str | None = setting(
         None,
         "the path of a GGUF file, or null",

@@ -120,6 +120,12 @@ class ChangeConversationBody(Strict):
         return {name: UNSET if value == "default" else value for name, value in values.items()}
 
 
+class RetryBody(Strict):
+    """The body of POST /api/turns/ID/retry."""
+
+    quotes: bool = field(False, "true or false")
+
+
 class ChangeTurnBody(Strict):
     """The body of PATCH /api/turns/ID."""
 

@@ -24,6 +24,7 @@ from rag_assistant.web.request_parsing import (
     ChangeTurnBody,
     NoFields,
     QueryBody,
+    RetryBody,
     flag_asked,
     idempotency_key,
     page_limit,
@@ -96,8 +97,8 @@ def stop(turn_id: int) -> Response:
 @blueprint.post("/turns/<int:turn_id>/retry")
 def retry(turn_id: int) -> Response:
     """Answer a failed question once more; follow it by its stream."""
-    read_optional_json(NoFields)
-    return make_response(jsonify(turn_data(services().assistant.retry(turn_id))), 202)
+    body = read_optional_json(RetryBody)
+    return make_response(jsonify(turn_data(services().assistant.retry(turn_id, body.quotes))), 202)
 
 
 @blueprint.post("/turns/<int:turn_id>/regenerate")

@@ -103,7 +103,7 @@ def stop(turn_id: int) -> Response:
 @blueprint.post("/turns/<int:turn_id>/retry")
 def retry(turn_id: int) -> Response:
     """Retry a failed question and show its turn."""
-    return _to_turn(services().assistant.retry(turn_id))
+    return _to_turn(services().assistant.retry(turn_id, quotes=request.form.get("quotes") == "true"))
 
 
 @blueprint.post("/turns/<int:turn_id>/regenerate")

@@ -12,10 +12,14 @@ from rag_assistant.web.services import services
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """``shifts`` are the numbers of the turns that tell what was left out, ``branches`` go off a turn by its number."""
+    """``shifts`` are the numbers of the turns that tell what was left out, ``branches`` go off a turn by its number.
+
+    ``offers_quotes``: where the model failed, quotes are offered.
+    """
 
     shifts: frozenset[int]
     branches: dict[int, list[Branch]]
+    offers_quotes: bool
 
 
 def around(conversation_id: int | None, turns: Sequence[Turn], before: Turn | None) -> Around:
@@ -24,7 +28,8 @@ def around(conversation_id: int | None, turns: Sequence[Turn], before: Turn | No
     if conversation_id is not None:
         for branch in services().branches.branches_of(conversation_id):
             branches.setdefault(branch.turn, []).append(branch)
-    return Around(shifts(turns, before), branches)
+    offers_quotes = services().models.connected and services().settings.current.when_model_fails == "offer"
+    return Around(shifts(turns, before), branches, offers_quotes)
 
 
 def page_of_turns(conversation_id: int, limit: int, before: int | None = None) -> tuple[list[Turn], Turn | None]:

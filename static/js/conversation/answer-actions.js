@@ -26,7 +26,7 @@ async function perform(action, form, button) {
     await refreshPage();
     return;
   }
-  await send("POST", form.dataset[action], {});
+  await send("POST", form.dataset[action], button?.name ? { [button.name]: button.value === "true" } : {});
   if (action === "stop") return;
   await redrawTurn(turn);
   followRunningTurns();

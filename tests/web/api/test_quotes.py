@@ -5,13 +5,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from flask import Flask
 from flask.testing import FlaskClient
 
 from bench.questions import QUESTIONS
-from rag_assistant.answering.quoting import LEAD, NEEDS_MODEL, NOTHING_FOUND, NOTHING_TO_QUOTE
+from rag_assistant.answering.quoting import LEAD, LEAD_INSTEAD, NEEDS_MODEL, NOTHING_FOUND, NOTHING_TO_QUOTE
 from rag_assistant.factory import create_app
 from rag_assistant.web.pages.history import EXAMPLES
 from rag_assistant.web.services import Services
+from testkit.stub_model import Reply, StubModel
 from tests.web.conftest import PAGE, ask, events_of, upload
 
 NOTE = """# The lighthouse
@@ -162,3 +164,72 @@ def test_questions_about_the_guide_are_answered_from_the_right_page(
 def test_the_examples_of_the_start_page_are_among_these_questions() -> None:
     assert set(EXAMPLES) <= {question for question, _, _ in QUESTIONS}
     assert Path("docs/guide").is_dir()
+
+
+def failing(environment: dict[str, str], stub: StubModel, when_model_fails: str) -> Flask:
+    """Return an application whose model fails, with a document in its library."""
+    stub.default = Reply(status=500, body=b"{}")
+    connected = {"OPENAI_BASE_URL": stub.url, "OPENAI_MODEL": "stub-model", "WHEN_MODEL_FAILS": when_model_fails}
+    made = create_app(environment | connected)
+    made.extensions["assistant"].start()
+    upload(made.test_client(), NOTE, "lighthouse.md")
+    return made
+
+
+def test_where_the_model_fails_a_button_quotes_the_documents(
+    environment: dict[str, str], stand_ins: None, stub: StubModel
+) -> None:
+    made = failing(environment, stub, "offer")
+    client = made.test_client()
+    try:
+        assert client.post("/api/query", json={"question": "What does the lamp burn?"}).status_code == 502
+        assert "Quote my documents" in client.get("/turns/1", headers=PAGE).text
+        refused = client.post("/api/turns/1/retry", json={"quotes": "perhaps"})
+        assert "true or false" in refused.json["error"]["message"]
+        assert client.post("/turns/1/retry", data={"quotes": "true"}, headers=PAGE).status_code == 303
+        answer = made.extensions["assistant"].assistant.wait(1)
+        assert (answer.status, answer.model) == ("completed", "quotes")
+        assert answer.answer.startswith(LEAD_INSTEAD)
+        assert "The lamp burns oil." in answer.answer
+    finally:
+        made.extensions["assistant"].close()
+
+
+def test_where_it_is_set_so_quotes_take_the_place_of_a_model_that_fails_and_say_so(
+    environment: dict[str, str], stand_ins: None, stub: StubModel
+) -> None:
+    made = failing(environment, stub, "quote")
+    try:
+        answer = ask(made.test_client(), "What does the lamp burn?")
+        assert (answer["model"], answer["support"]) == ("quotes", "cited")
+        assert answer["answer"].startswith(LEAD_INSTEAD)
+        assert answer["notes"][0].endswith("Your documents are quoted instead.")
+        assert "try again" not in answer["notes"][0]
+        receipt = made.test_client().get(f"/api/turns/{answer['turn_id']}/receipt").json
+        assert receipt["quotes"]
+        assert len(receipt["earlier_requests"]) == 1
+    finally:
+        made.extensions["assistant"].close()
+
+
+def test_what_a_model_began_to_say_is_never_followed_by_quotes(
+    environment: dict[str, str], stand_ins: None, stub: StubModel
+) -> None:
+    made = failing(environment, stub, "quote")
+    stub.default = Reply("one two three four", break_at=2)
+    try:
+        answer = ask(made.test_client(), "What does the lamp burn?")
+        assert (answer["status"], answer["model"], answer["notes"]) == ("interrupted", "stub-model", [])
+    finally:
+        made.extensions["assistant"].close()
+
+
+def test_where_it_is_set_so_a_model_that_fails_just_fails(
+    environment: dict[str, str], stand_ins: None, stub: StubModel
+) -> None:
+    made = failing(environment, stub, "fail")
+    try:
+        assert made.test_client().post("/api/query", json={"question": "Why?"}).status_code == 502
+        assert "Quote my documents" not in made.test_client().get("/turns/1", headers=PAGE).text
+    finally:
+        made.extensions["assistant"].close()
