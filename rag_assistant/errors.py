@@ -249,6 +249,10 @@ class ModelFileMissing(AssistantError):
     """A model's file is not installed, or it is not the one that we know."""
 
 
+class DownloadFailed(AssistantError):
+    """A file could not be fetched, or it is not the one that was meant."""
+
+
 class SameContent(AssistantError):
     """A newer version of one document has the content of another one."""
 

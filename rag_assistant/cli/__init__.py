@@ -1,6 +1,7 @@
 """The command line, with the same services as the server.
 
-``rag-assistant ask | chat | history | documents | reindex | doctor | db``, and in a checkout ``flask --app app ask``.
+``rag-assistant ask | chat | history | documents | model | reindex | doctor | db``, and in a checkout ``flask --app app
+ask``.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from rag_assistant.cli.database import database_commands
 from rag_assistant.cli.documents import documents_commands
 from rag_assistant.cli.history import history_commands
 from rag_assistant.cli.maintenance import doctor_command, reindex_command
+from rag_assistant.cli.model import model_commands
 
 if TYPE_CHECKING:
     from rag_assistant.web.services import Services
@@ -21,6 +23,6 @@ if TYPE_CHECKING:
 
 def init_app(app: Flask, services: Services) -> None:
     """Add the commands."""
-    groups = history_commands, documents_commands, database_commands
+    groups = history_commands, documents_commands, model_commands, database_commands
     for made in (ask_command, chat_command, reindex_command, doctor_command, *groups):
         app.cli.add_command(made(services))

@@ -79,6 +79,8 @@ class LanguageModels:
         self, endpoint: Endpoint, request: ModelRequest, call: ModelCall, on_wait: Callable[[str], None]
     ) -> Iterator[ModelReply]:
         """Yield the answer; see ModelClient.stream. What an endpoint refuses is remembered for the next request."""
+        if endpoint.quotes:
+            raise ModelUnreachable("No model is connected.")
         try:
             for reply in self.client.stream(endpoint, request, call, on_wait):
                 self._states[endpoint.base_url] = "ready"

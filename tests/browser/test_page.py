@@ -93,6 +93,11 @@ def test_a_failed_question_says_what_to_do_and_can_be_retried(page: Page, stub: 
     stub.default = Reply("Because.")
     page.get_by_role("button", name="Retry").click()
     expect(page.locator("#turn-1.completed .answer")).to_have_text("Because.")
+    stub.default = Reply(status=401)
+    page.get_by_label("Your question").fill("How large may a document be?")
+    page.keyboard.press("Enter")
+    page.locator("#turn-2.failed").get_by_role("button", name="Quote my documents").click()
+    expect(page.locator("#turn-2.completed .answer")).to_contain_text("The model did not answer")
 
 
 def test_a_refused_question_goes_back_into_the_box(page: Page, server: ServerProcess) -> None:

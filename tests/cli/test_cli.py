@@ -182,3 +182,14 @@ def test_a_conversation_is_shown_exported_and_erased(shell: Shell) -> None:
     assert json.loads(shell("history", "export", "1", "--format", "json").stdout)["turns"][0]["question"] == "Why?"
     assert shell("history", "purge", "1", "--yes").stdout == "Conversation 1 erased.\n"
     assert "There is no conversation 1." in shell("history", "show", "1").stderr
+
+
+def test_a_model_is_fetched_into_the_data_folder(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fetched(_url: str, target: Path, *_: object) -> str:
+        target.parent.mkdir()
+        target.write_bytes(b"GGUF")
+        return "abc"
+
+    monkeypatch.setattr("rag_assistant.cli.model.download", fetched)
+    told = shell("model", "get", "http://127.0.0.1/small.gguf").stdout
+    assert f'"local_model": "{tmp_path / "data" / "models" / "small.gguf"}"' in told

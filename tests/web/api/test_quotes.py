@@ -14,6 +14,7 @@ from rag_assistant.factory import create_app
 from rag_assistant.web.pages.history import EXAMPLES
 from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
+from tests.cli.shell import Shell
 from tests.web.conftest import PAGE, ask, events_of, upload
 
 NOTE = """# The lighthouse
@@ -30,6 +31,12 @@ The boat of the harbour master was painted green in spring.
 def environment(environment: dict[str, str]) -> dict[str, str]:
     """The settings of somebody who has connected no model."""
     return {name: value for name, value in environment.items() if not name.startswith("OPENAI")}
+
+
+@pytest.fixture
+def shell_here(environment: dict[str, str], stand_ins: None) -> Shell:
+    """The command line over the same data."""
+    return Shell(environment)
 
 
 @pytest.fixture
@@ -124,6 +131,11 @@ def test_it_cannot_summarise_and_does_not_offer_it(library: FlaskClient) -> None
     assert "trim, reset, continue" in refused.json["error"]["message"]
     refused = library.post(f"/api/conversations/{conversation}/compact", json={})
     assert refused.json["error"]["message"].startswith("No model is connected")
+
+
+def test_a_request_cannot_be_replayed_where_there_is_no_model(library: FlaskClient, shell_here: Shell) -> None:
+    turn = ask(library, "What does the lamp burn?")["turn_id"]
+    assert "No model is connected." in shell_here("history", "replay", str(turn)).stderr
 
 
 def test_it_is_ready_with_the_process_and_the_page_says_that_no_model_is_connected(client: FlaskClient) -> None:

@@ -1,0 +1,88 @@
+"""Fetch a large file over HTTP: in pieces, taken up again where it broke off, and checked before it gets its name."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from rag_assistant.errors import DownloadFailed
+
+BYTES_AT_ONCE = 1 << 20
+SILENCE_SECONDS = 60.0
+
+# Is told how many bytes are there, and how many there will be; ``None`` where the server does not say.
+OnProgress = Callable[[int, int | None], None]
+
+
+def name_in(url: str) -> str:
+    """Return the name of the file at an address. Raises DownloadFailed if it is no address of a file."""
+    parts = urlsplit(url)
+    name = Path(unquote(parts.path)).name
+    if parts.scheme not in ("http", "https") or not parts.hostname or not name:
+        raise DownloadFailed(f'"{url}" is not the address of a file; it must look like https://host/path/file.gguf.')
+    return name
+
+
+def download(url: str, target: Path, begins_with: bytes, sha256: str | None, on_progress: OnProgress) -> str:
+    """Fetch a file and return its SHA-256. What an earlier attempt left is gone on with.
+
+    Raises DownloadFailed: what has come is kept if the connection broke, and deleted if it is not the right file.
+    """
+    part, tag = target.with_name(f"{target.name}.part"), target.with_name(f"{target.name}.etag")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _fetch(url, part, tag, on_progress)
+        digest = _digest(part, begins_with)
+        if digest is None or sha256 not in (None, digest):
+            part.unlink()
+            tag.unlink()
+            wrong = "not a GGUF file" if digest is None else f"another file: its SHA-256 is {digest}, not {sha256}"
+            raise DownloadFailed(f"What {url} sends is {wrong}. It was deleted.")
+        part.replace(target)
+        tag.unlink(missing_ok=True)
+    except urllib.error.HTTPError as error:
+        raise DownloadFailed(f"{url} answers {error.code} {error.reason}.") from error
+    except (OSError, http.client.HTTPException) as error:
+        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
+        raise DownloadFailed(f"{url} could not be fetched: {reason}. Run it again to go on where it was.") from error
+    return digest
+
+
+def _fetch(url: str, part: Path, tag: Path, on_progress: OnProgress) -> None:
+    """Fetch what is missing of a file. Raises OSError or HTTPException where the connection breaks."""
+    known = tag.read_text() if part.exists() and tag.exists() else ""
+    have = part.stat().st_size if known else 0
+    # If-Range: the rest of the same file, or the whole of the one that has taken its place.
+    headers = {"Range": f"bytes={have}-", "If-Range": known} if have else {}
+    try:
+        response = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=SILENCE_SECONDS)  # noqa: S310
+    except urllib.error.HTTPError as error:
+        if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and have:
+            return  # It is all there.
+        raise
+    with response:
+        have = have if response.status == http.HTTPStatus.PARTIAL_CONTENT else 0
+        tag.write_text(response.headers.get("ETag") or "")
+        length = response.headers.get("Content-Length")
+        total = have + int(length) if length else None
+        with part.open("ab" if have else "wb") as file:
+            while piece := response.read(BYTES_AT_ONCE):
+                file.write(piece)
+                have += len(piece)
+                on_progress(have, total)
+    if total is not None and have < total:
+        raise ConnectionResetError(f"the connection broke after {have} of {total} bytes")
+
+
+def _digest(file: Path, begins_with: bytes) -> str | None:
+    """Return a file's SHA-256, ``None`` if it begins with something else."""
+    with file.open("rb") as opened:
+        if opened.read(len(begins_with)) != begins_with:
+            return None
+        opened.seek(0)
+        return hashlib.file_digest(opened, "sha256").hexdigest()
