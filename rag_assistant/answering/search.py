@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from rag_assistant.settings.schema import Settings
     from rag_assistant.storage.documents.documents import DocumentStore
 
-
 # Tells who follows what is awaited: a state, and a sentence about it.
 Tell = Callable[[str, str], None]
 

@@ -230,7 +230,7 @@ def test_what_a_model_began_to_say_is_never_followed_by_quotes(
     made = failing(environment, stub, "quote")
     stub.default = Reply("one two three four", break_at=2)
     try:
-        answer = ask(made.test_client(), "What does the lamp burn?")
+        answer = made.test_client().post("/api/query", json={"question": "What does the lamp burn?"}).json
         assert (answer["status"], answer["model"], answer["notes"]) == ("interrupted", "stub-model", [])
     finally:
         made.extensions["assistant"].close()
