@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+# The end of a sentence that says why a model did not answer.
+QUESTION_KEPT = " Your question was kept; try again."
+
 
 class AssistantError(Exception):
     """The root of the tree."""
@@ -274,6 +277,13 @@ class IndexUnavailable(AssistantError):
 
 class ModelError(AssistantError):
     """The model did not answer. Its question is kept and can be asked again."""
+
+
+class NoEndpoint(AssistantError):
+    """No endpoint is set that could be tested."""
+
+    def __init__(self) -> None:
+        super().__init__("No endpoint is set. Set openai_base_url, openai_api_key or both first.")
 
 
 class ModelUnreachable(ModelError):

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from rag_assistant.conversations.prompts import CITATION
+from rag_assistant.errors import QUESTION_KEPT
 
 if TYPE_CHECKING:
     from rag_assistant.answering.request import Draft
@@ -20,7 +21,6 @@ NEEDS_MODEL = (
     "That needs a language model. Without one, I can only quote what your documents say: ask about something that is "
     "in them, or connect a model."
 )
-QUESTION_KEPT = " Your question was kept; try again."
 NOTHING_FOUND = "No matching passages in your documents."
 NEAREST = "These sections come nearest:"
 NOTHING_TO_QUOTE = (

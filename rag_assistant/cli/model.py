@@ -1,4 +1,4 @@
-"""``flask model``: fetch a language model to run on this machine."""
+"""``flask model``: fetch a language model to run on this machine, or test the one that is connected."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import click
 from flask.cli import AppGroup
 
 from rag_assistant.cli.errors import named_errors
+from rag_assistant.llm.connection_check import check_connection
 from rag_assistant.llm.local_model import GGUF
 from rag_assistant.runtime.download import download, name_in
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def model_commands(services: Services) -> AppGroup:
-    group = AppGroup("model", help="Fetch a language model.")
+    group = AppGroup("model", help="Fetch a language model, or test the connected one.")
 
     @group.command("get")
     @click.argument("url")
@@ -29,6 +30,15 @@ def model_commands(services: Services) -> AppGroup:
                 digest = download(url, target, GGUF, sha256.lower() if sha256 else None, _show)
                 click.echo(f"\nSHA-256 {digest}")
             click.echo(f'{target} is there. To use it, set "local_model": "{target}" in settings.json and restart.')
+
+    @group.command("test")
+    def test() -> None:
+        """Ask the endpoint of the settings for its models and for a word."""
+        with named_errors():
+            found = check_connection(services.models)
+            if found.problem is not None:
+                raise click.ClickException(found.problem)
+            click.echo(f"{found.model} at {found.base_url} answered in {found.seconds:.1f} s.")
 
     return group
 

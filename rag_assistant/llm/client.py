@@ -133,6 +133,16 @@ class ModelClient:
         for name, limit in listed.items():
             self._limits[(endpoint.base_url, name)] = limit
 
+    def listed(self, endpoint: Endpoint, call: ModelCall) -> tuple[str, ...]:
+        """Return the names of the endpoint's models, none where it gives no list; only an answer says why.
+
+        Raises ModelUnreachable, ModelTimedOut, ModelBusy.
+        """
+        try:
+            return tuple(self._models(endpoint, call, self._deadlines().connect + MAX_TIMEOUT_SECONDS))
+        except (ModelFailed, ModelRefused):
+            return ()
+
     def _models(self, endpoint: Endpoint, call: ModelCall, timeout_seconds: float) -> dict[str, int | None]:
         """Return the names of the endpoint's models, each with how many tokens it takes, where that is told."""
         from rag_assistant.llm.transport import current_call

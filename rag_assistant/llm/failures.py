@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import socket
+import ssl
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rag_assistant.errors import (
+    QUESTION_KEPT,
     AnswerInterrupted,
     AnswerStopped,
     AssistantError,
@@ -54,8 +57,8 @@ class failures_named:
         if self._call.stopped:
             return AnswerStopped("The answer was stopped.")
         if self._call.overdue is not None:
-            kept = "What it wrote so far is kept." if shown else "Your question was kept; try again."
-            return ModelTimedOut(f"{where} was silent for too long: {self._call.overdue} did not come. {kept}")
+            kept = " What it wrote so far is kept." if shown else QUESTION_KEPT
+            return ModelTimedOut(f"{where} was silent for too long: {self._call.overdue} did not come.{kept}")
         if isinstance(error, AssistantError) and not (shown and isinstance(error, (ModelFailed, ContextTooLong))):
             return error
         if isinstance(error, openai.APIStatusError) and not shown:
@@ -66,11 +69,25 @@ class failures_named:
         if isinstance(error, network):
             connected = isinstance(error, (httpx2.ReadError, httpx2.RemoteProtocolError, ConnectionError))
             if connected or isinstance(error.__cause__, (httpx2.ReadError, httpx2.RemoteProtocolError)):
-                return ModelFailed(
-                    f"{where} closed the connection without an answer. Your question was kept; try again."
-                )
-            return ModelUnreachable(f"{where} could not be reached. Your question was kept; try again.")
+                return ModelFailed(f"{where} closed the connection without an answer.{QUESTION_KEPT}")
+            return ModelUnreachable(f"{where} could not be reached{_cause(error)}.{QUESTION_KEPT}")
         return error
+
+
+def _cause(error: BaseException) -> str:
+    """Return why a connection was not made, in words, as far as the chain of exceptions tells."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, ssl.SSLCertVerificationError):
+            return f": its certificate is not trusted ({seen.verify_message})"
+        if isinstance(seen, ssl.SSLError):
+            return ": it does not speak TLS there; perhaps the address begins with http:// and not https://"
+        if isinstance(seen, socket.gaierror):
+            return ": no machine of that name is known"
+        if isinstance(seen, ConnectionRefusedError):
+            return ": nothing listens there, so perhaps the server is not running"
+        seen = seen.__cause__ or seen.__context__
+    return ""
 
 
 def _refusal(where: str, api_key: str | None, error: openai.APIStatusError) -> AssistantError:
@@ -80,6 +97,11 @@ def _refusal(where: str, api_key: str | None, error: openai.APIStatusError) -> A
         return too_long
     if status == 401:
         return ModelRefused(f"{where} refused the key (401). Set the right one in OPENAI_API_KEY.")
+    if status == 404:
+        return ModelRefused(
+            f"{where} knows no such address or model (404): {reason} Check openai_base_url, which mostly ends in /v1, "
+            "and openai_model."
+        )
     if status == 429:
         seconds = _seconds(error.response.headers.get("retry-after"))
         patience = f" It asks for {seconds:g} seconds of patience." if seconds is not None else ""

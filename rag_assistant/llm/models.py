@@ -32,16 +32,17 @@ class LanguageModels:
     @property
     def connected(self) -> bool:
         """Whether a model answers: an endpoint, a key or a file is set. Otherwise answers are quotes."""
-        return self._has_endpoint or self._local is not None
+        return self.has_endpoint or self._local is not None
 
     @property
-    def _has_endpoint(self) -> bool:
+    def has_endpoint(self) -> bool:
+        """Whether an endpoint answers: its address or a key is set."""
         settings = self._settings()
         return settings.openai_base_url is not None or settings.openai_api_key is not None
 
     def start(self) -> None:
         """Load the local model in the background, if it is the one that answers."""
-        if self._local is not None and not self._has_endpoint:
+        if self._local is not None and not self.has_endpoint:
             self._local.child.start()
 
     def close(self) -> None:
@@ -55,25 +56,32 @@ class LanguageModels:
 
     def endpoint(self, call: ModelCall) -> Endpoint:
         """Return the endpoint with its model's name; waits for the local one. Raises a ModelError."""
-        settings = self._settings()
         if not self.connected:
             return QUOTES_ENDPOINT
-        if self._local is not None and not self._has_endpoint:
+        if self._local is not None and not self.has_endpoint:
             try:
                 return self._local.endpoint(lambda: call.ended)
             except ModelUnreachable as error:
                 if call.stopped:
                     raise AnswerStopped("The answer was stopped.") from error
                 raise
-        base_url = settings.openai_base_url or OPENAI_BASE_URL
-        model = settings.openai_model or (OPENAI_DEFAULT_MODEL if base_url == OPENAI_BASE_URL else None)
-        endpoint = Endpoint(base_url.rstrip("/"), settings.openai_api_key, model, settings.model_context_tokens)
-        endpoint = self.client.named(endpoint, call)
+        endpoint = self.client.named(self._set_endpoint(), call)
         learnt = self.calibration.limit(endpoint)
         if learnt is not None:
             endpoint = replace(endpoint, context_tokens=min(learnt, endpoint.context_tokens or learnt))
         self._last = replace(endpoint, takes_tools=(endpoint.base_url, endpoint.model) not in self._without_tools)
         return self._last
+
+    def _set_endpoint(self) -> Endpoint:
+        """Return the endpoint as the settings name it."""
+        settings = self._settings()
+        base_url = settings.openai_base_url or OPENAI_BASE_URL
+        model = settings.openai_model or (OPENAI_DEFAULT_MODEL if base_url == OPENAI_BASE_URL else None)
+        return Endpoint(base_url.rstrip("/"), settings.openai_api_key, model, settings.model_context_tokens)
+
+    def listed(self) -> tuple[str, ...]:
+        """Return the names of the endpoint's models, none where it lists none. Raises a ModelError."""
+        return self.client.listed(self._set_endpoint(), self.new_call())
 
     def stream(
         self, endpoint: Endpoint, request: ModelRequest, call: ModelCall, on_wait: Callable[[str], None]
@@ -111,21 +119,20 @@ class LanguageModels:
         """How the model is, without asking it: of an endpoint, how the last request to it went."""
         if not self.connected:
             return "ready"
-        if self._local is not None and not self._has_endpoint:
+        if self._local is not None and not self.has_endpoint:
             return self._local.child.state
         return self._states.get(self.known_endpoint().base_url, "not_checked")
 
     def known_endpoint(self) -> Endpoint:
         """Return the endpoint as far as it is known without asking anyone or waiting for anything."""
-        settings = self._settings()
         if not self.connected:
             return QUOTES_ENDPOINT
-        if self._local is not None and not self._has_endpoint:
+        if self._local is not None and not self.has_endpoint:
             return self._local.known()
-        base_url = (settings.openai_base_url or OPENAI_BASE_URL).rstrip("/")
-        if self._last is not None and self._last.base_url == base_url:
+        known = self._set_endpoint()
+        if self._last is not None and self._last.base_url == known.base_url:
             return self._last
-        return Endpoint(base_url, None, settings.openai_model, settings.model_context_tokens)
+        return replace(known, api_key=None)
 
 
 def deadlines_of(settings: Settings) -> Deadlines:

@@ -11,6 +11,7 @@ from rag_assistant.records import MAX_INT32
 from rag_assistant.web import assets, errors, health, security
 from rag_assistant.web.api import conversations as conversations_api
 from rag_assistant.web.api import documents as documents_api
+from rag_assistant.web.api import model as model_api
 from rag_assistant.web.api import turns as turns_api
 from rag_assistant.web.pages import (
     conversation,
@@ -31,6 +32,7 @@ PARTS = (
     turns_api,
     conversations_api,
     documents_api,
+    model_api,
     conversation,
     documents,
     source,

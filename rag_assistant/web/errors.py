@@ -42,6 +42,7 @@ STATUS: dict[type[Exception], int] = {
     errors.NoSummary: 404,
     errors.HistoryChanged: 409,
     errors.TurnSummarised: 409,
+    errors.NoEndpoint: 409,
     errors.UnknownCommand: 422,
     errors.OverflowDecisionNeeded: 409,
     errors.SummaryRejected: 502,

@@ -90,7 +90,8 @@ def test_an_endpoint_that_does_not_stream_is_understood(client: ModelClient, stu
 def test_an_endpoint_that_is_down_is_named(client: ModelClient, stub: StubModel) -> None:
     stub.close()
     with pytest.raises(
-        ModelUnreachable, match=r"http://127.0.0.1:\d+/v1 could not be reached\. Your question was kept"
+        ModelUnreachable,
+        match=r"http://127.0.0.1:\d+/v1 could not be reached: nothing listens there.* Your question was kept",
     ):
         answer(client, stub)
 
@@ -99,7 +100,7 @@ def test_an_endpoint_that_is_down_is_named(client: ModelClient, stub: StubModel)
     ("status", "kind", "words", "calls"),
     [
         (401, ModelRefused, "refused the key .401.*OPENAI_API_KEY", 1),
-        (404, ModelRefused, "refused the request .404.*scripted", 1),
+        (404, ModelRefused, "no such address or model .404.*scripted", 1),
         (400, ModelRefused, "refused the request .400", 1),
         (429, ModelBusy, "too busy .429", 3),
         (500, ModelFailed, "failed .500.*scripted", 3),
