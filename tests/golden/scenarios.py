@@ -219,6 +219,7 @@ def server(player: Player) -> None:
     player.play("GET", "/healthz")
     player.play("GET", "/readyz")
     player.play("GET", "/api/settings")
+    player.play("POST", "/api/model/test")
 
 
 SCENARIOS = (questions, window, overflow, tools, trouble, refusals, conversations, erasing, documents, server)
