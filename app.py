@@ -1,19 +1,15 @@
-"""The entry: ``python app.py`` serves the assistant; ``flask --app app`` gives its commands."""
+"""The entry of a checkout: ``python app.py`` is the program ``rag-assistant``; ``flask --app app`` has its commands."""
 
-from dotenv import load_dotenv
-
-from rag_assistant.errors import SettingsError
-
-load_dotenv()
+from rag_assistant.__main__ import load_environment, main
+from rag_assistant.errors import AssistantError
 
 if __name__ == "__main__":
-    from rag_assistant.server import serve
-
-    serve("rag_assistant.factory:create_app()")
+    main("python app.py")
 else:
     from rag_assistant.factory import create_app
 
+    load_environment()
     try:
         app = create_app()
-    except SettingsError as error:
+    except AssistantError as error:
         raise SystemExit(str(error)) from None

@@ -1,4 +1,4 @@
-"""``rag-assistant`` and ``python -m rag_assistant``: serve the assistant, or run one of its commands.
+"""The program, ``rag-assistant`` or ``python app.py``: serve the assistant, or run one of its commands.
 
 The application is made only when something needs it: ``--help`` and ``--version`` answer at once, also when a setting
 is wrong.
@@ -67,14 +67,19 @@ def program(ctx: click.Context, host: str | None, port: int | None) -> None:
         serve("rag_assistant.factory:create_app()")
 
 
-def main() -> None:
-    """Run the program, with the variables of the file .env in the environment."""
+def load_environment() -> None:
+    """Read the file .env beside settings.json; a variable that is set already stays as it is."""
     from dotenv import load_dotenv
 
     from rag_assistant.settings.package_files import home
 
     load_dotenv(home() / ".env")
-    program(prog_name="rag-assistant")
+
+
+def main(name: str | None = None) -> None:
+    """Run the program, from whatever folder. ``name`` is what its help calls it."""
+    load_environment()
+    program(prog_name=name)
 
 
 if __name__ == "__main__":

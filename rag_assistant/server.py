@@ -12,6 +12,7 @@ from gunicorn.arbiter import Arbiter
 from gunicorn.util import import_app
 
 from rag_assistant.errors import AssistantError
+from rag_assistant.runtime.data_dir import open_data_dir
 from rag_assistant.runtime.supervised_process import end_with_parent
 from rag_assistant.settings.live import open_settings
 from rag_assistant.settings.package_files import home
@@ -73,12 +74,13 @@ def serve(app_uri: str) -> None:
     """
     try:
         live = open_settings()
+        settings = live.current
+        data_dir = open_data_dir(home() / settings.data_dir)
     except AssistantError as error:
         sys.exit(f"Cannot start. {error}")
-    settings = live.current
     configure_logging(settings.log_level)
     refuse_used_port(settings)
-    print(f"Settings: {live.path}\nData: {home() / settings.data_dir}", flush=True)
+    print(f"Settings: {live.path}\nData: {data_dir}", flush=True)
     Server(app_uri, settings).run()
 
 

@@ -64,6 +64,27 @@ def test_a_wrong_setting_is_one_sentence(shell: Shell, words: tuple[str, ...]) -
     assert 'settings.json line 1: max_history_turns is "ten"; it must be a whole number' in ended.stderr
 
 
+@pytest.mark.parametrize("words", [(), *((name,) for name in COMMANDS)], ids=lambda words: " ".join(words) or "serve")
+def test_a_data_folder_that_cannot_be_made_is_one_sentence(
+    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("DATA_DIR", str(tmp_path / "file" / "data"))
+    monkeypatch.setenv("SETTINGS_FILE", str(tmp_path / "settings.json"))
+    ended = CliRunner().invoke(program, words)
+    assert ended.exit_code == 1
+    assert ended.output.count("\n") == 1
+    assert f'data_dir is "{tmp_path}/file/data"; this folder cannot be made or written to (Not a dir' in ended.output
+
+
+def test_a_checkout_is_run_from_any_folder_with_its_own_settings(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("MAX_HISTORY_TURNS=ten")  # Of whatever lies where the person happens to be.
+    command = [sys.executable, str(PROJECT / "app.py"), "history", "list"]
+    ended = subprocess.run(command, env=os.environ | shell.environment, cwd=tmp_path, capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr.count("\n")) == (0, 1), ended.stderr
+    assert "There is no" in ended.stderr
+
+
 def test_without_a_command_it_serves_on_the_address_that_was_named(monkeypatch: pytest.MonkeyPatch) -> None:
     served: list[tuple[str, str]] = []
 

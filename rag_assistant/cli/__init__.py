@@ -1,7 +1,7 @@
 """The command line, with the same services as the server.
 
-``rag-assistant ask | chat | history | documents | model | reindex | doctor | db``, and in a checkout ``flask --app app
-ask``.
+``rag-assistant ask | chat | history | documents | model | reindex | doctor | db``, and in a checkout
+``python app.py ask``.
 """
 
 from __future__ import annotations

@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import fcntl
+import logging
 import uuid
 from pathlib import Path
 from typing import IO
 
 from rag_assistant.errors import SettingsError
 
+log = logging.getLogger(__name__)
+
+LOCK_FILE = "server.lock"
+
 
 def open_data_dir(path: Path) -> Path:
-    """Return the folder, made if it is not there. Raises SettingsError if it cannot be made."""
+    """Return the folder. If it is not there it is made, and the log says so: another one may have been meant.
+
+    Raises SettingsError if it cannot be made or written to.
+    """
     try:
+        is_new = not path.exists()
         path.mkdir(parents=True, exist_ok=True)
+        (path / LOCK_FILE).open("a").close()
     except OSError as error:
         raise SettingsError(
-            f'data_dir is "{path}"; this folder cannot be made ({error.strerror}). Set DATA_DIR to one that can.'
+            f'data_dir is "{path}"; this folder cannot be made or written to ({error.strerror}). '
+            "Set DATA_DIR to one that can."
         ) from error
+    if is_new:
+        log.warning("New data folder: %s. If you have data elsewhere, set DATA_DIR to its folder.", path)
     return path
 
 
@@ -31,7 +44,7 @@ def installation_id(data_dir: Path) -> str:
 
 def lock_data_dir(data_dir: Path) -> IO[str]:
     """Take the folder for one server. Raises SettingsError if another server has it."""
-    lock_file = (data_dir / "server.lock").open("a+")
+    lock_file = (data_dir / LOCK_FILE).open("a+")
     try:
         fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:

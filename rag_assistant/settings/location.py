@@ -26,7 +26,7 @@ def provide_settings_file(environment: Mapping[str, str] | None = None) -> None:
     environment = os.environ if environment is None else environment
     path = settings_path(environment)
     if environment.get("SETTINGS_FILE"):
-        if not path.exists():
+        if not os.access(path, os.F_OK):
             log.warning("There is no %s; every setting has its default.", path)
         return
     try:

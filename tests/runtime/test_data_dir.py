@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rag_assistant.errors import SettingsError
-from rag_assistant.runtime.data_dir import open_data_dir
+from rag_assistant.runtime.data_dir import LOCK_FILE, open_data_dir
 from rag_assistant.settings import package_files
 
 
@@ -13,10 +13,21 @@ def test_the_folder_is_made_with_those_above_it(tmp_path: Path) -> None:
     assert open_data_dir(tmp_path / "share" / "data").is_dir()
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+def test_a_new_folder_is_told_and_one_that_is_there_is_not(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    open_data_dir(tmp_path / "data")
+    assert f"New data folder: {tmp_path}/data. If you have data elsewhere, set DATA_DIR" in caplog.text
+    caplog.clear()
+    open_data_dir(tmp_path / "data")
+    assert caplog.text == ""
+
+
+@pytest.mark.parametrize("name", ["file", "file/data", "read-only"])
+def test_a_folder_that_cannot_be_made_or_written_to_is_named(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(SettingsError, match=r'data_dir is ".*file/data"; this folder cannot be made .* Set DATA_DIR'):
-        open_data_dir(tmp_path / "file" / "data")
+    # A folder in the place of a file refuses even the superuser, whom permissions do not stop.
+    (tmp_path / "read-only" / LOCK_FILE).mkdir(parents=True)
+    with pytest.raises(SettingsError, match=rf'data_dir is ".*{name}"; this folder cannot be made or written to .*'):
+        open_data_dir(tmp_path / name)
 
 
 def test_paths_of_a_checkout_count_from_the_folder_of_app_py() -> None:
