@@ -79,7 +79,7 @@ def choose_theme() -> Response:
     back = came_from._replace(scheme="", netloc="").geturl() if came_from.netloc == request.host else ""
     # Two slashes at the beginning would lead to another host.
     response = redirect(back if back.startswith("/") and not back.startswith("//") else url_for("pages.start"), 303)
-    response.set_cookie(THEME_COOKIE, theme, max_age=SECONDS_PER_YEAR, samesite="Lax")
+    response.set_cookie(THEME_COOKIE, theme, max_age=SECONDS_PER_YEAR, samesite="Lax", path=url_for("pages.start"))
     return response
 
 

@@ -1,4 +1,5 @@
 // Slash commands, typed where questions are typed: the suggestion list, and their results.
+import { address } from "../lib/address.js";
 import { send } from "../lib/api.js";
 import { errorMessage } from "../lib/toast.js";
 import { refreshPage } from "../shell/page.js";
@@ -36,7 +37,7 @@ export async function runCommand(command, typed) {
 async function resultOf(command) {
   const conversation = conversationId();
   if (conversation !== null) {
-    return (await send("POST", `/api/conversations/${conversation}/commands`, { command })).json();
+    return (await send("POST", address(`/api/conversations/${conversation}/commands`), { command })).json();
   }
   if (command.trim().toLowerCase() !== "/help") throw new Error("There is no conversation yet. Ask a question first.");
   const lines = options().map((one) => `- ${one.dataset.command}: ${one.querySelector("span").textContent}`);

@@ -1,4 +1,5 @@
 // The banner that says the model is loading; it goes once the model is ready.
+import { address } from "../lib/address.js";
 import { poll } from "../lib/polling.js";
 import { refreshPage } from "../shell/page.js";
 
@@ -9,6 +10,6 @@ const banner = () => document.getElementById("starting");
 export function enableModelBanner() {
   if (!banner()) return;
   poll(async () => {
-    if (banner() && (await (await fetch("/readyz")).json()).parts.model !== "starting") await refreshPage();
+    if (banner() && (await (await fetch(address("/readyz"))).json()).parts.model !== "starting") await refreshPage();
   }, interval);
 }

@@ -1,4 +1,5 @@
 // Progress of a summary: a bar above the composer while the server writes one.
+import { address } from "../lib/address.js";
 import { conversationId } from "./composer.js";
 
 const POLL_INTERVAL_MS = 600;
@@ -28,7 +29,7 @@ export async function watchOperation() {
 }
 
 async function fetchOperation() {
-  const response = await fetch(`/api/conversations/${conversationId()}/operation`).catch(() => null);
+  const response = await fetch(address(`/api/conversations/${conversationId()}/operation`)).catch(() => null);
   return response?.ok ? (await response.json().catch(() => ({}))).operation : null;
 }
 

@@ -1,4 +1,5 @@
 // Ask what should happen to older turns when a conversation gets too long.
+import { address } from "../lib/address.js";
 import { send } from "../lib/api.js";
 import { conversationId, showComposerError } from "./composer.js";
 import { watchOperation } from "./operation.js";
@@ -13,7 +14,7 @@ export async function withOverflowChoice(post) {
     if (decision === null) return null;
     const response = await post({ on_overflow: decision.choice });
     if (decision.remember) {
-      const url = `/api/conversations/${conversationId()}`;
+      const url = address(`/api/conversations/${conversationId()}`);
       send("PATCH", url, { on_overflow: decision.choice }).catch((error) => showComposerError(error.message));
     }
     return response;

@@ -1,4 +1,5 @@
 // Ask without leaving the page: the question appears at once, the answer streams below it.
+import { address } from "../lib/address.js";
 import { errorMessage } from "../lib/toast.js";
 import { refreshPage } from "../shell/page.js";
 import { isCommand, runCommand } from "./commands.js";
@@ -121,6 +122,6 @@ function register(element, data) {
   element.id = `turn-${data.turn}`;
   if (conversationId() !== null) return;
   composer().elements.conversation_id.value = data.conversation_id;
-  history.replaceState(history.state, "", `/conversations/${data.conversation_id}`);
+  history.replaceState(history.state, "", address(`/conversations/${data.conversation_id}`));
   refreshPage();
 }

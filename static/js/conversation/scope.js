@@ -1,4 +1,5 @@
 // The filter: which documents questions are about. Kept with the conversation, shown at the composer, set in the library.
+import { address } from "../lib/address.js";
 import { send } from "../lib/api.js";
 import { documentOf } from "../lib/html.js";
 import { fade, showError, toast } from "../lib/toast.js";
@@ -21,7 +22,7 @@ export function enableScope() {
 
 /** Filter the open conversation to some documents, and say so. */
 export async function askAbout(ids) {
-  await send("PATCH", `/api/conversations/${conversationId()}`, { document_ids: ids, tags: null });
+  await send("PATCH", address(`/api/conversations/${conversationId()}`), { document_ids: ids, tags: null });
   await redraw();
   fade(toast(`Filter applied: ${document.querySelector("#scope bdi").textContent}.`));
   composer().elements.question.focus();
@@ -29,7 +30,7 @@ export async function askAbout(ids) {
 
 async function removeFilter() {
   if (conversationId() !== null) {
-    await send("PATCH", `/api/conversations/${conversationId()}`, { document_ids: null, tags: null });
+    await send("PATCH", address(`/api/conversations/${conversationId()}`), { document_ids: null, tags: null });
   } else history.replaceState(null, "", location.pathname);
   await redraw();
   composer().elements.question.focus();
@@ -37,7 +38,7 @@ async function removeFilter() {
 
 /** Redraw the filter, and the welcome if there is one, from the server. */
 async function redraw() {
-  const response = await fetch(conversationId() === null ? "/" : `/conversations/${conversationId()}`);
+  const response = await fetch(conversationId() === null ? address("/") : address(`/conversations/${conversationId()}`));
   if (!response.ok) return;
   const drawn = documentOf(await response.text());
   for (const part of ["#scope", ".welcome"]) {

@@ -1,4 +1,5 @@
 // Keep tabs and devices in sync: poll whether the conversation has changed since it was drawn.
+import { address } from "../lib/address.js";
 import { poll } from "../lib/polling.js";
 import { clearUnreachable, toast } from "../lib/toast.js";
 import { refreshPage } from "../shell/page.js";
@@ -16,7 +17,7 @@ export function enableSync() {
     const id = conversationId();
     // An answer that is being followed updates the page itself.
     if (id === null || isBusy()) return;
-    const response = await fetch(`/api/conversations/${id}`, { method: "HEAD" }).catch(() => null);
+    const response = await fetch(address(`/api/conversations/${id}`), { method: "HEAD" }).catch(() => null);
     if (offline && response) clearUnreachable();
     offline = !response;
     if (offline || conversationId() !== id) return;
@@ -38,7 +39,7 @@ function showDeleted() {
   element.classList.add("deleted");
   const form = document.createElement("form");
   form.method = "post";
-  form.action = `/conversations/${conversationId()}/restore`;
+  form.action = address(`/conversations/${conversationId()}/restore`);
   const button = document.createElement("button");
   button.type = "submit";
   button.textContent = "Restore";

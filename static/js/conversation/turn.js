@@ -1,4 +1,5 @@
 // One turn in the transcript: follow its events, reconnecting when the connection drops, until it has ended.
+import { address } from "../lib/address.js";
 import { refusalOf, send } from "../lib/api.js";
 import { elementOf, setHtmlAfter } from "../lib/html.js";
 import { replaceTurn } from "../lib/patch.js";
@@ -65,7 +66,7 @@ export class TurnView {
     } catch {
       // The connection was lost; what was shown stays.
     }
-    if (!this.ended && this.turnId !== null) await this.follow(`/api/turns/${this.turnId}/stream?html=1`);
+    if (!this.ended && this.turnId !== null) await this.follow(address(`/api/turns/${this.turnId}/stream?html=1`));
   }
 
   /** Follow the turn at `url`, reconnecting as needed: the stream begins with the whole answer so far. */
@@ -137,7 +138,7 @@ export class TurnView {
     this.stopping = true;
     this.showState();
     if (this.turnId === null) return;
-    await send("POST", `/api/turns/${this.turnId}/stop`, {}).catch((reason) => {
+    await send("POST", address(`/api/turns/${this.turnId}/stop`), {}).catch((reason) => {
       if (reason instanceof TypeError) this.disconnected();
       else showError(reason);
     });
@@ -180,6 +181,6 @@ export class TurnView {
 
   /** Replace the turn with the server's current version. */
   async redraw() {
-    this.element = await redrawTurn(this.element, this.element.dataset.page ?? `/turns/${this.turnId}`);
+    this.element = await redrawTurn(this.element, this.element.dataset.page ?? address(`/turns/${this.turnId}`));
   }
 }

@@ -1,4 +1,5 @@
 // The upload queue: files are sent a few at a time, then polled until they are ready.
+import { address } from "../lib/address.js";
 import { Refusal, send } from "../lib/api.js";
 import { errorMessage } from "../lib/toast.js";
 import { redrawList, redrawWelcome } from "./library.js";
@@ -25,7 +26,7 @@ const actions = {
   async cancel(item) {
     if (item.state === "waiting") item.state = "cancelled";
     else if (item.request) item.request.abort();
-    else await send("POST", `/api/documents/${item.id}/cancel`, {}).catch(() => null);
+    else await send("POST", address(`/api/documents/${item.id}/cancel`), {}).catch(() => null);
     draw();
   },
   /** Upload a file again, or have it processed again. */
@@ -36,7 +37,7 @@ const actions = {
       uploadNext();
     } else {
       try {
-        updateState(item, await (await send("POST", `/api/documents/${item.id}/retry`, {})).json());
+        updateState(item, await (await send("POST", address(`/api/documents/${item.id}/retry`), {})).json());
         poll();
       } catch (reason) {
         settle(item, "failed", errorMessage(reason));
@@ -86,7 +87,7 @@ function upload(item) {
       draw();
       resolve();
     });
-    request.open("POST", "/api/documents");
+    request.open("POST", address("/api/documents"));
     request.send(form);
     draw();
   });
@@ -134,7 +135,7 @@ async function poll() {
     if (!open.length) break;
     await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_SECONDS * 1000));
     const before = open[0].id + PAGE_SIZE;
-    const response = await fetch(`/api/documents?limit=${PAGE_SIZE}&before=${before}`).catch(() => null);
+    const response = await fetch(address(`/api/documents?limit=${PAGE_SIZE}&before=${before}`)).catch(() => null);
     const data = response?.ok ? await response.json().catch(() => null) : null;
     if (!data) continue;
     const known = new Map(data.documents.map((one) => [one.document_id, one]));

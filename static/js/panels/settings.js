@@ -1,4 +1,5 @@
 // Settings: searched while typing, saved for the open conversation in place, and updated when their file changes.
+import { address } from "../lib/address.js";
 import { send } from "../lib/api.js";
 import { documentOf, elementOf } from "../lib/html.js";
 import { poll } from "../lib/polling.js";
@@ -76,7 +77,7 @@ async function test(form) {
 
 /** Update the banners, and the settings where they are shown, if the settings have changed. */
 async function checkVersion() {
-  const response = await fetch("/api/settings/version").catch(() => null);
+  const response = await fetch(address("/api/settings/version")).catch(() => null);
   if (!response?.ok) return;
   const { version } = await response.json();
   if (version === document.body.dataset.settingsVersion) return;

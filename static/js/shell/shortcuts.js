@@ -1,5 +1,6 @@
 // Keyboard shortcuts. The server draws their list; here is what they do.
 import { composer } from "../conversation/composer.js";
+import { address } from "../lib/address.js";
 import { closeDrawer, openInDrawer } from "../panels/drawer.js";
 import { closeOverlay, showSidebar, toggleSidebar } from "../sidebar/sidebar.js";
 
@@ -72,7 +73,7 @@ function closeTopmost(event) {
 }
 
 function openLink(name) {
-  const link = [...document.querySelectorAll("#sidebar a[data-drawer]")].find((one) => one.pathname === `/${name}`);
+  const link = [...document.querySelectorAll("#sidebar a[data-drawer]")].find((one) => one.pathname === address(`/${name}`));
   if (link) openInDrawer(link.href, document.activeElement);
 }
 

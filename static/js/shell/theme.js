@@ -1,9 +1,11 @@
 // The theme: system, light or dark. A cookie stores it, so that the server draws it at once.
+import { address } from "../lib/address.js";
+
 const YEAR_SECONDS = 365 * 24 * 3600;
 
 /** Store a value for the server to read with the next page. */
 export function setCookie(name, value) {
-  document.cookie = `${name}=${value}; path=/; max-age=${YEAR_SECONDS}; samesite=lax`;
+  document.cookie = `${name}=${value}; path=${address("/")}; max-age=${YEAR_SECONDS}; samesite=lax`;
 }
 
 /** Let the theme buttons change the page at once. */

@@ -48,7 +48,7 @@ export async function showList(url, signal) {
 /** Return the URL of the list, or of a part of it. The open conversation is listed even if it has no answer. */
 export function listUrl(parameters = {}) {
   const url = new URL(list().dataset.url, location.href);
-  const open = location.pathname.match(/^\/conversations\/(\d+)$/)?.[1];
+  const open = location.pathname.match(/\/conversations\/(\d+)$/)?.[1];
   for (const [name, value] of Object.entries({ open, ...parameters })) if (value) url.searchParams.set(name, value);
   url.searchParams.set("part", "1");
   return url;

@@ -1,4 +1,5 @@
 // The menu of a conversation in the sidebar: one menu for all rows.
+import { address } from "../lib/address.js";
 import { send } from "../lib/api.js";
 import { positionAt } from "../lib/menu-position.js";
 import { showError, undoable } from "../lib/toast.js";
@@ -39,7 +40,7 @@ function open(button) {
 
 function resourceOf(element) {
   const id = element.dataset.conversation;
-  return { id, url: `/api/conversations/${id}` };
+  return { id, url: address(`/api/conversations/${id}`) };
 }
 
 function move(event) {
@@ -116,9 +117,9 @@ async function remove(chosen) {
   const { id, url } = resourceOf(chosen);
   const title = chosen.querySelector(".title").textContent;
   await send("DELETE", url);
-  if (location.pathname === `/conversations/${id}`) {
+  if (location.pathname === address(`/conversations/${id}`)) {
     // The start page offers Undo.
-    location.assign(`/?deleted=${id}`);
+    location.assign(address(`/?deleted=${id}`));
     return;
   }
   const neighbour = chosen.nextElementSibling ?? chosen.previousElementSibling;
