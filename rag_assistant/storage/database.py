@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -98,11 +99,35 @@ class Database:
             connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
             connection.exec_driver_sql(statement, tuple(values))
 
+    @property
+    def file(self) -> Path:
+        """SQLite's file."""
+        return Path(self.url.database or "")
+
+    @property
+    def copies(self) -> list[Path]:
+        """The copies from before an upgrade of the schema, oldest first; see migrate.py."""
+        return sorted(self.file.parent.glob("assistant-schema-*.db")) if self.is_sqlite else []
+
+    def copy_to(self, path: Path) -> None:
+        """Write SQLite's database as it is now to a file of its own, whoever works with it. Raises StorageFailed."""
+        part = path.with_name(f"{path.name}.{os.getpid()}.part")
+        try:
+            with self._failures_named(), self._reader.connect() as connection:
+                with closing(_sqlite_module().connect(str(part))) as target:
+                    # All pages at once: in steps, it would begin anew whenever another process writes.
+                    connection.connection.driver_connection.backup(target)  # type: ignore[union-attr]
+                part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+
     def forget_deleted(self) -> None:
-        """Take what was deleted out of SQLite's log, too, so that nothing of it is left in a file of ours.
+        """Take what was deleted out of SQLite's log and copies, too, so that nothing of it is left in a file of ours.
 
         While somebody reads the old state that has to wait: then the log says so, and the end of the server does it.
         """
+        for copy in self.copies:
+            copy.unlink(missing_ok=True)
         if not self.checkpoint():
             log.warning("What was erased stays in the database's log until nobody reads it any more.")
 

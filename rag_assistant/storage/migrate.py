@@ -13,6 +13,7 @@ from rag_assistant.storage.database import Database
 
 log = logging.getLogger(__name__)
 
+MAX_COPIES = 2
 SCHEMA_REVISION = "0005"  # The newest file below migrations/versions; a test compares them.
 
 
@@ -24,6 +25,8 @@ def migrate(database: Database) -> bool:
     before = current_revision(database)
     if before == SCHEMA_REVISION:
         return False
+    if before is not None and before < SCHEMA_REVISION and database.is_sqlite:
+        keep_copy(database, before)
     from alembic import command
     from alembic.config import Config
     from alembic.util import CommandError
@@ -36,10 +39,25 @@ def migrate(database: Database) -> bool:
     except CommandError as error:
         raise StorageFailed(
             f"The database has the schema {before}, which this version ({SCHEMA_REVISION}) does not know: it was "
-            "written by a newer one. Start the newer version, or restore a backup."
+            "written by a newer one. Start the newer version, or restore a backup or the copy from before the upgrade."
         ) from error
     log.info("Database schema: %s -> %s", before or "empty", SCHEMA_REVISION)
     return before is None
+
+
+def keep_copy(database: Database, revision: str) -> None:
+    """Copy SQLite's database before its schema changes: the way back. Raises StorageFailed if there is no room."""
+    copy = database.file.with_name(f"assistant-schema-{revision}.db")
+    try:
+        database.copy_to(copy)
+    except (StorageFailed, OSError) as error:
+        raise StorageFailed(
+            f"The database is copied to {copy} before its schema is upgraded, and that failed. It needs "
+            f"{database.file.stat().st_size // 1_000_000 + 1} MB there. Nothing was changed."
+        ) from error
+    for older in [one for one in database.copies if one != copy][: -MAX_COPIES + 1 or None]:
+        older.unlink()
+    log.warning("The database is upgraded. As it was before, it is kept in %s.", copy)
 
 
 def current_revision(database: Database) -> str | None:

@@ -102,3 +102,44 @@ def test_a_database_of_a_newer_version_is_refused_and_left_alone(tmp_path: Path)
         migrate(database)
     assert current_revision(database) == "9999"
     database.close()
+
+
+def test_an_upgrade_leaves_a_copy_from_before_and_the_way_back_is_to_put_it_in_place(tmp_path: Path) -> None:
+    database = Database(sqlite_url(tmp_path))
+    upgrade_to(database, "0004")
+    with database.write() as connection:
+        connection.execute(text("CREATE TABLE of_before (id INTEGER)"))
+    assert migrate(database) is False
+    with database.write() as connection:
+        connection.execute(text("DROP TABLE of_before"))
+    database.close()
+    (tmp_path / "assistant-schema-0004.db").replace(tmp_path / "assistant.db")
+    back = Database(sqlite_url(tmp_path))
+    assert current_revision(back) == "0004"
+    with back.read() as connection:
+        assert connection.execute(text("SELECT count(*) FROM of_before")).scalar() == 0
+    assert migrate(back) is False
+    assert [copy.name for copy in back.copies] == ["assistant-schema-0004.db"]
+    back.close()
+
+
+def test_only_the_newest_copies_are_kept_and_what_is_erased_is_in_none(tmp_path: Path) -> None:
+    for revision in ("0001", "0002", "0003"):
+        (tmp_path / f"assistant-schema-{revision}.db").touch()
+    database = Database(sqlite_url(tmp_path))
+    upgrade_to(database, "0004")
+    migrate(database)
+    assert [copy.name[17:21] for copy in database.copies] == ["0003", "0004"]
+    database.forget_deleted()
+    assert database.copies == []
+    database.close()
+
+
+def test_without_room_for_the_copy_nothing_is_changed(tmp_path: Path) -> None:
+    database = Database(sqlite_url(tmp_path))
+    upgrade_to(database, "0004")
+    (tmp_path / "assistant-schema-0004.db").mkdir()
+    with pytest.raises(StorageFailed, match=r"copied to .*/assistant-schema-0004.db before .* Nothing was changed"):
+        migrate(database)
+    assert current_revision(database) == "0004"
+    database.close()
