@@ -20,6 +20,8 @@ COMMANDS = {
     "documents": "Manage the library.",
     "history": "Conversations, and what the model was sent.",
     "reindex": "Embed everything with the configured embedding model, and switch search to it.",
+    "backup": "Write a backup to FILE; the server may go on.",
+    "restore": "Restore a backup into an empty data folder.",
     "doctor": "Check that the database, the uploaded files and Chroma's index agree.",
     "db": "Manage the database schema.",
 }

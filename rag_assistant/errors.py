@@ -193,6 +193,10 @@ class StorageFailed(AssistantError):
     """The database did not take or give what was asked, for instance because the disk is full."""
 
 
+class BackupFailed(AssistantError):
+    """A backup could not be written or restored; what was there before is as it was."""
+
+
 class InvalidHistoryLimit(AssistantError, ValueError):
     """A limit of the history is not a whole number of 0 or more, and not ``None``."""
 

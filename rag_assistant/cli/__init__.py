@@ -1,7 +1,6 @@
 """The command line, with the same services as the server.
 
-``rag-assistant ask | chat | history | documents | model | reindex | doctor | db``, and in a checkout
-``python app.py ask``.
+``rag-assistant ask``, and in a checkout ``python app.py ask``.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from flask import Flask
 
 from rag_assistant.cli.ask import ask_command, chat_command
+from rag_assistant.cli.backup import backup_command, restore_command
 from rag_assistant.cli.database import database_commands
 from rag_assistant.cli.documents import documents_commands
 from rag_assistant.cli.history import history_commands
@@ -24,5 +24,6 @@ if TYPE_CHECKING:
 def init_app(app: Flask, services: Services) -> None:
     """Add the commands."""
     groups = history_commands, documents_commands, model_commands, database_commands
-    for made in (ask_command, chat_command, reindex_command, doctor_command, *groups):
+    alone = ask_command, chat_command, reindex_command, backup_command, restore_command, doctor_command
+    for made in (*alone, *groups):
         app.cli.add_command(made(services))

@@ -13,6 +13,7 @@ from rag_assistant.errors import SettingsError
 log = logging.getLogger(__name__)
 
 LOCK_FILE = "server.lock"
+INSTALLATION_FILE = "installation"
 
 
 def open_data_dir(path: Path) -> Path:
@@ -36,7 +37,7 @@ def open_data_dir(path: Path) -> Path:
 
 def installation_id(data_dir: Path) -> str:
     """Return the name of this installation, made at its first start: by it we find our own turns after a crash."""
-    path = data_dir / "installation"
+    path = data_dir / INSTALLATION_FILE
     if not path.exists():
         path.write_text(uuid.uuid4().hex)
     return path.read_text()

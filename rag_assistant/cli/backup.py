@@ -1,0 +1,59 @@
+"""``backup`` and ``restore``: everything in one file, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rag_assistant.cli.errors import named_errors
+from rag_assistant.runtime.data_dir import lock_data_dir
+
+if TYPE_CHECKING:
+    from rag_assistant.web.services import Services
+
+FILE = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+PARTS_OF_THE_BAR = 1000
+
+
+def backup_command(services: Services) -> click.Command:
+    @click.command("backup")
+    @FILE
+    def backup(file: Path) -> None:
+        """Write a backup to FILE; the server may go on."""
+        from rag_assistant.storage.backup import write_backup
+
+        with named_errors(), _progress("backup") as told:
+            services.prepare()
+            made = write_backup(services.database, services.data_dir, services.settings.path, file, told)
+        count = f"{made.documents} {'document' if made.documents == 1 else 'documents'}"
+        click.echo(f"{file}: {count}, {made.size_bytes / 1e6:.1f} MB. It holds no keys.")
+        if made.missing:
+            click.echo(f"{made.missing} without its original file: it is gone from the data folder.", err=True)
+
+    return backup
+
+
+def restore_command(services: Services) -> click.Command:
+    @click.command("restore")
+    @FILE
+    def restore(file: Path) -> None:
+        """Restore a backup into an empty data folder."""
+        from rag_assistant.storage.backup import restore_backup
+
+        with named_errors(), lock_data_dir(services.data_dir), _progress("restore") as told:
+            made = restore_backup(file, services.database, services.data_dir, services.settings.path, told)
+        click.echo(f"Restored into {services.data_dir}: the state of {made['created_at'][:19]} UTC.")
+        click.echo(f"Its settings, without keys: {made['settings']}")
+
+    return restore
+
+
+@contextmanager
+def _progress(label: str) -> Iterator[Callable[[int, int], None]]:
+    """Draw a bar while something is written."""
+    with click.progressbar(length=PARTS_OF_THE_BAR, label=label) as bar:
+        yield lambda done, total: bar.update(PARTS_OF_THE_BAR * done // max(1, total) - bar.pos)
