@@ -22,6 +22,7 @@ COMMANDS = {
     "reindex": "Embed everything with the configured embedding model, and switch search to it.",
     "backup": "Write a backup to FILE; the server may go on.",
     "restore": "Restore a backup into an empty data folder.",
+    "status": "Show version, folders, sizes, counts and what waits. Changes nothing.",
     "doctor": "Check that the database, the uploaded files and Chroma's index agree.",
     "db": "Manage the database schema.",
 }

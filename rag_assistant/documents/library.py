@@ -157,6 +157,12 @@ class Library:
         self._embedding.stop()
 
     @property
+    def waiting(self) -> tuple[int, int]:
+        """How many jobs wait for their turn, and how many for a later moment."""
+        reading, embedding = self._reading.waiting, self._embedding.waiting
+        return reading[0] + embedding[0], reading[1] + embedding[1]
+
+    @property
     def busy(self) -> bool:
         """Whether anything waits in the lanes or is being worked on."""
         return self._reading.busy or self._embedding.busy

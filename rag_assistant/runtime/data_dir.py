@@ -43,6 +43,24 @@ def installation_id(data_dir: Path) -> str:
     return path.read_text()
 
 
+def size_of(path: Path) -> int:
+    """Return the bytes of a file, or of all files below a folder; 0 if it is not there, or not any more."""
+    try:
+        return sum(map(size_of, path.iterdir())) if path.is_dir() else path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def is_locked(data_dir: Path) -> bool:
+    """Tell whether somebody has taken the folder: a server, or a command that processes documents."""
+    with (data_dir / LOCK_FILE).open("a+") as lock_file:
+        try:
+            fcntl.flock(lock_file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+    return False
+
+
 def lock_data_dir(data_dir: Path) -> IO[str]:
     """Take the folder for one server. Raises SettingsError if another server has it."""
     lock_file = (data_dir / LOCK_FILE).open("a+")

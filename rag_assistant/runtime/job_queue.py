@@ -61,6 +61,11 @@ class JobQueue:
         self._huey.storage.flush_schedule()
 
     @property
+    def waiting(self) -> tuple[int, int]:
+        """How many pieces of work wait for their turn, and how many for a later moment."""
+        return self._huey.storage.queue_size(), self._huey.storage.schedule_size()
+
+    @property
     def busy(self) -> bool:
         """Whether a piece of work waits, those for later included, or is at hand in this process."""
         return self._huey.busy

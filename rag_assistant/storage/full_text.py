@@ -55,7 +55,7 @@ class WordIndex:
     """The words of the rows of a table. ``name`` is the index's table, ``key`` its column for the row's id."""
 
     def __init__(self, name: str, key: str) -> None:
-        self._name = name
+        self.name = name
         self._key = key
         self._fts = table(name, column("rowid"), column("words"))
         self._full_text = table(name, column(key), column("words"))
@@ -63,10 +63,10 @@ class WordIndex:
     def insert(self, connection: Connection, rows: Sequence[tuple[int, str]]) -> None:
         """Index the words of rows, given as (id, words)."""
         if connection.dialect.name == "sqlite":
-            statement = text(f"INSERT INTO {self._name} (rowid, words) VALUES (:id, :words)")  # noqa: S608 - our names
+            statement = text(f"INSERT INTO {self.name} (rowid, words) VALUES (:id, :words)")  # noqa: S608 - our names
         else:
             statement = text(
-                f"INSERT INTO {self._name} ({self._key}, words) VALUES (:id, to_tsvector('english', :words))"  # noqa: S608
+                f"INSERT INTO {self.name} ({self._key}, words) VALUES (:id, to_tsvector('english', :words))"  # noqa: S608
             )
         connection.execute(statement, [{"id": row_id, "words": words} for row_id, words in rows])
 
@@ -120,7 +120,7 @@ class WordIndex:
 
     def _ranked(self, words: Sequence[str], ids: Sequence[int] | Select[Any]) -> Select[Any]:
         """Return the query for (id, score) of those of ``ids`` that hold any of ``words``, the best first."""
-        score = (-func.bm25(literal_column(self._name))).label("score")
+        score = (-func.bm25(literal_column(self.name))).label("score")
         # Without the plus, FTS5 would look for each row anew; ordered by its own rank, it would score them all.
         chosen = literal_column("+rowid").in_(ids)
         return select(self._fts.c.rowid, score).where(self._holds_any(words), chosen).order_by(score.desc())
@@ -136,7 +136,7 @@ class WordIndex:
 
     def _holds_any(self, words: Sequence[str]) -> ColumnElement[bool]:
         any_word = " OR ".join(_quoted(word) for word in words)
-        return literal_column(self._name).op("MATCH", is_comparison=True)(any_word)
+        return literal_column(self.name).op("MATCH", is_comparison=True)(any_word)
 
     # --- PostgreSQL: its full text finds, and BM25 ranks; its own ranks know nothing of how rare a word is
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from flask import Flask, Response, jsonify, make_response
 
+from rag_assistant import __version__
 from rag_assistant.settings.schema import SECRET, Settings, is_live
 
 if TYPE_CHECKING:
@@ -22,7 +23,9 @@ def init_app(app: Flask, services: Services) -> None:
 
     @app.get("/healthz")
     def healthz() -> Response:
-        return jsonify(status="ok")
+        response = jsonify(status="ok")
+        response.headers["X-Version"] = __version__
+        return response
 
     @app.get("/readyz")
     def readyz() -> Response:

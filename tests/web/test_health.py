@@ -6,6 +6,7 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
+from rag_assistant import __version__
 from rag_assistant.factory import create_app
 from rag_assistant.settings.schema import SECRET, Settings
 from rag_assistant.web.services import Services
@@ -15,7 +16,8 @@ from tests.web.conftest import ask, until
 
 def test_health_needs_nothing(environment: dict[str, str]) -> None:
     app = create_app(environment)
-    assert app.test_client().get("/healthz").json == {"status": "ok"}
+    response = app.test_client().get("/healthz")
+    assert (response.json, response.headers["X-Version"]) == ({"status": "ok"}, __version__)
     app.extensions["assistant"].close()
 
 

@@ -6,6 +6,7 @@ import json
 
 from flask import Blueprint, render_template, request
 
+from rag_assistant import __version__
 from rag_assistant.llm.connection_check import ConnectionCheck, check_connection
 from rag_assistant.llm.local_servers import find_local_servers
 from rag_assistant.presenters.settings import ADVANCED, settings_view
@@ -50,6 +51,7 @@ def _settings_page(check: ConnectionCheck | None) -> str:
         filter=sought,
         topics=settings_view(in_force.current, in_force.origins, sought),
         advanced=ADVANCED,
+        version=__version__,
         file_is_there=file_is_there,
         connections={name: _block(values, file_is_there) for name, values in _connections().items()},
         check=check,

@@ -1,0 +1,114 @@
+"""``status``: which version works on which data, how much there is, and what waits."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rag_assistant import __version__
+from rag_assistant.cli.errors import named_errors
+from rag_assistant.runtime.data_dir import is_locked, size_of
+from rag_assistant.runtime.model_files import EMBEDDING_MODEL, EMBEDDING_TOKENIZER, LANGUAGE_MODEL
+
+if TYPE_CHECKING:
+    from rag_assistant.web.services import Services
+
+MEGABYTE = 1_000_000
+
+
+def status_command(services: Services) -> click.Command:
+    @click.command("status")
+    @click.option("--json", "as_json", is_flag=True, help="For programs: sizes in bytes.")
+    def status(as_json: bool) -> None:
+        """Show version, folders, sizes, counts and what waits. Changes nothing."""
+        with named_errors():
+            found = status_of(services)
+        click.echo(json.dumps(found, indent=2) if as_json else "\n".join(lines_of(found)))
+
+    return status
+
+
+def status_of(services: Services) -> dict[str, Any]:
+    """Return what is so now. What needs the present schema is left out while an upgrade is pending."""
+    from rag_assistant.storage.migrate import SCHEMA_REVISION, current_revision
+
+    settings = services.settings.current
+    endpoint = services.models.known_endpoint()
+    schema = current_revision(services.database)
+    found: dict[str, Any] = {
+        "version": __version__,
+        "schema": schema,
+        "upgrade_pending": schema != SCHEMA_REVISION,
+        "settings_file": str(services.settings.path),
+        "data_dir": str(services.data_dir),
+        "in_use": is_locked(services.data_dir),
+        "model": None if endpoint.built_in else {"base_url": endpoint.base_url, "model": endpoint.model},
+        "embedder": settings.embedder,
+        "bytes": file_sizes(services),
+    }
+    return found if found["upgrade_pending"] else found | stored(services, found["bytes"])
+
+
+def file_sizes(services: Services) -> dict[str, int]:
+    """Return the sizes of what lies in the data folder, and of the models that came with the program."""
+    folder, sizes = services.data_dir, {}
+    if services.database.is_sqlite:
+        file = services.database.file
+        sizes = {
+            "database": size_of(file),
+            "database_log": size_of(file.with_name(f"{file.name}-wal")),
+            "copies_before_upgrades": sum(size_of(copy) for copy in services.database.copies),
+        }
+    models = (LANGUAGE_MODEL, EMBEDDING_MODEL, EMBEDDING_TOKENIZER)
+    return sizes | {
+        "original_files": size_of(folder / "uploads"),
+        "chroma_index": size_of(folder / "chroma"),
+        "job_queue": size_of(folder / "queue.db"),
+        "models": sum(size_of(path) for path in (model.path_if_there() for model in models) if path is not None),
+    }
+
+
+def stored(services: Services, sizes: dict[str, int]) -> dict[str, Any]:
+    """Return what the database knows; its parts are added to the sizes, and lie within ``database``."""
+    from rag_assistant.storage.usage import usage_of
+
+    usage = usage_of(services.database)
+    waiting, scheduled = services.library.waiting
+    serving = services.embeddings.serving()
+    parts = {"database": usage.database_bytes, "vectors": usage.vectors_bytes, "full_text": usage.full_text_bytes}
+    return {
+        "bytes": sizes | parts,
+        "embedder_serving": serving.key if serving else None,
+        "conversations": usage.conversations,
+        "conversations_in_trash": usage.in_trash,
+        "turns": usage.turns,
+        "documents": usage.documents,
+        "jobs": {"waiting": waiting, "scheduled": scheduled},
+    }
+
+
+def lines_of(found: dict[str, Any]) -> list[str]:
+    """Return the status as a person reads it."""
+    model = found["model"]
+    lines = {
+        "Version": found["version"],
+        "Schema": f"{found['schema'] or 'none yet'}{', upgraded at the next start' * found['upgrade_pending']}",
+        "Settings": found["settings_file"],
+        "Data": found["data_dir"],
+        "Server": "running, or a command processes documents" if found["in_use"] else "not running",
+        "Model": f"{model['model'] or 'first one listed'} at {model['base_url']}" if model else "built-in",
+        "Embedder": found["embedder"],
+    }
+    if "documents" in found:
+        states = ", ".join(f"{count} {state}" for state, count in sorted(found["documents"].items()))
+        lines |= {
+            "Conversations": f"{found['conversations']}, {found['conversations_in_trash']} more in the trash; "
+            f"turns: {found['turns']}",
+            "Documents": states or "none",
+            "Jobs": f"{found['jobs']['waiting']} waiting, {found['jobs']['scheduled']} scheduled for a retry",
+        }
+    lines["Disk"] = ""
+    lines |= {f"  {name.replace('_', ' ')}": f"{size / MEGABYTE:,.1f} MB" for name, size in found["bytes"].items()}
+    return [f"{name:26}{value}".rstrip() for name, value in lines.items()]

@@ -1,0 +1,52 @@
+"""How much the database holds, for people who look after it: counted without reading what is counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import func, select, text
+
+from rag_assistant.storage.database import Database
+from rag_assistant.storage.full_text import CHUNK_WORDS, TURN_WORDS
+from rag_assistant.storage.tables import conversations, documents, embedders, turns
+
+BYTES_PER_NUMBER = 4  # A vector's numbers are float32.
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Counts, documents by their state, and sizes in bytes; ``database_bytes`` includes the other two."""
+
+    conversations: int
+    in_trash: int
+    turns: int
+    documents: dict[str, int]
+    database_bytes: int
+    vectors_bytes: int
+    full_text_bytes: int
+
+
+def usage_of(database: Database) -> Usage:
+    """Return the usage of a database that has the present schema."""
+    stored = (embedders.c.additions - embedders.c.deletions) * embedders.c.dimension * BYTES_PER_NUMBER
+    if database.is_sqlite:
+        whole = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
+        of_index = "SELECT sum(length(block)) FROM {}_data"
+    else:
+        whole = "SELECT pg_database_size(current_database())"
+        of_index = "SELECT pg_total_relation_size('{}')"
+    with database.read() as connection:
+        deleted = conversations.c.deleted_at.is_not(None)
+        listed = connection.execute(select(func.count(), func.count().filter(deleted)).select_from(conversations)).one()
+        states = connection.execute(select(documents.c.state, func.count()).group_by(documents.c.state))
+        return Usage(
+            conversations=listed[0] - listed[1],
+            in_trash=listed[1],
+            turns=connection.scalar(select(func.count()).select_from(turns)) or 0,
+            documents={state: count for state, count in states},  # noqa: C416 - rows are no pairs to mypy
+            database_bytes=int(connection.scalar(text(whole)) or 0),
+            vectors_bytes=int(connection.scalar(select(func.sum(stored))) or 0),
+            full_text_bytes=sum(
+                int(connection.scalar(text(of_index.format(index.name))) or 0) for index in (CHUNK_WORDS, TURN_WORDS)
+            ),
+        )
