@@ -5,24 +5,54 @@ from __future__ import annotations
 import logging
 import socket
 import sys
+from collections.abc import MutableMapping
+from datetime import timedelta
 from typing import Any
 
 from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
+from gunicorn.glogging import Logger
 from gunicorn.util import import_app
 
 from rag_assistant.errors import AssistantError
 from rag_assistant.runtime.data_dir import open_data_dir
+from rag_assistant.runtime.log_lines import configure_logging
 from rag_assistant.runtime.supervised_process import end_with_parent
 from rag_assistant.settings.live import open_settings
 from rag_assistant.settings.package_files import home
 from rag_assistant.settings.schema import Settings
 
 log = logging.getLogger(__name__)
+access_log = logging.getLogger("rag_assistant.access")
 
 # Beside the threads that wait for answers, some for everything else.
 SPARE_THREADS = 24
 GRACEFUL_TIMEOUT_SECONDS = 10
+
+
+class ServerLog(Logger):
+    """gunicorn's log as lines of ours, and a line for each answered request if ``access_log`` is set."""
+
+    def setup(self, cfg: Any) -> None:
+        """Hand over to our own log what gunicorn would print by itself."""
+        super().setup(cfg)
+        self.error_log.handlers.clear()
+        self.error_log.propagate = True
+        access_log.setLevel(logging.INFO)  # Who asks for it wants it at every log_level.
+
+    def access(self, resp: Any, _req: Any, environ: MutableMapping[str, Any], request_time: timedelta) -> None:
+        """Log a request that was answered to its end. What was searched for stands behind the ? and is left out."""
+        if not self.cfg.accesslog:
+            return
+        fields = {
+            "method": environ["REQUEST_METHOD"],
+            "path": environ["RAW_URI"].partition("?")[0],
+            "status": int(str(resp.status).partition(" ")[0]),
+            "bytes": resp.sent or 0,
+            "milliseconds": request_time // timedelta(milliseconds=1),
+        }
+        sentence = "%(method)s %(path)s %(status)d, %(bytes)d bytes, %(milliseconds)d ms"
+        access_log.info(sentence, fields, extra={"fields": fields})
 
 
 class Server(BaseApplication):
@@ -47,6 +77,8 @@ class Server(BaseApplication):
             "graceful_timeout": GRACEFUL_TIMEOUT_SECONDS,
             "keepalive": 5,
             "loglevel": "error",
+            "logger_class": ServerLog,
+            "accesslog": "-" if settings.access_log else None,
             "when_ready": say_where,
             "worker_exit": fold_log,
             "worker_tmp_dir": "/dev/shm",  # noqa: S108 - the heartbeat's file; a slow disk must not stop it
@@ -78,7 +110,7 @@ def serve(app_uri: str) -> None:
         data_dir = open_data_dir(home() / settings.data_dir)
     except AssistantError as error:
         sys.exit(f"Cannot start. {error}")
-    configure_logging(settings.log_level)
+    configure_logging(settings.log_level, settings.log_format)
     refuse_used_port(settings)
     print(f"Settings: {live.path}\nData: {data_dir}", flush=True)
     Server(app_uri, settings).run()
@@ -107,9 +139,3 @@ def fold_log(_arbiter: Arbiter, worker: Any) -> None:
     app = getattr(worker, "wsgi", None)
     if app is not None:
         app.extensions["assistant"].database.checkpoint()
-
-
-def configure_logging(level: str) -> Any:
-    """Log our own lines, and of others only what is amiss."""
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("rag_assistant").setLevel(level)

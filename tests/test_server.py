@@ -1,8 +1,10 @@
 """The server as it is run: started, killed in the middle of an answer, started again, ended, started twice."""
 
 import contextlib
+import json
 import os
 import random
+import re
 import signal
 import sqlite3
 import subprocess
@@ -152,6 +154,18 @@ def test_a_change_of_settings_json_counts_without_a_restart(forked: ServerProces
     while forked.call("POST", "/api/query", {"question": "Why?"})[1]["history"]["max_history_turns"] != 2:
         assert time.monotonic() < end, "the change never counted"
         time.sleep(0.05)
+
+
+def test_the_log_has_a_line_for_each_request_if_asked_for_without_what_was_searched(forked: ServerProcess) -> None:
+    forked.environment |= {"ACCESS_LOG": "true", "LOG_FORMAT": "json"}
+    forked.start("/readyz")
+    forked.call("GET", "/api/search?q=canary")
+    forked.terminate()
+    lines = [json.loads(line) for line in forked.log.read_text().splitlines() if line.startswith("{")]
+    requests = [line for line in lines if line["logger"] == "rag_assistant.access"]
+    assert {"method": "GET", "path": "/api/search", "status": 200}.items() <= requests[-1].items()
+    assert re.fullmatch(r"GET /api/search 200, \d+ bytes, \d+ ms", requests[-1]["message"])
+    assert "canary" not in forked.log.read_text()
 
 
 def test_no_child_outlives_the_server(tmp_path: Path) -> None:

@@ -57,6 +57,8 @@ TOPICS: dict[str, tuple[str, ...]] = {
         "data_dir",
         "database_url",
         "log_level",
+        "log_format",
+        "access_log",
     ),
     ADVANCED: (
         "smart_levels",

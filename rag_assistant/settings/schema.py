@@ -270,6 +270,15 @@ class Settings(BaseModel):
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = setting(
         "INFO", "one of DEBUG, INFO, WARNING, ERROR", "How much is logged.", live=False
     )
+    log_format: Literal["text", "json"] = setting(
+        "text",
+        "one of text, json",
+        "What a line of the log looks like. json: for programs that collect logs.",
+        live=False,
+    )
+    access_log: bool = setting(
+        False, "true or false", "Log a line for each request, without what is searched for.", live=False
+    )
 
     @field_validator("smart_levels")
     @classmethod

@@ -1,0 +1,31 @@
+"""A line of the log for programs."""
+
+import json
+import logging
+import sys
+
+from rag_assistant.runtime.log_lines import JsonLines
+
+
+def line_of(message: str, *values: object, **more: object) -> dict[str, object]:
+    record = logging.LogRecord("rag_assistant.x", logging.WARNING, __file__, 1, message, values, more.pop("exc", None))  # type: ignore[arg-type]
+    record.__dict__.update(more)
+    text = JsonLines().format(record)
+    assert "\n" not in text
+    found: dict[str, object] = json.loads(text)
+    return found
+
+
+def test_a_line_has_time_level_source_and_message_whatever_is_in_them() -> None:
+    line = line_of('"%s" was\nsaid', "Gänse\x1b[31m")
+    assert str(line.pop("time")).endswith("+00:00")
+    assert line == {"level": "WARNING", "logger": "rag_assistant.x", "message": '"Gänse\x1b[31m" was\nsaid'}
+
+
+def test_figures_and_a_traceback_come_along() -> None:
+    try:
+        raise ValueError("a reason")
+    except ValueError:
+        line = line_of("failed", exc=sys.exc_info(), fields={"status": 500})
+    assert line["status"] == 500
+    assert str(line["exception"]).endswith("ValueError: a reason")
