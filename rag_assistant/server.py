@@ -40,13 +40,13 @@ class ServerLog(Logger):
         self.error_log.propagate = True
         access_log.setLevel(logging.INFO)  # Who asks for it wants it at every log_level.
 
-    def access(self, resp: Any, _req: Any, environ: MutableMapping[str, Any], request_time: timedelta) -> None:
+    def access(self, resp: Any, _req: Any, wsgi: MutableMapping[str, Any], request_time: timedelta) -> None:
         """Log a request that was answered to its end. What was searched for stands behind the ? and is left out."""
         if not self.cfg.accesslog:
             return
         fields = {
-            "method": environ["REQUEST_METHOD"],
-            "path": environ["RAW_URI"].partition("?")[0],
+            "method": wsgi["REQUEST_METHOD"],
+            "path": wsgi["RAW_URI"].partition("?")[0],
             "status": int(str(resp.status).partition(" ")[0]),
             "bytes": resp.sent or 0,
             "milliseconds": request_time // timedelta(milliseconds=1),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rag_assistant.web.services import Services
 
 MEGABYTE = 1_000_000
+PARTS_OF_THE_DATABASE = ("vectors", "full_text")
 
 
 def status_command(services: Services) -> click.Command:
@@ -71,7 +72,7 @@ def file_sizes(services: Services) -> dict[str, int]:
 
 
 def stored(services: Services, sizes: dict[str, int]) -> dict[str, Any]:
-    """Return what the database knows; its parts are added to the sizes, and lie within ``database``."""
+    """Return what the database knows; the sizes of its parts lie within ``database``."""
     from rag_assistant.storage.usage import usage_of
 
     usage = usage_of(services.database)
@@ -79,7 +80,7 @@ def stored(services: Services, sizes: dict[str, int]) -> dict[str, Any]:
     serving = services.embeddings.serving()
     parts = {"database": usage.database_bytes, "vectors": usage.vectors_bytes, "full_text": usage.full_text_bytes}
     return {
-        "bytes": sizes | parts,
+        "bytes": parts | sizes,
         "embedder_serving": serving.key if serving else None,
         "conversations": usage.conversations,
         "conversations_in_trash": usage.in_trash,
@@ -110,5 +111,7 @@ def lines_of(found: dict[str, Any]) -> list[str]:
             "Jobs": f"{found['jobs']['waiting']} waiting, {found['jobs']['scheduled']} scheduled for a retry",
         }
     lines["Disk"] = ""
-    lines |= {f"  {name.replace('_', ' ')}": f"{size / MEGABYTE:,.1f} MB" for name, size in found["bytes"].items()}
+    for name, size in found["bytes"].items():
+        label = "of which " * (name in PARTS_OF_THE_DATABASE) + name.replace("_", " ")
+        lines[f"  {label}"] = f"{size / MEGABYTE:,.1f} MB"
     return [f"{name:26}{value}".rstrip() for name, value in lines.items()]

@@ -57,6 +57,7 @@ def test_a_person_reads_one_line_for_each(shell: Shell, tmp_path: Path) -> None:
     assert f"Data                      {tmp_path}/data\n" in said
     assert "Server                    running" in said
     assert "Documents                 none\n" in said
+    assert "  of which full text      0.0 MB\n" in said
     assert "  original files          0.0 MB\n" in said
 
 
