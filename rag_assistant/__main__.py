@@ -19,10 +19,11 @@ COMMANDS = {
     "chat": "Chat in the terminal: /help lists the commands, Ctrl-C stops an answer, Ctrl-D quits.",
     "documents": "Manage the library.",
     "history": "Conversations, and what the model was sent.",
+    "model": "Fetch a language model, or test the connected one.",
     "reindex": "Embed everything with the configured embedding model, and switch search to it.",
     "backup": "Write a backup to FILE; the server may go on.",
     "restore": "Restore a backup into an empty data folder.",
-    "status": "Show version, folders, sizes, counts and what waits. Changes nothing.",
+    "status": "Show version, folders, sizes, counts and what waits.",
     "doctor": "Check that the database, the uploaded files and Chroma's index agree.",
     "db": "Manage the database schema.",
 }

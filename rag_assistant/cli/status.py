@@ -10,7 +10,6 @@ import click
 from rag_assistant import __version__
 from rag_assistant.cli.errors import named_errors
 from rag_assistant.runtime.data_dir import is_locked, size_of
-from rag_assistant.runtime.model_files import EMBEDDING_MODEL, EMBEDDING_TOKENIZER, LANGUAGE_MODEL
 
 if TYPE_CHECKING:
     from rag_assistant.web.services import Services
@@ -23,7 +22,7 @@ def status_command(services: Services) -> click.Command:
     @click.command("status")
     @click.option("--json", "as_json", is_flag=True, help="For programs: sizes in bytes.")
     def status(as_json: bool) -> None:
-        """Show version, folders, sizes, counts and what waits. Changes nothing."""
+        """Show version, folders, sizes, counts and what waits."""
         with named_errors():
             found = status_of(services)
         click.echo(json.dumps(found, indent=2) if as_json else "\n".join(lines_of(found)))
@@ -45,7 +44,7 @@ def status_of(services: Services) -> dict[str, Any]:
         "settings_file": str(services.settings.path),
         "data_dir": str(services.data_dir),
         "in_use": is_locked(services.data_dir),
-        "model": None if endpoint.built_in else {"base_url": endpoint.base_url, "model": endpoint.model},
+        "model": None if endpoint.quotes else {"base_url": endpoint.base_url or None, "model": endpoint.model},
         "embedder": settings.embedder,
         "bytes": file_sizes(services),
     }
@@ -53,7 +52,7 @@ def status_of(services: Services) -> dict[str, Any]:
 
 
 def file_sizes(services: Services) -> dict[str, int]:
-    """Return the sizes of what lies in the data folder, and of the models that came with the program."""
+    """Return the sizes of what lies in the data folder."""
     folder, sizes = services.data_dir, {}
     if services.database.is_sqlite:
         file = services.database.file
@@ -62,12 +61,11 @@ def file_sizes(services: Services) -> dict[str, int]:
             "database_log": size_of(file.with_name(f"{file.name}-wal")),
             "copies_before_upgrades": sum(size_of(copy) for copy in services.database.copies),
         }
-    models = (LANGUAGE_MODEL, EMBEDDING_MODEL, EMBEDDING_TOKENIZER)
     return sizes | {
         "original_files": size_of(folder / "uploads"),
         "chroma_index": size_of(folder / "chroma"),
         "job_queue": size_of(folder / "queue.db"),
-        "models": sum(size_of(path) for path in (model.path_if_there() for model in models) if path is not None),
+        "models": size_of(folder / "models"),
     }
 
 
@@ -92,14 +90,13 @@ def stored(services: Services, sizes: dict[str, int]) -> dict[str, Any]:
 
 def lines_of(found: dict[str, Any]) -> list[str]:
     """Return the status as a person reads it."""
-    model = found["model"]
     lines = {
         "Version": found["version"],
         "Schema": f"{found['schema'] or 'none yet'}{', upgraded at the next start' * found['upgrade_pending']}",
         "Settings": found["settings_file"],
         "Data": found["data_dir"],
         "Server": "running, or a command processes documents" if found["in_use"] else "not running",
-        "Model": f"{model['model'] or 'first one listed'} at {model['base_url']}" if model else "built-in",
+        "Model": model_line(found["model"]),
         "Embedder": found["embedder"],
     }
     if "documents" in found:
@@ -115,3 +112,11 @@ def lines_of(found: dict[str, Any]) -> list[str]:
         label = "of which " * (name in PARTS_OF_THE_DATABASE) + name.replace("_", " ")
         lines[f"  {label}"] = f"{size / MEGABYTE:,.1f} MB"
     return [f"{name:26}{value}".rstrip() for name, value in lines.items()]
+
+
+def model_line(model: dict[str, str | None] | None) -> str:
+    """Return who answers: an endpoint, a file on this machine, or nobody."""
+    if model is None:
+        return "none connected; answers are quotes"
+    name = model["model"] or "first one listed"
+    return f"{name} at {model['base_url']}" if model["base_url"] else f"{name}, on this machine"

@@ -19,15 +19,11 @@ class ModelFile:
     sha256: str
     remedy: str
 
-    def path_if_there(self) -> Path | None:
-        """Return the file's path, unchecked; ``None`` if its package is not installed."""
-        spec = importlib.util.find_spec(self.package)
-        folders = list(spec.submodule_search_locations or ()) if spec else []
-        return path if folders and (path := Path(folders[0]) / self.path).is_file() else None
-
     def checked(self) -> Path:
         """Return the file's path. Raises ModelFileMissing if it is absent or its hash is another."""
-        if (found := self.path_if_there()) is None:
+        spec = importlib.util.find_spec(self.package)
+        folders = list(spec.submodule_search_locations or ()) if spec else []
+        if not folders or not (found := Path(folders[0]) / self.path).is_file():
             raise ModelFileMissing(f"The package {self.package} is not installed. {self.remedy}")
         with found.open("rb") as file:
             if hashlib.file_digest(file, "sha256").hexdigest() != self.sha256:
