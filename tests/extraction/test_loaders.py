@@ -145,10 +145,15 @@ def test_an_odt_keeps_headings_lists_and_tables(tmp_path: Path) -> None:
         "<text:list><text:list-item><text:p>one</text:p><text:list><text:list-item><text:p>two</text:p></text:list-item>"
         "</text:list></text:list-item></text:list>"
         '<table:table><table:table-header-rows><table:table-row><table:table-cell table:number-columns-repeated="2">'
-        "<text:p>bird</text:p></table:table-cell></table:table-row></table:table-header-rows></table:table>"
+        "<text:p>bird</text:p></table:table-cell></table:table-row></table:table-header-rows><table:table-row>"
+        "<table:table-cell><text:p>goose</text:p></table:table-cell><table:table-cell><text:p>17</text:p>"
+        "</table:table-cell></table:table-row></table:table>"
     )
     extracted = read(tmp_path, an_opendocument("text", body))
-    assert extracted.text == "## Geese\n\nA  goose (noted).\n\n- one\n  - two\n\n| bird | bird |\n| --- | --- |"
+    assert (
+        extracted.text
+        == "## Geese\n\nA  goose (noted).\n\n- one\n  - two\n\n| bird | bird |\n| --- | --- |\n| goose | 17 |"
+    )
     assert (extracted.media_type, extracted.markdown) == (kinds.ODT, True)
 
 

@@ -13,7 +13,9 @@ from typing import Any
 from rag_assistant.document_records import ExtractedText
 from rag_assistant.errors import ExtractionFailed
 from rag_assistant.extraction.formats.kinds import DOC, EML, EPUB, HTML, MSG, ODS, PPT, RTF, XLS, XLSX
+from rag_assistant.extraction.formats.markup import with_plain_tables
 from rag_assistant.extraction.formats.texts import clean, decoded
+from rag_assistant.extraction.formats.web_pages import content_of
 
 NAMES = {
     HTML: "page", EML: "mail", MSG: "mail", XLSX: "workbook", XLS: "workbook", ODS: "workbook", EPUB: "book",
@@ -23,12 +25,13 @@ NO_CELLS = "There is no text in the cells of this workbook. Pictures are not rea
 NEWER = {DOC: "DOCX", PPT: "PPTX", XLS: "XLSX"}
 # What a page says to programs. The library would write it in front of the text.
 FOR_PROGRAMS = re.compile(r"<(?:meta|link|base)\b[^<>]*>", re.I)
-NOT_SHOWN = ("title", "svg", "style", "script")
+NOT_SHOWN = [(rf"<{tag}\b", rf"</{tag}\s*>") for tag in ("title", "svg", "style", "script")] + [("<!--", "-->")]
 TITLE = re.compile(r"<title\b[^<>]*>([^<]{1,500})</title", re.I)
 PICTURE = re.compile(r"!\[([^\[\]\n]{0,2000})\]\([^()\n]*\)|\\!\[([^\[\]\n]{0,2000})\]\([^()\n]*\)")
 # The star says that old programs may skip it; what stands in a character style is text all the same.
 STARRED_STYLE = re.compile(rb"\\\*\\cs(?=\d)")
-EMPTY_ROW = re.compile(r"^\|[| ]*\|\n", re.M)
+# What a link of an RTF file leads to; what it shows stands behind it.
+LINK_TARGET = re.compile(rb"(\\fldinst[^\"]{0,200}?)HYPERLINK[^{}]*")
 
 
 def read_converted(path: Path, media_type: str) -> ExtractedText:
@@ -38,10 +41,10 @@ def read_converted(path: Path, media_type: str) -> ExtractedText:
     if media_type in (HTML, EML) or (media_type == RTF and b"\0" in content[:100]):
         content, title = _in_utf8(content, media_type)
     if media_type == RTF:
-        content = STARRED_STYLE.sub(rb"\\cs", content)
+        content = LINK_TARGET.sub(rb"\1", STARRED_STYLE.sub(rb"\\cs", content))
     result = _convert(content, media_type)
     text = clean(result.content).replace("\xad", "")
-    text = EMPTY_ROW.sub("", PICTURE.sub(lambda found: found[1] or found[2] or "", text))
+    text = with_plain_tables(PICTURE.sub(lambda found: found[1] or found[2] or "", text))
     if title and not re.search(r"^# ", text, re.M):
         text = f"# {title}\n\n{text}"
     if media_type in (XLS, ODS) and not cells_of(text):
@@ -61,6 +64,7 @@ def _convert(content: bytes, media_type: str) -> Any:
         output_format="markdown",
         use_cache=False,  # It would be a folder on the disk.
         enable_quality_processing=False,  # It leaves out what it does not take for prose.
+        html_options={"strip_tags": ["a", "audio", "video"]},  # type: ignore[arg-type]  # Their text stays.
         concurrency=kreuzberg.ConcurrencyConfig(max_threads=1),
     )
     try:
@@ -85,16 +89,17 @@ def _in_utf8(content: bytes, media_type: str) -> tuple[bytes, str]:
     title = TITLE.search(text) if media_type == HTML else None
     if media_type == HTML:
         text = FOR_PROGRAMS.sub("", text)
-        for element in NOT_SHOWN:
-            text = _without(text, element)
+        for opening, closing in NOT_SHOWN:
+            text = _without(text, opening, closing)
+        text = content_of(text)
     return text.encode(), html.unescape(" ".join(title[1].split())) if title else ""
 
 
-def _without(text: str, element: str) -> str:
-    """Return a page without one kind of element, in time that grows with its length only."""
-    opening, closing = re.compile(rf"<{element}\b", re.I), re.compile(rf"</{element}\s*>", re.I)
+def _without(text: str, opening: str, closing: str) -> str:
+    """Return a page without what stands between two patterns, in time that grows with its length only."""
+    opens, closes = re.compile(opening, re.I), re.compile(closing, re.I)
     kept, position = [], 0
-    while (opened := opening.search(text, position)) and (closed := closing.search(text, opened.end())):
+    while (opened := opens.search(text, position)) and (closed := closes.search(text, opened.end())):
         kept.append(text[position : opened.start()])
         position = closed.end()
     return "".join([*kept, text[position:]])

@@ -6,6 +6,12 @@ import re
 from collections.abc import Sequence
 
 MAX_HEADING_LEVELS = 6
+# A table as others write it, its second line of nothing but dashes; a table in a cell of it is escaped.
+TABLE = re.compile(r"^\|.*\|\n\|(?: *:?-+:? *\|)+(?:\n\|.*\|)*", re.M)
+# Where a paragraph follows a table directly, it would be one more row.
+TABLE_END = re.compile(r"(?<=\|\n)(?=[^|\s])")
+BORDER = re.compile(r"(?<!\\)\|")
+INNER_RULE = re.compile(r"\|(?: *:?-{3,}:? *\|)+")
 
 
 def heading(level: int, text: str) -> str:
@@ -27,6 +33,27 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     width = max((number for row in cells for number, cell in enumerate(row, 1) if cell), default=0)
     lines = ["| " + " | ".join((row + [""] * width)[:width]) + " |" for row in cells]
     return "\n".join([*lines[:1], "|" + " --- |" * width, *lines[1:]]) if lines else ""
+
+
+def with_plain_tables(text: str) -> str:
+    """Return a text whose tables are written as ours, without the blanks that align them.
+
+    One row alone is no table but a frame around text, and comes as that text.
+    """
+    return TABLE.sub(lambda found: _plain([_cells(line) for line in found[0].split("\n")]), TABLE_END.sub("\n", text))
+
+
+def _plain(rows: list[list[str]]) -> str:
+    rows = [row for row in rows if any(map(str.strip, row))]
+    return " ".join(" ".join(rows[0]).split()) if len(rows) == 1 else table(rows)
+
+
+def _cells(line: str) -> list[str]:
+    """Return the cells of a row, none of the line under the head."""
+    if re.fullmatch(r"[|:\- ]*-[|:\- ]*", line):
+        return []
+    cells = [cell.replace("\\|", "|") for cell in BORDER.split(line.strip())[1:-1]]
+    return [INNER_RULE.sub("|", cell) for cell in cells]
 
 
 def joined(blocks: Sequence[str]) -> str:

@@ -1,0 +1,167 @@
+"""The content of a web page, without what leads about in the site: banners, menus, tables of contents. Pure.
+
+HTML's landmarks (https://www.w3.org/TR/html-aam-1.0/) are known by their names, menus by their text being links.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from dataclasses import dataclass
+
+# A tag, whose attributes may hold a ">" between quotes. Nothing is tried twice: half a tag costs its length, no more.
+TAG = re.compile(r"""<(/?)([a-z][a-z0-9:-]*+)((?:[^<>"']++|"[^"]*+"|'[^']*+')*+)>""", re.I)
+PICTURE = re.compile(r"""<img\b((?:[^<>"']++|"[^"]*+"|'[^']*+')*+)>""", re.I)
+ATTRIBUTE = re.compile(r"""([a-z-]++)(?:\s*+=\s*+("[^"]*+"|'[^']*+'|[^\s"'>]++))?""", re.I)
+# What may be left unclosed or holds nothing; the rest has an end that tells how far it goes.
+NO_END = frozenset(
+    "html head body p li dt dd tr td th thead tbody tfoot colgroup col option optgroup rp rt "
+    "area base br embed hr img input link meta param source track wbr".split()
+)
+HEADINGS = frozenset("h1 h2 h3 h4 h5 h6".split())
+SECTIONS = frozenset("article aside main nav section blockquote".split())
+LIST_TAGS = frozenset("ul ol dl".split())
+MENU_TAGS = LIST_TAGS | frozenset("div section menu table center details span".split())
+CHROME_TAGS = frozenset("nav button select dialog template".split())
+CHROME_ROLES = frozenset("navigation banner contentinfo search menu menubar toolbar dialog".split())
+CHROME_CLASSES = frozenset("noprint no-print d-print-none breadcrumb breadcrumbs toc navbox mw-editsection".split())
+COLONS = ":\uff1a"
+# A menu has so many links at least, and of its text hardly any beside them.
+MIN_LINKS = 3
+MAX_SHARE_BESIDE_LINKS = 0.2
+# Names are not always true: of a page's text beside links, its main part holds so much, and no chrome as much.
+MIN_SHARE_OF_MAIN = 0.6
+MAX_SHARE_OF_CHROME = 0.5
+# A page of which less is left was nothing but a list of links.
+MIN_CONTENT_CHARS = 100
+# What a link within a page shows where it is a mark: the number of a note, a pilcrow, an arrow back.
+MARK = re.compile(r"[\s\[\]()\d¶#§^*↑↩†‡]*|\s*\[?[a-z]\]?\s*")
+
+
+@dataclass(slots=True)
+class Element:
+    """An element of a page from ``start`` to ``end``; how many characters stand in it ``beside`` links and ``linked``.
+
+    ``around`` are the tags that it stands in. ``introduced`` is set if a colon or a heading stands right before it.
+    """
+
+    tag: str
+    attributes: dict[str, str]
+    start: int
+    around: frozenset[str] = frozenset()
+    introduced: str = ""
+    end: int = 0
+    beside: int = 0
+    linked: int = 0
+    links: int = 0
+    inner_links: int = 0
+
+    def add(self, other: Element) -> None:
+        """Count what stands in an element within this one."""
+        self.beside += other.beside
+        self.linked += other.linked
+        self.links += other.links
+        self.inner_links += other.inner_links
+
+
+def content_of(page: str) -> str:
+    """Return the HTML of a page's content, pictures as their descriptions; all of it if little would be left."""
+    page = PICTURE.sub(lambda found: f" {_attributes(found[1]).get('alt', '')} ", page)
+    whole, elements = _read(page)
+    main = max((one for one in elements if _is_main(one)), key=lambda one: one.beside, default=whole)
+    if main.beside < MIN_SHARE_OF_MAIN * whole.beside:
+        main = whole
+    kept, position, left_out = [], main.start, Element("", {}, 0)
+    for element in sorted(elements, key=lambda one: one.start):
+        if position <= element.start < main.end and _is_left_out(element, whole, page):
+            kept.append(page[position : element.start])
+            position = element.end
+            left_out.add(element)
+    if main.beside + main.linked - left_out.beside - left_out.linked < MIN_CONTENT_CHARS < whole.beside + whole.linked:
+        return page
+    return " ".join([*kept, page[position : main.end]])
+
+
+def _is_left_out(element: Element, whole: Element, page: str) -> bool:
+    if element.tag == "a":
+        return bool(element.inner_links and MARK.fullmatch(_shown(page[element.start : element.end])))
+    if element.beside > MAX_SHARE_OF_CHROME * whole.beside:
+        return False
+    return _is_chrome(element) or _is_menu(element)
+
+
+def _is_main(element: Element) -> bool:
+    return element.tag in ("main", "article") or element.attributes.get("role") == "main"
+
+
+def _is_chrome(element: Element) -> bool:
+    """Tell whether a page says by a name that an element is no content, or is not shown."""
+    attributes = element.attributes
+    if element.tag in ("header", "footer", "aside") and not element.around & SECTIONS:
+        return True
+    return (
+        element.tag in CHROME_TAGS
+        or attributes.get("role") in CHROME_ROLES
+        or "hidden" in attributes
+        or attributes.get("aria-hidden") == "true"
+        or not CHROME_CLASSES.isdisjoint(attributes.get("class", "").split())
+    )
+
+
+def _is_menu(element: Element) -> bool:
+    """Tell whether an element is a list of links; one that the text introduces, or in a table, is content."""
+    if element.tag not in MENU_TAGS or element.links < MIN_LINKS:
+        return False
+    if element.introduced == "colon" or "table" in element.around:
+        return False
+    if element.introduced == "heading" and element.tag in LIST_TAGS and element.inner_links < element.links:
+        return False
+    return element.beside <= MAX_SHARE_BESIDE_LINKS * (element.beside + element.linked)
+
+
+def _read(page: str) -> tuple[Element, list[Element]]:
+    """Return a page as one element, and all that have an end within it."""
+    open_elements = [Element("", {}, 0)]
+    closed: list[Element] = []
+    position, introduced = 0, ""
+    for match in TAG.finditer(page):
+        text = page[position : match.start()].split()
+        position = match.end()
+        if text:
+            open_elements[-1].beside += sum(map(len, text))
+            introduced = "colon" if text[-1][-1] in COLONS else ""
+        ends, tag = bool(match[1]), match[2].lower()
+        if tag in NO_END or match[3].endswith("/"):
+            continue
+        if not ends:
+            around = open_elements[-1].around | {open_elements[-1].tag}
+            open_elements.append(Element(tag, _attributes(match[3]), match.start(), around, introduced))
+        elif tag in open_elements[-1].around or tag == open_elements[-1].tag:
+            closed.append(_close(open_elements, tag, match.end()))
+            introduced = "heading" if tag in HEADINGS else introduced
+    open_elements[-1].beside += sum(map(len, page[position:].split()))
+    for element in open_elements[1:]:
+        open_elements[0].add(element)
+    open_elements[0].end = len(page)
+    return open_elements[0], closed
+
+
+def _close(open_elements: list[Element], tag: str, end: int) -> Element:
+    """Close the innermost element with a tag, and what was left open in it, whose end nobody knows."""
+    while True:
+        element = open_elements.pop()
+        if element.tag == "a" and "href" in element.attributes:
+            element.linked, element.beside = element.linked + element.beside, 0
+            element.links, element.inner_links = 1, int(element.attributes["href"].startswith("#"))
+        open_elements[-1].add(element)
+        if element.tag == tag:
+            element.end = end
+            return element
+
+
+def _shown(piece: str) -> str:
+    return html.unescape(TAG.sub("", piece))
+
+
+def _attributes(text: str) -> dict[str, str]:
+    return {name.lower(): value.strip("\"'") for name, value in ATTRIBUTE.findall(text)}
