@@ -94,8 +94,9 @@ class ExtractedText:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A piece of a document: ``text`` is exactly ``document text[start:end]``, in characters.
+    """A piece of a document: ``text`` is ``document text[start:end]``, in characters.
 
+    Where it begins between the rows of a table, the head of that table stands in front.
     ``section`` is the path of headings above it, such as ``Prices > Europe``, where there is one.
     """
 
@@ -105,6 +106,11 @@ class Chunk:
     text: str
     page: int | None = None
     section: str | None = None
+
+
+def table_head_of(text: str, start: int, end: int) -> str:
+    """Return what stands in front of the text of a chunk or passage that is not from its own place."""
+    return text[: max(0, len(text) - (end - start))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,19 +8,21 @@ from itertools import pairwise
 
 from rag_assistant.document_records import Chunk, ExtractedText
 from rag_assistant.retrieval.headings import section_starts
+from rag_assistant.retrieval.tables import Tables, without_rules
 
 MAX_CHARS_AT_ONCE = 50_000
 
 
 def chunk_document(extracted: ExtractedText, chunk_chars: int) -> list[Chunk]:
-    """Return the chunks of a document in their order, each at most ``chunk_chars`` characters.
+    """Return the chunks of a document in their order, each cut from at most ``chunk_chars`` characters of it.
 
-    Together they hold every character but white space, and ``chunk.text`` is ``extracted.text[chunk.start:chunk.end]``.
+    Together they hold every character but white space.
     """
     from semantic_text_splitter import MarkdownSplitter, TextSplitter
 
     splitter = (MarkdownSplitter if extracted.markdown else TextSplitter)(chunk_chars, trim=True)
     starts, paths = section_starts(extracted.text) if extracted.markdown else ([], [])
+    tables = Tables(extracted.text if extracted.markdown else "")
     chunks: list[Chunk] = []
     for number, (first, last) in enumerate(_pages(extracted), 1):
         page = number if extracted.page_starts else None
@@ -28,7 +30,8 @@ def chunk_document(extracted: ExtractedText, chunk_chars: int) -> list[Chunk]:
             for start, text in splitter.chunk_indices(extracted.text[begin:end]):
                 above = bisect_right(starts, begin + start)
                 section = paths[above - 1] if above else None
-                chunks.append(Chunk(len(chunks), begin + start, begin + start + len(text), text, page, section))
+                head = tables.head_at(begin + start, chunk_chars // 2)
+                chunks.append(Chunk(len(chunks), begin + start, begin + start + len(text), head + text, page, section))
     return chunks
 
 
@@ -37,7 +40,7 @@ def indexed_text(document_name: str, section: str | None, text: str) -> str:
 
     With the title in front, cacm gains 0.036 nDCG@10 and cranfield 0.005; the other sets move by less than 0.007.
     """
-    return "\n".join(part for part in (document_name, section, text) if part)
+    return "\n".join(part for part in (document_name, section, without_rules(text)) if part)
 
 
 def _sections(text: str, first: int, last: int) -> Iterator[tuple[int, int]]:

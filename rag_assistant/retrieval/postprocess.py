@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from rag_assistant.document_records import Passage
+from rag_assistant.document_records import Passage, table_head_of
 from rag_assistant.history import estimate_tokens
 from rag_assistant.retrieval.tokenize import query_words, search_words
 
@@ -93,7 +93,8 @@ def _join(
     if len(text) != end - first.start:  # The document changed, or is gone.
         return None
     better = min(first, second, key=lambda one: best_first[one.chunk_id])
-    return replace(better, start=first.start, end=end, text=text)
+    head = table_head_of(first.text, first.start, first.end)
+    return replace(better, start=first.start, end=end, text=head + text)
 
 
 def _same(words: frozenset[str], others: frozenset[str]) -> bool:

@@ -1,6 +1,7 @@
-"""Answers as HTML: the one place where text that we did not write becomes HTML. Markdown first, then the sanitiser.
+"""Answers and documents as HTML: the one place where text that we did not write becomes HTML.
 
-No raw HTML, no images, no styles: whatever a model or a document says, nothing runs and nothing is fetched.
+Markdown first, then the sanitiser. No raw HTML, no images, no styles: whatever a model or a document says, nothing
+runs and nothing is fetched.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Collection, Sequence
+from itertools import groupby
 
 import nh3
 from markdown_it import MarkdownIt
@@ -19,6 +21,7 @@ from markdown_it.utils import EnvType, OptionsDict
 from markupsafe import Markup
 
 from rag_assistant.web.markdown.formulas import enable_formulas
+from rag_assistant.web.markdown.marked import END, START, mark_between
 from rag_assistant.web.markdown.nesting import limit_nesting
 
 MAX_MARKDOWN_CHARS = 200_000
@@ -35,6 +38,8 @@ CODE_BAR = (
     '<div class="code"><div class="code-bar"><span>{language}</span>'
     '<button class="copy-code scripts-only" type="button" data-copy-code>Copy</button></div><pre tabindex="0">'
 )
+PAGE_START = '<span class="page-start" id="page-{0}" role="doc-pagebreak" aria-label="Page {0}"></span>'
+ABSOLUTE = re.compile(r"(?:https?|mailto):", re.I)
 CITATION = re.compile(r"\[(\d{1,3})\]")
 
 
@@ -43,6 +48,29 @@ def render_markdown(text: str, sources: Collection[int] = (), anchor: str = "") 
     if len(text) > MAX_MARKDOWN_CHARS:
         return Markup("<pre>") + text + Markup("</pre>")
     return drawn(parse(text, sources, anchor))
+
+
+def render_document(pieces: Sequence[str | int]) -> Markup | None:
+    """Return a document's Markdown as safe HTML; a number among the pieces is that of a page, which begins there.
+
+    What stands between START and END is marked; ``None`` if their places got lost, as within the target of a link.
+    """
+    made = ""
+    for page, part in groupby(pieces, lambda one: one if isinstance(one, int) else None):
+        made += PAGE_START.format(page) if page else _drawn_part("".join(map(str, part)))
+    edges = sum(one.count(START) for one in pieces if isinstance(one, str))
+    if (made.count(START), made.count(END)) != (edges, edges):
+        return None
+    return Markup(mark_between(made))  # noqa: S704 - the sanitiser's output, with tags of ours
+
+
+def _drawn_part(text: str) -> str:
+    tokens = parse(text)
+    for token in (child for block in tokens for child in block.children or ()):
+        # A target within its own site would be one within ours.
+        if token.type == "link_open" and not ABSOLUTE.match(str(token.attrs.get("href"))):
+            del token.attrs["href"]
+    return str(drawn(tokens))
 
 
 def parse(text: str, sources: Collection[int] = (), anchor: str = "") -> list[Token]:

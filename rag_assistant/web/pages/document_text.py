@@ -5,14 +5,15 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
-from rag_assistant.document_records import ExtractedText
+from rag_assistant.document_records import ExtractedText, table_head_of
+from rag_assistant.retrieval.tables import Tables
+from rag_assistant.web.markdown.marked import Pieces
 
 # A text of more characters than that is shown in parts: a browser lays out 20,000,000 only in minutes.
-MAX_WHOLE_TEXT_CHARS = 200_000
+MAX_WHOLE_TEXT_CHARS = 100_000
 AROUND = 20_000
-
-# Running text, and the number of each page where it begins.
-Pieces = list[str | int]
+# A part that is shown begins and ends with whole lines, where a line is no longer.
+MAX_LINE_CHARS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,7 @@ class ShownText:
     """What is shown of a text, before, in and behind the passage that is marked.
 
     ``earlier`` and ``later`` are where what is not shown could be read on, ``None`` where there is nothing more.
-    ``page`` is the one on which the passage begins.
+    A table of which only later rows are shown keeps its head. ``page`` is the one on which the passage begins.
     """
 
     before: Pieces
@@ -39,14 +40,16 @@ def shown_text(extracted: ExtractedText, start: int, end: int, at: int | None = 
     length = len(extracted.text)
     start = min(start, length)
     end = min(max(start, end), length)
-    first, last = _window(length, start, end, at)
+    first, last = _window(extracted.text, start, end, at)
     marked_from, marked_to = min(max(start, first), last), min(max(end, first), last)
     starts = extracted.page_starts
+    head = Tables(extracted.text).head_at(first, AROUND) if first and extracted.markdown else ""
     # A page that begins where the passage begins or ends is named outside of it: what is marked is the passage alone.
     first_page, page_in = bisect_left(starts, first), bisect_right(starts, marked_from)
     page_behind = max(page_in, bisect_left(starts, marked_to))
+    before = _pieces(extracted, first, marked_from, range(first_page, page_in))
     return ShownText(
-        before=_pieces(extracted, first, marked_from, range(first_page, page_in)),
+        before=[head, *before] if head else before,
         passage=_pieces(extracted, marked_from, marked_to, range(page_in, page_behind)),
         after=_pieces(extracted, marked_to, last, range(page_behind, bisect_right(starts, last))),
         page=bisect_right(starts, start) or None if end > start else None,
@@ -57,19 +60,31 @@ def shown_text(extracted: ExtractedText, start: int, end: int, at: int | None = 
 
 def find_passage(text: str, passage: str, start: int, end: int) -> tuple[int, int] | None:
     """Return where a passage stands in a text that may have changed since, ``None`` if it is there no more."""
+    passage = passage.removeprefix(table_head_of(passage, start, end))
     if text[start:end] == passage:
         return start, end
     found = text.find(passage) if passage else -1
     return (found, found + len(passage)) if found >= 0 else None
 
 
-def _window(length: int, start: int, end: int, at: int | None) -> tuple[int, int]:
+def _window(text: str, start: int, end: int, at: int | None) -> tuple[int, int]:
+    length = len(text)
     if length <= MAX_WHOLE_TEXT_CHARS:
         return 0, length
     if at is None:
-        return max(0, start - AROUND), min(length, min(end, start + MAX_WHOLE_TEXT_CHARS) + AROUND)
-    first = min(at, length)
-    return first, min(length, first + 2 * AROUND)
+        last = min(length, min(end, start + MAX_WHOLE_TEXT_CHARS) + AROUND)
+        return _line_start(text, max(0, start - AROUND)), _line_end(text, last)
+    first = _line_start(text, min(at, length))
+    return first, _line_end(text, min(length, first + 2 * AROUND))
+
+
+def _line_start(text: str, index: int) -> int:
+    start = text.rfind("\n", max(0, index - MAX_LINE_CHARS), index) + 1
+    return start or (index if index > MAX_LINE_CHARS else 0)
+
+
+def _line_end(text: str, index: int) -> int:
+    return text.find("\n", index, index + MAX_LINE_CHARS) + 1 or min(index, len(text))
 
 
 def _pieces(extracted: ExtractedText, first: int, last: int, pages: range) -> Pieces:

@@ -1,0 +1,58 @@
+"""Where a passage begins and ends in a document's Markdown, kept through to its HTML by two characters. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+# Running text, and the number of each page where it begins.
+Pieces = list[str | int]
+
+# Of Unicode's private use area: nobody's text has them, and where it does, they go.
+START, END = "\ue000", "\ue001"
+EDGES = re.compile(f"([{START}{END}])")
+# What makes a line a heading, an item, a quote or a row; with something in front of it, it would be plain text.
+LINE_MARKS = re.compile(r"(?:[ \t>|]|#{1,6}[ \t]|[-*+][ \t]|\d{1,9}[.)][ \t])*")
+# A line that is nothing but a mark: a fence, a rule, the line under a table's head.
+MARK_LINE = re.compile(r"[ \t]*+(?:(?:`{3,}|~{3,})[^\n]*|[-*_=:| \t]+)\n")
+CLOSING_MARKS = " \t\n|`~*_=:>#\\-"
+TAG = re.compile(r"(<[^<>]*>)")
+MARK, FIRST_MARK = "<mark>{}</mark>", '<mark id="passage" tabindex="-1">{}</mark>'
+
+
+def with_edges(before: Sequence[str | int], passage: Sequence[str | int], after: Sequence[str | int]) -> Pieces:
+    """Return a text with START and END around its passage, as near as leaves all Markdown what it is."""
+    pieces: Pieces = [EDGES.sub("", one) if isinstance(one, str) else one for one in (*before, *passage, *after)]
+    first, last = len(before), len(before) + len(passage) - 1
+    if not passage:
+        return pieces
+    previous = pieces[first - 1] if first else ""
+    line_begins = isinstance(previous, int) or not previous or previous.endswith("\n")
+    start = _behind_marks(str(pieces[first])) if line_begins else 0
+    end = max(len(str(pieces[last]).rstrip(CLOSING_MARKS)), start if first == last else 0)
+    pieces[last] = f"{str(pieces[last])[:end]}{END}{str(pieces[last])[end:]}"
+    pieces[first] = f"{str(pieces[first])[:start]}{START}{str(pieces[first])[start:]}"
+    return pieces
+
+
+def mark_between(html: str) -> str:
+    """Return HTML in which the text from START to END is marked, piece by piece; a ``<`` in it begins a tag."""
+    made: list[str] = []
+    inside, mark = False, FIRST_MARK
+    for part in (part for whole in TAG.split(html) for part in EDGES.split(whole)):
+        if part in (START, END):
+            inside = part == START
+        elif inside and part.strip() and not part.startswith("<"):
+            made.append(mark.format(part))
+            mark = MARK
+        else:
+            made.append(part)
+    return "".join(made)
+
+
+def _behind_marks(passage: str) -> int:
+    start = 0
+    while line := MARK_LINE.match(passage, start):
+        start = line.end()
+    marks = LINE_MARKS.match(passage, start)
+    return marks.end() if marks else start
