@@ -15,6 +15,7 @@ from rag_assistant.conversations.commands import CommandResult, is_command, run_
 from rag_assistant.errors import InvalidRequest, OverflowDecisionNeeded
 from rag_assistant.presenters.turns import support_of
 from rag_assistant.records import EVERYTHING, MAX_INT32, Conversation, Scope, Turn
+from rag_assistant.retrieval.tables import spelled_out
 from rag_assistant.settings.package_files import GUIDE
 from rag_assistant.validation import spells_number
 from rag_assistant.web.markdown.render import render_markdown
@@ -290,8 +291,8 @@ def markdown(turn: Turn) -> str:
 
 @blueprint.app_template_filter()
 def on_one_line(text: str) -> str:
-    """Return a passage as one line, without the marks of Markdown headings."""
-    return " ".join(word for word in text.split() if word.strip("#"))
+    """Return a passage as one line, without the marks of Markdown headings, each row of a table with its head."""
+    return " ".join(word for word in spelled_out(text).split() if word.strip("#"))
 
 
 blueprint.add_app_template_filter(support_of, "support")

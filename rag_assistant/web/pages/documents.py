@@ -14,6 +14,8 @@ from rag_assistant.errors import BodyTooLarge, InvalidRequest, UnsupportedDocume
 from rag_assistant.extraction.formats import kinds
 from rag_assistant.records import MAX_INT32
 from rag_assistant.web.api.documents import sought_documents, tags_in, uploaded_files
+from rag_assistant.web.markdown.marked import with_edges
+from rag_assistant.web.markdown.render import render_document
 from rag_assistant.web.pages.document_status import is_askable, kind_of, size_of, state_of
 from rag_assistant.web.pages.document_text import shown_text
 from rag_assistant.web.pages.frame import drawer, frame
@@ -124,12 +126,14 @@ def document(document_id: int) -> str:
 def document_page(found: Document, start: int, end: int, **more: Any) -> str:
     """Draw the page of a document with a passage marked, and what else is known of the passage."""
     at = whole_number("at", None, 0, MAX_INT32)
-    shown = shown_text(services().documents.text(found.id), start, end, at)
+    text = services().documents.text(found.id)
+    shown = shown_text(text, start, end, at)
     page = whole_number("page", shown.page or 1, 1, MAX_INT32) or 1
     return render_template(
         drawer("document.html"),
         document=found,
         shown=shown,
+        drawn=render_document(with_edges(shown.before, shown.passage, shown.after)) if text.markdown else None,
         start=start,
         end=end,
         page=min(page, found.pages or 1) if found.media_type == kinds.PDF and found.pages else None,

@@ -9,6 +9,9 @@ from flask import Blueprint, Response, make_response, render_template
 from rag_assistant.document_records import Document
 from rag_assistant.errors import DocumentNotFound, SourceNotFound
 from rag_assistant.records import MAX_INT32, Source, Turn
+from rag_assistant.retrieval.tables import Tables
+from rag_assistant.web.markdown.marked import with_edges
+from rag_assistant.web.markdown.render import render_document
 from rag_assistant.web.pages.document_text import find_passage
 from rag_assistant.web.pages.documents import document_page
 from rag_assistant.web.pages.frame import drawer, frame
@@ -22,7 +25,8 @@ blueprint = Blueprint("source_pages", __name__)
 def source(turn_id: int, n: int) -> str:
     """Show the passage behind number ``n`` of an answer where it stands in its document.
 
-    Where the document or the passage in it is gone, the passage is shown as it was sent to the model.
+    Where the document or the passage in it is gone, the passage is shown as it was sent to the model; whether that was
+    Markdown is known no more, only a table can be told.
     """
     turn = services().turns.get(turn_id)
     found = next((one for one in turn.sources if one.n == n), None)
@@ -33,7 +37,10 @@ def source(turn_id: int, n: int) -> str:
     range_found = find_passage(text, found.text, found.start, found.end)
     around = _neighbours(turn, found)
     if document is None or range_found is None:
-        return render_template(drawer("source.html"), source=found, document=document, **around, **frame(None))
+        drawn = render_document(with_edges((), (found.text,), ())) if Tables(found.text).places else None
+        return render_template(
+            drawer("source.html"), source=found, document=document, drawn=drawn, **around, **frame(None)
+        )
     return document_page(document, *range_found, source=found, **around)
 
 

@@ -12,7 +12,7 @@ from rag_assistant.extraction.formats import kinds
 from rag_assistant.web.pages import documents
 from rag_assistant.web.pages.document_status import KINDS, kind_of, size_of
 from rag_assistant.web.services import Services
-from tests.web.conftest import PAGE, post, until, upload
+from tests.web.conftest import PAGE, ask, post, until, upload
 
 FACT = "The lighthouse keeper feeds seventeen geese."
 
@@ -23,6 +23,10 @@ def state(client: FlaskClient, document_id: int) -> str:
 
 def files(*contents: tuple[bytes, str]) -> list[tuple[io.BytesIO, str]]:
     return [(io.BytesIO(content), name) for content, name in contents]
+
+
+def birds() -> str:
+    return "Bird,Number,Keeper\n" + "".join(f"goose {number},{number},keeper {7 * number}\n" for number in range(5_000))
 
 
 def names_on(page: str) -> list[str]:
@@ -191,8 +195,9 @@ def test_a_document_shows_its_passage_exactly_with_its_section_and_without_its_m
     start, end = text.index(FACT), text.index(FACT) + len(FACT)
     page = client.get(f"/documents/{document_id}?start={start}&end={end}").text
     assert re.findall(r'<mark id="passage"[^>]*>(.*?)</mark>', page, re.DOTALL) == [FACT]
-    shown = re.findall(r'<pre class="text"[^>]*>(.*?)</pre>', page, re.DOTALL)[0]
-    assert html.unescape(re.sub(r"</?mark[^>]*>", "", shown)) == text
+    shown = page[page.index('<div class="drawn"') : page.index("</section>")]
+    assert html.unescape(re.sub(r"<[^<>]*>", "", shown)).split() == text.replace("#", "").split()
+    assert "<h2>Europe &amp; more</h2>" in shown
     assert html.escape(found["section"], quote=False) in page
 
 
@@ -238,3 +243,38 @@ def test_a_document_that_could_not_be_read_offers_no_questions_and_promises_no_t
     page = client.get(f"/documents/{failed['document_id']}", headers=PAGE).text
     assert "Ask about this" not in page
     assert "No text yet" not in page
+
+
+def test_a_row_of_a_table_is_shown_in_its_table_and_sent_with_its_head(client: FlaskClient) -> None:
+    upload(client, birds(), "birds.csv")
+    source = ask(client, "Which number has goose 117?")["sources"][0]
+    assert source["text"].startswith("| Bird | Number | Keeper |\n| --- | --- | --- |\n| goose ")
+    page = client.get("/turns/1/sources/1").text
+    drawn = page[page.index('<div class="drawn"') :]
+    assert drawn.count("<table>") == 1
+    assert "<th>Bird</th>" in drawn
+    assert "---" not in drawn
+    marked = [int(number) for number in re.findall(r"<mark[^>]*>goose (\d+)</mark>", drawn)]
+    assert marked == list(range(marked[0], marked[-1] + 1))
+    assert 117 in marked
+    assert f"<td>goose {marked[-1] + 1}</td>" in drawn
+    chip = html.unescape(re.findall(r'data-passage="([^"]*)"', client.get("/conversations/1").text)[0])
+    assert chip.startswith(f"Bird: goose {marked[0]}, Number: {marked[0]}, Keeper: ")
+
+
+def test_a_row_of_a_table_that_is_gone_is_shown_with_its_head(client: FlaskClient) -> None:
+    added = upload(client, birds(), "birds.csv")
+    ask(client, "Which number has goose 117?")
+    client.delete(f"/api/documents/{added['document_id']}")
+    page = client.get("/turns/1/sources/1").text
+    assert "The document has been deleted." in page
+    assert "<td><mark>117</mark></td>" in page
+    assert "---" not in page
+
+
+def test_a_part_of_a_large_table_is_shown_with_its_head(client: FlaskClient) -> None:
+    added = upload(client, birds(), "birds.csv")
+    page = client.get(f"/documents/{added['document_id']}?at=100000").text
+    assert page.count("<table>") == 1
+    assert "<th>Bird</th>" in page
+    assert "---" not in page
