@@ -74,15 +74,16 @@ def test_the_first_page_takes_documents_and_then_asks_about_them(page: Page) -> 
     page.goto("/")
     welcome = page.locator(".welcome")
     expect(welcome).to_contain_text("A guide to this assistant is already in your library.")
-    geese = FilePayload(name="geese.txt", mimeType="text/plain", buffer=b"The keeper feeds seventeen geese.")
+    text = b"## How many geese are there?\n\nThe keeper feeds seventeen geese, and each of them is in the book."
+    geese = FilePayload(name="geese.md", mimeType="text/markdown", buffer=text)
     welcome.get_by_label("Add documents").focus()
     welcome.get_by_label("Add documents").set_input_files(geese)
-    about = welcome.get_by_role("link", name="Ask about geese.txt")
-    expect(about).to_be_visible(timeout=30_000)
+    example = welcome.get_by_role("button", name="How many geese are there?")
+    expect(example).to_be_visible(timeout=30_000)
     expect(welcome).not_to_contain_text("guide")
     expect(welcome.get_by_label("Add documents")).to_be_focused()
-    about.click()
-    expect(page.get_by_role("heading", name="Ask about geese.txt")).to_be_visible()
+    example.click()
+    expect(page.locator("#turn-1.completed .sources")).to_contain_text("geese.md")
 
 
 def test_a_connected_model_has_no_note(page: Page) -> None:

@@ -97,6 +97,13 @@ class ChunkStore:
         with self._database.read() as connection:
             return connection.execute(select(piece).where(document_texts.c.document_id == document_id)).scalar() or ""
 
+    def beginnings(self, document_ids: Sequence[int], chars: int) -> dict[int, str]:
+        """Return the first characters of the text of each document that has one, by its id."""
+        query = select(document_texts.c.document_id, func.substr(document_texts.c.text, 1, chars).label("text"))
+        with self._database.read() as connection:
+            rows = connection.execute(query.where(document_texts.c.document_id.in_(document_ids)))
+            return {row.document_id: row.text for row in rows}
+
     def section_at(self, document_id: int, position: int) -> str | None:
         """Return the path of headings above a place in a document's text, ``None`` where there is none."""
         nearest = (

@@ -66,6 +66,10 @@ def render_document(pieces: Sequence[str | int]) -> Markup | None:
 
 def _drawn_part(text: str) -> str:
     tokens = parse(text)
+    for token in tokens:
+        # The name of the document is the one heading of the first level.
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(int(token.tag[1:]) + 1, 6)}"
     for token in (child for block in tokens for child in block.children or ()):
         # A target within its own site would be one within ours.
         if token.type == "link_open" and not ABSOLUTE.match(str(token.attrs.get("href"))):

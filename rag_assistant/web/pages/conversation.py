@@ -6,6 +6,7 @@ document_pages.py, what a person decides about the model's view is in history_pa
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import Any
 
 from flask import Blueprint, make_response, redirect, render_template, request, url_for
@@ -15,6 +16,7 @@ from rag_assistant.conversations.commands import CommandResult, is_command, run_
 from rag_assistant.errors import InvalidRequest, OverflowDecisionNeeded
 from rag_assistant.presenters.turns import support_of
 from rag_assistant.records import EVERYTHING, MAX_INT32, Conversation, Scope, Turn
+from rag_assistant.retrieval.example_questions import example_questions
 from rag_assistant.retrieval.tables import spelled_out
 from rag_assistant.settings.package_files import GUIDE
 from rag_assistant.validation import spells_number
@@ -31,9 +33,11 @@ TURNS_SHOWN = 30
 # The part of the guide that the examples of the first page are about.
 GUIDE_NAME = "2-history-window.md"
 GUIDE_NAMES = frozenset(path.name for path in GUIDE.glob("*.md"))
-# Of so many of the newest documents, so many of a person's own are named on the first page.
+# The examples of a person's own documents come from the beginnings of the newest of them.
 DOCUMENTS_LOOKED_AT = 50
-DOCUMENTS_NAMED = 3
+DOCUMENTS_READ = 6
+CHARS_READ = 8_000
+MAX_EXAMPLES = 4
 # Words find a document before it is embedded.
 FINDABLE = ("embedding", "ready")
 
@@ -244,13 +248,18 @@ def _just_deleted() -> Conversation | None:
 
 
 def library_holds() -> dict[str, Any]:
-    """Return whether there are documents, the newest that are not ours and can be asked about, and if our guide is."""
+    """Return whether there are documents, our guide, and others; and questions that the newest of those answer."""
     newest = services().documents.page(DOCUMENTS_LOOKED_AT)
     own = [one for one in newest if one.state in FINDABLE and not one.replaces and one.name not in GUIDE_NAMES]
+    texts = services().chunks.beginnings([one.id for one in own[:DOCUMENTS_READ]], CHARS_READ) if own else {}
+    made = [example_questions(texts[number], MAX_EXAMPLES) for number in sorted(texts, reverse=True)]
+    # One of each document before a second of any.
+    mixed = dict.fromkeys(question for row in zip_longest(*made) for question in row if question)
     return {
         "has_documents": bool(newest),
         "has_guide": bool(services().documents.find(GUIDE_NAME, EVERYTHING, 1)[0]),
-        "own_documents": own[:DOCUMENTS_NAMED],
+        "has_own_documents": bool(own),
+        "own_examples": list(mixed)[:MAX_EXAMPLES],
     }
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from markupsafe import Markup
 
 from rag_assistant.web.markdown.marked import END, START, with_edges
-from rag_assistant.web.markdown.render import render_document, render_markdown
+from rag_assistant.web.markdown.render import render_document
 
 TEXT = (
     "# Geese\n\nA *goose* hisses. It **bites** too.\n\n- one\n  - two\n\n1. first\n\n"
@@ -46,7 +46,7 @@ def test_a_passage_is_marked_and_all_around_it_drawn_as_ever(passage: str, marke
     start = TEXT.index(passage)
     html = drawn(TEXT, start, start + len(passage))
     assert [found.strip() for found in MARK.findall(html)] == [words.strip() for words in marked]
-    assert MARK.sub(r"\1", html).replace("\n", "") == str(render_markdown(TEXT)).replace("\n", "")
+    assert MARK.sub(r"\1", html).replace("\n", "") == str(render_document([TEXT])).replace("\n", "")
     assert html.count('id="passage"') == 1
 
 
@@ -79,3 +79,7 @@ def test_a_passage_whose_edge_lies_in_the_target_of_a_link_is_not_drawn() -> Non
 def test_a_document_cannot_mark_anything_itself() -> None:
     assert "<mark" not in str(render_document(with_edges([f"{START}goose{END}"], [], [])))
     assert "<mark" not in str(render_document(["<mark>goose</mark>"]))
+
+
+def test_a_heading_of_a_document_stands_below_its_name() -> None:
+    assert str(render_document(["# One\n\n###### Six"])) == "<h2>One</h2>\n<h6>Six</h6>\n"

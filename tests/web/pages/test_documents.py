@@ -197,7 +197,7 @@ def test_a_document_shows_its_passage_exactly_with_its_section_and_without_its_m
     assert re.findall(r'<mark id="passage"[^>]*>(.*?)</mark>', page, re.DOTALL) == [FACT]
     shown = page[page.index('<div class="drawn"') : page.index("</section>")]
     assert html.unescape(re.sub(r"<[^<>]*>", "", shown)).split() == text.replace("#", "").split()
-    assert "<h2>Europe &amp; more</h2>" in shown
+    assert "<h3>Europe &amp; more</h3>" in shown
     assert html.escape(found["section"], quote=False) in page
 
 

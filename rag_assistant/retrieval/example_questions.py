@@ -1,0 +1,189 @@
+"""Questions that a document answers, made from its headings and sentences without a model. Pure.
+
+A question that reads wrong is worse than none: what may not fit a pattern is left out. The patterns are for English; in
+other languages only headings that are questions are taken.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+MIN_CHARS, MAX_CHARS = 12, 90
+MIN_ANSWER_CHARS = 60
+FENCE = re.compile(r"^(`{3,}|~{3,}).*?(?:^\1|\Z)", re.M | re.S)
+HEADING = re.compile(r"#{1,6}\s+(.*)")
+# In plain text, a title may stand right above its paragraph.
+TITLE_LINE = re.compile(r"[^|]{1,60}(?<![.,;:!?|])")
+NO_PARAGRAPH = re.compile(r"\s*(?:[-*+]\s|[|>]|\d+[.)]\s)")
+NUMBER = re.compile(r"^(?:\d+(?:\.\d+)*[.)]?|Q\d*[.:])\s+")
+EMPHASIS = re.compile(r"\*+|\b_+|_+\b|\s#+$")
+ASIDE = re.compile(r"\s*[(\[][^()\[\]]*[)\]]")
+
+ENGLISH = frozenset("the of and to in is for that with are on you as be this by or from it not can an".split())
+MIN_SHARE_OF_ENGLISH = 0.15
+# What only the sentences around would explain.
+POINTING = re.compile(
+    r"\b(?:it|its|this|that|these|those|they|them|their|he|she|his|her|we|us|our|here|above|below|you|me)\b", re.I
+)
+QUESTION = re.compile(r"[^.!?\n]{10,}[?\uff1f\u061f]")
+ASKING = re.compile(
+    r"(?!how to\b)(?:how|what|why|when|where|who|which|is|are|does|(?:can|do|may|must|should) I)\b", re.I
+)
+# A heading that tells somebody to do something; the article says that its first word is no noun.
+HOW_TO = re.compile(
+    r"(?:how to (?=[a-z])|(?=(?:add|apply|ask|book|build|cancel|change|choose|clean|configure|connect|create|delete|"
+    r"deploy|download|edit|enable|export|extend|find|get|import|install|log|make|manage|move|open|order|pay|prepare|print|"
+    r"read|register|remove|rename|replace|report|request|reset|restart|restore|run|save|send|set|share|show|sign|start|"
+    r"stop|submit|sync|test|update|upgrade|upload|use|write) (?:an?|the|your|another|several|in|out|up) ))([^?]+)\??",
+    re.I,
+)
+YOUR = re.compile(r"\byour\b")
+IN_ORDER_TO = re.compile(
+    r"(?:To|If you want to) (?!(?:be|have|date|see|put|sum|name|conclude|summari[sz]e|illustrate|begin|the)\b)"
+    r"([a-z]+ [^,.:;]{3,60}), (?!(?:we|they|he|she|it|the|this|an?|our|in|each|all)\b)[a-z]"
+)
+SUBJECT = r"(?P<article>The |An? )?(?P<subject>(?:[A-Z]|(?<= )[a-z])[\w-]*(?: [\w-]+){0,3}) "
+DEFINED = (
+    r"(?P<verb>is|(?<=s )are) (?:an? .{20,}|one of .{20,}"
+    r"|the (?:\S+ ){1,4}(?:of|that|which|for|in|where|by|used|from|between) .{10,})"
+)
+PATTERNS = (
+    (re.compile(SUBJECT + DEFINED), "What {verb} {subject}?"),
+    (re.compile(SUBJECT + r"costs .*(?:[$€£]|dollar|euro|pound)"), "How much does {subject} cost?"),
+    (
+        re.compile(SUBJECT + r"was (?P<verb>founded|established|built|released|invented|launched|opened) .*\b\d{4}\b"),
+        "When was {subject} {verb}?",
+    ),
+    (
+        re.compile(SUBJECT + r"(?P<verb>require|include|contain|provide|support|cover|offer|measure)s .{15,}"),
+        "What does {subject} {verb}?",
+    ),
+    (re.compile(SUBJECT + r"consists of .{15,}"), "What does {subject} consist of?"),
+)
+# What is no subject, or one that only its document knows.
+NO_SUBJECT = re.compile(
+    r"\b(?:the|an?|to|will|would|can|could|should|may|must|do|does|did|has|have|had|was|were|is|are|what|who|which|where|when|why|how|one|another|each|every|such|some|any|all|both|many|most|now|then|today|if|"
+    r"while|in|on|at|for|with|as|my|your|i|you|and|but|or|so|also|not|following|first|second|third|last|next|other|"
+    r"latter|former|same|only|result|aim|goal|purpose|idea|reason|problem|question|answer|point|rest|difference|example|"
+    r"way|case|part|author|title|name|number|value|default|test|section|chapter|page|document|file|figure|table)\b",
+    re.I,
+)
+# Of a person it is not asked what it is, and of a word what it means.
+NO_THING = re.compile(
+    r"\b(?:who|born|chair\w*|director|manager|president|author|founder|professor|researcher|engineer|member|leader|"
+    r"officer|minister|singer|actor|actress|writer|player|politician|artist|scientist|king|queen|man|woman|person|"
+    r"student|teacher|son|daughter|wife|husband|name|term|word|same|following|list|default|result)\b",
+    re.I,
+)
+TOPIC_USED = r"\b(?:the|an?|of|your|for|about|on|any|each|no|all|\d+)\s+{}\b"
+NO_TOPIC = frozenset(
+    "see also, external links, further reading, table of contents, general information, more information, key points, "
+    "next steps, early life, personal life, related work, future work".split(", ")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A paragraph, empty for a list or a table, with the heading right above it if there is one."""
+
+    text: str
+    heading: str
+    # Whether the heading is a line of its own in bold or plain text, which looks like one.
+    is_line: bool
+
+
+def example_questions(text: str, limit: int) -> list[str]:
+    """Return up to ``limit`` questions that a text answers, the surest first."""
+    blocks = list(_blocks(text))
+    found = {question.casefold(): question for question in _made(blocks) if _is_fit(question)}
+    return list(found.values())[:limit]
+
+
+def _made(blocks: list[Block]) -> Iterator[str]:
+    prose = "\n".join(block.text for block in blocks)
+    if not _is_english(prose):
+        yield from (one.heading for one in blocks if QUESTION.fullmatch(one.heading) and not one.is_line)
+        return
+    small = frozenset(re.findall(r"\b[a-z][\w-]*", prose))
+    yield from _own(blocks)
+    yield from _how_to(blocks, small)
+    yield from _patterned(blocks, small)
+    yield from _topics(blocks, small, prose)
+
+
+def _own(blocks: list[Block]) -> Iterator[str]:
+    """Yield headings that are questions."""
+    return (one.heading for one in blocks if QUESTION.fullmatch(one.heading) and ASKING.match(one.heading))
+
+
+def _how_to(blocks: list[Block], small: frozenset[str]) -> Iterator[str]:
+    """Yield what headings and sentences say how to do."""
+    for block in blocks:
+        if found := HOW_TO.fullmatch(block.heading):
+            first, *rest = found[1].split()
+            task = " ".join([first.lower(), *(_written(word, small) for word in rest)])
+            yield f"How do I {YOUR.sub('my', task)}?"
+        if found := IN_ORDER_TO.match(block.text):
+            yield "How do I {}?".format(YOUR.sub("my", found[1]))
+
+
+def _patterned(blocks: list[Block], small: frozenset[str]) -> Iterator[str]:
+    """Yield what the first sentences of paragraphs say of something that they name."""
+    for block in blocks:
+        sentence = ASIDE.sub("", re.split(r"(?<=[.!?])\s", block.text)[0])
+        for pattern, question in PATTERNS:
+            found = pattern.match(sentence)
+            if found is None or NO_SUBJECT.search(found["subject"]) or NO_THING.search(sentence[: found.start() + 120]):
+                continue
+            article, subject = (found["article"] or "").lower(), found["subject"]
+            if article != "the " or " " in subject or not subject.islower():
+                subject = _written(subject, small)
+                yield question.format(**found.groupdict() | {"subject": article + subject})
+
+
+def _topics(blocks: list[Block], small: frozenset[str], prose: str) -> Iterator[str]:
+    """Yield questions about headings that the text uses as the name of something."""
+    for block in blocks:
+        topic = " ".join(_written(word, small) for word in block.heading.split())
+        named = 2 <= len(topic.split()) <= 4 and re.fullmatch(r"[\w -]+", topic) and topic.lower() not in NO_TOPIC
+        if named and not block.is_line and re.search(TOPIC_USED.format(re.escape(topic)), prose, re.I):
+            yield f"What should I know about {topic}?"
+
+
+def _written(phrase: str, small: frozenset[str]) -> str:
+    """Return a phrase with a small first letter where the text writes its first word so."""
+    first = phrase.split()[0].lower()
+    return first + phrase[len(first) :] if first in small else phrase
+
+
+def _is_fit(question: str) -> bool:
+    return " ?" not in question and MIN_CHARS <= len(question) <= MAX_CHARS and not POINTING.search(question)
+
+
+def _is_english(prose: str) -> bool:
+    words = re.findall(r"\w+", prose.lower())[:500]
+    return bool(words) and sum(word in ENGLISH for word in words) >= MIN_SHARE_OF_ENGLISH * len(words)
+
+
+def _blocks(text: str) -> Iterator[Block]:
+    """Yield what stands below headings, and paragraphs; headings with nothing below them are none."""
+    heading, is_line = "", False
+    for piece in re.split(r"\n\s*\n", FENCE.sub("", text)):
+        lines = piece.strip().split("\n")
+        if found := HEADING.match(lines[0]):
+            heading, is_line = _plain(found[1]), False
+            lines = lines[1:]
+        elif len(lines) > 1 and TITLE_LINE.fullmatch(lines[0]) and lines[1][:1].isupper():
+            lines = lines[1:]
+        paragraph = _plain(" ".join(lines))
+        if QUESTION.fullmatch(paragraph):
+            heading, is_line = paragraph, True
+        elif len(paragraph) >= MIN_ANSWER_CHARS:
+            yield Block("" if NO_PARAGRAPH.match(lines[0]) else paragraph, heading, is_line)
+            heading = ""
+
+
+def _plain(text: str) -> str:
+    return NUMBER.sub("", " ".join(EMPHASIS.sub("", text).split()))
