@@ -57,7 +57,7 @@ class failures_named:
         if self._call.stopped:
             return AnswerStopped("The answer was stopped.")
         if self._call.overdue is not None:
-            kept = " What it wrote so far is kept." if shown else QUESTION_KEPT
+            kept = " The text so far was saved." if shown else QUESTION_KEPT
             return ModelTimedOut(f"{where} was silent for too long: {self._call.overdue} did not come.{kept}")
         if isinstance(error, AssistantError) and not (shown and isinstance(error, (ModelFailed, ContextTooLong))):
             return error
@@ -65,7 +65,7 @@ class failures_named:
             return _refusal(where, self._endpoint.api_key, error)
         network = (openai.APIConnectionError, httpx2.HTTPError, ConnectionError)
         if shown and isinstance(error, (*network, ModelFailed, ContextTooLong)):
-            return AnswerInterrupted(f"{where} broke off in the middle of its answer. What it wrote so far is kept.")
+            return AnswerInterrupted(f"{where} dropped the connection in the middle of its answer. The text so far was saved.")
         if isinstance(error, network):
             connected = isinstance(error, (httpx2.ReadError, httpx2.RemoteProtocolError, ConnectionError))
             if connected or isinstance(error.__cause__, (httpx2.ReadError, httpx2.RemoteProtocolError)):
@@ -96,7 +96,7 @@ def _refusal(where: str, api_key: str | None, error: openai.APIStatusError) -> A
     if too_long is not None:
         return too_long
     if status == 401:
-        return ModelRefused(f"{where} refused the key (401). Set the right one in OPENAI_API_KEY.")
+        return ModelRefused(f"{where} rejected the API key (401). Check openai_api_key.")
     if status == 404:
         return ModelRefused(
             f"{where} knows no such address or model (404): {reason} Check openai_base_url, which mostly ends in /v1, "

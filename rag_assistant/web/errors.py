@@ -120,7 +120,7 @@ def _sentence(error: HTTPException) -> str:
         return f"The body is too large; it may have {request.max_content_length} bytes here."
     if isinstance(error, SecurityError):
         host = request.headers.get("Host", "")
-        return f'The host name "{host}" is not known here; the setting allowed_hosts names further ones.'
+        return f'The host "{host}" is not allowed. Add it to allowed_hosts.'
     if error.code == 404:
         return f"There is nothing at {request.path}."
     if error.code == 405:

@@ -68,7 +68,7 @@ def refuse_foreign_pages() -> None:
     origin = request.headers.get("Origin", request.host_url.rstrip("/"))
     ours = site in ("same-origin", "none") if site is not None else origin == request.host_url.rstrip("/")
     if not ours:
-        raise RequestRefused("Only pages of the assistant itself may do this; the request came from another page.")
+        raise RequestRefused("Cross-origin requests are not allowed: this one came from another site.")
 
 
 def add_headers(response: Response) -> Response:

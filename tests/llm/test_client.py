@@ -99,7 +99,7 @@ def test_an_endpoint_that_is_down_is_named(client: ModelClient, stub: StubModel)
 @pytest.mark.parametrize(
     ("status", "kind", "words", "calls"),
     [
-        (401, ModelRefused, "refused the key .401.*OPENAI_API_KEY", 1),
+        (401, ModelRefused, "rejected the API key .401.*openai_api_key", 1),
         (404, ModelRefused, "no such address or model .404.*scripted", 1),
         (400, ModelRefused, "refused the request .400", 1),
         (429, ModelBusy, "too busy .429", 3),
@@ -155,7 +155,7 @@ def test_a_stream_that_breaks_in_the_middle_is_interrupted_and_not_repeated(
     client: ModelClient, stub: StubModel
 ) -> None:
     stub.replies.append(Reply("one two three", break_at=2))
-    with pytest.raises(AnswerInterrupted, match="broke off"):
+    with pytest.raises(AnswerInterrupted, match="dropped the connection"):
         answer(client, stub)
     assert len(stub.requests) == 1
 

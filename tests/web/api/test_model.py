@@ -58,7 +58,7 @@ def test_an_address_in_the_request_is_not_asked(client: FlaskClient, stub: StubM
 @pytest.mark.parametrize(
     ("reply", "words"),
     [
-        (Reply(status=401), "refused the key (401)"),
+        (Reply(status=401), "rejected the API key (401)"),
         (Reply(status=404), "Check openai_base_url, which mostly ends in /v1, and openai_model."),
         (Reply(body=b"<html>Welcome</html>", headers={"Content-Type": "text/html"}), "sent something that is not JSON"),
     ],
@@ -101,7 +101,7 @@ def test_the_settings_page_tests_the_connection_without_scripts(client: FlaskCli
     page = client.post("/settings/test", headers=headers).text
     assert "<b>stub-model</b> answered in" in page
     stub.default = Reply(status=401)
-    assert "refused the key (401)" in client.post("/settings/test", headers=headers).text
+    assert "rejected the API key (401)" in client.post("/settings/test", headers=headers).text
 
 
 def test_a_server_on_this_machine_is_offered(
