@@ -16,14 +16,14 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from shutil import copyfileobj
+from shutil import copyfileobj, move
 from typing import IO
 
 from sqlalchemy import select
 
 from rag_assistant import __version__
 from rag_assistant.errors import BackupFailed
-from rag_assistant.runtime.data_dir import INSTALLATION_FILE
+from rag_assistant.runtime.data_dir import INSTALLATION_FILE, size_of
 from rag_assistant.settings.package_files import SETTINGS_EXAMPLE
 from rag_assistant.settings.schema import SECRET
 from rag_assistant.storage.database import Database, sqlite_url
@@ -88,7 +88,7 @@ def _fill(archive: zipfile.ZipFile, copied: Path, data_dir: Path, settings: Path
     if (shared := _without_keys(settings)) is not None:
         archive.writestr(SETTINGS, shared)
     sources = {DATABASE: copied / DATABASE} | {f"{UPLOADS}/{name}": data_dir / UPLOADS / name for name in files}
-    sizes = {name: path.stat().st_size for name, path in sources.items() if path.exists()}
+    sizes = {name: size_of(path) for name, path in sources.items()}
     done = 0
     there = []
     for name, path in sources.items():
@@ -127,7 +127,7 @@ def restore_backup(source: Path, database: Database, data_dir: Path, settings: P
             if made["schema"] > SCHEMA_REVISION:
                 raise BackupFailed(f"{source} was made by version {made['version']}, which is newer. Install that one.")
             _unpack(archive, Path(name), told)
-            return made | {"settings": str(_put_in_place(Path(name), data_dir, settings))}
+            return made | {"settings": str(_put_in_place(Path(name), data_dir, database.file, settings))}
     except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, EOFError) as error:
         raise BackupFailed(f"{source} is not a whole backup. Nothing was restored.") from error
     except OSError as error:
@@ -149,7 +149,7 @@ def _unpack(archive: zipfile.ZipFile, folder: Path, told: Progress) -> None:
         told(done, sum(one.file_size for one in members))
 
 
-def _put_in_place(folder: Path, data_dir: Path, settings: Path) -> Path:
+def _put_in_place(folder: Path, data_dir: Path, database_file: Path, settings: Path) -> Path:
     """Move what was unpacked to where it belongs, the database last; return where its settings are.
 
     Settings that a person has changed stay: then those of the backup lie beside them.
@@ -158,6 +158,7 @@ def _put_in_place(folder: Path, data_dir: Path, settings: Path) -> Path:
     target = settings.with_name(RESTORED_SETTINGS) if changed else settings
     if (folder / SETTINGS).exists():
         target.write_bytes((folder / SETTINGS).read_bytes())
-    for name in (INSTALLATION_FILE, UPLOADS, DATABASE):
+    for name in (INSTALLATION_FILE, UPLOADS):
         (folder / name).rename(data_dir / name)
+    move(folder / DATABASE, database_file)
     return target
