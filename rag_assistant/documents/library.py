@@ -1,8 +1,8 @@
 """A document, top to bottom: accept, read, chunk, index, embed, remove.
 
 Accepting is quick and durable; the rest is work in the background, read in one lane and embedded in another, so that a
-long document is searchable by keyword while its embeddings, or those of the one before it, are still on their way. How far
-each document has come stands in the documents' table; after a crash the lanes are filled from there.
+long document is searchable by keyword while its embeddings, or those of the one before it, are still on their way. How
+far each document has come stands in the documents' table; after a crash the lanes are filled from there.
 """
 
 from __future__ import annotations

@@ -65,7 +65,9 @@ class failures_named:
             return _refusal(where, self._endpoint.api_key, error)
         network = (openai.APIConnectionError, httpx2.HTTPError, ConnectionError)
         if shown and isinstance(error, (*network, ModelFailed, ContextTooLong)):
-            return AnswerInterrupted(f"{where} dropped the connection in the middle of its answer. The text so far was saved.")
+            return AnswerInterrupted(
+                f"{where} dropped the connection in the middle of its answer. The text so far was saved."
+            )
         if isinstance(error, network):
             connected = isinstance(error, (httpx2.ReadError, httpx2.RemoteProtocolError, ConnectionError))
             if connected or isinstance(error.__cause__, (httpx2.ReadError, httpx2.RemoteProtocolError)):
