@@ -124,10 +124,11 @@ class Conversation:
 
     The model's view of it begins at turn ``view_start``; the counters of visible turns and messages count from there.
     Nothing before ``context_start`` comes back, pinned or not. ``held_turns`` are pinned or wait for a person;
-    ``standing_runs`` are the turns that stay left out until the next change, as LeftOut has them. What the
-    conversation does not decide for itself is ``UNSET`` or ``None``. ``pinned`` ones stand first in the list;
-    ``branched_from`` says where it branched off: ``conversation_id``, ``turn``. ``scope`` are the
-    documents that its questions are about. ``listed`` ones stand in the list beside the pages.
+    ``standing_runs`` are the turns that stay left out until the next change, as LeftOut has them, with ``made_room``
+    where a reset cleared them for the turn at the context start. What the conversation does not decide for itself is
+    ``UNSET`` or ``None``. ``pinned`` ones stand first in the list; ``branched_from`` says where it branched off:
+    ``conversation_id``, ``turn``. ``scope`` are the documents that its questions are about. ``listed`` ones stand in
+    the list beside the pages.
     """
 
     id: int
@@ -301,13 +302,16 @@ class ModelReply:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event of an answer: ``state``, ``start``, ``step`` (a tool was called), ``token``, ``end`` or ``error``.
+    """One event of an answer.
+
+    ``state``, ``start``, ``update`` (what ``start`` said has changed), ``step`` (a tool was called), ``token``, ``end``
+    or ``error``.
 
     ``position`` is the number of characters of the answer shown once this event is read; only ``start`` and
     ``token`` carry one, and a reader who comes back names the last one it saw.
     """
 
-    name: Literal["state", "start", "step", "token", "end", "error"]
+    name: Literal["state", "start", "update", "step", "token", "end", "error"]
     data: dict[str, Any] = field(default_factory=dict)
     position: int | None = None
 

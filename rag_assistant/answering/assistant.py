@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from rag_assistant.answering.runner import Runner
 from rag_assistant.answering.stream import LiveTurn, LiveTurns
 from rag_assistant.answering.tools import said_yes
-from rag_assistant.conversations.prompts import title_for
+from rag_assistant.conversations.prompts import mark_cited, title_for
 from rag_assistant.conversations.scope import check_scope
 from rag_assistant.conversations.window import rules_for
 from rag_assistant.errors import ConversationBusy, InvalidRequest, NothingWaits, Overloaded
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 POLL_INTERVAL_SECONDS = 0.3
+# How long the end of the server waits for all answers together to be kept.
+CLOSE_TIMEOUT_SECONDS = 5.0
 
 
 class Assistant:
@@ -40,6 +42,8 @@ class Assistant:
     def __init__(self, documents: DocumentStore, max_running: int, deps: Dependencies) -> None:
         self._documents = documents
         self._live = LiveTurns(max_running)
+        # A turn is committed a moment before it is entered as live; who holds this sees both or neither.
+        self._beginning = threading.Lock()
         self._deps = deps
         self._conversations = deps.conversations
         self._turns = deps.turns
@@ -56,15 +60,16 @@ class Assistant:
             return known
         self._check(question)
         question = self._with_what_it_confirms(question)
-        self._refuse_undecided(question)
-        return self._begin(lambda: self._turns.accept(question, title_for(question.text)))
+        return self._begin(
+            lambda: self._turns.accept(question, title_for(question.text)), lambda: self._refuse_undecided(question)
+        )
 
     def retry(self, turn_id: int, quotes: bool = False) -> Turn:
         """Answer a failed turn once more, by the model or with ``quotes``, and return it.
 
         Raises TurnNotFound, TurnNotRetryable, Overloaded.
         """
-        return self._begin(lambda: (self._turns.retry(turn_id), True), quotes)
+        return self._begin(lambda: (self._turns.retry(turn_id), True), quotes=quotes)
 
     def regenerate(self, turn_id: int) -> Turn:
         """Answer the last question of a conversation anew, and return its turn; the answer it has is kept.
@@ -78,7 +83,7 @@ class Assistant:
 
         Raises TurnNotFound at once, not at the first event.
         """
-        live = self._live.get(turn_id)
+        live = self._live_turn(turn_id)
         if live is not None:
             return live.follow(after)
         return self._follow_stored(self._turns.get(turn_id), after)
@@ -104,7 +109,7 @@ class Assistant:
 
     def stop(self, turn_id: int) -> Turn:
         """End a running answer, keep what is written, and return the turn; one that has ended stays as it is."""
-        live = self._live.get(turn_id)
+        live = self._live_turn(turn_id)
         if live is None:
             return self._turns.get(turn_id)
         live.call.stop()
@@ -113,15 +118,20 @@ class Assistant:
     def recover(self) -> None:
         """End the turns that a crash left running, with what was committed of them; what else went on is over."""
         self._conversations.clear_operations()
-        for turn in self._turns.interrupt_unfinished():
+        for turn in self._turns.interrupt_unfinished(mark_cited):
             log.warning(
                 "Turn %s was interrupted by the end of the server; %s characters are kept.", turn.id, len(turn.answer)
             )
 
     def close(self) -> None:
-        """Stop every running answer; what is written is kept."""
-        for live in self._live.all():
+        """Stop every running answer, and wait a little until what is written is kept."""
+        running = self._live.all()
+        for live in running:
             live.call.stop()
+        end = time.monotonic() + CLOSE_TIMEOUT_SECONDS
+        for live in running:
+            live.ended.wait(max(0.0, end - time.monotonic()))
+        self._deps.writer.close()
 
     # --- refuse before the first byte
 
@@ -161,7 +171,7 @@ class Assistant:
     def _refuse_undecided(self, question: Question) -> None:
         """Refuse a question that would leave turns out, where a person wants to decide that. Nothing is stored.
 
-        Raises OverflowDecisionNeeded, ConversationNotFound, a ModelError.
+        Raises OverflowDecisionNeeded, ConversationNotFound, ConversationBusy.
         """
         # What the branch of an edited question leaves out was decided when the question was asked at first.
         if question.conversation_id is None or question.confirms_turn is not None or question.edits_turn is not None:
@@ -173,35 +183,55 @@ class Assistant:
                 raise ConversationBusy(conversation.id)
             Runner(turn, LiveTurn(self._deps.models.new_call()), self._deps).refuse_undecided(conversation)
 
-    def _begin(self, accept: Callable[[], tuple[Turn, bool]], quotes: bool = False) -> Turn:
+    def _live_turn(self, turn_id: int) -> LiveTurn | None:
+        """Return a turn that is answered here. Raises TurnNotFound."""
+        live = self._live.get(turn_id)
+        if live is None and self._turns.get(turn_id).status == "running":
+            with self._beginning:
+                live = self._live.get(turn_id)
+        return live
+
+    def _begin(
+        self,
+        accept: Callable[[], tuple[Turn, bool]],
+        refuse: Callable[[], None] = lambda: None,
+        *,
+        quotes: bool = False,
+    ) -> Turn:
+        """Let ``refuse`` look at what would be accepted, accept it, and begin to answer it."""
         if not self._live.reserve():
             raise Overloaded(self._live.limit)
         live = LiveTurn(self._deps.models.new_call())
         try:
-            turn, new = accept()
+            refuse()
+            with self._beginning:
+                turn, new = accept()
+                if new:
+                    self._live.enter(turn.id, live)
         except BaseException:
             self._live.give_back()
             raise
         if not new:
             self._live.give_back()
             return turn
-        self._live.enter(turn.id, live)
         try:
             threading.Thread(target=self._run, args=(turn, live, quotes), name=f"turn {turn.id}", daemon=True).start()
         except RuntimeError as error:
-            self._live.leave(turn.id, live)
             overloaded = Overloaded(self._live.limit)
-            self._deps.writer.fail(turn, live, overloaded)
+            self._conclude(turn, live, lambda: self._deps.writer.fail(turn, live, overloaded))
             raise overloaded from error
         return turn
 
     def _run(self, turn: Turn, live: LiveTurn, quotes: bool) -> None:
-        """Answer a turn and keep how it ended, whatever happens."""
+        self._conclude(turn, live, lambda: Runner(turn, live, self._deps, quotes).answer())
+
+    def _conclude(self, turn: Turn, live: LiveTurn, answer: Callable[[], Turn]) -> None:
+        """Answer a turn, keep how it ended, whatever happens, and tell all who follow."""
         try:
-            live.finish(last_event(Runner(turn, live, self._deps, quotes).answer()))
+            live.finish(last_event(answer()))
         except Exception:
             log.exception("Turn %s could not be kept as it ended", turn.id)
-            live.finish(self._deps.writer.last_resort(turn, live))
+            self._deps.writer.last_resort(turn, live)
         finally:
             self._live.leave(turn.id, live)
 

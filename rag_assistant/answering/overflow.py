@@ -71,7 +71,8 @@ class OverflowHandling:
     ) -> tuple[Draft, str | None]:
         """Return the draft after the decision for its overflow was carried out, with a sentence about it.
 
-        Where nothing would be left out, or that was the decision, the draft is as it was.
+        Where nothing would be left out, or that was the decision, the draft is as it was. Where no summary could be
+        made, its rules say ``trim``: that is what is done, and nobody decided it.
         """
         draft = replace(built.draft, recalled=())
         decision = draft.window.rules.on_overflow
@@ -86,7 +87,8 @@ class OverflowHandling:
         try:
             after = self._compacted(built, turn_number, call, tell)
         except (ModelError, SummaryRejected, NothingToSummarise, HistoryChanged) as error:
-            return draft, NOT_COMPACTED.format(error)
+            trimmed = replace(draft.window, rules=replace(draft.window.rules, on_overflow="trim"))
+            return replace(draft, window=trimmed), NOT_COMPACTED.format(error)
         finally:
             call.restart_deadline()
         return self._reloaded(draft, turn_number, settings, after), COMPACTED

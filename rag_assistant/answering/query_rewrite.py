@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rag_assistant.answering.receipt import with_usage
 from rag_assistant.conversations.prompts import rewrite_request
 from rag_assistant.errors import ModelError
 from rag_assistant.records import ModelRequest
@@ -29,14 +28,13 @@ MAX_QUERY_CHARS = 600
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """A query as a model put it, ``None`` if it gave none; the request with its answer; and what that cost."""
+    """A query as a model put it, ``None`` if it gave none, and the request with its answer."""
 
     query: str | None
     record: dict[str, Any] | None
-    usage: dict[str, Any] | None
 
 
-NO_REWRITE = Rewrite(None, None, None)
+NO_REWRITE = Rewrite(None, None)
 
 
 def rewrite_query(
@@ -58,18 +56,17 @@ def rewrite_query(
         timeout_seconds=TIMEOUT_SECONDS,
     )
     tell("rewriting", "Rewriting your question for the search.")
-    text, failed, usage = "", False, None
+    text, failed = "", False
     try:
         for reply in models.stream(endpoint, request, call, lambda _sentence: None):
             text += reply.text
-            usage = with_usage(usage, reply)
     except ModelError as error:
         log.warning("The model did not rewrite the question of turn %s: %s", turn.id, error)
         failed = True
     finally:
         call.restart_deadline()
     record = {"request": request.as_body(endpoint.model), "answer": text}
-    return Rewrite(None if failed else _as_query(text), record, usage)
+    return Rewrite(None if failed else _as_query(text), record)
 
 
 def _as_query(text: str) -> str | None:

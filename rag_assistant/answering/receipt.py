@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import asdict
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import orjson
 
@@ -48,29 +48,27 @@ def receipt_of(built: BuiltRequest, sent: Sequence[dict[str, Any]]) -> dict[str,
     }
 
 
-def with_usage(usage: dict[str, Any] | None, reply: ModelReply) -> dict[str, Any] | None:
-    """Return the figures of an answer with what a provider reports in one more reply; ``None`` for none."""
-    reported = reply.usage or {}
+def usage_of(replies: Sequence[ModelReply]) -> dict[str, Any] | None:
+    """Return what providers report in the closing replies of an answer, added up; ``None`` for nothing."""
+    usage: dict[str, Any] = {}
+    for reply in replies:
+        if reply.finish_reason is not None:
+            usage["finish_reason"] = reply.finish_reason
+        for name, value in _counted(reply.usage).items():
+            usage[name] = usage.get(name, 0) + value
+    return usage or None
+
+
+def _counted(reported: dict[str, Any] | None) -> dict[str, int]:
+    if reported is None:
+        return {}
     details = reported.get("prompt_tokens_details")
     counted = {name: reported.get(name) for name in ("prompt_tokens", "completion_tokens", "total_tokens")}
     counted["cached_tokens"] = details.get("cached_tokens") if isinstance(details, dict) else None
-    return merged_usage(
-        usage,
-        ({} if reply.finish_reason is None else {"finish_reason": reply.finish_reason})
-        | ({} if reply.usage is None else {"requests": 1})
-        | {name: value for name, value in counted.items() if _is_count(value)},
-    )
+    return {"requests": 1} | {name: value for name, value in counted.items() if _is_count(value)}
 
 
-def merged_usage(usage: dict[str, Any] | None, more: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return two figures as one: what can be counted is added up, of the rest the later one stays."""
-    merged = dict(usage or {})
-    for name, value in (more or {}).items():
-        merged[name] = merged.get(name, 0) + value if _is_count(value) else value
-    return merged or None
-
-
-def _is_count(value: object) -> bool:
+def _is_count(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_INT32
 
 

@@ -11,12 +11,15 @@ from rag_assistant.conversations.model_profile import ModelProfile, min_limit
 from rag_assistant.conversations.prompts import question_message
 from rag_assistant.conversations.window import Window, fit_window
 from rag_assistant.errors import QuestionDoesNotFit
-from rag_assistant.history import FittedHistory, count_message, estimate_tokens
+from rag_assistant.history import FittedHistory, HistoryReceipt, count_message, estimate_tokens
 from rag_assistant.presenters.turns import history_figures
 from rag_assistant.records import Message, ModelRequest, RecalledTurn, Source
 from rag_assistant.retrieval.follow_up import SearchQuery
 
 NO_QUERY = SearchQuery("")
+WITHOUT_SUMMARY = "The summary of older turns did not fit and was left out. Shorten it or undo it."
+FEWER_PASSAGES = "Not all passages that were found fit into the request; the least relevant were left out."
+WITHOUT_PASSAGES = "The passages that were found did not fit into the request, so the model saw none of them."
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +28,7 @@ class Found:
 
     ``search`` says how the documents were searched, ``None`` if they were not, and ``query`` what with. ``nearest`` are
     the headings that came nearest where nothing was near enough. ``rewrite`` is the request by which a model was asked
-    for a query, with its answer, and ``usage`` what that cost.
+    for a query, with its answer.
     """
 
     sources: tuple[Source, ...] = ()
@@ -33,7 +36,6 @@ class Found:
     query: SearchQuery = NO_QUERY
     nearest: tuple[str, ...] = ()
     rewrite: dict[str, Any] | None = None
-    usage: dict[str, Any] | None = None
 
     @property
     def nothing(self) -> bool:
@@ -82,6 +84,17 @@ class BuiltRequest:
         recalled = [turn.number for turn in draft.recalled]
         return history_figures(self.fitted, passage_tokens, profile.endpoint.context_tokens, recalled)
 
+    @property
+    def notes(self) -> list[str]:
+        """Sentences about what there was no room for."""
+        found, known = self.draft.found, self.draft.window.conversation.summary
+        notes = [self.draft.profile.note] if self.draft.profile.note else []
+        if known is not None and not self.fitted.receipt.summary_sent:
+            notes.append(WITHOUT_SUMMARY)
+        if found.search is not None and len(found.sources) < found.search["found"]:
+            notes.append(FEWER_PASSAGES if found.sources else WITHOUT_PASSAGES)
+        return notes
+
     def as_request(self, call_tools: bool) -> ModelRequest:
         """Return what is sent; with ``call_tools`` false the model has to answer."""
         profile = self.draft.profile
@@ -97,20 +110,37 @@ class BuiltRequest:
 def build_request(draft: Draft) -> BuiltRequest:
     """Return the request of a draft.
 
-    Where the question does not fit with what stands beside it, recalled turns go first, then the worst passages.
-    Raises QuestionDoesNotFit.
+    Where the question does not fit with its passages, the worst of them go. Recalled turns take only the room that is
+    left: for them nothing else leaves. Raises QuestionDoesNotFit.
     """
+    built = _with_passages(replace(draft, recalled=()))
+    for count in range(len(draft.recalled), 0, -1):
+        try:
+            more = _fitted(replace(built.draft, recalled=draft.recalled[:count]))
+        except QuestionDoesNotFit:
+            continue
+        if _same_beside_the_question(more.fitted.receipt, built.fitted.receipt):
+            return more
+    return built
+
+
+def _with_passages(draft: Draft) -> BuiltRequest:
     while True:
         try:
-            fitted = fit_window(draft.window, draft.limited_profile, question_of(draft), draft.iterations)
-            return BuiltRequest(draft, fitted)
+            return _fitted(draft)
         except QuestionDoesNotFit:
-            if draft.recalled:
-                draft = replace(draft, recalled=draft.recalled[:-1])
-            elif draft.found.sources and not draft.iterations:
-                draft = replace(draft, found=replace(draft.found, sources=draft.found.sources[:-1]))
-            else:
+            if not draft.found.sources or draft.iterations:
                 raise
+            draft = replace(draft, found=replace(draft.found, sources=draft.found.sources[:-1]))
+
+
+def _fitted(draft: Draft) -> BuiltRequest:
+    return BuiltRequest(draft, fit_window(draft.window, draft.limited_profile, question_of(draft), draft.iterations))
+
+
+def _same_beside_the_question(one: HistoryReceipt, other: HistoryReceipt) -> bool:
+    """Tell whether two requests differ in nothing but their question."""
+    return replace(one, tokens={}) == replace(other, tokens={})
 
 
 def question_of(draft: Draft) -> Message:

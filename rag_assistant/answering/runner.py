@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from rag_assistant.answering.overflow import OverflowHandling
 from rag_assistant.answering.quoting import instead_of_quotes, note_of_failure
-from rag_assistant.answering.receipt import log_what_was_left_out, merged_usage, receipt_of, with_usage
+from rag_assistant.answering.receipt import log_what_was_left_out, receipt_of
 from rag_assistant.answering.request import BuiltRequest, Draft, build_request, estimated_tokens
 from rag_assistant.answering.search import DocumentSearch
 from rag_assistant.answering.tools import said_yes, with_results
 from rag_assistant.conversations.model_profile import ModelProfile, profile_for
 from rag_assistant.conversations.window import load_window, rules_for
 from rag_assistant.errors import (
-    AnswerStopped,
     AssistantError,
     ContextTooLong,
     ModelError,
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from rag_assistant.answering.stream import LiveTurn
     from rag_assistant.answering.tools import Tools
     from rag_assistant.answering.writer import AnswerWriter
+    from rag_assistant.llm.endpoint import Endpoint
     from rag_assistant.llm.models import LanguageModels
     from rag_assistant.records import Conversation, RecalledTurn, Turn
     from rag_assistant.settings.schema import Settings
@@ -50,7 +50,10 @@ log = logging.getLogger(__name__)
 SHARE_OF_REFUSED = 0.8
 RECALLABLE = frozenset({"turn_limit", "token_limit", "filtered", "summarised"})
 WITHOUT_TOOLS = "This model does not support tools, so your documents were searched for it instead."
-WITHOUT_SUMMARY = "The summary of older turns did not fit and was left out. Shorten it or undo it."
+EMPTY_ANSWER = "The model returned an empty answer. Your question was saved; try again."
+NO_ANSWER = (
+    "The model called tools {} times without giving an answer. Raise max_tool_iterations or ask a narrower question."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +74,8 @@ class Dependencies:
 class Runner:
     """Answers one turn. ``live`` is who follows it; ``quotes``: with quotes, whatever model is connected.
 
-    Five fields change on the way: the turn as it will be stored, the draft of the next request, the bodies of the
-    requests that were sent, what they cost, and whether quotes answer. Everything else is passed on as a value.
+    Four fields change on the way: the turn as it will be stored, the draft of the next request, the bodies of the
+    requests that were sent, and whether quotes answer. Everything else is passed on as a value.
     """
 
     def __init__(self, turn: Turn, live: LiveTurn, deps: Dependencies, quotes: bool = False) -> None:
@@ -83,7 +86,6 @@ class Runner:
         self._turn = turn
         self._draft: Draft
         self._sent: list[dict[str, Any]] = []
-        self._usage: dict[str, Any] | None = None
 
     def answer(self) -> Turn:
         """Answer the turn and keep how it ended."""
@@ -95,8 +97,6 @@ class Runner:
                 return self._say(text)
             self._make_room()
             self._converse()
-            if not self._live.text().strip():
-                raise ModelFailed("The model returned an empty answer. Your question was saved; try again.")
         except AssistantError as error:
             if self._may_quote_instead(error):
                 self._quotes = True
@@ -107,7 +107,7 @@ class Runner:
             log.exception("Turn %s failed", self._turn.id)
             unexpected = ModelError("Something went wrong on the server; see its log for details. Try again.")
             return self._deps.writer.fail(self._turn, self._live, unexpected)
-        return self._deps.writer.keep(self._turn, "completed", self._live.text(), usage=self._usage)
+        return self._deps.writer.keep(self._turn, self._live, "completed")
 
     def _may_quote_instead(self, error: AssistantError) -> bool:
         """Tell whether quotes take the place of a model that failed before its first word and its first tool."""
@@ -127,7 +127,7 @@ class Runner:
 
     def _prepare(self, conversation: Conversation, is_trial: bool = False) -> None:
         self._tell("preparing", "Waiting for the model.")
-        profile = self._profile()
+        profile = self._profile(is_trial)
         rules = rules_for(conversation, self._settings, self._turn)
         window = load_window(self._deps.history, conversation, self._turn.number, rules, self._settings)
         self._turn = replace(self._turn, model=profile.endpoint.model)
@@ -137,15 +137,23 @@ class Runner:
                 self._note(WITHOUT_TOOLS)
             self._search(is_trial)
 
-    def _profile(self) -> ModelProfile:
-        endpoint = QUOTES_ENDPOINT if self._quotes else self._deps.models.endpoint(self._live.call)
+    def _profile(self, is_trial: bool = False) -> ModelProfile:
+        endpoint = QUOTES_ENDPOINT if self._quotes else self._endpoint(is_trial)
         return profile_for(endpoint, self._settings, self._deps.models.ratio(endpoint), self._deps.tools.schemas)
+
+    def _endpoint(self, is_trial: bool) -> Endpoint:
+        models = self._deps.models
+        try:
+            return models.endpoint(self._live.call)
+        except ModelError:
+            if not is_trial:
+                raise
+            return models.known_endpoint()  # One that is down is no reason to lose a question: its answer tells that.
 
     def _search(self, is_trial: bool = False) -> None:
         call = None if is_trial else self._live.call
         draft = self._draft
         found = self._deps.search.find(self._turn, draft.window, draft.profile, self._settings, self._tell, call)
-        self._usage = merged_usage(self._usage, found.usage)
         self._take(replace(draft, found=found))
 
     # --- make room: what was decided for the case that turns would be left out
@@ -198,7 +206,7 @@ class Runner:
         while True:
             may_call = bool(self._draft.profile.tools) and rounds < self._settings.max_tool_iterations
             try:
-                calls = self._send(may_call)
+                text, calls = self._send(may_call)
             except QuestionDoesNotFit as error:
                 raise refused or error from error
             except ContextTooLong as error:
@@ -211,14 +219,16 @@ class Runner:
                 self._do_without_tools(error)
                 continue
             if not calls or not may_call:
+                if not text.strip():  # What it said before a call is no answer.
+                    raise ModelFailed(NO_ANSWER.format(rounds) if calls and rounds else EMPTY_ANSWER)
                 return
             rounds += 1
-            self._call_tools(calls)
+            self._call_tools(text, calls)
             if self._turn.waiting is not None:
                 return
 
-    def _send(self, may_call: bool) -> tuple[dict[str, Any], ...]:
-        """Send one request, keep and show the text as it comes, and return the tools that the model calls."""
+    def _send(self, may_call: bool) -> tuple[str, tuple[dict[str, Any], ...]]:
+        """Send one request, keep and show the text as it comes, and return it with the tools that the model calls."""
         endpoint = self._draft.profile.endpoint
         # How the model counts may have been learnt from the request before.
         profile = replace(self._draft.profile, token_ratio=self._deps.models.ratio(endpoint))
@@ -227,19 +237,14 @@ class Runner:
         request = built.as_request(may_call)
         self._announce(built, request)
         calls: tuple[dict[str, Any], ...] = ()
-        gap = "\n\n" if self._live.length else ""
+        text, gap = "", "\n\n" if self._live.length else ""
         for reply in self._stream(built, request):
             if reply.text:
                 self._show(gap + reply.text)
-                gap = ""
+                text, gap = text + reply.text, ""
             calls = reply.tool_calls or calls
-            self._take_usage(reply, request)
-        if profile.tools and calls and not may_call and not self._live.text().strip():
-            raise ModelFailed(
-                f"The model called tools {self._settings.max_tool_iterations} times without giving an answer. "
-                "Raise max_tool_iterations or ask a narrower question."
-            )
-        return calls
+            self._learn(reply, request)
+        return text, calls
 
     def _stream(self, built: BuiltRequest, request: ModelRequest) -> Iterator[ModelReply]:
         endpoint = built.draft.profile.endpoint
@@ -251,21 +256,19 @@ class Runner:
 
     def _announce(self, built: BuiltRequest, request: ModelRequest) -> None:
         """Keep the receipt of what is about to be sent; tell everyone who follows."""
-        conversation = built.draft.window.conversation
-        if conversation.summary is not None and not built.fitted.receipt.summary_sent:
-            self._note(WITHOUT_SUMMARY)
+        window = built.draft.window
+        for sentence in built.notes:
+            self._note(sentence)
         self._turn = replace(self._turn, history=built.figures)
         self._sent.append(request.as_body(built.draft.profile.endpoint.model))
         self._deps.turns.keep_receipt(self._turn, receipt_of(built, self._sent))
         log_what_was_left_out(self._turn.id, built)
-        if len(self._sent) == 1:
-            self._live.begin(start_event(self._turn))
+        self._live.begin(start_event(self._turn))
         trimming = [run for run in built.fitted.receipt.left_out if run.trimmed]
-        if self._turn.on_overflow not in (None, "ask") and trimming:
-            self._deps.history.decide(conversation.id, max(run.last_turn for run in trimming))
+        if trimming and self._turn.on_overflow == window.rules.on_overflow != "ask":
+            self._deps.history.decide(window.conversation.id, max(run.last_turn for run in trimming))
 
-    def _take_usage(self, reply: ModelReply, request: ModelRequest) -> None:
-        self._usage = with_usage(self._usage, reply)
+    def _learn(self, reply: ModelReply, request: ModelRequest) -> None:
         counted = (reply.usage or {}).get("prompt_tokens")
         if isinstance(counted, int):
             self._deps.models.learn(self._draft.profile.endpoint, estimated_tokens(request), counted)
@@ -296,14 +299,16 @@ class Runner:
 
     # --- tools
 
-    def _call_tools(self, calls: tuple[dict[str, Any], ...]) -> None:
-        """Run what the model calls, keep the iteration, and show it. What needs a person's word ends the answer."""
+    def _call_tools(self, text: str, calls: tuple[dict[str, Any], ...]) -> None:
+        """Run what the model calls after saying ``text``, keep the iteration, and show it.
+
+        What needs a person's word ends the answer.
+        """
         names = ", ".join(dict.fromkeys(call["function"]["name"] for call in calls))
         self._tell("calling", f"Calling {names}.")
         results = self._deps.tools.run_all(calls, self._turn.scope)
-        if self._live.call.stopped:
-            raise AnswerStopped("The answer was stopped.")
-        turn, messages = with_results(self._turn, calls, results)
+        self._live.call.refuse_stopped()
+        turn, messages = with_results(self._turn, text, calls, results)
         self._deps.turns.keep_iteration(turn.id, messages)
         steps_before = len(steps_of(turn.iterations))
         self._turn = turn = replace(turn, iterations=(*turn.iterations, *messages))
@@ -316,6 +321,7 @@ class Runner:
 
     def _carry_out(self, asking_turn: int) -> Turn:
         """Do, or leave, what an earlier turn asked a person about; no model is needed for that."""
+        self._live.call.refuse_stopped()
         asked = self._deps.turns.get(asking_turn)
         if asked.waiting is None:
             return self._say("You already answered that, so nothing was done.")
@@ -328,10 +334,9 @@ class Runner:
     def _say(self, text: str) -> Turn:
         """Answer with a text of ours: no model is asked."""
         self._turn = replace(self._turn, model=None)
-        if not self._sent:
-            self._live.begin(start_event(self._turn))
+        self._live.begin(start_event(self._turn))
         self._show(text)
-        return self._deps.writer.keep(self._turn, "completed", text)
+        return self._deps.writer.keep(self._turn, self._live, "completed")
 
     def _show(self, text: str) -> None:
         """Keep text of the answer, then show it."""

@@ -10,7 +10,6 @@ from rag_assistant.answering.query_rewrite import NO_REWRITE, rewrite_query
 from rag_assistant.answering.quoting import needs_model, quoted_answer, without_lead
 from rag_assistant.answering.request import Found
 from rag_assistant.conversations.prompts import number_sources
-from rag_assistant.errors import AnswerStopped
 from rag_assistant.presenters.turns import Exchange, exchanges_of
 from rag_assistant.records import EXCHANGES, ModelReply
 
@@ -71,7 +70,7 @@ class DocumentSearch:
         # A rewritten query may find nothing where the words do.
         passages = passages or self.retriever.search(query, limit, turn.scope, budget)
         if not passages and self.documents.find("", turn.scope, 1)[1] == 0:
-            return Found(rewrite=rewrite.record, usage=rewrite.usage)  # There is nothing that could have been found.
+            return Found(rewrite=rewrite.record)  # There is nothing that could have been found.
         nearest: list[str] = [] if passages or not quotes else self.retriever.nearest_headings(query, turn.scope)
         return Found(
             sources=number_sources(passages),
@@ -79,15 +78,13 @@ class DocumentSearch:
             query=query,
             nearest=tuple(nearest),
             rewrite=rewrite.record,
-            usage=rewrite.usage,
         )
 
     def quoted(self, found: Found, call: ModelCall, model_failed: bool) -> Iterator[ModelReply]:
         """Yield an answer with quotes of the sources that are in a request. Raises AnswerStopped."""
         quotes = self.retriever.quotes(found.query, found.sources)
         for piece in quoted_answer(quotes, len(found.sources), model_failed):
-            if call.stopped:
-                raise AnswerStopped("The answer was stopped.")
+            call.refuse_stopped()
             yield ModelReply(text=piece)
 
 

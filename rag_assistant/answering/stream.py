@@ -28,6 +28,7 @@ class LiveTurn:
         self._parts: list[str] = []
         self._last: Event | None = None
         self.length = 0
+        self.ended = threading.Event()
 
     def tell_state(self, state: Event) -> None:
         """Show what is awaited before the answer begins."""
@@ -36,10 +37,11 @@ class LiveTurn:
             self._hand_out(state)
 
     def begin(self, start: Event) -> None:
-        """Show what is known before the first text."""
+        """Show what is known before the first text; who has seen that already gets what changed as an ``update``."""
         with self._lock:
-            self._state, self._start = None, start
-            self._hand_out(start)
+            known, self._state, self._start = self._start, None, start
+            if start != known:
+                self._hand_out(start if known is None else Event("update", start.data))
 
     def add_step(self, step: Event) -> None:
         """Show a tool call with its result, which has been committed."""
@@ -59,6 +61,7 @@ class LiveTurn:
         with self._lock:
             self._last = last
             self._hand_out(last)
+        self.ended.set()
 
     def text(self) -> str:
         """Return the whole text so far."""

@@ -210,14 +210,14 @@ class Tools:
 
 
 def with_results(
-    turn: Turn, calls: Sequence[dict[str, Any]], results: Sequence[ToolResult]
+    turn: Turn, text: str, calls: Sequence[dict[str, Any]], results: Sequence[ToolResult]
 ) -> tuple[Turn, list[Message]]:
-    """Return a turn with what its tools found as sources, and the messages of the iteration.
+    """Return a turn with what its tools found as sources, and the messages of the iteration; the model said ``text``.
 
     The passages are numbered on behind the turn's sources. A tool that asks a person makes the turn wait.
     """
     made = [well_formed(call) for call in calls]
-    messages: list[Message] = [{"role": "assistant", "content": None, "tool_calls": made}]
+    messages: list[Message] = [{"role": "assistant", "content": text or None, "tool_calls": made}]
     for call, result in zip(calls, results, strict=True):
         new = number_sources(result.passages, len(turn.sources) + 1)
         passages = PASSAGES.format(passages_text(new)) if new else ""

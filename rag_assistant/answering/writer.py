@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from rag_assistant.answering.receipt import usage_of
 from rag_assistant.conversations.prompts import mark_cited
 from rag_assistant.errors import AnswerStopped, AssistantError, StorageFailed
 from rag_assistant.presenters.turns import error_data, last_event
@@ -21,6 +23,8 @@ log = logging.getLogger(__name__)
 
 RETRY_INTERVAL_SECONDS = 1.0
 COMMIT_TIMEOUT_SECONDS = 30.0
+KEEP_TIMEOUT_SECONDS = 300.0
+LAST_RESORT_INTERVAL_SECONDS = 10.0
 
 
 class AnswerWriter:
@@ -29,6 +33,7 @@ class AnswerWriter:
     def __init__(self, turns: TurnStore, answers: AnswerLog) -> None:
         self._turns = turns
         self._answers = answers
+        self._closing = threading.Event()
 
     def commit(self, turn: Turn, live: LiveTurn, text: str) -> None:
         """Commit text before it is shown. Where the database is busy or full, try again for a while.
@@ -45,36 +50,50 @@ class AnswerWriter:
                     raise
                 time.sleep(RETRY_INTERVAL_SECONDS)
 
-    def keep(self, turn: Turn, status: TurnStatus, answer: str, **how: Any) -> Turn:
-        """Keep the end of a turn. While the disk is full, try again until it is not: nothing written is given up."""
-        turn = replace(turn, sources=mark_cited(turn.sources, answer))
+    def keep(self, turn: Turn, live: LiveTurn, status: TurnStatus, error: tuple[str, str] | None = None) -> Turn:
+        """Keep the end of a turn with all that is known of it. While the disk is full or busy, try again for a while.
+
+        Raises StorageFailed.
+        """
+        text = live.text()
+        turn = replace(turn, sources=mark_cited(turn.sources, text))
+        end = time.monotonic() + KEEP_TIMEOUT_SECONDS
         while True:
             try:
-                return self._turns.finish(turn, status, answer, **how)
+                return self._turns.finish(turn, status, text, usage=usage_of(live.call.replies), error=error)
             except StorageFailed:
-                time.sleep(RETRY_INTERVAL_SECONDS)
+                if time.monotonic() > end or self._closing.wait(RETRY_INTERVAL_SECONDS):
+                    raise
 
     def fail(self, turn: Turn, live: LiveTurn, error: AssistantError) -> Turn:
-        """Keep a turn that did not come to its end: with what is written, if anything is."""
-        text = live.text()
-        status: TurnStatus = "stopped" if isinstance(error, AnswerStopped) else _status_of(text)
+        """Keep a turn that did not come to its end: with what is written, if anything is. Raises StorageFailed."""
+        status: TurnStatus = "stopped" if isinstance(error, AnswerStopped) else _status_of(live.text())
         log.info("Turn %s %s: %s", turn.id, status, error)
         named = None if status == "stopped" else (type(error).__name__, str(error))
         # What it wanted to ask a person was not shown, or not whole: nothing waits.
-        return self.keep(replace(turn, waiting=None), status, text, error=named)
+        return self.keep(replace(turn, waiting=None), live, status, named)
 
-    def last_resort(self, turn: Turn, live: LiveTurn) -> Event:
+    def last_resort(self, turn: Turn, live: LiveTurn) -> None:
         """Keep a turn with what is committed of it and nothing else, so that its conversation goes on.
 
-        Return the event that ends it. The next start keeps what even this could not.
+        Nobody waits longer than for the first try; after that it goes on until it works. The next start keeps what
+        even this could not.
         """
-        text = live.text()
         lost = StorageFailed("The end of the answer could not be stored; what was shown is kept.")
-        try:
-            return last_event(self._turns.finish(turn, _status_of(text), text, error=(type(lost).__name__, str(lost))))
-        except Exception:
-            log.exception("Turn %s could not be kept at all", turn.id)
-            return Event("error", {"status": "failed", "error": error_data(lost)})
+        while True:
+            try:
+                kept = self._turns.interrupt(turn.id, mark_cited, (type(lost).__name__, str(lost)))
+                live.finish(last_event(kept))
+                return
+            except Exception:
+                log.exception("Turn %s could not be kept at all", turn.id)
+                live.finish(Event("error", {"status": "failed", "error": error_data(lost)}))
+                if self._closing.wait(LAST_RESORT_INTERVAL_SECONDS):
+                    return
+
+    def close(self) -> None:
+        """Give up what cannot be kept now; the next start keeps what is committed."""
+        self._closing.set()
 
 
 def _status_of(text: str) -> TurnStatus:

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 PASSAGES = 6
 RESERVED_ANSWER_TOKENS = 1024
+SHORTER_ANSWERS = (
+    "max_answer_tokens is {}, but the model takes {} tokens for question and answer together; {} were kept for the "
+    "answer."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +29,8 @@ class ModelProfile:
 
     ``request_tokens`` is what a request may have, ``max_request_tokens`` what the model takes of it whatever is set;
     ``None`` is no limit. ``token_ratio`` is how the model counts tokens, against our estimate. ``tools`` are schemas
-    in the OpenAI format, empty where the model does not search by itself.
+    in the OpenAI format, empty where the model does not search by itself. ``note`` tells of a setting that cannot hold
+    for this model.
     """
 
     endpoint: Endpoint
@@ -37,6 +42,7 @@ class ModelProfile:
     temperature: float | None
     token_ratio: float = 1.0
     tools: tuple[dict[str, Any], ...] = ()
+    note: str | None = None
 
     @property
     def count_tokens(self) -> CountTokens:
@@ -55,17 +61,19 @@ def profile_for(
 ) -> ModelProfile:
     """Return what goes with a request to this model; ``tools`` are those that it may be offered."""
     offered = tuple(tools) if settings.retrieval_mode == "agent" and endpoint.takes_tools else ()
-    max_request_tokens = _max_request_tokens(endpoint, settings.max_answer_tokens)
+    answer_tokens, note = _answer_tokens(settings, endpoint)
+    max_request_tokens = _max_request_tokens(endpoint, answer_tokens)
     return ModelProfile(
         endpoint=endpoint,
         instructions=_instructions(endpoint, settings, bool(offered)),
         passages=PASSAGES if settings.max_passages is None else settings.max_passages,
         request_tokens=min_limit(settings.history_token_budget, max_request_tokens),
         max_request_tokens=max_request_tokens,
-        answer_tokens=settings.max_answer_tokens,
+        answer_tokens=answer_tokens,
         temperature=settings.temperature,
         token_ratio=token_ratio,
         tools=offered,
+        note=note,
     )
 
 
@@ -78,6 +86,15 @@ def _instructions(endpoint: Endpoint, settings: Settings, uses_tools: bool) -> s
     if endpoint.quotes:
         return QUOTE_INSTRUCTIONS
     return settings.instructions or (AGENT_INSTRUCTIONS if uses_tools else INSTRUCTIONS)
+
+
+def _answer_tokens(settings: Settings, endpoint: Endpoint) -> tuple[int | None, str | None]:
+    """Return how long an answer may be, and a sentence where that is less than is set, to leave room for a request."""
+    wanted, limit = settings.max_answer_tokens, endpoint.context_tokens
+    if wanted is None or limit is None or wanted < limit:
+        return wanted, None
+    left = limit // 4
+    return left, SHORTER_ANSWERS.format(wanted, limit, left)
 
 
 def _max_request_tokens(endpoint: Endpoint, answer_tokens: int | None) -> int | None:

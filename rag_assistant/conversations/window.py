@@ -98,7 +98,7 @@ def load_window(
             summary=None if summary is None else HistorySummary(summary.text, summary.first_turn, summary.last_turn),
             smart_levels=levels,
             unread=(
-                *_standing(conversation, before, rules),
+                *_standing(conversation, before),
                 *_unread(conversation, before, turns, newest, rules),
             ),
             turn_numbers=(*(turn.number for turn in turns), before),
@@ -147,7 +147,10 @@ def _unread(
     return [left_out(reason, unread, unread_messages, conversation.view_start, last)]
 
 
-def _standing(conversation: Conversation, before: int, rules: Rules) -> list[LeftOut]:
+def _standing(conversation: Conversation, before: int) -> list[LeftOut]:
     """Return what a person's decisions leave out. A reset that made room for turn ``before`` is told with that turn."""
-    reset = rules.on_overflow == "reset" and conversation.context_start == before
-    return [left_out(**run, by_reset=reset and run["reason"] == "cleared") for run in conversation.standing_runs]
+    runs = []
+    for run in conversation.standing_runs:
+        made_room = run.get("made_room", False) and conversation.context_start == before
+        runs.append(left_out(**{k: v for k, v in run.items() if k != "made_room"}, by_reset=made_room))
+    return runs

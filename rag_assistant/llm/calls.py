@@ -11,12 +11,21 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from rag_assistant.errors import AnswerStopped
+
+if TYPE_CHECKING:
+    from rag_assistant.records import ModelReply
 
 POLL_INTERVAL_SECONDS = 0.2
 
 
 class ModelCall:
-    """One answer's call to a model, with the deadline for what it waits for."""
+    """One answer's call to a model, with the deadline for what it waits for.
+
+    ``replies`` are those with which its requests, whatever they were for, came to their end: they say what was used.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -25,12 +34,18 @@ class ModelCall:
         self._last_moment: float | None = None
         self._waits_for = ""
         self.stopped = False
+        self.replies: list[ModelReply] = []
         self.overdue: str | None = None
 
     @property
     def ended(self) -> bool:
         """Whether the call was ended from outside."""
         return self.stopped or self.overdue is not None
+
+    def refuse_stopped(self) -> None:
+        """Raise AnswerStopped if a person has ended the call."""
+        if self.stopped:
+            raise AnswerStopped("The answer was stopped.")
 
     def stop(self) -> None:
         """End the call because a person said so."""

@@ -15,7 +15,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rag_assistant.errors import (
-    AnswerStopped,
     AssistantError,
     ContextTooLong,
     ModelBusy,
@@ -262,6 +261,5 @@ def _sleep(seconds: float, call: ModelCall) -> None:
     """Wait, unless the call is stopped meanwhile. Raises AnswerStopped then."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        if call.stopped:
-            raise AnswerStopped("The answer was stopped.")
+        call.refuse_stopped()
         time.sleep(min(0.1, max(0.0, end - time.monotonic())))

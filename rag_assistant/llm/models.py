@@ -92,6 +92,8 @@ class LanguageModels:
         try:
             for reply in self.client.stream(endpoint, request, call, on_wait):
                 self._states[endpoint.base_url] = "ready"
+                if reply.usage is not None or reply.finish_reason is not None:
+                    call.replies.append(reply)
                 yield reply
         except ToolsRefused:
             self._without_tools.add((endpoint.base_url, endpoint.model))

@@ -64,12 +64,14 @@ def support_of(turn: Turn) -> str:
 
     ``cited``: it names passages. ``uncited``: it had passages and names none. ``not_checked``: it had passages, and the
     server ended before it was kept which model answered. ``nothing_found``: the documents were searched in vain.
-    ``not_searched``: they were not searched.
+    ``not_sent``: what was found did not fit into the request. ``not_searched``: they were not searched.
     """
     if turn.sources:
         if any(source.cited for source in turn.sources):
             return "cited"
         return "not_checked" if turn.model is None else "uncited"
+    if turn.search is not None and turn.search["found"]:
+        return "not_sent"
     searched = turn.search is not None or any(step["tool"] == "search_documents" for step in steps_of(turn.iterations))
     return "nothing_found" if searched else "not_searched"
 

@@ -3,13 +3,14 @@
 import copy
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assistant.answering.request import BuiltRequest, Draft, Found, build_request
+from rag_assistant.answering.request import FEWER_PASSAGES, WITHOUT_PASSAGES, BuiltRequest, Draft, Found, build_request
 from rag_assistant.conversations.model_profile import ModelProfile
 from rag_assistant.conversations.window import Rules, Window
 from rag_assistant.errors import QuestionDoesNotFit
@@ -18,7 +19,7 @@ from rag_assistant.llm.endpoint import Endpoint
 from rag_assistant.records import Conversation, Message, RecalledTurn, Source
 from tests.history.conversations import conversations, iteration, policies, turn
 
-CONVERSATION: Any = object.__new__(Conversation)
+CONVERSATION = Conversation(1, "Talk", datetime.now(UTC), datetime.now(UTC), 0, 0, 0)
 RULES = Rules(5, "window", "trim")
 TOOLS: tuple[dict[str, Any], ...] = ({"type": "function", "function": {"name": "look", "parameters": {}}},)
 
@@ -90,6 +91,28 @@ def test_recalled_turns_leave_before_passages_and_passages_before_the_question_i
             break
         seen.append((len(kept.recalled), len(kept.found.sources)))
     assert list(dict.fromkeys(seen)) == [(1, 2), (0, 2), (0, 1), (0, 0)]
+
+
+def test_passages_that_leave_for_want_of_room_are_told() -> None:
+    window = Window(CONVERSATION, RULES, (), HistoryPolicy())
+    draft = Draft("Why?", window, profile(), Found(tuple(source(n, f"{n}" * 400) for n in (1, 2)), {"found": 2}))
+    whole = sum(build_request(draft).fitted.receipt.tokens.values())
+    told = [build_request(replace(draft, profile=profile(limit))).notes for limit in (whole, whole - 5, 40)]
+    assert told == [[], [FEWER_PASSAGES], [WITHOUT_PASSAGES]]
+
+
+def test_a_recalled_turn_never_takes_the_room_of_one_in_the_window() -> None:
+    messages = tuple(message for n in range(4) for message in turn(n))
+    draft = Draft("Why?", Window(CONVERSATION, RULES, messages, HistoryPolicy()), profile())
+    whole = build_request(draft).fitted.receipt
+    recalled = tuple(RecalledTurn(n, "x" * 80, "y" * 80, ()) for n in (1, 2))
+    room = sum(whole.tokens.values()) + 30  # The budget keeps some of it for a notice.
+    seen = set()
+    for limit in range(room, room + 150):
+        built = build_request(replace(draft, recalled=recalled, profile=profile(limit)))
+        assert built.fitted.receipt.kept_turns == whole.kept_turns
+        seen.add(len(built.draft.recalled))
+    assert seen == {0, 1, 2}
 
 
 def test_a_lifted_budget_stays_lifted_and_a_refused_length_stays_refused() -> None:

@@ -21,6 +21,7 @@ TURN = Turn(1, 1, 1, "completed", "How many?", "Seventeen.", datetime.now(UTC), 
         (replace(TURN, sources=(replace(FOUND[0], cited=True),)), "cited"),
         (replace(TURN, status="interrupted", model=None), "not_checked"),
         (replace(TURN, sources=(), search={"found": 0}), "nothing_found"),
+        (replace(TURN, sources=(), search={"found": 3}), "not_sent"),
         (replace(TURN, sources=()), "not_searched"),
     ],
 )

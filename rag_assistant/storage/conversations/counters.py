@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, case, false, func, or_, select, update
 
-from rag_assistant.storage.tables import conversations, summaries, turns
+from rag_assistant.storage.tables import conversations, history_changes, summaries, turns
 
 MAX_HIDDEN_LISTED = 200
 
@@ -39,6 +39,8 @@ def recount(connection: Connection, conversation_id: int) -> None:
     if row["context_start"] > 1:
         cleared = _count(connection, own, ANSWERED, turns.c.number < row["context_start"])
         runs.append(_run("cleared", *cleared, 1, row["context_start"] - 1))
+        if _made_room(connection, conversation_id, row["context_start"]):
+            runs[0]["made_room"] = True
     if covered:
         summarised = _count(connection, own, turns.c.visible, ~turns.c.held, in_summary)
         runs.append(_run("summarised", *summarised, covered[0][0], covered[-1][1]))
@@ -49,6 +51,19 @@ def recount(connection: Connection, conversation_id: int) -> None:
         .where(conversations.c.id == conversation_id)
         .values(visible_turns=in_view[0], visible_messages=in_view[1], held_turns=held_turns, standing_runs=runs)
     )
+
+
+def _made_room(connection: Connection, conversation_id: int, context_start: int) -> bool:
+    """Tell whether a reset moved the context start to make room for the turn there: after that was asked."""
+    moved = select(func.max(history_changes.c.created_at)).where(
+        history_changes.c.conversation_id == conversation_id, history_changes.c.kind.in_(("clear", "reset"))
+    )
+    asked = select(turns.c.id).where(
+        turns.c.conversation_id == conversation_id,
+        turns.c.number == context_start,
+        turns.c.created_at < moved.scalar_subquery(),
+    )
+    return connection.execute(asked).first() is not None
 
 
 def _hidden_runs(connection: Connection, *conditions: Any) -> list[dict[str, Any]]:

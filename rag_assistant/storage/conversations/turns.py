@@ -19,7 +19,7 @@ from rag_assistant.errors import (
     IdempotencyKeyReused,
     TurnNotRetryable,
 )
-from rag_assistant.records import EVERYTHING, UNTITLED, Message, Question, Scope, Turn, TurnStatus, Unset
+from rag_assistant.records import EVERYTHING, UNTITLED, Message, Question, Scope, Source, Turn, TurnStatus, Unset
 from rag_assistant.storage.conversations.branching import branch_for
 from rag_assistant.storage.conversations.conversations import insert_conversation, load_conversation
 from rag_assistant.storage.conversations.counters import recount
@@ -65,8 +65,9 @@ _INSERT_TURN = insert(turns).returning(turns.c.id)
 _KEEP_FIGURES = (
     update(turns)
     .where(turns.c.id == bindparam("turn"))
-    .values(history=bindparam("new_history"), sources=bindparam("new_sources"), search=bindparam("new_search"))
+    .values({name: bindparam(f"new_{name}") for name in ("history", "sources", "search", "model", "notes")})
 )
+Cited = Callable[[tuple[Source, ...], str], tuple[Source, ...]]
 _INSERT_RECEIPT = insert(receipts)
 _NEW_BODY = update(receipts).where(receipts.c.turn_id == bindparam("turn")).values(body=bindparam("new_body"))
 
@@ -194,13 +195,15 @@ class TurnStore:
             return load_turn(connection, turn_id)
 
     def keep_receipt(self, turn: Turn, receipt: dict[str, Any]) -> None:
-        """Keep what is about to be sent to the model, before it is sent; ``turn`` brings its figures and sources."""
+        """Keep what is about to be sent to the model, before it is sent, and what ``turn`` knows of its answer."""
         with self._database.write() as connection:
             kept = {
                 "turn": turn.id,
                 "new_history": turn.history,
                 "new_sources": [source.as_dict() for source in turn.sources],
                 "new_search": turn.search,
+                "new_model": turn.model,
+                "new_notes": list(turn.notes),
             }
             connection.execute(_KEEP_FIGURES, kept)
             if not connection.execute(_NEW_BODY, {"turn": turn.id, "new_body": receipt}).rowcount:
@@ -238,8 +241,11 @@ class TurnStore:
         with self._database.write() as connection:
             return end_turn(connection, turn, status, answer, usage, error, self._words_of)
 
-    def interrupt_unfinished(self) -> list[Turn]:
-        """End the turns of this owner that a crash left running, with the text that was committed, and return them."""
+    def interrupt_unfinished(self, cited: Cited) -> list[Turn]:
+        """End the turns of this owner that a crash left running, with the text that was committed, and return them.
+
+        ``cited`` marks which sources a text cites.
+        """
         with self._database.read() as connection:
             left = connection.execute(
                 select(turns.c.id).where(turns.c.status == "running", turns.c.owner == self._owner)
@@ -248,8 +254,7 @@ class TurnStore:
         ended = []
         for turn_id in unfinished:
             try:
-                with self._database.write() as connection:
-                    ended.append(self._end_unfinished(connection, turn_id))
+                ended.append(self.interrupt(turn_id, cited))
             except Exception:
                 log.exception("Turn %s could not be ended; its conversation stays closed", turn_id)
         return ended
@@ -288,11 +293,15 @@ class TurnStore:
                 return
             after = found[-1].number
 
-    def _end_unfinished(self, connection: Connection, turn_id: int) -> Turn:
-        text = committed_text(connection, turn_id)
-        status: TurnStatus = "interrupted" if text.strip() else "failed"
-        error = CRASHED if text.strip() else CRASHED_EARLY
-        return end_turn(connection, load_turn(connection, turn_id), status, text, None, error, self._words_of)
+    def interrupt(self, turn_id: int, cited: Cited, error: tuple[str, str] | None = None) -> Turn:
+        """End one running turn with what is committed of it, and return it; without an ``error``, a crash ended it."""
+        with self._database.write() as connection:
+            text = committed_text(connection, turn_id)
+            status: TurnStatus = "interrupted" if text.strip() else "failed"
+            turn = load_turn(connection, turn_id)
+            turn = replace(turn, sources=cited(turn.sources, text))
+            error = error or (CRASHED if text.strip() else CRASHED_EARLY)
+            return end_turn(connection, turn, status, text, None, error, self._words_of)
 
 
 def _known(connection: Connection, question: Question) -> Turn | None:

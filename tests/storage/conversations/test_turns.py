@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from rag_assistant.conversations.prompts import mark_cited
 from rag_assistant.errors import ConversationBusy, ConversationNotFound, IdempotencyKeyReused, TurnNotRetryable
-from rag_assistant.records import UNSET, PastTurn, Question, Turn
+from rag_assistant.records import UNSET, PastTurn, Question, Source, Turn
 from rag_assistant.storage.conversations.answer_log import AnswerLog
 from rag_assistant.storage.conversations.conversations import ConversationManager
 from rag_assistant.storage.conversations.history import HistoryStore
@@ -118,10 +119,20 @@ def test_a_crash_leaves_the_committed_text_as_an_interrupted_turn(turns: TurnSto
     answers.append(turn.id, 0, "Bec")
     answers.append(turn.id, 3, "au")
     assert turns.get(turn.id).answer == "Becau"
-    assert TurnStore(database, "elsewhere", str.lower).interrupt_unfinished() == []
-    (left,) = turns.interrupt_unfinished()
+    assert TurnStore(database, "elsewhere", str.lower).interrupt_unfinished(mark_cited) == []
+    (left,) = turns.interrupt_unfinished(mark_cited)
     assert (left.id, left.status, left.answer) == (turn.id, "interrupted", "Becau")
-    assert turns.interrupt_unfinished() == []
+    assert turns.interrupt_unfinished(mark_cited) == []
+
+
+def test_a_crash_leaves_what_was_known_of_the_answer(turns: TurnStore, database: Database) -> None:
+    turn = ask(turns)
+    source = Source(1, 3, "a.txt", None, 0, 4, "Text", 1.0)
+    turns.keep_receipt(replace(turn, model="m", notes=("Trimmed.",), sources=(source,)), {"request": {}})
+    AnswerLog(database).append(turn.id, 0, "Because [1].")
+    turns.interrupt_unfinished(mark_cited)
+    left = turns.get(turn.id)
+    assert (left.model, left.notes, left.sources[0].cited) == ("m", ("Trimmed.",), True)
 
 
 def test_a_failed_turn_can_run_again(turns: TurnStore) -> None:

@@ -7,6 +7,10 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
+from rag_assistant.answering.runner import Runner
+from rag_assistant.answering.stream import LiveTurn
+from rag_assistant.llm.calls import ModelCall
+from rag_assistant.records import Question
 from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, events_of, upload
@@ -53,13 +57,37 @@ def test_the_stream_shows_each_step_when_it_is_kept(client: FlaskClient, stub: S
     stub.replies.extend([search("office", "a"), search("closes", "b"), Reply("At seven.")])
     events = events_of(client.post("/api/query/stream", json={"question": "When?"}).data)
     names = [name for name, _, _ in events if name != "state"]
-    assert names[:3] == ["start", "step", "step"]
+    assert names[:5] == ["start", "step", "update", "step", "update"]
     assert names[-1] == "end"
+    updates = [data for name, _, data in events if name == "update"]
+    assert updates[-1]["sources"]
+    assert updates[-1]["history"] == events[-1][2]["history"]
     steps = [data for name, _, data in events if name == "step"]
     assert [(step["n"], step["tool"]) for step in steps] == [(1, "search_documents"), (2, "search_documents")]
     replayed = events_of(client.get(f"/api/turns/{steps[0]['turn_id']}/stream").data)
     assert [data for name, _, data in replayed if name == "step"] == steps
     assert replayed[-1][2]["answer"] == events[-1][2]["answer"] == "At seven."
+
+
+def test_what_the_model_says_before_a_call_is_no_answer_but_is_sent_back(client: FlaskClient, stub: StubModel) -> None:
+    calls = [call("search_documents", query="office")]
+    stub.replies.extend([Reply("Let me look.", tool_calls=calls), Reply("At seven.")])
+    answer = ask(client, "When?")
+    assert answer["answer"] == "Let me look.\n\nAt seven."
+    assert stub.requests[-1].messages[2]["content"] == "Let me look."
+    stub.replies.extend([Reply("Let me look.", tool_calls=calls), Reply(" ")])
+    broken = client.post("/api/query", json={"question": "When?"}).json
+    assert (broken["status"], broken["answer"].strip(), broken["error"]["type"]) == (
+        "interrupted", "Let me look.", "ModelFailed",
+    )  # fmt: skip
+
+
+def test_what_a_failed_answer_used_is_kept(client: FlaskClient, stub: StubModel) -> None:
+    first = search("office")
+    first.usage = {"prompt_tokens": 70, "completion_tokens": 5}
+    stub.replies.extend([first, Reply(status=400)])
+    failed = client.post("/api/query", json={"question": "When?"}).json
+    assert (failed["usage"]["prompt_tokens"], failed["usage"]["requests"]) == (70, 1)
 
 
 def test_parallel_calls_are_all_answered_in_their_order(client: FlaskClient, stub: StubModel) -> None:
@@ -248,6 +276,17 @@ def test_a_deletion_that_fails_halfway_says_what_it_did(
         '1 document deleted: "draft2.txt". 1 document could not be deleted: "draft1.txt". The server\'s log says why.'
     )
     assert [client.get(f"/api/documents/{one}").status_code for one in ids] == [200, 404]
+
+
+def test_a_yes_that_is_stopped_deletes_nothing(client: FlaskClient, stub: StubModel, services: Services) -> None:
+    asked, ids = deletion(client, stub)
+    turn, _ = services.turns.accept(
+        Question("yes", asked["conversation_id"], confirms_turn=asked["turn_id"]), "A title"
+    )
+    live = LiveTurn(ModelCall())
+    live.call.stop()
+    assert Runner(turn, live, services.assistant._deps).answer().status == "stopped"
+    assert [client.get(f"/api/documents/{one}").status_code for one in ids] == [200, 200]
 
 
 def test_no_leaves_everything_and_ends_the_exchange(client: FlaskClient, stub: StubModel) -> None:

@@ -8,6 +8,7 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
+from rag_assistant.answering.runner import Runner
 from rag_assistant.factory import create_app
 from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
@@ -153,13 +154,20 @@ def test_parallel_retries_with_one_key_make_one_turn(app: Flask, stub: StubModel
     assert len(stub.requests) == 1
 
 
-def test_more_questions_than_the_server_carries_are_refused_with_patience(app: Flask, stub: StubModel) -> None:
+def test_more_questions_than_the_server_carries_are_refused_with_patience(
+    app: Flask, stub: StubModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stub.default = Reply(hang_before_headers=True)
     turn_ids = [start(app) for _ in range(8)]
     client = app.test_client()
     response = client.post("/api/query", json={"question": "One more?"})
     assert (response.status_code, response.json["error"]["type"]) == (503, "Overloaded")
     assert int(response.headers["Retry-After"]) >= 1
+    tried = []
+    monkeypatch.setattr(Runner, "refuse_undecided", lambda *_: tried.append(1))
+    idle = client.post("/api/conversations").json["conversation_id"]
+    undecided = {"question": "One more?", "conversation_id": idle, "on_overflow": "ask"}
+    assert (client.post("/api/query", json=undecided).status_code, tried) == (503, [])
     for turn_id in turn_ids:
         client.post(f"/api/turns/{turn_id}/stop")
     until(lambda: client.post("/api/query/stream", json={"question": "Now?"}).status_code == 200)
@@ -212,6 +220,18 @@ def test_an_answer_that_breaks_off_keeps_its_text_and_nobody_takes_it_for_whole(
     assert stub.requests[-1].messages[2]["content"] == "one two"
 
 
+def test_a_question_is_kept_while_the_endpoint_is_down_whoever_decides_about_older_turns(
+    environment: dict[str, str],
+) -> None:
+    down = {name: value for name, value in environment.items() if name != "OPENAI_MODEL"}
+    made = create_app(down | {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "ON_OVERFLOW": "ask"})
+    client = made.test_client()
+    conversation = client.post("/api/conversations").json["conversation_id"]
+    failed = client.post("/api/query", json={"question": "Why?", "conversation_id": conversation})
+    assert (failed.status_code, failed.json["status"], failed.json["turn"]) == (502, "failed", 1)
+    made.extensions["assistant"].close()
+
+
 def test_a_failed_turn_is_answered_when_it_is_retried(client: FlaskClient, stub: StubModel) -> None:
     stub.default = Reply(status=500)
     failed = client.post("/api/query", json={"question": "Why?"}).json
@@ -238,6 +258,7 @@ def test_after_a_crash_the_turn_is_interrupted_with_what_was_shown(
     second.extensions["assistant"].start()
     found = second.test_client().get(f"/api/turns/{turn_id}").json
     assert (found["status"], found["answer"], found["error"]["type"]) == ("interrupted", "one two", "AnswerInterrupted")
+    assert found["model"] == "stub-model"
     again = ask(second.test_client(), "Go on.", conversation_id=found["conversation_id"]) if stub_answers(stub) else {}
     assert again["turn"] == 2
     second.extensions["assistant"].close()

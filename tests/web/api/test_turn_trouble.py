@@ -4,10 +4,12 @@ import threading
 from typing import Any
 
 import pytest
+from flask import Flask
 from flask.testing import FlaskClient
 
+from rag_assistant.answering.request import FEWER_PASSAGES
 from rag_assistant.answering.stream import LiveTurn, LiveTurns
-from rag_assistant.errors import StorageFailed
+from rag_assistant.errors import Overloaded, StorageFailed
 from rag_assistant.factory import create_app
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.records import Question
@@ -15,7 +17,7 @@ from rag_assistant.storage.conversations.answer_log import AnswerLog
 from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
 from tests.web.api.test_turn_life import start
-from tests.web.conftest import ask, upload
+from tests.web.conftest import ask, until, upload
 
 
 def test_an_endpoint_that_never_lists_its_models_can_be_stopped(environment: dict[str, str], stub: StubModel) -> None:
@@ -107,6 +109,117 @@ def test_a_thread_that_does_not_start_leaves_a_failed_turn_and_a_free_conversati
     assert services.assistant.wait(1).status == "completed"
 
 
+def test_who_follows_a_turn_whose_thread_does_not_start_is_told(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    followed: list[Any] = []
+
+    def refuse(_self: threading.Thread) -> None:
+        followed.append(services.assistant.follow(1))
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(Overloaded):
+        services.assistant.ask(Question("Why?"))
+    monkeypatch.setattr("rag_assistant.answering.stream.HEARTBEAT_INTERVAL_SECONDS", 0.01)
+    assert [event.name for event in followed[0] if event is not None][-1] == "error"
+
+
+def test_a_stop_right_after_a_retry_was_committed_is_not_lost(
+    client: FlaskClient, services: Services, stub: StubModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub.default = Reply(status=400)
+    turn_id = client.post("/api/query", json={"question": "Why?"}).json["turn_id"]
+    stub.default = Reply(hang_at=0)
+    retry, stopped = services.turns.retry, []
+
+    def stop() -> None:
+        stopped.append(services.assistant.stop(turn_id).status)
+
+    def retry_and_stop(turn_id: int) -> Any:
+        turn = retry(turn_id)
+        stopping.start()
+        stopping.join(0.1)
+        return turn
+
+    stopping = threading.Thread(target=stop)
+    monkeypatch.setattr(services.turns, "retry", retry_and_stop)
+    client.post(f"/api/turns/{turn_id}/retry")
+    stopping.join()
+    assert stopped == ["stopped"]
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RETRY_INTERVAL_SECONDS", "KEEP_TIMEOUT_SECONDS", "LAST_RESORT_INTERVAL_SECONDS"):
+        monkeypatch.setattr(f"rag_assistant.answering.writer.{name}", 0.01)
+
+
+def test_an_end_that_the_database_never_takes_is_given_up(
+    client: FlaskClient, services: Services, impatient: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise StorageFailed("not this one")
+
+    monkeypatch.setattr(services.turns, "finish", refuse)
+    answer = client.post("/api/query", json={"question": "Why?"}).json
+    assert (answer["status"], answer["answer"], answer["model"]) == ("interrupted", "An answer.", "stub-model")
+    assert answer["error"]["type"] == "StorageFailed"
+
+
+def test_a_turn_that_cannot_be_kept_at_all_ends_once_it_can(
+    client: FlaskClient, services: Services, impatient: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupt, failures = services.turns.interrupt, [StorageFailed("full"), StorageFailed("full")]
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise StorageFailed("full")
+
+    def sometimes(*how: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return interrupt(*how)
+
+    monkeypatch.setattr(services.turns, "finish", refuse)
+    monkeypatch.setattr(services.turns, "interrupt", sometimes)
+    assert client.post("/api/query", json={"question": "Why?"}).json["error"]["type"] == "StorageFailed"
+    until(lambda: client.get("/api/turns/1").json["status"] == "interrupted")
+    assert client.get("/api/turns/1").json["answer"] == "An answer."
+
+
+def test_the_end_of_the_server_waits_until_answers_are_kept(
+    app: Flask, services: Services, stub: StubModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub.default = Reply("one two three four", hang_at=2)
+    turn_id = start(app)
+    until(lambda: services.turns.get(turn_id).answer == "one two")
+    finish, close, order = services.turns.finish, services.library.close, []
+
+    def keep(*how: Any, **more: Any) -> Any:
+        threading.Event().wait(0.1)
+        order.append("kept")
+        return finish(*how, **more)
+
+    def close_library() -> None:
+        order.append("closed")
+        close()
+
+    monkeypatch.setattr(services.turns, "finish", keep)
+    monkeypatch.setattr(services.library, "close", close_library)
+    services.close()
+    assert order == ["kept", "closed"]
+
+
+def test_an_answer_that_would_fill_the_model_leaves_room_for_the_question(
+    environment: dict[str, str], stub: StubModel
+) -> None:
+    made = create_app(environment | {"MODEL_CONTEXT_TOKENS": "4000", "MAX_ANSWER_TOKENS": "4000"})
+    answer = ask(made.test_client())
+    assert stub.requests[-1].body["max_tokens"] == 1000
+    assert "max_answer_tokens is 4000, but the model takes 4000 tokens" in answer["notes"][0]
+    made.extensions["assistant"].close()
+
+
 def test_a_retry_keeps_its_place_when_the_old_answer_leaves() -> None:
     turns = LiveTurns(1)
     old, new = LiveTurn(ModelCall()), LiveTurn(ModelCall())
@@ -138,5 +251,6 @@ def test_passages_leave_before_a_question_is_refused(environment: dict[str, str]
         )
     answer = ask(client, "What about the geese?")
     assert 0 < len(answer["sources"]) < 6
+    assert answer["notes"] == [FEWER_PASSAGES]
     assert stub.requests[-1].messages[-1]["content"].count("[") >= len(answer["sources"])
     made.extensions["assistant"].close()

@@ -2,6 +2,7 @@
 
 from flask.testing import FlaskClient
 
+from rag_assistant.conversations.prompts import mark_cited
 from rag_assistant.records import Question
 from rag_assistant.storage.conversations.answer_log import AnswerLog
 from rag_assistant.web.services import Services
@@ -84,7 +85,7 @@ def test_a_server_that_dies_meanwhile_leaves_the_earlier_answer(
     turn = ask(client)
     running = services.turns.regenerate(turn["turn_id"])
     AnswerLog(services.database).append(running.id, 0, "Half an")
-    services.turns.interrupt_unfinished()
+    services.turns.interrupt_unfinished(mark_cited)
     again = client.get(f"/api/turns/{turn['turn_id']}").json
     assert (again["status"], again["answer"], again["version"]) == ("interrupted", "Half an", 2)
     assert answers(client, turn["turn_id"]) == [(1, "An answer.", False), (2, "Half an", True)]
