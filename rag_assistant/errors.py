@@ -280,7 +280,14 @@ class IndexUnavailable(AssistantError):
 
 
 class ModelError(AssistantError):
-    """The model did not answer. Its question is kept and can be asked again."""
+    """The model did not answer. Its question is kept and can be asked again.
+
+    ``retry_after_seconds`` is how long the endpoint asked us to wait.
+    """
+
+    def __init__(self, message: str, retry_after_seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
 
 
 class NoEndpoint(AssistantError):
@@ -317,10 +324,6 @@ class ToolFailed(AssistantError):
 
 class ModelBusy(ModelError):
     """The endpoint asked for patience."""
-
-    def __init__(self, message: str, retry_after_seconds: float | None = None) -> None:
-        super().__init__(message)
-        self.retry_after_seconds = retry_after_seconds
 
 
 class ModelFailed(ModelError):

@@ -173,7 +173,8 @@ class Turn:
     ``leans_on``, ``found``. ``iterations`` are the messages between the two: calls of tools and their results.
     ``waiting`` is an action that a person has to confirm first: ``call_id``, ``tool``, ``arguments``. ``notes`` are
     sentences about how the answer came about. ``version`` says which of its ``versions`` the answer is, from 1 on.
-    Of an erased turn nothing is left but its place, and when it was erased.
+    Of an erased turn nothing is left but its place, and when it was erased. ``retry_after_seconds`` is what a failed
+    endpoint asked for; it is soon out of date, so it is not stored.
     """
 
     id: int
@@ -204,6 +205,7 @@ class Turn:
     version: int = 1
     versions: int = 1
     erased_at: datetime | None = None
+    retry_after_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,6 +124,15 @@ def test_the_api_page_has_every_error() -> None:
     assert found.group() == error_table()
 
 
+def test_every_error_of_ours_is_among_them() -> None:
+    kinds, found = [AssistantError], set()
+    while kinds:
+        kind = kinds.pop()
+        kinds += kind.__subclasses__()
+        found.add(kind)
+    assert {kind.__module__ for kind in found} == {errors.__name__}
+
+
 def test_the_settings_in_the_readme_have_their_defaults() -> None:
     named = re.findall(r"^\| `([a-z_]+)` \| `(.*?)` \|", README.read_text(), re.MULTILINE)
     assert named

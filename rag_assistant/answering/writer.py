@@ -71,7 +71,8 @@ class AnswerWriter:
         log.info("Turn %s %s: %s", turn.id, status, error)
         named = None if status == "stopped" else (type(error).__name__, str(error))
         # What it wanted to ask a person was not shown, or not whole: nothing waits.
-        return self.keep(replace(turn, waiting=None), live, status, named)
+        turn = replace(turn, waiting=None, retry_after_seconds=getattr(error, "retry_after_seconds", None))
+        return self.keep(turn, live, status, named)
 
     def last_resort(self, turn: Turn, live: LiveTurn) -> None:
         """Keep a turn with what is committed of it and nothing else, so that its conversation goes on.

@@ -15,7 +15,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rag_assistant.errors import (
-    AssistantError,
     ContextTooLong,
     ModelBusy,
     ModelError,
@@ -247,11 +246,11 @@ def _request_body(endpoint: Endpoint, request: ModelRequest) -> bytes:
     return json.dumps(body, ensure_ascii=False).encode()
 
 
-def _pause_before_retry(error: AssistantError, attempt: int) -> float | None:
+def _pause_before_retry(error: ModelError, attempt: int) -> float | None:
     """Return how long to wait before the next attempt, ``None`` if there is none."""
     if attempt >= len(RETRY_BACKOFF_SECONDS):
         return None
-    asked = error.retry_after_seconds if isinstance(error, ModelBusy) else None
+    asked = error.retry_after_seconds
     if asked is not None and asked > MAX_TIMEOUT_SECONDS:
         return None
     return max(RETRY_BACKOFF_SECONDS[attempt], asked or 0.0)

@@ -104,12 +104,12 @@ def _refusal(where: str, api_key: str | None, error: openai.APIStatusError) -> A
             f"{where} knows no such address or model (404): {reason} Check openai_base_url, which mostly ends in /v1, "
             "and openai_model."
         )
+    seconds = _seconds(error.response.headers.get("retry-after"))
     if status == 429:
-        seconds = _seconds(error.response.headers.get("retry-after"))
         patience = f" It asks for {seconds:g} seconds of patience." if seconds is not None else ""
         return ModelBusy(f"{where} is too busy (429): {reason}{patience}", seconds)
     if status >= 500 or code_of(error.body) in MODEL_MISCARRIED:
-        return ModelFailed(f"{where} failed ({status}): {reason}")
+        return ModelFailed(f"{where} failed ({status}): {reason}", seconds)
     return ModelRefused(f"{where} refused the request ({status}): {reason}")
 
 

@@ -120,6 +120,8 @@ def turn_data(turn: Turn) -> dict[str, Any]:
         data["erased_at"] = turn.erased_at.isoformat()
     if turn.error_type is not None:
         data["error"] = {"type": turn.error_type, "message": turn.error_message}
+        if turn.retry_after_seconds is not None:
+            data["error"]["retry_after_seconds"] = turn.retry_after_seconds
     return data
 
 

@@ -86,10 +86,12 @@ def answer_assistant_error(error: AssistantError) -> Response:
     return _with_retry_after(response, kind, getattr(error, "retry_after_seconds", None))
 
 
-def answer_with_error(data: dict[str, Any], name: str) -> Response:
+def answer_with_error(data: dict[str, Any]) -> Response:
     """Answer with what there is of a turn whose error was stored by its name."""
-    kind: type[Exception] = getattr(errors, name, AssistantError)
-    return _with_retry_after(make_response(jsonify(data), status_of(kind)), kind, None)
+    error = data["error"]
+    kind: type[Exception] = getattr(errors, error["type"], AssistantError)
+    response = make_response(jsonify(data), status_of(kind))
+    return _with_retry_after(response, kind, error.get("retry_after_seconds"))
 
 
 def _with_retry_after(response: Response, kind: type[Exception], seconds: float | None) -> Response:

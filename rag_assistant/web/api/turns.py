@@ -205,4 +205,4 @@ def answer(data: dict[str, Any]) -> Response:
 
     One that failed or broke off has the status of its error, so that nobody takes half an answer for a whole one.
     """
-    return answer_with_error(data, data["error"]["type"]) if "error" in data else jsonify(data)
+    return answer_with_error(data) if "error" in data else jsonify(data)

@@ -179,6 +179,7 @@ def test_more_questions_than_the_server_carries_are_refused_with_patience(
         (Reply(status=401), 502, "ModelRefused"),
         (Reply(status=429, headers={"Retry-After": "60"}), 503, "ModelBusy"),
         (Reply(status=500), 502, "ModelFailed"),
+        (Reply(status=503, headers={"Retry-After": "60"}), 502, "ModelFailed"),
         (Reply(hang_before_headers=True), 504, "ModelTimedOut"),
         (Reply(hang_at=0), 504, "ModelTimedOut"),
         (Reply(" "), 502, "ModelFailed"),
@@ -193,7 +194,7 @@ def test_a_failed_turn_is_kept_told_in_both_ways_and_never_seen_by_the_model(  #
     response = client.post("/api/query", json=body)
     assert (response.status_code, response.json["error"]["type"]) == (status, kind)
     assert (response.json["status"], response.json["turn"]) == ("failed", 2)
-    assert response.headers.get("Retry-After") == ("5" if kind in ("ModelBusy", "ModelUnreachable") else None)
+    assert response.headers.get("Retry-After") == reply.headers.get("Retry-After")
     last_two = events_of(client.post("/api/query/stream", json=body).data)[-2:]
     assert [name for name, _, _ in last_two] == ["failed", "error"]  # The second is the former name.
     assert all((data["error"]["type"], data["turn"]) == (kind, 3) for _, _, data in last_two)
