@@ -111,7 +111,7 @@ def upload(
     return document
 
 
-def until(true: Any, seconds: float = 5.0) -> None:
+def until(true: Any, seconds: float = 30.0) -> None:
     """Wait until something is so."""
     end = time.monotonic() + seconds
     while not true():
