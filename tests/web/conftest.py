@@ -15,6 +15,7 @@ from flask.testing import FlaskClient
 
 from rag_assistant.factory import create_app
 from rag_assistant.llm import client as client_module
+from rag_assistant.llm import local_servers
 from rag_assistant.retrieval.embeddings import minilm
 from rag_assistant.web.services import Services
 from testkit.embedders import WordHashEmbedder
@@ -109,6 +110,12 @@ def upload(
         time.sleep(0.02)
         document = client.get(f"/api/documents/{document['document_id']}").json
     return document
+
+
+@pytest.fixture(autouse=True)
+def no_local_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test sees what happens to run on the machine."""
+    monkeypatch.setattr(local_servers, "PORTS", {"Nobody": 1})
 
 
 def until(true: Any, seconds: float = 30.0) -> None:
