@@ -118,7 +118,14 @@ class Assistant:
     def recover(self) -> None:
         """End the turns that a crash left running, with what was committed of them; what else went on is over."""
         self._conversations.clear_operations()
-        for turn in self._turns.interrupt_unfinished(mark_cited):
+        self._end_unfinished(of_commands=False)
+
+    def recover_commands(self) -> None:
+        """The same for the turns of commands, while none of them answers."""
+        self._end_unfinished(of_commands=True)
+
+    def _end_unfinished(self, of_commands: bool) -> None:
+        for turn in self._turns.interrupt_unfinished(mark_cited, of_commands):
             log.warning(
                 "Turn %s was interrupted by the end of the server; %s characters are kept.", turn.id, len(turn.answer)
             )

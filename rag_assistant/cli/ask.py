@@ -36,8 +36,7 @@ def ask_command(services: Services) -> click.Command:
     def ask(question: str, conversation: int | None, max_history_turns: str | None, on_overflow: str | None) -> None:
         """Ask a question and print the answer as it is written."""
         with named_errors():
-            services.prepare()
-            services.load_embedder()
+            services.prepare_to_answer()
             limit = _history_limit(max_history_turns)
             try:
                 asked = Question(question, conversation, limit, on_overflow=on_overflow, interactive=True)
@@ -66,8 +65,7 @@ def chat_command(services: Services) -> click.Command:
         """Chat in the terminal: /help lists the commands, Ctrl-C stops an answer, Ctrl-D quits."""
         with named_errors():
             limit = _history_limit(max_history_turns)
-            services.prepare()
-            services.load_embedder()
+            services.prepare_to_answer()
             if conversation is not None:
                 click.secho(services.conversations.get(conversation).title, bold=True)
             try:

@@ -13,6 +13,7 @@ from rag_assistant.errors import SettingsError
 log = logging.getLogger(__name__)
 
 LOCK_FILE = "server.lock"
+COMMANDS_FILE = "commands.lock"
 INSTALLATION_FILE = "installation"
 
 
@@ -72,3 +73,15 @@ def lock_data_dir(data_dir: Path) -> IO[str]:
             f'data_dir is "{data_dir}"; another server uses it already. Stop that one, or set another DATA_DIR.'
         ) from error
     return lock_file
+
+
+def join_commands(data_dir: Path) -> tuple[IO[str], bool]:
+    """Note, until the file is closed, that a command answers questions; tell whether it is the only one."""
+    lock_file = (data_dir / COMMANDS_FILE).open("a+")
+    alone = True
+    try:
+        fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        alone = False
+    fcntl.flock(lock_file, fcntl.LOCK_SH)
+    return lock_file, alone

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, cast
 from flask import current_app
 
 from rag_assistant.errors import EmbedderFailed
-from rag_assistant.runtime.data_dir import lock_data_dir
+from rag_assistant.runtime.data_dir import join_commands, lock_data_dir
 from rag_assistant.storage.migrate import migrate
 
 if TYPE_CHECKING:
@@ -81,6 +81,15 @@ class Services:
                 with path.open("rb") as file:
                     self.library.accept(file, path.name)
 
+    def prepare_to_answer(self) -> None:
+        """Prepare a command that answers questions: a server that starts meanwhile leaves its answers alone."""
+        self.prepare()
+        self._lock_file, alone = join_commands(self.data_dir)
+        self.turns.answers_for_command = True
+        if alone:
+            self.assistant.recover_commands()
+        self.load_embedder()
+
     def start(self) -> None:
         """Begin to serve, once: take up what a crash left, and load behind the first page what takes long."""
         with self._start_lock:
@@ -89,7 +98,7 @@ class Services:
             self._lock_file = lock_data_dir(self.data_dir)
             try:
                 self.prepare()
-                self.assistant.recover()
+                self._recover()
             except BaseException:
                 self._lock_file.close()
                 raise
@@ -98,6 +107,13 @@ class Services:
             self.models.start()
             threading.Thread(target=self._warm_up, name="warm-up", daemon=True).start()
             self._started = True
+
+    def _recover(self) -> None:
+        self.assistant.recover()
+        lock_file, alone = join_commands(self.data_dir)
+        with lock_file:
+            if alone:
+                self.assistant.recover_commands()
 
     def doctor(self, with_chroma: bool) -> Doctor:
         """Return who compares what belongs together; ``with_chroma`` only where no other process of ours runs it."""

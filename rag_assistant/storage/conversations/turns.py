@@ -75,13 +75,15 @@ _NEW_BODY = update(receipts).where(receipts.c.turn_id == bindparam("turn")).valu
 class TurnStore:
     """Keeps turns with their messages and receipts.
 
-    ``owner`` names this installation, so that it finds its own. ``words_of`` makes of a text what keyword search
+    ``owner`` names this installation, so that it finds its own; ``answers_for_command`` tells the turns of its commands
+    from those of its server. ``words_of`` makes of a text what keyword search
     reads of it.
     """
 
     def __init__(self, database: Database, owner: str, words_of: Callable[[str], str]) -> None:
         self._database = database
-        self._owner = owner
+        self._installation = owner
+        self.answers_for_command = False
         self._words_of = words_of
 
     def accept(self, question: Question, title: str) -> tuple[Turn, bool]:
@@ -241,14 +243,21 @@ class TurnStore:
         with self._database.write() as connection:
             return end_turn(connection, turn, status, answer, usage, error, self._words_of)
 
-    def interrupt_unfinished(self, cited: Cited) -> list[Turn]:
-        """End the turns of this owner that a crash left running, with the text that was committed, and return them.
+    @property
+    def _owner(self) -> str:
+        return self._owner_of(self.answers_for_command)
 
-        ``cited`` marks which sources a text cites.
+    def _owner_of(self, command: bool) -> str:
+        return f"{self._installation} command" if command else self._installation
+
+    def interrupt_unfinished(self, cited: Cited, of_commands: bool = False) -> list[Turn]:
+        """End the turns of our server, or of our commands, that a crash left running, and return them.
+
+        They keep the text that was committed; ``cited`` marks which sources a text cites.
         """
         with self._database.read() as connection:
             left = connection.execute(
-                select(turns.c.id).where(turns.c.status == "running", turns.c.owner == self._owner)
+                select(turns.c.id).where(turns.c.status == "running", turns.c.owner == self._owner_of(of_commands))
             ).scalars()
             unfinished = list(left)
         ended = []

@@ -10,6 +10,7 @@ from flask.testing import FlaskClient
 
 from rag_assistant.answering.runner import Runner
 from rag_assistant.factory import create_app
+from rag_assistant.records import Question
 from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, events_of, until
@@ -263,6 +264,21 @@ def test_after_a_crash_the_turn_is_interrupted_with_what_was_shown(
     again = ask(second.test_client(), "Go on.", conversation_id=found["conversation_id"]) if stub_answers(stub) else {}
     assert again["turn"] == 2
     second.extensions["assistant"].close()
+
+
+def test_a_server_that_starts_leaves_the_answers_of_a_running_command_alone(environment: dict[str, str]) -> None:
+    def status_after_a_start() -> str:
+        server = create_app(environment).extensions["assistant"]
+        server.start()
+        server.close()
+        return str(server.turns.get(turn.id).status)
+
+    command: Services = create_app(environment).extensions["assistant"]
+    command.prepare_to_answer()
+    turn, _ = command.turns.accept(Question("Why?"), "Why?")
+    assert status_after_a_start() == "running"
+    command.close()
+    assert status_after_a_start() == "failed"
 
 
 def stub_answers(stub: StubModel) -> bool:
