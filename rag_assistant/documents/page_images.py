@@ -6,11 +6,12 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from rag_assistant.documents.library import Library
 from rag_assistant.errors import ExtractionFailed, PageNotDrawn
 from rag_assistant.extraction.formats.kinds import PDF
-from rag_assistant.extraction.page_render import draw_page, letters_of
+from rag_assistant.extraction.page_render import Mark, draw_page, letters_of
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.documents.documents import DocumentStore
 
@@ -20,8 +21,22 @@ MAX_SECONDS = 20.0
 WAIT_TIMEOUT_SECONDS = 20.0
 RETRY_INTERVAL_SECONDS = 30.0
 
-# A file's content, a page of it, and the passage that is marked.
-Wanted = tuple[str, int, int, int]
+
+@dataclass(frozen=True, slots=True)
+class PageView:
+    """What is to be seen of a document: a page, counted from 1, or with ``whole=False`` what is marked of it.
+
+    Marked are the ranges of the text that are a passage, and what of it comes nearest to the question.
+    """
+
+    page: int
+    passage: tuple[int, int] = (0, 0)
+    quote: tuple[int, int] = (0, 0)
+    whole: bool = False
+
+
+# A file's content, and what is to be seen of it.
+Wanted = tuple[str, PageView]
 
 
 class PagePictures:
@@ -36,15 +51,15 @@ class PagePictures:
         self._kept: OrderedDict[Wanted, bytes] = OrderedDict()
         self._failed: dict[Wanted, tuple[float, str]] = {}
 
-    def picture(self, document_id: int, page: int, start: int, end: int) -> bytes:
-        """Return a PNG of a page, counted from 1, with what of the text from ``start`` to ``end`` is on it marked.
+    def picture(self, document_id: int, view: PageView) -> bytes:
+        """Return a PNG of what is to be seen of a document.
 
         Raises DocumentNotFound, and PageNotDrawn with a sentence about why.
         """
         document = self._documents.get(document_id)
         if document.media_type != PDF:
             raise PageNotDrawn(f"{document.name} is no PDF; its text is shown instead.")
-        key = document.sha256, page, start, end
+        key = document.sha256, view
         known = self._known(key)
         if known is not None:
             return known
@@ -56,15 +71,13 @@ class PagePictures:
             self._drawing.release()
 
     def _drawn(self, document_id: int, key: Wanted) -> bytes:
-        _, page, start, end = key
-        passage, before = self._on_page(document_id, page, start, end)
+        _, view = key
         values = self._settings()
         try:
             picture = draw_page(
                 self._library.path_of(document_id),
-                page,
-                passage,
-                before,
+                view.page,
+                self._mark(document_id, view),
                 memory_mb=values.extraction_memory_mb,
                 timeout_seconds=min(MAX_SECONDS, values.extraction_timeout_seconds),
             )
@@ -89,12 +102,16 @@ class PagePictures:
                 self._kept.move_to_end(key)
             return self._kept.get(key)
 
-    def _on_page(self, document_id: int, page: int, start: int, end: int) -> tuple[str, int]:
-        """Return what of a passage stands on a page, and how many letters of the page stand before it."""
+    def _mark(self, document_id: int, view: PageView) -> Mark:
+        """Return what of a passage and of its quote stands on a page."""
         extracted = self._documents.text(document_id)
         starts = (*extracted.page_starts, len(extracted.text))
-        if not 1 <= page < len(starts) or end <= start:
-            return "", 0
-        first, last = starts[page - 1], starts[page]
-        inside = extracted.text[max(start, first) : max(first, min(end, last))]
-        return inside, len(letters_of(extracted.text[first : max(first, min(start, last))]))
+        if not 1 <= view.page < len(starts):
+            return Mark()
+        first, last = starts[view.page - 1], starts[view.page]
+
+        def on_page(start: int, end: int) -> str:
+            return extracted.text[max(start, first) : max(first, min(end, last))]
+
+        before = len(letters_of(on_page(first, view.passage[0])))
+        return Mark(on_page(*view.passage), before, on_page(*view.quote), view.whole)

@@ -6,15 +6,19 @@ process; it prints a PNG. What a browser gets is always drawn here, never a file
 
 from __future__ import annotations
 
+import ctypes
 import json
 import struct
 import sys
 import unicodedata
 import zlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from rag_assistant.errors import ExtractionFailed
+from rag_assistant.extraction.page_layout import Box, lines_near, lines_of, parts_of
 from rag_assistant.extraction.sandbox import confine, limit
 from rag_assistant.extraction.sandbox_process import FAILED_CLEANLY, Limits, raise_for_end, run_confined
 from rag_assistant.runtime.supervised_process import end_with_parent
@@ -23,24 +27,44 @@ PNG = b"\x89PNG\r\n\x1a\n"
 FAILED = b"failed\n"
 WIDTH_PIXELS, MAX_PIXELS_DOWN = 1200, 4000
 MAX_PIXELS = 4_000_000
+MAX_SCALE = 4.0
 MAX_PICTURE_BYTES = 13_000_000
 # An argument of a program has room for 131,072 bytes; a character takes up to 12 in JSON.
-MAX_MARKED_CHARS = 10_000
+MAX_MARKED_CHARS = 9_000
+MAX_QUOTED_CHARS = 1_000
 # Of a passage that does not stand on its page as it was read, this much is looked for.
 CHARACTERS_TO_RECOGNISE = 40
-TINT, LINE = (214, 238, 232, 255), (15, 107, 102, 255)
-LINE_POINTS, GAP_POINTS = 2.5, 5.0
+# As a highlighter marks: the paper takes the colour, what is printed stays dark. The quote lies on the passage.
+TINT, QUOTE_TINT = (255, 244, 207), (255, 212, 96)
+# A passage that fills more of its page than that is not tinted: nothing would stand out.
+MAX_TINTED_SHARE = 0.4
+GAP_COLOR, GAP_PIXELS = (214, 218, 216), 12
+# Positions on a page come from the library as whole numbers; so many of them make a point.
+STEPS = 100
 
 
-def draw_page(path: Path, page: int, passage: str, before: int, *, memory_mb: int, timeout_seconds: float) -> bytes:
-    """Return a PNG of a page, counted from 1, with the passage marked where it stands on it.
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What is marked on a page: a passage, and of it what comes nearest to the question.
 
     ``before`` is how many characters of the page stand before the passage: it tells apart what stands there twice.
+    With ``whole`` the whole page is shown, else the part of it where the passage stands.
+    """
+
+    passage: str = ""
+    before: int = 0
+    quote: str = ""
+    whole: bool = False
+
+
+def draw_page(path: Path, page: int, mark: Mark, *, memory_mb: int, timeout_seconds: float) -> bytes:
+    """Return a PNG of a page, counted from 1, or of the part of it that is marked.
+
     Raises ExtractionFailed with a sentence about what went wrong.
     """
-    mark = json.dumps({"passage": passage[:MAX_MARKED_CHARS], "before": before}, ensure_ascii=True)
+    bounded = replace(mark, passage=mark.passage[:MAX_MARKED_CHARS], quote=mark.quote[:MAX_QUOTED_CHARS])
     limits = Limits(memory_mb, timeout_seconds, MAX_PICTURE_BYTES)
-    output, status = run_confined(__spec__.name, [str(path), str(page), mark], limits)
+    output, status = run_confined(__spec__.name, [str(path), str(page), json.dumps(asdict(bounded))], limits)
     raise_for_end(status, timeout_seconds)
     if output.startswith(FAILED):
         raise ExtractionFailed(output.removeprefix(FAILED).decode("utf-8", "replace")[:300])
@@ -82,7 +106,7 @@ def _nearest(page: str, needle: str, before: int) -> int | None:
     return min(indexes, key=lambda one: abs(one - before), default=None)
 
 
-def _drawn(path: Path, number: int, mark: dict[str, Any]) -> bytes:
+def _drawn(path: Path, number: int, mark: Mark) -> bytes:
     import pypdfium2
 
     from rag_assistant.extraction.formats.pdf import flattened_page
@@ -92,34 +116,97 @@ def _drawn(path: Path, number: int, mark: dict[str, Any]) -> bytes:
         if not 1 <= number <= len(pdf):
             pages = "1 page" if len(pdf) == 1 else f"{len(pdf)} pages"
             raise ExtractionFailed(f"There is no page {number}; the document has {pages}.")
-        page = flattened_page(pdf, number - 1)
-        if mark["passage"].strip():
-            _mark(page, mark["passage"], mark["before"])
-        width, height = page.get_size()
-        max_scales = (
-            WIDTH_PIXELS / max(width, 1),
-            MAX_PIXELS_DOWN / max(height, 1),
-            (MAX_PIXELS / max(width * height, 1)) ** 0.5,
-        )
-        bitmap = page.render(scale=min(max_scales), rev_byteorder=True, may_draw_forms=False)
+        return _picture(flattened_page(pdf, number - 1), mark)
     except pypdfium2.PdfiumError as error:
         raise ExtractionFailed(f"Page {number} is damaged and cannot be drawn.") from error
-    return png_of(bytes(bitmap.buffer), bitmap.width, bitmap.height, bitmap.stride, bitmap.n_channels)
 
 
-def _mark(page: Any, passage: str, before: int) -> None:
-    """Put a tint behind the lines of the passage and a line beside them, below what stands on the page."""
+def _picture(page: Any, mark: Mark) -> bytes:
+    """Return a picture of what is to be seen of a page: parts of it, one below the other, or all of it."""
+    whole = Box(0.0, 0.0, *page.get_size())
+    passage, quote = _marked(page, mark) if mark.passage.strip() else ([], [])
+    parts = [] if mark.whole else parts_of(passage, whole) or parts_of(lines_near(passage, quote), whole)
+    if sum(line.area for line in passage) > MAX_TINTED_SHARE * whole.area:
+        passage = []
+    parts = parts or [whole]
+    across, down = max(part.width for part in parts), sum(part.height for part in parts)
+    scale = min(
+        WIDTH_PIXELS / max(across, 1),
+        MAX_PIXELS_DOWN / max(down, 1),
+        (MAX_PIXELS / max(across * down, 1)) ** 0.5,
+        MAX_SCALE,
+    )
+    drawn = [_part(page, part, whole, scale, passage, quote) for part in parts]
+    width = max(len(row) for rows in drawn for row in rows) // 3
+    gap = [bytes(GAP_COLOR) * width] * GAP_PIXELS
+    rows = [row for index, part_rows in enumerate(drawn) for row in [*(gap if index else ()), *part_rows]]
+    return png_of([bytes(row).ljust(3 * width, b"\xff") for row in rows], width)
+
+
+def _part(
+    page: Any, part: Box, whole: Box, scale: float, passage: Sequence[Box], quote: Sequence[Box]
+) -> list[bytearray]:
+    """Return the rows of a part of a page, with the colours of what is marked there."""
+    crop = (part.left, whole.bottom - part.bottom, whole.right - part.right, part.top)
+    bitmap = page.render(scale=scale, crop=crop, rev_byteorder=True, may_draw_forms=False)
+    pixels, stride = bytes(bitmap.buffer), bitmap.stride
+    rows = [bytearray(pixels[y * stride : y * stride + 3 * bitmap.width]) for y in range(bitmap.height)]
+    _tint(rows, passage, part, scale, TINT)
+    # What is tinted twice has the colour of the quote.
+    _tint(rows, quote, part, scale, QUOTE_TINT)
+    return rows
+
+
+def _tint(rows: list[bytearray], boxes: Sequence[Box], part: Box, scale: float, color: tuple[int, int, int]) -> None:
+    """Multiply what is in some boxes by a colour, also where they overlap only once."""
+    tables = [bytes(value * share // 255 for value in range(256)) for share in color]
+    for y, row in enumerate(rows):
+        down = part.top + (y + 0.5) / scale
+        done = 0
+        for box in sorted((box for box in boxes if box.top <= down < box.bottom), key=lambda box: box.left):
+            first = max(done, round((box.left - part.left) * scale))
+            done = max(done, min(len(row) // 3, round((box.right - part.left) * scale)))
+            for channel, table in enumerate(tables):
+                place = slice(3 * first + channel, 3 * done, 3)
+                row[place] = row[place].translate(table)
+
+
+def _marked(page: Any, mark: Mark) -> tuple[list[Box], list[Box]]:
+    """Return the lines of the passage, and those of what is quoted of it; empty where it is not on the page."""
     textpage = page.get_textpage()
     letters, index_of = _letters_on(textpage)
-    found = find_letters(letters, letters_of(passage), before)
+    found = find_letters(letters, letters_of(mark.passage), mark.before)
     if found is None:
-        return
-    first, last = index_of[found[0]], index_of[found[1] - 1]
+        return [], []
+    first, last = found
+    quoted = find_letters(letters[first:last], letters_of(mark.quote), 0)
+    passage = _lines_between(page, textpage, index_of[first], index_of[last - 1])
+    if quoted is None:
+        return passage, []
+    return passage, _lines_between(page, textpage, index_of[first + quoted[0]], index_of[first + quoted[1] - 1])
+
+
+def _lines_between(page: Any, textpage: Any, first: int, last: int) -> list[Box]:
+    """Return the lines of the characters from ``first`` to ``last``."""
     rects = [textpage.get_rect(n) for n in range(textpage.count_rects(first, last - first + 1))]
-    for left, bottom, right, top in rects:
-        _fill(page, (left - 2, bottom - 1.5, right + 2, top + 1.5), TINT)
-    for left, bottom, top in _columns(rects):
-        _fill(page, (left - GAP_POINTS - LINE_POINTS, bottom - 1.5, left - GAP_POINTS, top + 1.5), LINE)
+    return lines_of([_as_seen(page, rect) for rect in rects])
+
+
+def _as_seen(page: Any, rect: tuple[float, float, float, float]) -> Box:
+    """Return a rectangle of the page's own coordinates as it is seen, on a page that may be turned or cut."""
+    left, bottom, right, top = rect
+    corners = [_point(page, left, top), _point(page, right, bottom)]
+    (x, y), (other_x, other_y) = corners
+    return Box(min(x, other_x), min(y, other_y), max(x, other_x), max(y, other_y))
+
+
+def _point(page: Any, x: float, y: float) -> tuple[float, float]:
+    import pypdfium2.raw as pdfium
+
+    across, down = ctypes.c_int(), ctypes.c_int()
+    width, height = (round(length * STEPS) for length in page.get_size())
+    pdfium.FPDF_PageToDevice(page.raw, 0, 0, width, height, 0, x, y, across, down)
+    return across.value / STEPS, down.value / STEPS
 
 
 def _letters_on(textpage: Any) -> tuple[str, list[int]]:
@@ -136,47 +223,10 @@ def _letters_on(textpage: Any) -> tuple[str, list[int]]:
     return "".join(letters), index_of
 
 
-def _columns(rects: list[tuple[float, float, float, float]]) -> list[tuple[float, float, float]]:
-    """Return for each column of lines where it begins on the left, its lowest and its highest place."""
-    columns: list[tuple[float, float, float]] = []
-    last_right = last_top = 0.0
-    for left, bottom, right, top in rects:
-        if columns and left < last_right and top < last_top + 1:
-            at, lowest, highest = columns[-1]
-            columns[-1] = min(at, left), min(lowest, bottom), max(highest, top)
-            last_right = max(last_right, right)
-        elif not columns or top >= last_top + 1 or bottom < last_top - 60:
-            columns.append((left, bottom, top))
-            last_right = right
-        last_top = top
-    return columns
-
-
-def _fill(page: Any, rect: tuple[float, float, float, float], color: tuple[int, int, int, int]) -> None:
-    import pypdfium2.raw as pdfium
-
-    left, bottom, right, top = rect
-    shape = pdfium.FPDFPageObj_CreateNewRect(left, bottom, right - left, top - bottom)
-    pdfium.FPDFPageObj_SetFillColor(shape, *color)
-    # What is printed there shows through, whatever lies above or below it.
-    pdfium.FPDFPageObj_SetBlendMode(shape, b"Multiply")
-    pdfium.FPDFPath_SetDrawMode(shape, pdfium.FPDF_FILLMODE_WINDING, False)
-    pdfium.FPDFPage_InsertObject(page.raw, shape)
-
-
-def png_of(pixels: bytes, width: int, height: int, stride: int, channels: int) -> bytes:
-    """Return rows of pixels (1 grey, 3 RGB, 4 RGB and one to skip) as a PNG."""
-    rows = []
-    for y in range(height):
-        row = pixels[y * stride : y * stride + width * channels]
-        if channels == 4:
-            plain = bytearray(width * 3)
-            for colour in range(3):
-                plain[colour::3] = row[colour::4]
-            row = bytes(plain)
-        rows.append(b"\0" + row)
-    head = struct.pack(">IIBBBBB", width, height, 8, 0 if channels == 1 else 2, 0, 0, 0)
-    body = zlib.compress(b"".join(rows), 6)
+def png_of(rows: Sequence[bytes], width: int) -> bytes:
+    """Return rows of pixels, red, green and blue, as a PNG."""
+    head = struct.pack(">IIBBBBB", width, len(rows), 8, 2, 0, 0, 0)
+    body = zlib.compress(b"".join(b"\0" + row for row in rows), 6)
     return PNG + _chunk(b"IHDR", head) + _chunk(b"IDAT", body) + _chunk(b"IEND", b"")
 
 
@@ -190,7 +240,7 @@ def main(path: str, page: str, mark: str, memory_mb: str, seconds: str) -> int:
     limit(int(memory_mb), int(seconds))
     confine()
     try:
-        output = _drawn(Path(path), int(page), json.loads(mark))
+        output = _drawn(Path(path), int(page), Mark(**json.loads(mark)))
         status = 0
     except (ExtractionFailed, MemoryError) as error:
         sentence = str(error) or "Drawing this page takes more memory than is allowed."

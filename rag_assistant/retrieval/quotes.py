@@ -9,6 +9,7 @@ Measured in docs/retrieval-benchmarks.md, and the constants were chosen there.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -62,17 +63,37 @@ def choose_quotes(query: SearchQuery, sources: Sequence[Source], embed: Embed | 
 
     Where ``embed`` is ``None``, because vectors say nothing, the words decide.
     """
-    candidates = _candidates(sources)
+    scores = _scores(query, sources, embed)
+    candidates = list(scores)
     if not candidates:
         return []
-    nearness = _nearness(query, candidates, embed)
-    scores = {one: _score(one, nearness) for one in candidates}
     best_first = sorted(candidates, key=lambda one: -scores[one])[:MAX_SENTENCES]
     chosen = [one for one in best_first if scores[one] >= scores[best_first[0]] - MARGIN]
     if sum(len(search_words(one.sentence.text)) for one in chosen) < MIN_WORDS:
         n, position = chosen[-1].place
         chosen += [one for one in candidates if one.place == (n, position + 1) and one not in chosen]
     return _side_by_side(chosen)
+
+
+def nearest_range(query: SearchQuery, source: Source, embed: Embed | None) -> tuple[int, int] | None:
+    """Return from where to where in a source's text the sentence goes that is nearest to a question.
+
+    ``None`` if none is nearer than the others.
+    """
+    scores = _scores(query, [source], embed)
+    if len(set(scores.values())) < 2:
+        return None
+    best = max(scores, key=lambda one: scores[one])
+    # In the source it may go over several lines.
+    found = re.search(r"\s*".join(map(re.escape, "".join(best.sentence.text.split()))), source.text)
+    return found.span() if found else None
+
+
+def _scores(query: SearchQuery, sources: Sequence[Source], embed: Embed | None) -> dict[_Candidate, float]:
+    """Return how well each sentence of the sources answers a question."""
+    candidates = _candidates(sources)
+    nearness = _nearness(query, candidates, embed) if candidates else {}
+    return {one: _score(one, nearness) for one in candidates}
 
 
 def _candidates(sources: Sequence[Source]) -> list[_Candidate]:

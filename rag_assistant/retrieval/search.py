@@ -6,9 +6,9 @@ A question that leans on the conversation before it is searched for together wit
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Sequence, Set
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from rag_assistant.retrieval.follow_up import Exchange, SearchQuery, Similarity,
 from rag_assistant.retrieval.headings import SEPARATOR as HEADING_SEPARATOR
 from rag_assistant.retrieval.hybrid import VECTOR_WEIGHT, Hit, add, fuse
 from rag_assistant.retrieval.postprocess import distinct, joined, nothing_found, within
-from rag_assistant.retrieval.quotes import Quote, choose_quotes
+from rag_assistant.retrieval.quotes import Embed, Quote, choose_quotes, nearest_range
 from rag_assistant.retrieval.tokenize import query_words
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rag_assistant.storage.full_text import KeywordIndex
 
 log = logging.getLogger(__name__)
+Chosen = TypeVar("Chosen")
 
 CANDIDATES = 100  # How many hits each half contributes before they are fused.
 MIN_CANDIDATES_READ = 10  # So many passages are read before one says that nothing was found.
@@ -138,14 +139,25 @@ class Retriever:
         )
 
     def quotes(self, query: SearchQuery, sources: Sequence[Source]) -> list[Quote]:
-        """Return what of some sources answers a question; where vectors say nothing, the words decide alone."""
+        """Return what of some sources answers a question."""
+        return self._with_vectors(query, lambda embed: choose_quotes(query, sources, embed))
+
+    def nearest_range(self, query: SearchQuery, source: Source) -> tuple[int, int] | None:
+        """Return from where to where in a source's text the sentence goes that is nearest to a question.
+
+        ``None`` if none is nearer than the others.
+        """
+        return self._with_vectors(query, lambda embed: nearest_range(query, source, embed))
+
+    def _with_vectors(self, query: SearchQuery, choose: Callable[[Embed | None], Chosen]) -> Chosen:
+        """Choose sentences with the embedding model; where its vectors say nothing, the words decide alone."""
         vectors = self._vectors.now()
         try:
             if vectors is not None and vectors.familiarity(query.text).pieces >= MIN_KNOWN_PIECES:
-                return choose_quotes(query, sources, vectors.embed)
+                return choose(vectors.embed)
         except EmbedderFailed as error:
-            log.warning("Quoting by keywords alone: %s", error)
-        return choose_quotes(query, sources, None)
+            log.warning("Choosing sentences by keywords alone: %s", error)
+        return choose(None)
 
     def _by_keyword(self, asked: SearchQuery, scope: Scope, pending: Set[int]) -> list[Hit]:
         def hits(text: str) -> list[Hit]:

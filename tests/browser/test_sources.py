@@ -38,6 +38,10 @@ def test_a_number_opens_its_passage_and_arrow_keys_lead_to_the_next(
     expect(drawer.locator("mark#passage")).to_be_in_viewport()
     expect(drawer.locator(".position")).to_have_text(re.compile(r"^Passage 1 of \d · Prices in Europe$"))
     expect(drawer.locator(".source-nav b")).to_have_text("Source 1")
+    for size in ((390, 844), (1280, 720)):
+        page.set_viewport_size({"width": size[0], "height": size[1]})
+        following, close = (drawer.locator(part).bounding_box() for part in (".source-nav [rel=next]", ".close"))
+        assert following["x"] + following["width"] <= close["x"]  # type: ignore[index]
     page.keyboard.press("ArrowRight")
     expect(drawer.locator(".source-nav b")).to_have_text("Source 2")
     page.keyboard.press("ArrowLeft")
@@ -76,7 +80,9 @@ def test_a_pdf_shows_the_picture_of_its_page_which_can_be_turned_and_enlarged(
     expect(chip).to_have_text("1 geese.pdf, page 2")
     chip.click()
     figure = page.locator("#drawer figure.drawn")
-    picture = figure.get_by_role("img", name="Page 2 of geese.pdf, passage highlighted")
+    expect(figure.get_by_role("img", name="Part of page 2 of geese.pdf, passage highlighted")).to_be_visible()
+    page.get_by_role("link", name="Whole page").click()
+    picture = figure.get_by_role("img", name="Page 2 of geese.pdf, passage highlighted", exact=True)
     expect(picture).to_be_visible()
     assert picture.evaluate("image => image.naturalWidth") == 1200
     expect(page.locator("#drawer")).to_contain_text("Page 2 of 2")

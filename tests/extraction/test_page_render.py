@@ -9,7 +9,16 @@ from fpdf import FPDF
 
 from rag_assistant.errors import ExtractionFailed
 from rag_assistant.extraction import page_render
-from rag_assistant.extraction.page_render import LINE, PNG, TINT, draw_page, find_letters, letters_of, png_of
+from rag_assistant.extraction.page_render import (
+    PNG,
+    QUOTE_TINT,
+    TINT,
+    Mark,
+    draw_page,
+    find_letters,
+    letters_of,
+    png_of,
+)
 
 FACT = "The lighthouse keeper feeds seventeen geese."
 
@@ -25,28 +34,63 @@ def a_pdf(tmp_path: Path, *pages: str) -> Path:
     return path
 
 
-def drawn(path: Path, page: int = 1, passage: str = "", before: int = 0, memory_mb: int = 1000) -> bytes:
-    return draw_page(path, page, passage, before, memory_mb=memory_mb, timeout_seconds=20)
+def drawn(path: Path, page: int = 1, passage: str = "", before: int = 0, quote: str = "", whole: bool = True) -> bytes:
+    return draw_page(path, page, Mark(passage, before, quote, whole), memory_mb=1000, timeout_seconds=20)
 
 
-def rows_with(picture: bytes, color: tuple[int, int, int, int]) -> list[int]:
+def size_of(picture: bytes) -> tuple[int, int]:
+    return int.from_bytes(picture[16:20], "big"), int.from_bytes(picture[20:24], "big")
+
+
+def rows_with(picture: bytes, color: tuple[int, int, int]) -> list[int]:
     """Return the rows of a picture in which a color is."""
-    width = int.from_bytes(picture[16:20], "big")
-    height = int.from_bytes(picture[20:24], "big")
+    width, height = size_of(picture)
     body = picture[picture.index(b"IDAT") + 4 : picture.index(b"IEND") - 8]
     pixels = zlib.decompress(body)
-    wanted, stride = bytes(color[:3]), width * 3 + 1
+    wanted, stride = bytes(color), width * 3 + 1
     return [y for y in range(height) if wanted in pixels[y * stride + 1 : (y + 1) * stride]]
 
 
-def test_the_passage_alone_is_marked(tmp_path: Path) -> None:
-    path = a_pdf(tmp_path, f"{'Boats pass. ' * 60}\n\n{FACT}\n\n{'Gulls steal. ' * 60}")
-    picture = drawn(path, 1, FACT)
-    tinted, lined = rows_with(picture, TINT), rows_with(picture, LINE)
-    assert 20 < len(tinted) < 60
-    assert tinted == list(range(tinted[0], tinted[-1] + 1))
-    assert set(lined) >= set(tinted[2:-2])
+BOTH = TINT[0] * QUOTE_TINT[0] // 255, TINT[1] * QUOTE_TINT[1] // 255, TINT[2] * QUOTE_TINT[2] // 255
+
+
+def test_the_passage_alone_is_marked_and_its_quote_strongest(tmp_path: Path) -> None:
+    passage = f"{FACT} The geese are fed at seven, when the tower opens."
+    path = a_pdf(
+        tmp_path, f"{'Boats pass. ' * 60}\n\n{FACT}\nThe geese are fed at seven, when the\ntower opens.\n\nGulls."
+    )
+    picture = drawn(path, 1, passage, quote="The geese are fed at seven, when the tower opens.")
+    soft, strong = rows_with(picture, TINT), rows_with(picture, BOTH)
+    assert 20 < len(soft) < len(strong) < 80
+    assert [*soft, *strong] == list(range(soft[0], strong[-1] + 1))  # Line below line, without a gap.
     assert rows_with(drawn(path), TINT) == []
+
+
+def test_a_passage_is_shown_with_its_surroundings_and_large_enough_to_read(tmp_path: Path) -> None:
+    path = a_pdf(tmp_path, f"{'Boats pass. ' * 60}\n\n{FACT}\n\n{'Gulls steal. ' * 200}")
+    whole, part = drawn(path, 1, FACT), drawn(path, 1, FACT, whole=False)
+    assert size_of(part)[1] < size_of(whole)[1]
+    assert len(rows_with(part, TINT)) > 1.5 * len(rows_with(whole, TINT))
+    above, below = rows_with(part, TINT)[0], size_of(part)[1] - rows_with(part, TINT)[-1]
+    assert min(above, below) > 100
+    assert size_of(drawn(path, 1, "What stands nowhere.", whole=False)) == size_of(whole)
+
+
+def test_a_passage_that_fills_its_page_is_shown_by_its_quote_alone(tmp_path: Path) -> None:
+    text = " ".join(f"Boat {n} passes the lighthouse at dawn." for n in range(140))
+    path = a_pdf(tmp_path, text)
+    picture = drawn(path, 1, text, quote="Boat 70 passes the lighthouse at dawn.", whole=False)
+    assert rows_with(picture, TINT) == rows_with(picture, BOTH) == []
+    assert rows_with(picture, QUOTE_TINT)
+    assert size_of(picture)[1] < size_of(drawn(path))[1]
+
+
+def test_on_a_turned_page_the_passage_is_marked_where_it_is_seen(tmp_path: Path) -> None:
+    pdf = pypdfium2.PdfDocument(a_pdf(tmp_path, f"{FACT}\n\n{'Boats pass. ' * 60}"))
+    pdf[0].set_rotation(180)
+    pdf.save(tmp_path / "turned")
+    picture = drawn(tmp_path / "turned", 1, FACT)
+    assert min(rows_with(picture, TINT)) > 0.8 * size_of(picture)[1]
 
 
 def test_of_what_stands_there_twice_the_one_that_is_meant_is_marked(tmp_path: Path) -> None:
@@ -92,8 +136,7 @@ def test_a_huge_page_is_drawn_small_and_a_flat_one_still_has_a_picture(tmp_path:
         pdf = pypdfium2.PdfDocument.new()
         pdf.new_page(width, height)
         pdf.save(tmp_path / "kept")
-        picture = drawn(tmp_path / "kept")
-        across, down = (int.from_bytes(picture[at : at + 4], "big") for at in (16, 20))
+        across, down = size_of(drawn(tmp_path / "kept"))
         assert 1 <= across * down <= page_render.MAX_PIXELS + 10_000
 
 
@@ -106,7 +149,7 @@ def test_only_pictures_come_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         drawn(tmp_path / "kept")
 
 
-def test_rows_become_a_picture_without_their_padding() -> None:
-    whole = png_of(bytes([1, 2, 3, 4, 5, 6, 99, 99, 7, 8, 9, 10, 11, 12, 99, 99]), 2, 2, 8, 3)
-    assert whole == png_of(bytes([1, 2, 3, 0, 4, 5, 6, 0, 7, 8, 9, 0, 10, 11, 12, 0]), 2, 2, 8, 4)
-    assert whole.startswith(PNG)
+def test_rows_become_a_picture() -> None:
+    picture = png_of([bytes([1, 2, 3, 4, 5, 6]), bytes([7, 8, 9, 10, 11, 12])], 2)
+    assert size_of(picture) == (2, 2)
+    assert rows_with(picture, (7, 8, 9)) == [1]

@@ -21,13 +21,15 @@ class ShownText:
     """What is shown of a text, before, in and behind the passage that is marked.
 
     ``earlier`` and ``later`` are where what is not shown could be read on, ``None`` where there is nothing more.
-    A table of which only later rows are shown keeps its head. ``page`` is the one on which the passage begins.
+    A table of which only later rows are shown keeps its head. ``page`` is the one on which the passage begins,
+    ``last_page`` the one on which it ends.
     """
 
     before: Pieces
     passage: Pieces
     after: Pieces
     page: int | None
+    last_page: int | None
     earlier: int | None
     later: int | None
 
@@ -53,6 +55,7 @@ def shown_text(extracted: ExtractedText, start: int, end: int, at: int | None = 
         passage=_pieces(extracted, marked_from, marked_to, range(page_in, page_behind)),
         after=_pieces(extracted, marked_to, last, range(page_behind, bisect_right(starts, last))),
         page=bisect_right(starts, start) or None if end > start else None,
+        last_page=bisect_left(starts, end) or None if end > start else None,
         earlier=max(0, first - 2 * AROUND) if first else None,
         later=last if last < length else None,
     )

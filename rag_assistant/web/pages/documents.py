@@ -20,7 +20,14 @@ from rag_assistant.web.pages.document_status import is_askable, kind_of, size_of
 from rag_assistant.web.pages.document_text import shown_text
 from rag_assistant.web.pages.frame import drawer, frame
 from rag_assistant.web.pages.scope import names_of
-from rag_assistant.web.request_parsing import MAX_DOCUMENT_IDS, ChangeDocumentBody, checked, ids_of, whole_number
+from rag_assistant.web.request_parsing import (
+    MAX_DOCUMENT_IDS,
+    ChangeDocumentBody,
+    checked,
+    flag_asked,
+    ids_of,
+    whole_number,
+)
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("document_pages", __name__)
@@ -116,15 +123,15 @@ def act_on_selected() -> Response:
 def document(document_id: int) -> str:
     """Show a document with the passage from ``start`` to ``end`` marked; of a large one, what is around it.
 
-    ``at`` is where to read on in a large one, ``page`` the page whose picture is shown.
+    ``at`` is where to read on in a large one, ``page`` the page whose picture is shown, with ``whole`` all of it.
     """
     start = whole_number("start", 0, 0, MAX_INT32) or 0
     end = whole_number("end", start, 0, MAX_INT32) or 0
     return document_page(services().documents.get(document_id), start, end)
 
 
-def document_page(found: Document, start: int, end: int, **more: Any) -> str:
-    """Draw the page of a document with a passage marked, and what else is known of the passage."""
+def document_page(found: Document, start: int, end: int, quote: tuple[int, int] = (0, 0), **more: Any) -> str:
+    """Draw the page of a document with a passage marked, strongest its quote, and what else is known of the passage."""
     at = whole_number("at", None, 0, MAX_INT32)
     text = services().documents.text(found.id)
     shown = shown_text(text, start, end, at)
@@ -136,6 +143,9 @@ def document_page(found: Document, start: int, end: int, **more: Any) -> str:
         drawn=render_document(with_edges(shown.before, shown.passage, shown.after)) if text.markdown else None,
         start=start,
         end=end,
+        quote=quote,
+        holds_passage=(shown.page or 0) <= page <= (shown.last_page or 0),
+        whole=flag_asked("whole") is True,
         page=min(page, found.pages or 1) if found.media_type == kinds.PDF and found.pages else None,
         here=lambda **changes: url_for(str(request.endpoint), **_arguments() | changes),
         section=services().chunks.section_at(found.id, start) if end > start else None,
@@ -147,7 +157,7 @@ def document_page(found: Document, start: int, end: int, **more: Any) -> str:
 
 def _arguments() -> dict[str, Any]:
     """Return what the address of this page says, without where it is shown."""
-    fields = {name: value for name, value in request.args.items() if name in ("start", "end", "at", "page")}
+    fields = {name: value for name, value in request.args.items() if name in ("start", "end", "at", "page", "whole")}
     return fields | (request.view_args or {})
 
 

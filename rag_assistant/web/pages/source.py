@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from flask import Blueprint, Response, make_response, render_template
 
 from rag_assistant.document_records import Document
+from rag_assistant.documents.page_images import PageView
 from rag_assistant.errors import DocumentNotFound, SourceNotFound
 from rag_assistant.records import MAX_INT32, Source, Turn
+from rag_assistant.retrieval.follow_up import SHARE_BY_WORDS, SearchQuery
 from rag_assistant.retrieval.tables import Tables
 from rag_assistant.web.markdown.marked import with_edges
 from rag_assistant.web.markdown.render import render_document
 from rag_assistant.web.pages.document_text import find_passage
 from rag_assistant.web.pages.documents import document_page
 from rag_assistant.web.pages.frame import drawer, frame
-from rag_assistant.web.request_parsing import whole_number
+from rag_assistant.web.request_parsing import flag_asked, whole_number
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("source_pages", __name__)
@@ -41,18 +44,36 @@ def source(turn_id: int, n: int) -> str:
         return render_template(
             drawer("source.html"), source=found, document=document, drawn=drawn, **around, **frame(None)
         )
-    return document_page(document, *range_found, source=found, **around)
+    start, end = range_found
+    quote = _nearest(turn, replace(found, text=text[start:end]), start)
+    return document_page(document, start, end, quote, source=found, **around)
 
 
 @blueprint.get("/documents/<int:document_id>/pages/<int:number>.png")
 def picture(document_id: int, number: int) -> Response:
-    """Return a picture of a page, drawn by us, with the passage from ``start`` to ``end`` marked."""
-    start = whole_number("start", 0, 0, MAX_INT32) or 0
-    end = whole_number("end", start, 0, MAX_INT32) or 0
-    response = make_response(services().page_images.picture(document_id, number, start, end))
+    """Return a picture of a page, drawn by us; with ``whole=0`` of the part that is marked.
+
+    The passage from ``start`` to ``end`` is marked, and strongest what goes from ``quote_start`` to ``quote_end``.
+    """
+    view = PageView(number, _range_asked(""), _range_asked("quote_"), flag_asked("whole") is not False)
+    response = make_response(services().page_images.picture(document_id, view))
     response.mimetype = "image/png"
     response.headers["Content-Disposition"] = "inline"
     return response
+
+
+def _range_asked(prefix: str) -> tuple[int, int]:
+    start = whole_number(f"{prefix}start", 0, 0, MAX_INT32) or 0
+    return start, whole_number(f"{prefix}end", start, 0, MAX_INT32) or 0
+
+
+def _nearest(turn: Turn, source: Source, start: int) -> tuple[int, int]:
+    """Return what of a document comes nearest to a question, in a source that begins there at ``start``."""
+    how = turn.search or {}
+    context = how.get("leans_on") or ""
+    query = SearchQuery(how.get("query") or turn.question, context, SHARE_BY_WORDS if context else 0.0)
+    first, last = services().retriever.nearest_range(query, source) or (0, 0)
+    return start + first, start + last
 
 
 def _document_of(source: Source) -> Document | None:

@@ -8,7 +8,7 @@ export function enablePageImages() {
   document.addEventListener("load", (event) => showLoaded(event.target), true);
   document.addEventListener("error", (event) => showFailed(event.target), true);
   document.addEventListener("click", (event) => {
-    if (event.target.closest?.(".page-picture .zoom, .page-picture.drawn img")) toggleZoom(event.target.closest("figure"), event);
+    if (event.target.closest?.(".page-picture button.zoom, .page-picture.drawn:not(.cropped) img")) toggleZoom(event.target.closest("figure"), event);
   });
 }
 

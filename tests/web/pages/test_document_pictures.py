@@ -2,6 +2,7 @@
 
 import html
 import io
+import re
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from fpdf import FPDF
 
 from rag_assistant.documents import page_images
 from rag_assistant.errors import ExtractionFailed
+from rag_assistant.extraction.page_render import Mark
 from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
 from tests.web.conftest import PAGE, ask, upload
@@ -21,19 +23,19 @@ QUESTION = "How many geese does the keeper feed?"
 def a_pdf() -> bytes:
     pdf = FPDF()
     pdf.set_font("helvetica", size=12)
-    for text in ("Boats pass.", FACT):
+    for text in ("Boats pass.", f"{FACT} Gulls steal bread."):
         pdf.add_page()
         pdf.multi_cell(0, text=text)
     return bytes(pdf.output())
 
 
 @pytest.fixture
-def drawings(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str, int]]:
+def drawings(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, Mark]]:
     """Put something quick in the place of the process that draws, and note what it was asked for."""
-    asked: list[tuple[int, str, int]] = []
+    asked: list[tuple[int, Mark]] = []
 
-    def draw(_path: object, page: int, passage: str, before: int, **_limits: Any) -> bytes:
-        asked.append((page, passage, before))
+    def draw(_path: object, page: int, mark: Mark, **_limits: Any) -> bytes:
+        asked.append((page, mark))
         if page > 2:
             raise ExtractionFailed(f"There is no page {page}; the document has 2 pages.")
         return b"\x89PNG\r\n\x1a\n" + b"x" * 100
@@ -55,12 +57,13 @@ def test_a_picture_is_one_that_we_drew(client: FlaskClient) -> None:
 def test_what_of_the_passage_stands_on_the_page_is_marked(client: FlaskClient, drawings: list[Any]) -> None:
     document_id = upload(client, a_pdf(), "geese.pdf")["document_id"]
     text = client.get(f"/api/documents/{document_id}/text").json["text"]
-    start, end = text.index("pass"), text.index("keeper")
-    for page in (1, 2):
-        assert client.get(f"/documents/{document_id}/pages/{page}.png?start={start}&end={end}").status_code == 200
-    assert [(page, passage.strip(), before) for page, passage, before in drawings] == [
-        (1, "pass.", 5),
-        (2, "The lighthouse", 0),
+    start, end, quote = text.index("pass"), text.index("keeper"), text.index("lighthouse")
+    marked = f"start={start}&end={end}&quote_start={quote}&quote_end={end}"
+    for page, whole in ((1, ""), (2, "&whole=0")):
+        assert client.get(f"/documents/{document_id}/pages/{page}.png?{marked}{whole}").status_code == 200
+    assert [(page, mark.passage.strip(), mark.before, mark.quote.strip(), mark.whole) for page, mark in drawings] == [
+        (1, "pass.", 5, "", True),
+        (2, "The lighthouse", 0, "lighthouse", False),
     ]
 
 
@@ -115,6 +118,22 @@ def test_a_source_is_shown_in_its_document_with_those_beside_it(client: FlaskCli
     assert turn["sources"][0]["text"].strip() in html.unescape(first)
     missing = client.get(f"/turns/{turn['turn_id']}/sources/3", headers=PAGE)
     assert (missing.status_code, "Turn 1 has no source 3." in missing.text) == (404, True)
+
+
+def test_of_a_pdf_the_part_with_the_passage_is_shown_and_the_whole_page_on_demand(client: FlaskClient) -> None:
+    upload(client, a_pdf(), "geese.pdf")
+    place = f"/turns/{ask(client, QUESTION)['turn_id']}/sources/1"
+    part = html.unescape(client.get(place).text)
+    document = client.get("/api/documents").json["documents"][0]["document_id"]
+    text = client.get(f"/api/documents/{document}/text").json["text"]
+    quote = text.index(FACT)
+    assert f"&quote_start={quote}&quote_end={quote + len(FACT)}&" in part
+    assert 'alt="Part of page 2 of geese.pdf, passage highlighted"' in part
+    assert "&whole=0" in part
+    whole = html.unescape(client.get(html.unescape(re.findall(r'href="([^"]*)">Whole page', part)[0])).text)
+    assert 'alt="Page 2 of geese.pdf, passage highlighted"' in whole
+    assert "whole=0" not in whole
+    assert re.findall(r'href="([^"]*)">Passage only', whole) == [f"{place}?page=2"]
 
 
 def test_a_source_whose_document_changed_or_went_is_shown_as_it_was_sent(client: FlaskClient) -> None:

@@ -1,0 +1,122 @@
+"""Where a passage stands on a page: its text as lines, and the parts of the page that show them. Pure.
+
+Positions are in points (1/72 inch) from the upper left corner of the page as it is seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+# Two pieces of text stand on one line if they share that much of the smaller one's height, with no larger gap (in
+# heights) between them: what is farther away stands in the next column or cell.
+MIN_SHARED_HEIGHT = 0.5
+MAX_GAP = 2.5
+# What is shown around a passage, so that a reader sees where it stands; and how small a part of a page may be.
+SURROUNDINGS_ACROSS, SURROUNDINGS_DOWN = 8.0, 40.0
+MIN_PART_WIDTH, MIN_PART_HEIGHT = 260.0, 120.0
+# Of a passage that fills its page, the lines are shown that are no farther above or below the quote.
+NEAR = 100.0
+# Parts that would show more of a page than that, or more parts, show nothing more clearly than the page itself.
+MAX_SHOWN_SHARE = 0.75
+MAX_PARTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A rectangle on a page."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    @property
+    def width(self) -> float:
+        """How wide it is."""
+        return self.right - self.left
+
+    @property
+    def height(self) -> float:
+        """How high it is."""
+        return self.bottom - self.top
+
+    @property
+    def area(self) -> float:
+        """How much of a page it covers."""
+        return self.width * self.height
+
+    def with_(self, other: Box) -> Box:
+        """Return the smallest rectangle around both."""
+        return Box(
+            min(self.left, other.left),
+            min(self.top, other.top),
+            max(self.right, other.right),
+            max(self.bottom, other.bottom),
+        )
+
+
+def lines_of(boxes: Sequence[Box]) -> list[Box]:
+    """Return pieces of text, which come in reading order, merged by line; lines below one another touch."""
+    lines: list[Box] = []
+    for box in boxes:
+        if lines and _on_one_line(lines[-1], box):
+            lines[-1] = lines[-1].with_(box)
+        else:
+            lines.append(box)
+    for index in range(1, len(lines)):
+        upper, lower = lines[index - 1], lines[index]
+        if abs(lower.top - upper.bottom) < min(upper.height, lower.height) and _overlap_across(upper, lower):
+            middle = (lower.top + upper.bottom) / 2
+            lines[index - 1] = Box(upper.left, upper.top, upper.right, middle)
+            lines[index] = Box(lower.left, middle, lower.right, lower.bottom)
+    return lines
+
+
+def parts_of(lines: Sequence[Box], page: Box) -> list[Box]:
+    """Return the parts of a page that show some lines with their surroundings, a part for each column.
+
+    Empty if they would show too much of the page, or there are no lines.
+    """
+    parts: list[Box] = []
+    for index, line in enumerate(lines):
+        if parts and not _begins_column(parts[-1], lines[index - 1], line):
+            parts[-1] = parts[-1].with_(line)
+        else:
+            parts.append(line)
+    framed = [_framed(part, page) for part in parts]
+    too_much = len(framed) > MAX_PARTS or sum(part.area for part in framed) > MAX_SHOWN_SHARE * page.area
+    return [] if too_much else framed
+
+
+def lines_near(lines: Sequence[Box], quote: Sequence[Box]) -> list[Box]:
+    """Return those of some lines that stand around a quote, in its column."""
+    return [
+        line for line in lines if any(_overlap_across(line, one) and abs(line.top - one.top) <= NEAR for one in quote)
+    ]
+
+
+def _on_one_line(line: Box, box: Box) -> bool:
+    shared = min(line.bottom, box.bottom) - max(line.top, box.top)
+    gap = max(box.left - line.right, line.left - box.right)
+    return shared >= MIN_SHARED_HEIGHT * min(line.height, box.height) and gap <= MAX_GAP * max(line.height, box.height)
+
+
+def _begins_column(part: Box, before: Box, line: Box) -> bool:
+    """Tell whether the text goes on farther up, beside what was read so far."""
+    return line.bottom < before.top and not _overlap_across(part, line)
+
+
+def _overlap_across(one: Box, other: Box) -> bool:
+    return one.left < other.right and other.left < one.right
+
+
+def _framed(part: Box, page: Box) -> Box:
+    across = max(SURROUNDINGS_ACROSS, (MIN_PART_WIDTH - part.width) / 2)
+    down = max(SURROUNDINGS_DOWN, (MIN_PART_HEIGHT - part.height) / 2)
+    return Box(
+        max(page.left, part.left - across),
+        max(page.top, part.top - down),
+        min(page.right, part.right + across),
+        min(page.bottom, part.bottom + down),
+    )
