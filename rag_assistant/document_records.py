@@ -11,6 +11,9 @@ from typing import Any, Literal, get_args
 
 DocumentState = Literal["queued", "reading", "embedding", "ready", "failed", "cancelled"]
 DOCUMENT_STATES: tuple[DocumentState, ...] = get_args(DocumentState)
+# With "-" the largest, the last of the alphabet or the newest comes first.
+DocumentSort = Literal["added", "-added", "name", "-name", "size", "-size"]
+DOCUMENT_SORTS: tuple[DocumentSort, ...] = get_args(DocumentSort)
 
 
 @dataclass(frozen=True, slots=True)

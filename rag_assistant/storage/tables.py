@@ -243,6 +243,8 @@ documents = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("name", String, nullable=False),
+    # What it is sorted by; see rows.py.
+    Column("name_key", String, nullable=False, server_default=""),
     Column("media_type", String, nullable=False),
     Column("size_bytes", Integer, nullable=False),
     Column("sha256", String, nullable=False, unique=True),
@@ -261,7 +263,10 @@ documents = Table(
     Column("replaces", Integer),
     # How often it could not be embedded since it was read.
     Column("attempts", Integer, nullable=False, server_default="0"),
-    Index("ix_documents_state", "state", "id"),
+    # With the size, so that the figures of a library are read from the index alone.
+    Index("ix_documents_state", "state", "id", "size_bytes"),
+    Index("ix_documents_name", "name_key", "id"),
+    Index("ix_documents_size", "size_bytes", "id"),
     Index("ix_documents_origin", "origin"),
     Index(
         "ix_documents_replaces",

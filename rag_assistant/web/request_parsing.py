@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal, TypeVar
 
 from flask import current_app, request
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
+from rag_assistant.documents.uploads import MAX_NAME_CHARS
 from rag_assistant.errors import InvalidRequest, MalformedBody, UnsupportedContentType
 from rag_assistant.history import OVERFLOW_CHOICES, HistoryStrategy, OverflowChoice
 from rag_assistant.records import MAX_INT32, UNSET, UNTITLED, Question, Scope, Unset
@@ -33,12 +34,25 @@ def field(default: Any, allowed: str, **limits: Any) -> Any:
     return Field(default, json_schema_extra={"allowed": allowed}, **limits)
 
 
+def shown_as_it_is(name: str) -> str:
+    """Return the name of a document. Raises ValueError if it would be shown as another one."""
+    if not name.isprintable() or "/" in name or "\\" in name:
+        raise ValueError
+    return name
+
+
 Id = Annotated[int, Field(ge=1, le=MAX_INT32)]
 Tag = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_TAG_CHARS, pattern=r"^[^,]+$")
 ]
 Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 TITLE = "a text of 1 to 200 characters, not only blanks"
+DocumentName = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_NAME_CHARS),
+    AfterValidator(shown_as_it_is),
+]
+DOCUMENT_NAME = f"a text of 1 to {MAX_NAME_CHARS} characters without slashes or invisible characters"
 
 
 class Strict(BaseModel):
@@ -148,7 +162,7 @@ class CommandBody(Strict):
 class ChangeDocumentBody(Strict):
     """The body of PATCH /api/documents/ID."""
 
-    name: Title | None = field(None, TITLE)
+    name: DocumentName | None = field(None, DOCUMENT_NAME)
     tags: list[Tag] | None = field(None, TAGS, max_length=MAX_TAGS)
 
 

@@ -1,20 +1,20 @@
 """Documents: which there are, how far each has come, and what takes another's place.
 
-Their text and chunks are in chunks.py, the vectors of the chunks in embeddings.py.
+How they are listed is in lists.py; their text and chunks are in chunks.py, the vectors of the chunks in embeddings.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, delete, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from rag_assistant.document_records import Document, DocumentState, ExtractedText, NewDocument
 from rag_assistant.errors import SameContent
-from rag_assistant.records import Scope
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.chunks import drop_chunks
+from rag_assistant.storage.documents.lists import DocumentLists
 from rag_assistant.storage.documents.rows import (
     add_tags,
     as_documents,
@@ -22,25 +22,25 @@ from rag_assistant.storage.documents.rows import (
     drop_pending_versions,
     is_whole,
     load_document,
+    name_key,
     row_of,
     set_values,
     take_its_place,
 )
-from rag_assistant.storage.documents.scope import in_scope, named_or_tagged
 from rag_assistant.storage.tables import document_tags, document_texts, documents, now
 
 UNFINISHED: tuple[DocumentState, ...] = ("queued", "reading", "embedding")
 GIVEN_UP: tuple[DocumentState, ...] = ("failed", "cancelled")
 
 
-class DocumentStore:
+class DocumentStore(DocumentLists):
     """Keeps documents. What is deleted here is gone from every answer at once, whatever an index still holds.
 
     ``owner`` names this installation: it works on the files that lie in its own folder and on no others.
     """
 
     def __init__(self, database: Database, owner: str) -> None:
-        self._database = database
+        super().__init__(database)
         self._owner = owner
 
     def add(self, new: NewDocument) -> tuple[Document, bool]:
@@ -69,6 +69,7 @@ class DocumentStore:
                 insert(documents)
                 .values(
                     name=new.name,
+                    name_key=name_key(new.name),
                     media_type=new.media_type,
                     size_bytes=new.size_bytes,
                     sha256=new.sha256,
@@ -101,6 +102,8 @@ class DocumentStore:
         with self._database.write() as connection:
             row_of(connection, document_id)
             changed = {key: value for key, value in (("name", name), ("origin", origin)) if value is not None}
+            if name is not None:
+                changed["name_key"] = name_key(name)
             if changed:
                 set_values(connection, document_id, **changed)
             if tags is not None:
@@ -112,54 +115,6 @@ class DocumentStore:
         """Return one document. Raises DocumentNotFound."""
         with self._database.read() as connection:
             return load_document(connection, document_id)
-
-    def page(
-        self,
-        limit: int,
-        before_id: int | None = None,
-        tag: str | None = None,
-        sought: str = "",
-        state: DocumentState | None = None,
-    ) -> list[Document]:
-        """Return up to ``limit`` documents with an id below ``before_id``, the newest first.
-
-        With ``tag``, only those that have it; with ``sought``, those whose name or one of whose tags holds the text;
-        with ``state``, those that have come as far as that.
-        """
-        query = select(documents).order_by(documents.c.id.desc()).limit(limit)
-        if before_id is not None:
-            query = query.where(documents.c.id < before_id)
-        if tag is not None:
-            query = query.where(in_scope(documents.c.id, Scope(tags=(tag,))))
-        if sought:
-            query = query.where(named_or_tagged(sought))
-        if state is not None:
-            query = query.where(documents.c.state == state)
-        with self._database.read() as connection:
-            return as_documents(connection, query)
-
-    def find(self, name_contains: str, scope: Scope, limit: int) -> tuple[list[Document], int]:
-        """Return up to ``limit`` documents whose name contains a text, the newest first, and how many there are.
-
-        Upper and lower case are the same (in ASCII). Newer versions that are not ready yet are left out.
-        """
-        conditions: list[ColumnElement[bool]] = [documents.c.replaces.is_(None)]
-        if name_contains:
-            conditions.append(documents.c.name.icontains(name_contains, autoescape=True))
-        if scope:
-            conditions.append(in_scope(documents.c.id, scope))
-        query = select(documents).where(*conditions).order_by(documents.c.id.desc()).limit(limit)
-        with self._database.read() as connection:
-            total = connection.execute(select(func.count()).select_from(documents).where(*conditions)).scalar_one()
-            return as_documents(connection, query), total
-
-    def tags(self) -> dict[str, int]:
-        """Return every tag with how many documents have it, in the order of the alphabet."""
-        query = (
-            select(document_tags.c.tag, func.count().label("documents")).group_by(document_tags.c.tag).order_by("tag")
-        )
-        with self._database.read() as connection:
-            return {row.tag: row.documents for row in connection.execute(query)}
 
     def missing(self, document_ids: Iterable[int]) -> list[int]:
         """Return those of the ids that name no document."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,9 +14,16 @@ from rag_assistant.errors import DocumentNotFound
 from rag_assistant.storage.documents.chunks import drop_chunks, move_chunks
 from rag_assistant.storage.tables import chunks, document_tags, documents, embeddings
 
+SORTED_DIGITS = 12
 IDS_AT_ONCE = 10_000  # PostgreSQL takes 65,535 parameters.
 # What a newer version brings to the document whose place it takes.
 TAKEN_OVER = ("media_type", "size_bytes", "sha256", "owner", "file", "chunks", "page_starts")
+
+
+def name_key(name: str) -> str:
+    """Return what documents are sorted by: upper and lower case are the same, and 2 stands before 10."""
+    folded = unicodedata.normalize("NFKC", name).casefold()
+    return re.sub(r"[0-9]+", lambda digits: digits[0].zfill(SORTED_DIGITS), folded)
 
 
 def row_of(connection: Connection, document_id: int) -> RowMapping:

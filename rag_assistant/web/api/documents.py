@@ -9,7 +9,6 @@ from typing import IO, Any
 from flask import Blueprint, Response, jsonify, make_response, request, send_file
 
 from rag_assistant.document_records import DOCUMENT_STATES, Document, DocumentState
-from rag_assistant.documents.uploads import clean_name
 from rag_assistant.errors import InvalidRequest, UnsupportedContentType
 from rag_assistant.validation import spells_number, storable
 from rag_assistant.web.api.paging import PAGE_PARAMS, number_before, page_response
@@ -71,13 +70,7 @@ def tags() -> Response:
 def change(document_id: int) -> Response:
     """Give a document another name or other tags."""
     body = read_json(ChangeDocumentBody)
-    return jsonify(
-        document_data(
-            services().documents.change(
-                document_id, name=None if body.name is None else clean_name(body.name), tags=body.tags
-            )
-        )
-    )
+    return jsonify(document_data(services().documents.change(document_id, name=body.name, tags=body.tags)))
 
 
 @blueprint.post("/<int:document_id>/cancel")

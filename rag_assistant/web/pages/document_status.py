@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rag_assistant.document_records import Document
+from rag_assistant.document_records import Document, DocumentState
 from rag_assistant.extraction.formats import kinds
 
 KINDS = {
@@ -14,6 +14,14 @@ KINDS = {
 }  # fmt: skip
 SLIDES = (kinds.PPTX, kinds.PPT, kinds.ODP)
 STATES = {"reading": "processing"}
+# By which states a list is filtered, under one name each; the empty name is for all.
+STATE_FILTERS: dict[str, tuple[DocumentState, ...]] = {
+    "": (),
+    "ready": ("ready",),
+    "processing": ("queued", "reading", "embedding"),
+    "failed": ("failed",),
+    "cancelled": ("cancelled",),
+}
 UNITS = ((1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB"))
 
 
@@ -33,11 +41,16 @@ def is_askable(document: Document) -> bool:
 
 def size_of(document: Document) -> str:
     """Return how large a document's file is: "820 bytes", "1.4 MB"."""
+    return in_units(document.size_bytes)
+
+
+def in_units(size_bytes: int) -> str:
+    """Return a size in words."""
     for unit, name in UNITS:
-        if document.size_bytes >= unit:
-            size = document.size_bytes / unit
+        if size_bytes >= unit:
+            size = size_bytes / unit
             return f"{size:.1f} {name}" if size < 10 else f"{size:.0f} {name}"
-    return f"{document.size_bytes} bytes"
+    return f"{size_bytes} byte{'' if size_bytes == 1 else 's'}"
 
 
 def state_of(document: Document) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flask import Blueprint, make_response, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
-from rag_assistant.document_records import Document
+from rag_assistant.document_records import DOCUMENT_SORTS, Document, DocumentSort, DocumentState
 from rag_assistant.documents.uploads import clean_name
 from rag_assistant.errors import BodyTooLarge, InvalidRequest, UnsupportedDocument
 from rag_assistant.extraction.formats import kinds
@@ -16,10 +16,10 @@ from rag_assistant.records import MAX_INT32
 from rag_assistant.web.api.documents import sought_documents, tags_in, uploaded_files
 from rag_assistant.web.markdown.marked import with_edges
 from rag_assistant.web.markdown.render import render_document
-from rag_assistant.web.pages.document_status import is_askable, kind_of, size_of, state_of
+from rag_assistant.web.pages.conversation_list import zone_named
+from rag_assistant.web.pages.document_status import STATE_FILTERS, in_units, is_askable, kind_of, size_of, state_of
 from rag_assistant.web.pages.document_text import shown_text
-from rag_assistant.web.pages.frame import drawer, frame
-from rag_assistant.web.pages.scope import names_of
+from rag_assistant.web.pages.frame import ZONE_COOKIE, drawer, frame
 from rag_assistant.web.request_parsing import (
     MAX_DOCUMENT_IDS,
     ChangeDocumentBody,
@@ -33,6 +33,7 @@ from rag_assistant.web.services import services
 blueprint = Blueprint("document_pages", __name__)
 
 DOCUMENTS_SHOWN = 100
+DEFAULT_SORT: DocumentSort = "-added"
 # In one form: all of them are on the disk at once, each as large as may be.
 MAX_FILES = 20
 
@@ -42,7 +43,7 @@ Refused = tuple[str, str]
 
 @blueprint.get("/documents")
 def documents() -> str:
-    """Show the library, the newest documents first; with ``tag`` or ``q``, a part of it."""
+    """Show the library in an order (``sort``), page by page; with ``tag``, ``q`` or ``state``, a part of it."""
     return _library_page()
 
 
@@ -79,11 +80,14 @@ def retry(document_id: int) -> Response:
     return _to_library()
 
 
-@blueprint.post("/documents/<int:document_id>/tags")
-def change_tags(document_id: int) -> Response:
-    """Give a document other tags; an empty field takes all away."""
-    body = checked(ChangeDocumentBody, {"tags": tags_in(request.form.get("tags", ""))})
-    services().documents.change(document_id, tags=body.tags)
+@blueprint.post("/documents/<int:document_id>/change")
+def change(document_id: int) -> Response:
+    """Give a document another name or other tags; an empty field of tags takes all away."""
+    fields: dict[str, Any] = {"name": request.form["name"]} if "name" in request.form else {}
+    if "tags" in request.form:
+        fields["tags"] = tags_in(request.form["tags"])
+    body = checked(ChangeDocumentBody, fields)
+    services().documents.change(document_id, name=body.name, tags=body.tags)
     return _to_library()
 
 
@@ -149,7 +153,7 @@ def document_page(found: Document, start: int, end: int, quote: tuple[int, int] 
         page=min(page, found.pages or 1) if found.media_type == kinds.PDF and found.pages else None,
         here=lambda **changes: url_for(str(request.endpoint), **_arguments() | changes),
         section=services().chunks.section_at(found.id, start) if end > start else None,
-        older_names=names_of([found.replaces] if found.replaces else []),
+        older_names=services().documents.names([found.replaces] if found.replaces else []),
         **more,
         **frame(None),
     )
@@ -162,15 +166,27 @@ def _arguments() -> dict[str, Any]:
 
 
 def _library_page(refused: Sequence[Refused] = (), sent: int = 0) -> str:
-    tag, before = _tag_asked(), whole_number("before", None, 1, MAX_INT32)
-    sought = sought_documents()
-    found = services().documents.page(DOCUMENTS_SHOWN + 1, before, tag, sought)
-    shown = found[:DOCUMENTS_SHOWN]
+    tag, sought, sort, state = _tag_asked(), sought_documents(), _sort_asked(), _state_filter_asked()
+    totals = services().documents.totals(tag, sought)
+    figures = {name: _figure(totals, states) for name, states in STATE_FILTERS.items()}
+    count, size = figures[state]
+    pages = max(1, -(-count // DOCUMENTS_SHOWN))
+    page = min(whole_number("page", 1, 1, MAX_INT32) or 1, pages)
+    shown = services().documents.sorted_page(
+        sort, DOCUMENTS_SHOWN, (page - 1) * DOCUMENTS_SHOWN, tag, sought, STATE_FILTERS[state]
+    )
     return render_template(
         drawer("documents.html"),
         documents=shown,
-        older_names=names_of({one.replaces for one in shown if one.replaces}),
-        older=shown[-1].id if len(found) > len(shown) else None,
+        older_names=services().documents.names({one.replaces for one in shown if one.replaces}),
+        count=count,
+        size=size,
+        state_counts={name: number for name, (number, _) in figures.items() if number or name in ("", state)},
+        page=page,
+        pages=pages,
+        sort=sort,
+        state_filter=state,
+        listed_at=lambda **changes: url_for("document_pages.documents", **_place() | changes),
         place=_place(),
         tag=tag,
         sought_documents=sought,
@@ -178,8 +194,31 @@ def _library_page(refused: Sequence[Refused] = (), sent: int = 0) -> str:
         tags=services().documents.tags(),
         refused=refused,
         sent=sent,
+        zone=zone_named(request.cookies.get(ZONE_COOKIE)),
         **frame(None),
     )
+
+
+def _figure(totals: Mapping[DocumentState, tuple[int, int]], states: Sequence[DocumentState]) -> tuple[int, int]:
+    """Return how many documents are in some states, all where none is named, and how many bytes they have."""
+    chosen = [figure for state, figure in totals.items() if not states or state in states]
+    return sum(count for count, _ in chosen), sum(size for _, size in chosen)
+
+
+def _sort_asked() -> DocumentSort:
+    """Return the order of the list, the newest first where none is asked for. Raises InvalidRequest."""
+    sort = request.args.get("sort", DEFAULT_SORT)
+    if sort not in DOCUMENT_SORTS:
+        raise InvalidRequest(f'sort is "{sort}"; it must be one of {", ".join(DOCUMENT_SORTS)}.')
+    return sort
+
+
+def _state_filter_asked() -> str:
+    """Return which states are listed, by their name; empty for all. Raises InvalidRequest."""
+    state = request.args.get("state", "")
+    if state not in STATE_FILTERS:
+        raise InvalidRequest(f'state is "{state}"; it must be one of {", ".join(filter(None, STATE_FILTERS))}.')
+    return state
 
 
 def _tag_asked() -> str | None:
@@ -191,7 +230,7 @@ def _tag_asked() -> str | None:
 
 def _place() -> dict[str, Any]:
     """Return which part of the library the address shows, so that an action leads back to it."""
-    return {name: request.args[name] for name in ("tag", "q", "before") if request.args.get(name)}
+    return {name: request.args[name] for name in ("tag", "q", "state", "sort", "page") if request.args.get(name)}
 
 
 def _to_library() -> Response:
@@ -199,5 +238,5 @@ def _to_library() -> Response:
 
 
 blueprint.add_app_template_test(is_askable, "askable")
-for words in (kind_of, size_of, state_of):
+for words in (kind_of, size_of, state_of, in_units):
     blueprint.add_app_template_filter(words)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from flask import request
 
-from rag_assistant.errors import DocumentNotFound
 from rag_assistant.records import Scope
 from rag_assistant.web.request_parsing import ids_of
 from rag_assistant.web.services import services
@@ -34,20 +32,9 @@ def in_words(scope: Scope) -> str:
     if not scope.document_ids:
         return f"documents {tagged}"
     named = scope.document_ids[:MAX_NAMED]
-    known = names_of(named)
+    known = services().documents.names(named)
     words = [known.get(document_id, f"document {document_id} (deleted)") for document_id in named]
     if len(scope.document_ids) > MAX_NAMED:
         words.append(f"{len(scope.document_ids) - MAX_NAMED} more")
     joined = " and ".join([", ".join(words[:-1]), words[-1]] if words[1:] else words)
     return f"{joined}, where {tagged}" if tagged else joined
-
-
-def names_of(document_ids: Iterable[int]) -> dict[int, str]:
-    """Return the names of documents by their id; what is gone is left out."""
-    names: dict[int, str] = {}
-    for document_id in document_ids:
-        try:
-            names[document_id] = services().documents.get(document_id).name
-        except DocumentNotFound:
-            continue
-    return names

@@ -93,7 +93,7 @@ function updateList(drawn) {
   const now = list();
   now.dataset.busy = drawn.dataset.busy;
   updateSelectionForm(now, drawn);
-  for (const id of ["tags", "paging"]) updatePart(now.querySelector(`#${id}`), drawn.querySelector(`#${id}`));
+  for (const id of ["tags", "figures", "columns", "paging"]) updatePart(now.querySelector(`#${id}`), drawn.querySelector(`#${id}`));
   const [body, drawnBody] = [now, drawn].map((one) => one.querySelector(".library tbody"));
   if (!body || !drawnBody) now.querySelector("#library").replaceWith(drawn.querySelector("#library"));
   // A row with something open was left as it was; polling goes on until it is closed.
@@ -116,10 +116,9 @@ function updateRows(body, drawn) {
   let complete = true;
   [...drawn.rows].forEach((row, index) => {
     const current = rowOf(body, row);
-    if (!current) {
-      body.insertBefore(row, body.rows[index] ?? null);
-      return;
-    }
+    // A renamed one may stand elsewhere now.
+    if (body.rows[index] !== (current ?? row)) body.insertBefore(current ?? row, body.rows[index] ?? null);
+    if (!current) return;
     current.className = row.className;
     [...row.cells].forEach((cell, column) => {
       complete = updatePart(current.cells[column], cell) && complete;
@@ -130,6 +129,7 @@ function updateRows(body, drawn) {
 
 /** Replace a part with its new version, unless somebody is using it; return whether it is up to date. */
 function updatePart(current, drawn) {
+  if (!current || !drawn) return true;
   if (current.isEqualNode(drawn) || current.querySelector("input:checked")) return true;
   if (current.querySelector("details[open]") || current.contains(document.activeElement)) return false;
   current.replaceWith(drawn);

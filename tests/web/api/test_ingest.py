@@ -194,8 +194,12 @@ def test_tags_are_given_changed_and_listed(client: FlaskClient) -> None:
     assert client.get("/api/documents/tags").json == {"tags": {"birds": 1, "sea": 1}}
     assert client.get("/api/documents?tag=sea").json["documents"][0]["document_id"] == document["document_id"]
     assert client.get("/api/documents?tag=land").json["documents"] == []
-    changed = client.patch(path(document), json={"tags": ["land"], "name": "../\u202eb.txt"}).json
+    changed = client.patch(path(document), json={"tags": ["land"], "name": " b.txt "}).json
     assert (changed["tags"], changed["name"]) == (["land"], "b.txt")
+    for name in ("../b.txt", "a\\b.txt", "\u202eb.txt", " ", "x" * 256):
+        response = client.patch(path(document), json={"name": name})
+        assert response.status_code == 422
+        assert "a text of 1 to 255 characters without slashes or invisible" in response.json["error"]["message"]
     response = client.patch(path(document), json={"tags": ["a,b"]})
     assert response.status_code == 422
     assert "without commas" in response.json["error"]["message"]

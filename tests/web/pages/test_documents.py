@@ -3,9 +3,11 @@
 import html
 import io
 import re
+import threading
 
 import pytest
 from flask.testing import FlaskClient
+from sqlalchemy import Engine, event
 
 from rag_assistant.document_records import Document
 from rag_assistant.extraction.formats import kinds
@@ -66,7 +68,7 @@ def test_a_wrong_form_is_refused_whole(client: FlaskClient) -> None:
     assert client.get("/api/documents").json["documents"] == []
 
 
-@pytest.mark.parametrize("action", ["cancel", "retry", "tags", "delete"])
+@pytest.mark.parametrize("action", ["cancel", "retry", "change", "delete"])
 def test_an_action_on_a_document_that_is_not_there_says_so(client: FlaskClient, action: str) -> None:
     status, page = post(client, f"/documents/9/{action}", tags="birds")
     assert status == 404
@@ -88,7 +90,7 @@ def test_work_is_cancelled_and_taken_up_again(
 
 
 def test_tags_are_set_and_taken_away(client: FlaskClient) -> None:
-    path = f"/documents/{upload(client, FACT)['document_id']}/tags"
+    path = f"/documents/{upload(client, FACT)['document_id']}/change"
     assert post(client, path, tags=" birds , sea,") == (303, "/documents")
     assert client.get("/api/documents/tags").json["tags"] == {"birds": 1, "sea": 1}
     status, page = post(client, path, tags="x" * 65)
@@ -97,13 +99,94 @@ def test_tags_are_set_and_taken_away(client: FlaskClient) -> None:
     assert client.get("/api/documents/tags").json["tags"] == {}
 
 
+def test_a_document_is_renamed_and_answers_given_before_keep_its_name(client: FlaskClient) -> None:
+    document_id = upload(client, FACT, "geese.txt", tags="birds")["document_id"]
+    upload(client, "Boats.", "boats.txt")
+    turn = ask(client, "How many geese does the keeper feed?")
+    path = f"/documents/{document_id}/change?sort=name"
+    # Two documents may have one name, as files in two folders may.
+    assert post(client, path, name=" boats.txt ", tags="birds") == (303, "/documents?sort=name")
+    assert names_on(client.get("/documents").text) == ["boats.txt", "boats.txt"]
+    assert client.get(f"/api/documents/{document_id}").json["tags"] == ["birds"]
+    sources = client.get(f"/api/turns/{turn['turn_id']}").json["sources"]
+    assert ("geese.txt", document_id) in [(source["document_name"], source["document_id"]) for source in sources]
+    for name in ("", "a/b.txt", "x" * 256):
+        status, page = post(client, path, name=name, tags="")
+        assert (status, "a text of 1 to 255 characters without slashes" in page) == (422, True)
+
+
 def test_an_action_leads_back_to_the_part_of_the_list_where_it_was_done(client: FlaskClient) -> None:
     document_id = upload(client, FACT, "geese.txt", tags="sea birds")["document_id"]
-    page = client.get("/documents?tag=sea+birds&before=50").text
+    place = "/documents?tag=sea+birds&state=ready&sort=-size&page=1"
+    page = client.get(place).text
     action = html.unescape(re.findall(r'action="([^"]*/delete[^"]*)"', page)[0])
-    assert action == f"/documents/{document_id}/delete?tag=sea+birds&before=50"
-    assert post(client, action) == (303, "/documents?tag=sea+birds&before=50")
+    assert action == place.replace("?", f"/{document_id}/delete?")
+    assert post(client, action) == (303, place)
     assert "No documents tagged" in client.get("/documents?tag=sea+birds").text
+
+
+def test_the_columns_sort_the_list_and_say_so(client: FlaskClient) -> None:
+    for name, text in (("b 10.txt", "One."), ("a.txt", "Two, three."), ("B 2.txt", "Four five six seven.")):
+        upload(client, text, name)
+    for sort, names in (
+        ("name", ["a.txt", "B 2.txt", "b 10.txt"]),
+        ("-size", ["B 2.txt", "a.txt", "b 10.txt"]),
+        ("added", ["b 10.txt", "a.txt", "B 2.txt"]),
+    ):
+        assert names_on(client.get(f"/documents?sort={sort}").text) == names
+    page = client.get("/documents?tag=&sort=name").text
+    assert re.findall(r'aria-sort="(\w+)"><a +href="([^"]*)">(\w+)<', page) == [
+        ("ascending", "/documents?sort=-name", "Name")
+    ]
+    response = client.get("/documents?sort=colour", headers=PAGE)
+    assert response.status_code == 422
+    assert "sort is" in response.text
+
+
+def test_the_list_says_how_much_there_is_and_is_filtered_by_status(client: FlaskClient) -> None:
+    upload(client, "x" * 1500, "geese.txt")
+    upload(client, b"%PDF-1.4 and nothing more", "broken.pdf")
+    page = client.get("/documents").text
+    assert "2 documents, 1.5 kB" in page
+    counts = re.findall(r'href="([^"]*)" (?:aria-current="true")?>(\w+) <span class="count">(\d+)', page)
+    assert counts == [
+        ("/documents", "All", "2"),
+        ("/documents?state=ready", "Ready", "1"),
+        ("/documents?state=failed", "Failed", "1"),
+    ]
+    failed = client.get("/documents?state=failed").text
+    assert names_on(failed) == ["broken.pdf"]
+    assert "1 document, 25 bytes" in failed
+    assert "No cancelled documents." in client.get("/documents?state=cancelled").text
+    assert client.get("/documents?state=lost", headers=PAGE).status_code == 422
+
+
+def test_a_long_list_takes_no_more_statements_than_a_short_one(
+    client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    statements: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_more: object) -> None:
+        if threading.current_thread() is threading.main_thread():  # What is worked on behind takes its own.
+            statements.append(statement)
+
+    def taken() -> int:
+        statements.clear()
+        client.get("/documents?sort=name&q=txt")
+        return len(statements)
+
+    first = upload(client, "One.", "1.txt")["document_id"]
+    client.get("/documents")
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        few = taken()
+        for n in range(2, 6):
+            upload(client, f"Document {n}.", f"{n}.txt")
+        monkeypatch.setattr(services.library, "_embed_missing", lambda _document_id, _model: False)
+        upload(client, "One, but newer.", "1.txt", replaces=first, wait=False)
+        assert taken() == few
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
 
 
 def test_the_list_is_filtered_by_a_tag_and_refuses_what_is_none(client: FlaskClient) -> None:
@@ -164,13 +247,15 @@ def test_older_documents_are_on_the_next_page(client: FlaskClient, monkeypatch: 
     monkeypatch.setattr(documents, "DOCUMENTS_SHOWN", 2)
     for n in range(1, 5):
         upload(client, f"Document {n}.", f"{n}.txt")
-    first = client.get("/documents").text
+    first = client.get("/documents?sort=-added").text
     assert names_on(first) == ["4.txt", "3.txt"]
-    (older,) = re.findall(r'href="([^"]*)">Older', first)
-    second = client.get(older).text
+    (following,) = re.findall(r'rel="next" href="([^"]*)">Next', first)
+    second = client.get(html.unescape(following)).text
     assert names_on(second) == ["2.txt", "1.txt"]
-    assert "Older" not in second
-    assert 'href="/documents">Newest' in second
+    assert "Page 2 of 2" in second
+    assert ">Next<" not in second
+    assert 'rel="prev" href="/documents?sort=-added">Previous' in second
+    assert names_on(client.get("/documents?page=99").text) == ["2.txt", "1.txt"]
 
 
 def test_a_newer_version_says_of_what_and_that_it_is_not_found_yet(

@@ -1,0 +1,107 @@
+"""Lists of documents: page by page, in an order, some of them; and how many there are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from sqlalchemy import ColumnElement, func, select
+
+from rag_assistant.document_records import Document, DocumentSort, DocumentState
+from rag_assistant.records import Scope
+from rag_assistant.storage.database import Database
+from rag_assistant.storage.documents.rows import as_documents
+from rag_assistant.storage.documents.scope import in_scope, named_or_tagged
+from rag_assistant.storage.tables import document_tags, documents
+
+# The columns that have an index, together with the id.
+SORT_COLUMNS = {"added": documents.c.id, "name": documents.c.name_key, "size": documents.c.size_bytes}
+
+
+class DocumentLists:
+    """Reads which documents there are."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def page(
+        self,
+        limit: int,
+        before_id: int | None = None,
+        tag: str | None = None,
+        sought: str = "",
+        state: DocumentState | None = None,
+    ) -> list[Document]:
+        """Return up to ``limit`` documents with an id below ``before_id``, the newest first.
+
+        With ``tag``, only those that have it; with ``sought``, those whose name or one of whose tags holds the text;
+        with ``state``, those that have come as far as that.
+        """
+        conditions = _chosen(tag, sought, () if state is None else (state,))
+        if before_id is not None:
+            conditions.append(documents.c.id < before_id)
+        query = select(documents).where(*conditions).order_by(documents.c.id.desc()).limit(limit)
+        with self._database.read() as connection:
+            return as_documents(connection, query)
+
+    def sorted_page(
+        self,
+        sort: DocumentSort,
+        limit: int,
+        offset: int,
+        tag: str | None = None,
+        sought: str = "",
+        states: Collection[DocumentState] = (),
+    ) -> list[Document]:
+        """Return up to ``limit`` documents in an order, without the first ``offset``; for the rest see ``page``."""
+        column = SORT_COLUMNS[sort.removeprefix("-")]
+        order = [one.desc() if sort.startswith("-") else one.asc() for one in dict.fromkeys((column, documents.c.id))]
+        query = select(documents).where(*_chosen(tag, sought, states)).order_by(*order).limit(limit).offset(offset)
+        with self._database.read() as connection:
+            return as_documents(connection, query)
+
+    def totals(self, tag: str | None = None, sought: str = "") -> dict[DocumentState, tuple[int, int]]:
+        """Return how many documents are in each state, and how many bytes their files have."""
+        counted = select(documents.c.state, func.count(), func.sum(documents.c.size_bytes))
+        query = counted.where(*_chosen(tag, sought)).group_by(documents.c.state)
+        with self._database.read() as connection:
+            return {state: (count, int(size)) for state, count, size in connection.execute(query)}
+
+    def names(self, document_ids: Iterable[int]) -> dict[int, str]:
+        """Return the names of documents by their id; what is gone is left out."""
+        query = select(documents.c.id, documents.c.name).where(documents.c.id.in_(list(document_ids)))
+        with self._database.read() as connection:
+            return {row.id: row.name for row in connection.execute(query)}
+
+    def find(self, name_contains: str, scope: Scope, limit: int) -> tuple[list[Document], int]:
+        """Return up to ``limit`` documents whose name contains a text, the newest first, and how many there are.
+
+        Upper and lower case are the same (in ASCII). Newer versions that are not ready yet are left out.
+        """
+        conditions: list[ColumnElement[bool]] = [documents.c.replaces.is_(None)]
+        if name_contains:
+            conditions.append(documents.c.name.icontains(name_contains, autoescape=True))
+        if scope:
+            conditions.append(in_scope(documents.c.id, scope))
+        query = select(documents).where(*conditions).order_by(documents.c.id.desc()).limit(limit)
+        with self._database.read() as connection:
+            total = connection.execute(select(func.count()).select_from(documents).where(*conditions)).scalar_one()
+            return as_documents(connection, query), total
+
+    def tags(self) -> dict[str, int]:
+        """Return every tag with how many documents have it, in the order of the alphabet."""
+        query = (
+            select(document_tags.c.tag, func.count().label("documents")).group_by(document_tags.c.tag).order_by("tag")
+        )
+        with self._database.read() as connection:
+            return {row.tag: row.documents for row in connection.execute(query)}
+
+
+def _chosen(tag: str | None, sought: str, states: Collection[DocumentState] = ()) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = []
+    if tag is not None:
+        conditions.append(in_scope(documents.c.id, Scope(tags=(tag,))))
+    if sought:
+        conditions.append(named_or_tagged(sought))
+    if states:
+        conditions.append(documents.c.state.in_(states))
+    return conditions
