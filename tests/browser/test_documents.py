@@ -124,6 +124,23 @@ def test_tags_filter_the_list_and_are_edited_in_place(page: Page) -> None:
     expect(geese.get_by_label("Tags, separated by commas")).to_have_value("x" * 65)
 
 
+def test_a_document_is_renamed_in_place_and_moves_to_where_it_belongs(page: Page) -> None:
+    page.goto("/documents?sort=name&q=.txt")
+    add(page, a_file("gulls.txt", "Gulls steal bread."), a_file("geese.txt", FACT))
+    ready(page, "geese.txt", "gulls.txt")
+    names = page.locator("#library .name > a")
+    expect(names).to_have_text(["geese.txt", "gulls.txt"])
+    more(row(page, "geese.txt"))
+    page.get_by_label("Name", exact=True).locator("visible=true").fill("swans.txt")
+    page.keyboard.press("Enter")
+    expect(names).to_have_text(["gulls.txt", "swans.txt"])
+    expect(page.get_by_role("link", name="swans.txt", exact=True)).to_be_focused()
+    page.get_by_role("link", name="Name", exact=True).click()
+    expect(page.get_by_role("columnheader", name="Name")).to_have_attribute("aria-sort", "descending")
+    expect(names).to_have_text(["swans.txt", "gulls.txt"])
+    expect(page.locator(".figures p")).to_have_text("2 documents, 62 bytes")
+
+
 def test_a_newer_version_takes_the_place_of_the_older_one(page: Page) -> None:
     page.goto("/documents")
     add(page, a_file("geese.txt", FACT))

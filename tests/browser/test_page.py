@@ -121,7 +121,7 @@ def test_a_dropped_file_becomes_a_document_that_is_cited(page: Page, stub: StubM
             dispatchEvent(new DragEvent("drop", { dataTransfer: files, cancelable: true }));
         }"""
     )
-    expect(page.locator(".uploads .headline")).to_have_text("1 document ready", timeout=30_000)
+    expect(page.locator(".uploads .headline")).to_have_text("1 file added", timeout=30_000)
     ask(page, "How many geese does the lighthouse keeper feed?", 1)
     source = page.locator("#turn-1 .sources a").first
     expect(source).to_have_text("1 keeper.txt")
@@ -270,7 +270,7 @@ def test_no_text_runs_or_calls_out_wherever_it_stands(page: Page, stub: StubMode
     page.get_by_label("Add documents").set_input_files(
         {"name": "<img src=x onerror=alert(1)>.md", "mimeType": "text/html", "buffer": "\n\n".join(PAYLOADS).encode()}
     )
-    expect(page.locator(".uploads .headline")).to_have_text("1 document ready", timeout=30_000)
+    expect(page.locator(".uploads .headline")).to_have_text("1 file added", timeout=30_000)
     page.get_by_role("link", name="<img src=x onerror=alert(1)>.md").click()
     expect(page.locator(".drawn")).to_be_visible()
 

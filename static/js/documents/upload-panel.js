@@ -1,17 +1,12 @@
-// The upload panel: every pending file with its progress and its actions.
+// The upload panel: a line that sums up, the files that are being worked on, and what there is to say about others.
 
-const BUSY = ["waiting", "sending", "queued", "reading", "embedding"];
-const WORDS = {
-  waiting: "waiting",
-  queued: "queued",
-  reading: "processing",
-  ready: "ready",
-  duplicate: "already added",
-  cancelled: "cancelled",
-};
+const OPEN = ["waiting", "sending", "queued", "reading", "embedding"];
+const RUNNING = ["sending", "reading", "embedding"];
+const SECONDS_TO_READ = 6;
 let drawn = new Map();
 let panel = null;
 let pending = null;
+let farewell = 0;
 
 /** Draw the panel with the next animation frame, in the state of that moment. */
 export function drawPanel(items, actions) {
@@ -26,6 +21,7 @@ function takePending() {
 }
 
 function drawNow(items, actions) {
+  clearTimeout(farewell);
   if (!items.length) {
     panel?.remove();
     panel = null;
@@ -34,7 +30,8 @@ function drawNow(items, actions) {
   }
   panel ??= makePanel(actions);
   const list = panel.querySelector("ul");
-  for (const item of items) {
+  const listed = items.filter(isListed);
+  for (const item of listed) {
     if (!drawn.has(item)) {
       drawn.set(item, makeRow(item, actions));
       list.append(drawn.get(item).row);
@@ -42,22 +39,46 @@ function drawNow(items, actions) {
     drawRow(item, drawn.get(item));
   }
   for (const [item, { row }] of drawn) {
-    if (items.includes(item)) continue;
+    if (listed.includes(item)) continue;
     row.remove();
     drawn.delete(item);
   }
   drawHead(items);
+  if (!listed.length && !items.some(isOpen)) leaveSoon(actions);
+}
+
+const isOpen = (item) => OPEN.includes(item.state);
+
+/** Tell whether a file has a row of its own: it is being worked on, or there is something to say about it. */
+function isListed(item) {
+  return RUNNING.includes(item.state) || (!isOpen(item) && Boolean(item.reason));
+}
+
+/** Remove a panel with nothing to say but that all is done, once it has been read. */
+function leaveSoon(actions) {
+  farewell = setTimeout(() => {
+    if (panel?.matches(":hover, :focus-within")) leaveSoon(actions);
+    else actions.clear();
+  }, SECONDS_TO_READ * 1000);
 }
 
 function drawHead(items) {
-  const count = (...states) => items.filter((item) => states.includes(item.state)).length;
-  const open = count(...BUSY);
-  const failed = count("failed");
-  const done = count("ready", "duplicate");
-  const words = open ? `${done} of ${items.length} ready` : `${done} ${done === 1 ? "document" : "documents"} ready`;
-  setText(panel.querySelector(".headline"), failed ? `${words}, ${failed} failed` : words);
+  const open = items.filter(isOpen).length;
+  setText(panel.querySelector(".headline"), headlineOf(items, open));
+  panel.querySelector("[data-stop]").hidden = open === 0;
   panel.querySelector("[data-clear]").hidden = open > 0;
-  panel.classList.toggle("bad", failed > 0);
+}
+
+function headlineOf(items, open) {
+  const count = (state) => items.filter((item) => item.state === state).length;
+  const files = (number) => `${number} ${number === 1 ? "file" : "files"}`;
+  const [ready, known, failed, cancelled] = ["ready", "duplicate", "failed", "cancelled"].map(count);
+  const added = open ? `${ready} of ${files(items.length)} added` : `${files(ready)} added`;
+  const parts = [ready || open || !(known + failed + cancelled) ? added : ""];
+  if (known) parts.push(`${known} already in your library`);
+  if (failed) parts.push(`${failed} failed`);
+  if (cancelled) parts.push(`${cancelled} cancelled`);
+  return parts.filter(Boolean).join(", ");
 }
 
 function makePanel(actions) {
@@ -66,17 +87,11 @@ function makePanel(actions) {
   const head = element("header");
   const headline = element("b", "headline");
   headline.setAttribute("role", "status");
-  const fold = button("", () => setFolded(!node.classList.contains("folded")));
-  function setFolded(folded) {
-    node.classList.toggle("folded", folded);
-    fold.textContent = folded ? "Show files" : "Hide files";
-    fold.setAttribute("aria-expanded", String(!folded));
-  }
-  // On a phone there is room for a line, not for a list.
-  setFolded(matchMedia("(max-width: 60rem)").matches);
+  const stop = button("Cancel all", () => actions.cancelAll());
+  stop.dataset.stop = "";
   const close = button("Close", () => actions.clear());
   close.dataset.clear = "";
-  head.append(headline, fold, close);
+  head.append(headline, stop, close);
   node.append(head, element("ul"));
   (document.querySelector(".column") ?? document.body).append(node);
   return node;
@@ -97,38 +112,29 @@ function makeRow(item, actions) {
 }
 
 function drawRow(item, { row, state, bar, act, reason }) {
-  if (item.state === "failed" && row.className !== "failed") moveToFailures(row);
   row.className = item.state;
   setText(state, wordsFor(item));
   setText(reason, item.state === "embedding" ? "" : item.reason ?? "");
   reason.hidden = !reason.textContent;
-  bar.hidden = !["sending", "embedding"].includes(item.state);
-  bar.max = 1;
-  bar.value = item.state === "sending" ? item.sent : (item.embedded ?? 0) / (item.chunks || 1);
-  const action = BUSY.includes(item.state) ? "cancel" : canBeRetried(item) ? "retry" : "";
+  drawBar(bar, item);
+  const action = isOpen(item) ? "cancel" : item.state === "failed" && !item.refused ? "retry" : "";
   act.hidden = !action;
   act.dataset.act = action;
   setText(act, action === "cancel" ? "Cancel" : "Retry");
   act.setAttribute("aria-label", `${act.textContent} ${item.name}`);
 }
 
-/** Move a failed file to the front, in sight; a reader who is in its row stays there. */
-function moveToFailures(row) {
-  const focused = row.contains(document.activeElement) ? document.activeElement : null;
-  const list = row.parentElement;
-  list.insertBefore(row, list.querySelector("li:not(.failed)"));
-  focused?.focus();
-}
-
-function canBeRetried(item) {
-  return item.state === "cancelled" || (item.state === "failed" && !item.refused);
+/** Draw how far a file is; while it is read, that is not known. */
+function drawBar(bar, item) {
+  bar.hidden = !isOpen(item);
+  if (item.state === "reading") bar.removeAttribute("value");
+  else bar.value = item.state === "sending" ? item.sent : (item.embedded ?? 0) / (item.chunks || 1);
 }
 
 function wordsFor(item) {
   if (item.state === "sending") return item.sent < 1 ? `${Math.floor(item.sent * 100)} %` : "finishing";
   if (item.state === "embedding") return `indexing ${item.embedded} of ${item.chunks}`;
-  if (item.state === "failed") return "failed";
-  return WORDS[item.state] ?? item.state;
+  return { reading: "processing", duplicate: "already added" }[item.state] ?? item.state;
 }
 
 function setText(target, text) {

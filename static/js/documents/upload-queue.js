@@ -29,6 +29,9 @@ const actions = {
     else await send("POST", address(`/api/documents/${item.id}/cancel`), {}).catch(() => null);
     draw();
   },
+  async cancelAll() {
+    await Promise.all(items.filter((item) => ["waiting", "sending", ...PENDING].includes(item.state)).map(actions.cancel));
+  },
   /** Upload a file again, or have it processed again. */
   async retry(item) {
     item.reason = null;
