@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rag_assistant.errors import EmbedderFailed
-from rag_assistant.llm.failures import reason_given
+from rag_assistant.llm.failures import cause_of, reason_given
 
 if TYPE_CHECKING:
     import openai
@@ -49,8 +49,8 @@ class EndpointEmbedder:
         if self._client is None:
             raise RuntimeError("The embedder is loaded before it is used.")
         where = f"The embedding model {self._model} at {self._base_url}"
+        timeout_seconds = ITEM_TIMEOUT_SECONDS if len(texts) == 1 else BATCH_TIMEOUT_SECONDS
         try:
-            timeout_seconds = ITEM_TIMEOUT_SECONDS if len(texts) == 1 else BATCH_TIMEOUT_SECONDS
             # Given a format, the SDK leaves the numbers as they come; many servers know no other.
             answer: Any = self._client.with_options(timeout=timeout_seconds).embeddings.create(
                 model=self._model, input=list(texts), encoding_format="float"
@@ -60,7 +60,9 @@ class EndpointEmbedder:
         except openai.APIStatusError as error:
             reason = reason_given(error.body, self._api_key)
             raise EmbedderFailed(f"{where} refused the request ({error.status_code}): {reason}") from error
+        except openai.APITimeoutError as error:
+            raise EmbedderFailed(f"{where} did not answer within {timeout_seconds:g} seconds.") from error
         except openai.APIConnectionError as error:
-            raise EmbedderFailed(f"{where} could not be reached.") from error
+            raise EmbedderFailed(f"{where} could not be reached{cause_of(error)}.") from error
         except (openai.OpenAIError, AttributeError, TypeError, ValueError) as error:
             raise EmbedderFailed(f"{where} gave an answer that is none.") from error

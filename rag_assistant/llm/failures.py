@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import openai
 
 MAX_REASON_CHARS = 300
+CHECK_ADDRESS = "Check openai_base_url, which mostly ends in /v1."
 
 
 class failures_named:
@@ -62,7 +63,7 @@ class failures_named:
         if isinstance(error, AssistantError) and not (shown and isinstance(error, (ModelFailed, ContextTooLong))):
             return error
         if isinstance(error, openai.APIStatusError) and not shown:
-            return _refusal(where, self._endpoint.api_key, error)
+            return _refusal(where, self._endpoint, error)
         network = (openai.APIConnectionError, httpx2.HTTPError, ConnectionError)
         if shown and isinstance(error, (*network, ModelFailed, ContextTooLong)):
             return AnswerInterrupted(
@@ -72,12 +73,12 @@ class failures_named:
             connected = isinstance(error, (httpx2.ReadError, httpx2.RemoteProtocolError, ConnectionError))
             if connected or isinstance(error.__cause__, (httpx2.ReadError, httpx2.RemoteProtocolError)):
                 return ModelFailed(f"{where} closed the connection without an answer.{QUESTION_KEPT}")
-            return ModelUnreachable(f"{where} could not be reached{_cause(error)}.{QUESTION_KEPT}")
+            return ModelUnreachable(f"{where} could not be reached{cause_of(error)}.{QUESTION_KEPT}")
         return error
 
 
-def _cause(error: BaseException) -> str:
-    """Return why a connection was not made, in words, as far as the chain of exceptions tells."""
+def cause_of(error: BaseException) -> str:
+    """Return why a connection was not made, as the rest of a sentence, as far as the chain of exceptions tells."""
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, ssl.SSLCertVerificationError):
@@ -88,22 +89,29 @@ def _cause(error: BaseException) -> str:
             return ": no machine of that name is known"
         if isinstance(seen, ConnectionRefusedError):
             return ": nothing listens there, so perhaps the server is not running"
+        if isinstance(seen, TimeoutError):
+            return ": nothing answered in time, so perhaps the address is wrong or a firewall is in the way"
+        if isinstance(seen, OSError) and seen.strerror:
+            return f": {seen.strerror.lower()}"
         seen = seen.__cause__ or seen.__context__
     return ""
 
 
-def _refusal(where: str, api_key: str | None, error: openai.APIStatusError) -> AssistantError:
-    status, reason = error.status_code, reason_given(error.body, api_key)
+def _refusal(where: str, endpoint: Endpoint, error: openai.APIStatusError) -> AssistantError:
+    status, reason = error.status_code, reason_given(error.body, endpoint.api_key)
     too_long = context_too_long(error.body) if status in MAY_BE_TOO_LONG else None
     if too_long is not None:
         return too_long
+    if status == 401 and endpoint.api_key is None:
+        return ModelRefused(f"{where} asks for an API key (401). Set openai_api_key.")
     if status == 401:
         return ModelRefused(f"{where} rejected the API key (401). Check openai_api_key.")
+    if status == 403:
+        return ModelRefused(f"{where} denied access (403): {reason} Check what the API key is allowed to do.")
+    if status == 404 and "model" in reason.lower():
+        return ModelRefused(f'{where} has no model "{endpoint.model}" (404): {reason} Check openai_model.')
     if status == 404:
-        return ModelRefused(
-            f"{where} knows no such address or model (404): {reason} Check openai_base_url, which mostly ends in /v1, "
-            "and openai_model."
-        )
+        return ModelRefused(f"{where} is not at this address (404): {reason} {CHECK_ADDRESS}")
     seconds = _seconds(error.response.headers.get("retry-after"))
     if status == 429:
         patience = f" It asks for {seconds:g} seconds of patience." if seconds is not None else ""

@@ -8,11 +8,14 @@ from typing import Any
 import orjson
 
 from rag_assistant.errors import ModelError, ModelFailed
-from rag_assistant.llm.failures import reason_given
-from rag_assistant.llm.refusals import context_too_long
+from rag_assistant.llm.failures import CHECK_ADDRESS, reason_given
+from rag_assistant.llm.refusals import context_too_long, is_web_page
 from rag_assistant.llm.sse import EventStreamDecoder
 from rag_assistant.llm.tool_calls import ToolCallCollector
 from rag_assistant.validation import storable
+
+# Enough to tell what a body is.
+MAX_START_BYTES = 1000
 
 
 class AnswerReader:
@@ -64,6 +67,8 @@ class AnswerReader:
 
     def whole_answer(self) -> str:
         """Return the text of a collected body. Raises ModelFailed if it is no answer."""
+        if is_web_page(self._body[:MAX_START_BYTES].decode(errors="replace")):
+            raise ModelFailed(f"A web page came instead of an answer. {CHECK_ADDRESS}")
         return self._text_of(bytes(self._body))
 
     def _text_of(self, data: bytes) -> str:

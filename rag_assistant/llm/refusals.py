@@ -49,6 +49,7 @@ PROMPT = tuple(
         r"you requested(?: about)? N tokens",
     )
 )  # fmt: skip
+TITLE = re.compile(r"<title[^>]*>([^<]+)</title>", re.IGNORECASE)
 TOOLS = r"(?:tools?|tool[_ -]?(?:use|calls?|calling)|toolcalls?|function[_ -]?call(?:s|ing)?)"
 TAKES_NO_TOOLS = re.compile(
     rf"(?:does not|doesn't|not|no endpoints found that) support(?:ed)?\b[^.']{{0,20}}\b{TOOLS}\b"
@@ -77,6 +78,11 @@ def refuses_tools(reason: str) -> bool:
     return TAKES_NO_TOOLS.search(reason) is not None
 
 
+def is_web_page(body: str) -> bool:
+    """Tell whether a body is HTML: then something else than a model answered."""
+    return body.lstrip("\ufeff \t\r\n").startswith("<")
+
+
 def code_of(body: object) -> str | None:
     """Return the code of an endpoint's error."""
     code = _error_in(body).get("code")
@@ -84,7 +90,10 @@ def code_of(body: object) -> str | None:
 
 
 def reason_in(body: object) -> str:
-    """Return the sentence in an endpoint's error, wherever it stands."""
+    """Return the sentence in an endpoint's error, wherever it stands; of a web page its title."""
+    if isinstance(body, str) and is_web_page(body):
+        title = TITLE.search(body)
+        return f"it answered with a web page{f', {title[1].strip()}' if title else ''}"
     found: object = body
     for name in ("error", "message"):
         if isinstance(found, dict) and found.get(name):

@@ -1,6 +1,9 @@
 """The client against a server on loopback: what it sends, what it takes, and every way in which a model fails."""
 
+import errno
 import json
+import socket
+import ssl
 import threading
 import time
 from dataclasses import replace
@@ -100,7 +103,8 @@ def test_an_endpoint_that_is_down_is_named(client: ModelClient, stub: StubModel)
     ("status", "kind", "words", "calls"),
     [
         (401, ModelRefused, "rejected the API key .401.*openai_api_key", 1),
-        (404, ModelRefused, "no such address or model .404.*scripted", 1),
+        (403, ModelRefused, "denied access .403.*scripted.*what the API key is allowed to do", 1),
+        (404, ModelRefused, "not at this address .404.*scripted.*openai_base_url, which mostly ends in /v1", 1),
         (400, ModelRefused, "refused the request .400", 1),
         (429, ModelBusy, "too busy .429", 3),
         (500, ModelFailed, "failed .500.*scripted", 3),
@@ -115,6 +119,54 @@ def test_a_refusal_says_what_was_wrong(  # type: ignore[no-untyped-def]
         answer(client, stub)
     assert len(stub.requests) == calls
     assert KEY not in str(refused.value)
+
+
+def test_without_a_key_the_endpoint_asks_for_one(client: ModelClient, stub: StubModel) -> None:
+    stub.default = Reply(status=401)
+    with pytest.raises(ModelRefused, match=r"asks for an API key \(401\)\. Set openai_api_key\."):
+        list(client.stream(Endpoint(stub.url, None, "some-model"), REQUEST, ModelCall()))
+
+
+def test_a_model_that_is_not_there_is_named(client: ModelClient, stub: StubModel) -> None:
+    stub.default = Reply(status=404, body=b'{"error": {"message": "model not found, try pulling it first"}}')
+    with pytest.raises(
+        ModelRefused, match=r'has no model "some-model" \(404\): model not found.* Check openai_model\.'
+    ):
+        answer(client, stub)
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [(200, "A web page came instead of an answer"), (400, "it answered with a web page, Sent to HTTPS port")],
+)
+def test_a_web_page_is_called_one(client: ModelClient, stub: StubModel, status: int, words: str) -> None:
+    body = b"\n<!doctype html><html><title> Sent to HTTPS port </title><h1>Hello</h1>"
+    stub.default = Reply(status=status, body=body, headers={"Content-Type": "text/html"})
+    with pytest.raises((ModelRefused, ModelFailed), match=words) as refused:
+        answer(client, stub)
+    assert "<" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (TimeoutError("timed out"), "nothing answered in time"),
+        (OSError(errno.EHOSTUNREACH, "No route to host"), "no route to host"),
+        (ssl.SSLCertVerificationError(1, "bad"), "its certificate is not trusted"),
+    ],
+)
+def test_why_there_is_no_connection_is_said(
+    client: ModelClient, stub: StubModel, monkeypatch: pytest.MonkeyPatch, error: OSError, words: str
+) -> None:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        error.verify_message = "self-signed certificate"
+
+    def refuse(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(socket, "create_connection", refuse)
+    with pytest.raises(ModelUnreachable, match=f"could not be reached: {words}"):
+        answer(client, stub)
 
 
 def test_what_fails_once_is_tried_again_before_the_first_text(client: ModelClient, stub: StubModel) -> None:

@@ -59,8 +59,11 @@ def test_an_address_in_the_request_is_not_asked(client: FlaskClient, stub: StubM
     ("reply", "words"),
     [
         (Reply(status=401), "rejected the API key (401)"),
-        (Reply(status=404), "Check openai_base_url, which mostly ends in /v1, and openai_model."),
-        (Reply(body=b"<html>Welcome</html>", headers={"Content-Type": "text/html"}), "sent something that is not JSON"),
+        (Reply(status=404), "Check openai_base_url, which mostly ends in /v1."),
+        (
+            Reply(body=b"<html>Welcome</html>", headers={"Content-Type": "text/html"}),
+            "A web page came instead of an answer.",
+        ),
     ],
     ids=["key", "path", "page"],
 )
