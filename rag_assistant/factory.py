@@ -22,6 +22,7 @@ from rag_assistant.conversations.prompts import title_for
 from rag_assistant.documents.uploads import Uploads
 from rag_assistant.llm.client import OPENAI_BASE_URL
 from rag_assistant.llm.local_model import LocalModel
+from rag_assistant.llm.local_servers import LocalServers
 from rag_assistant.llm.models import LanguageModels
 from rag_assistant.runtime.data_dir import installation_id, open_data_dir
 from rag_assistant.settings.live import LiveSettings, open_settings
@@ -122,6 +123,7 @@ def build_services(settings: LiveSettings) -> Services:
         vectors=search.vectors,
         retriever=search.retriever,
         models=models,
+        local_servers=LocalServers(values.port),
         uploads=uploads,
         library=library,
         page_images=build_page_images(settings, stores, library),

@@ -83,7 +83,8 @@ class StubModel:
 
         self._server = _Server(("127.0.0.1", 0), Handler)
         self._closing = threading.Event()
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+        self.port = self._server.server_address[1]
+        self.url = f"http://127.0.0.1:{self.port}/v1"
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
     def next_reply(self) -> Reply:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import click
 from flask.cli import AppGroup
 
 from rag_assistant.cli.errors import named_errors
-from rag_assistant.llm.connection_check import check_connection
+from rag_assistant.errors import NoEndpoint
 from rag_assistant.llm.local_model import GGUF
 from rag_assistant.runtime.download import download, name_in
 
@@ -33,14 +34,29 @@ def model_commands(services: Services) -> AppGroup:
 
     @group.command("test")
     def test() -> None:
-        """Ask the endpoint of the settings for its models and for a word."""
+        """Ask the endpoints of the settings for their models, a word and a vector."""
         with named_errors():
-            found = check_connection(services.models)
-            if found.problem is not None:
-                raise click.ClickException(found.problem)
-            click.echo(f"{found.model} at {found.base_url} answered in {found.seconds:.1f} s.")
+            services.prepare()
+            try:
+                found = services.check_connection()
+            except NoEndpoint as error:
+                raise click.ClickException("\n".join([str(error), *_offers(services)])) from error
+        for step in found.steps:
+            mark, color = ("ok", "green") if step.ok else ("failed", "red")
+            click.echo(f"{click.style(mark, fg=color)}: {step.message} ({step.seconds:.1f} s)", err=not step.ok)
+        if not found.ok:
+            raise click.exceptions.Exit(1)
 
     return group
+
+
+def _offers(services: Services) -> list[str]:
+    """Return a line for each model server on this machine, with what connects it."""
+    return [
+        f"Found on this machine: {server.name} (port {server.port}). For settings.json: {json.dumps(server.settings)}"
+        for server in services.local_servers.find()
+        if server.models
+    ]
 
 
 def _show(have: int, total: int | None) -> None:

@@ -64,13 +64,13 @@ class ModelClient:
         endpoint: Endpoint,
         request: ModelRequest,
         call: ModelCall,
-        on_wait: Callable[[str], None] = lambda _sentence: None,
+        on_wait: Callable[[str], None] | None = lambda _sentence: None,
     ) -> Iterator[ModelReply]:
         """Yield the answer's text as it comes, and at last a reply with tool calls, finish reason and usage.
 
         Before the first text, a refused connection, a 5xx and a 429 are tried again a few times; ``on_wait`` is told
-        why. Raises a ModelError (ContextTooLong and ToolsRefused among them), or AnswerStopped when ``call`` was
-        stopped.
+        why; with ``None`` nothing is. Raises a ModelError (ContextTooLong and ToolsRefused among them), or
+        AnswerStopped when ``call`` was stopped.
         """
         timeout_seconds = self._deadlines().answer
         if request.timeout_seconds is not None:
@@ -92,7 +92,7 @@ class ModelClient:
                 raise
             except (ModelUnreachable, ModelFailed, ModelBusy) as error:
                 pause = _pause_before_retry(error, attempt)
-                if shown or pause is None:
+                if shown or pause is None or on_wait is None:
                     raise
                 log.warning("The model failed and is asked again in %s s: %s", pause, error)
                 on_wait(f"{error} Trying again.")

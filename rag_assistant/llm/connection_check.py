@@ -1,53 +1,110 @@
-"""Whether the endpoint of the settings answers, and what stands in the way: its models listed, then a tiny answer."""
+"""Whether the endpoints of the settings answer, and what stands in the way: step by step, in sentences."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass
 
-from rag_assistant.errors import QUESTION_KEPT, ModelError, NoEndpoint
+from rag_assistant.errors import QUESTION_KEPT, EmbedderFailed, ModelError, ModelTimedOut, NoEndpoint
 from rag_assistant.llm.models import LanguageModels
 from rag_assistant.records import ModelRequest
 
 MAX_ANSWER_TOKENS = 16
-TIMEOUT_SECONDS = 20.0
+TIMEOUT_SECONDS = 30.0
 MAX_NAMED = 5
+ASKED = {"role": "user", "content": "Answer with one word: ready"}
+
+Embed = Callable[[str], Sized]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckStep:
+    """One thing that was tried: ``name`` is models, answer or embeddings, ``message`` a sentence."""
+
+    name: str
+    ok: bool
+    message: str
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionCheck:
-    """What came of a check; ``problem`` is a sentence, ``None`` where the model answered after ``seconds``."""
+    """What came of a check. ``models`` are those that the endpoint lists, none where it gives no list."""
 
-    base_url: str
+    base_url: str | None
     model: str | None
     models: tuple[str, ...]
-    seconds: float | None
-    problem: str | None
+    steps: tuple[CheckStep, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether every step went well."""
+        return all(step.ok for step in self.steps)
 
 
-def check_connection(models: LanguageModels) -> ConnectionCheck:
-    """Ask the endpoint of the settings for its models and for a word. Raises NoEndpoint where none is set."""
-    if not models.has_endpoint:
+def check_connection(models: LanguageModels, embed: Embed | None) -> ConnectionCheck:
+    """Ask the endpoint of the settings for its models and for a word, and ``embed``, if there is one, for a vector.
+
+    Raises NoEndpoint where there is nothing to ask.
+    """
+    if not models.has_endpoint and embed is None:
         raise NoEndpoint
-    known = models.known_endpoint()
-    listed: tuple[str, ...] = ()
+    embedded = () if embed is None else (_step("embeddings", lambda: _embed(embed)),)
+    if not models.has_endpoint:
+        return ConnectionCheck(None, None, (), embedded)
+    configured = models.configured_endpoint()
+    listed: list[str] = []
+
+    def list_models() -> str:
+        listed.extend(models.listed())
+        return _listed(listed, configured.model)
+
+    steps = [_step("models", list_models)]
+    if steps[0].ok:
+        steps.append(_step("answer", lambda: _answer(models)))
+    if steps[0].ok and not listed:
+        del steps[0]  # Not every endpoint has a list; whether that matters, the answer tells.
+    model = configured.model or next(iter(listed), None)
+    return ConnectionCheck(configured.base_url, model, tuple(listed), (*steps, *embedded))
+
+
+def _step(name: str, act: Callable[[], str]) -> CheckStep:
+    began = time.monotonic()
     try:
-        listed = models.listed()
-        call = models.new_call()
-        endpoint = models.endpoint(call)
-        began = time.monotonic()
-        asked = {"role": "user", "content": "Answer with one word: ready"}
-        request = ModelRequest((asked,), max_tokens=MAX_ANSWER_TOKENS, timeout_seconds=TIMEOUT_SECONDS)
-        for _ in models.stream(endpoint, request, call, lambda _sentence: None):
-            pass
-        return ConnectionCheck(known.base_url, endpoint.model, listed, time.monotonic() - began, None)
-    except ModelError as error:
-        problem = str(error).removesuffix(QUESTION_KEPT)
-        if listed and known.model is not None and known.model not in listed:
-            problem += f' openai_model is "{known.model}"; the endpoint lists {_names(listed)}.'
-        return ConnectionCheck(known.base_url, known.model, listed, None, problem)
+        message, ok = act(), True
+    except (ModelError, EmbedderFailed) as error:
+        message, ok = str(error).removesuffix(QUESTION_KEPT), False
+        if isinstance(error, ModelTimedOut):
+            message += " A local model may still be loading; test again in a minute."
+    return CheckStep(name, ok, message, round(time.monotonic() - began, 2))
 
 
-def _names(listed: tuple[str, ...]) -> str:
+def _listed(listed: Sequence[str], model: str | None) -> str:
+    """Return what a list says about the model of the settings, None where none is set there."""
+    if not listed:
+        return "The endpoint lists no models."
+    count = f"{len(listed)} {'model' if len(listed) == 1 else 'models'}"
+    if model is None:
+        return f"{count} listed. openai_model is not set, so the first one answers: {_names(listed)}."
+    if {model, f"{model}:latest"} & set(listed):  # Ollama leaves that ending to the reader.
+        return f"{count} listed, {model} among them."
+    return f"{count} listed, but not {model}: {_names(listed)}."
+
+
+def _answer(models: LanguageModels) -> str:
+    call = models.new_call()
+    endpoint = models.endpoint(call)
+    request = ModelRequest((ASKED,), max_tokens=MAX_ANSWER_TOKENS, timeout_seconds=TIMEOUT_SECONDS)
+    for _ in models.stream(endpoint, request, call, on_wait=None):
+        pass
+    return f"{endpoint.model} answered."
+
+
+def _embed(embed: Embed) -> str:
+    return f"The embedding model answered with {len(embed(ASKED['content']))} numbers."
+
+
+def _names(listed: Sequence[str]) -> str:
     more = len(listed) - MAX_NAMED
     return ", ".join(listed[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")

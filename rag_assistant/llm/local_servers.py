@@ -1,41 +1,79 @@
-"""Model servers that already listen on this machine, found at the ports that they come with."""
+"""Model servers that already listen on this machine, noticed at the ports that they come with."""
 
 from __future__ import annotations
 
 import http.client
 import json
-from concurrent.futures import ThreadPoolExecutor
+import re
+import threading
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 # As their makers set them: docs.ollama.com, lmstudio.ai/docs, llama.cpp's server README.
 PORTS = {"Ollama": 11434, "LM Studio": 1234, "llama.cpp": 8080}
 TIMEOUT_SECONDS = 0.3
+MAX_WAIT_SECONDS = 1.0
+CACHED_SECONDS = 5.0
 MAX_LIST_BYTES = 1_000_000
+# How models are called that embed, rank or listen, and cannot chat.
+NOT_FOR_CHAT = re.compile(r"embed|rerank|minilm|whisper|(?<![a-z0-9])(?:bge|e5|gte)(?![a-z0-9])", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class LocalServer:
-    """A server that lists models; ``model`` is the first one that is not for embedding."""
+    """A server that lists models; ``models`` are those that can chat. ``name`` is whose port it is."""
 
     name: str
-    base_url: str
-    model: str
+    port: int
+    models: tuple[str, ...]
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The settings that connect its first model."""
+        return {"openai_base_url": f"http://127.0.0.1:{self.port}/v1", "openai_model": self.models[0]}
 
 
-def find_local_servers() -> list[LocalServer]:
-    """Return the servers that listen now, asked all at once. Nothing leaves this machine."""
-    with ThreadPoolExecutor(len(PORTS)) as pool:
-        return [server for server in pool.map(_server_at, PORTS, PORTS.values()) if server is not None]
+class LocalServers:
+    """Looks for model servers when it is asked, and keeps what it found for a moment. Nothing leaves this machine."""
+
+    def __init__(self, own_port: int, ports: Mapping[str, int] = PORTS) -> None:
+        self._ports = {name: port for name, port in ports.items() if port != own_port}
+        self._lock = threading.Lock()
+        self._found: list[LocalServer] = []
+        self._found_at: float | None = None
+
+    def find(self) -> list[LocalServer]:
+        """Return the servers that listen now."""
+        with self._lock:
+            if self._found_at is None or time.monotonic() - self._found_at > CACHED_SECONDS:
+                self._found = self._look()
+                self._found_at = time.monotonic()
+            return self._found
+
+    def _look(self) -> list[LocalServer]:
+        """Ask all ports at once; who has not answered in time is not waited for."""
+        found: dict[str, LocalServer] = {}
+        threads = [
+            threading.Thread(target=_ask, args=(name, port, found), name="local servers", daemon=True)
+            for name, port in self._ports.items()
+        ]
+        end = time.monotonic() + MAX_WAIT_SECONDS
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(max(0.0, end - time.monotonic()))
+        return [found[name] for name in self._ports if name in found]
 
 
-def _server_at(name: str, port: int) -> LocalServer | None:
+def _ask(name: str, port: int, found: dict[str, LocalServer]) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_SECONDS)
     try:
         connection.request("GET", "/v1/models", headers={"Accept": "application/json"})
         listed = json.loads(connection.getresponse().read(MAX_LIST_BYTES))["data"]
-        models = [str(one["id"]) for one in listed if "embed" not in str(one["id"]).lower()]
-    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
-        return None  # Nobody there, or something else.
+        models = tuple(str(one["id"]) for one in listed or () if not NOT_FOR_CHAT.search(str(one["id"])))
+    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError, RecursionError):
+        return  # Nobody there, or something else.
     finally:
         connection.close()
-    return LocalServer(name, f"http://127.0.0.1:{port}/v1", models[0]) if models else None
+    found[name] = LocalServer(name, port, models)

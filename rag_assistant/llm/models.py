@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -65,14 +66,14 @@ class LanguageModels:
                 if call.stopped:
                     raise AnswerStopped("The answer was stopped.") from error
                 raise
-        endpoint = self.client.named(self._set_endpoint(), call)
+        endpoint = self.client.named(self.configured_endpoint(), call)
         learnt = self.calibration.limit(endpoint)
         if learnt is not None:
             endpoint = replace(endpoint, context_tokens=min(learnt, endpoint.context_tokens or learnt))
         self._last = replace(endpoint, takes_tools=(endpoint.base_url, endpoint.model) not in self._without_tools)
         return self._last
 
-    def _set_endpoint(self) -> Endpoint:
+    def configured_endpoint(self) -> Endpoint:
         """Return the endpoint as the settings name it."""
         settings = self._settings()
         base_url = settings.openai_base_url or OPENAI_BASE_URL
@@ -81,20 +82,32 @@ class LanguageModels:
 
     def listed(self) -> tuple[str, ...]:
         """Return the names of the endpoint's models, none where it lists none. Raises a ModelError."""
-        return self.client.listed(self._set_endpoint(), self.new_call())
+        endpoint = self.configured_endpoint()
+        with self._noting_failures(endpoint):
+            return self.client.listed(endpoint, self.new_call())
 
     def stream(
-        self, endpoint: Endpoint, request: ModelRequest, call: ModelCall, on_wait: Callable[[str], None]
+        self,
+        endpoint: Endpoint,
+        request: ModelRequest,
+        call: ModelCall,
+        on_wait: Callable[[str], None] | None,
     ) -> Iterator[ModelReply]:
         """Yield the answer; see ModelClient.stream. What an endpoint refuses is remembered for the next request."""
         if endpoint.quotes:
             raise ModelUnreachable("No model is connected.")
-        try:
+        with self._noting_failures(endpoint):
             for reply in self.client.stream(endpoint, request, call, on_wait):
                 self._states[endpoint.base_url] = "ready"
                 if reply.usage is not None or reply.finish_reason is not None:
                     call.replies.append(reply)
                 yield reply
+
+    @contextlib.contextmanager
+    def _noting_failures(self, endpoint: Endpoint) -> Iterator[None]:
+        """Remember what an endpoint refuses, and that it is away."""
+        try:
+            yield
         except ToolsRefused:
             self._without_tools.add((endpoint.base_url, endpoint.model))
             raise
@@ -131,8 +144,8 @@ class LanguageModels:
             return QUOTES_ENDPOINT
         if self._local is not None and not self.has_endpoint:
             return self._local.known()
-        known = self._set_endpoint()
-        if self._last is not None and self._last.base_url == known.base_url:
+        known = self.configured_endpoint()
+        if self._last is not None and self._last.base_url == known.base_url and known.model in (None, self._last.model):
             return self._last
         return replace(known, api_key=None)
 

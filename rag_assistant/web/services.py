@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Sized
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from rag_assistant.documents.library import Library
     from rag_assistant.documents.page_images import PagePictures
     from rag_assistant.documents.uploads import Uploads
+    from rag_assistant.llm.connection_check import ConnectionCheck
+    from rag_assistant.llm.local_servers import LocalServers
     from rag_assistant.llm.models import LanguageModels
     from rag_assistant.retrieval.embeddings.registry import Embedders
     from rag_assistant.retrieval.indexes.chroma import ChromaIndex
@@ -65,6 +68,7 @@ class Services:
     vectors: VectorSearch
     retriever: Retriever
     models: LanguageModels
+    local_servers: LocalServers
     assistant: Assistant
     history_actions: HistoryActions
     page_images: PagePictures
@@ -124,6 +128,16 @@ class Services:
         index = self._chroma_in_use() if with_chroma else None
         stores = self.documents, self.chunks, self.embeddings
         return Doctor(checks, *stores, self.uploads, self.library, index)
+
+    def check_connection(self) -> ConnectionCheck:
+        """Return whether the endpoints of the settings answer. Raises NoEndpoint where there is nothing to ask."""
+        from rag_assistant.llm.connection_check import check_connection
+
+        def embed(text: str) -> Sized:
+            vector: Sized = self.embedders.configured().embedder.embed([text])[0]
+            return vector
+
+        return check_connection(self.models, None if self.settings.current.embedder == "builtin" else embed)
 
     def _chroma_in_use(self) -> ChromaIndex | None:
         """Return Chroma's index if the library is large enough to use it."""

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
+from rag_assistant.llm.local_servers import LocalServers
 from testkit.stub_model import Reply, StubModel
 from tests.cli.shell import Shell
 
@@ -193,3 +195,26 @@ def test_a_model_is_fetched_into_the_data_folder(shell: Shell, tmp_path: Path, m
     monkeypatch.setattr("rag_assistant.cli.model.download", fetched)
     told = shell("model", "get", "http://127.0.0.1/small.gguf").stdout
     assert f'"local_model": "{tmp_path / "data" / "models" / "small.gguf"}"' in told
+
+
+def test_the_connection_is_tested_step_by_step(shell: Shell, stub: StubModel) -> None:
+    told = shell("model", "test")
+    assert re.sub(r"\d\.\d s", "- s", told.stdout) == (
+        "ok: 1 model listed, stub-model among them. (- s)\nok: stub-model answered. (- s)\n"
+    )
+    stub.default = Reply(status=401)
+    told = shell("model", "test")
+    assert told.exit_code == 1
+    assert "failed: The model at" in told.stderr
+    assert "(401)" in told.stderr
+
+
+def test_without_an_endpoint_a_server_on_this_machine_is_offered(
+    shell: Shell, stub: StubModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del shell.environment["OPENAI_BASE_URL"]
+    monkeypatch.setattr("rag_assistant.factory.LocalServers", lambda port: LocalServers(port, {"Ollama": stub.port}))
+    told = shell("model", "test")
+    assert told.exit_code == 1
+    assert "No endpoint is set." in told.stderr
+    assert f'{{"openai_base_url": "{stub.url}", "openai_model": "stub-model"}}' in told.stderr

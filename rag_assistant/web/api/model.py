@@ -1,4 +1,4 @@
-"""The JSON API of the connected model: whether it answers."""
+"""The JSON API of the connected endpoints: whether they answer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import asdict
 
 from flask import Blueprint, Response, jsonify
 
-from rag_assistant.llm.connection_check import check_connection
 from rag_assistant.web.request_parsing import NoFields, read_optional_json
 from rag_assistant.web.services import services
 
@@ -15,7 +14,7 @@ blueprint = Blueprint("model_api", __name__, url_prefix="/api/model")
 
 @blueprint.post("/test")
 def test() -> Response:
-    """Ask the endpoint of the settings for its models and for a word; no other address can be asked."""
+    """Test the endpoints of the settings, step by step; no other address can be asked."""
     read_optional_json(NoFields)
-    found = check_connection(services().models)
-    return jsonify({"ok": found.problem is None} | asdict(found))
+    found = services().check_connection()
+    return jsonify({"ok": found.ok} | asdict(found))

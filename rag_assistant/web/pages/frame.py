@@ -70,6 +70,7 @@ def frame(shown: Conversation | None) -> dict[str, Any]:
         "model_connected": services().models.connected,
         # A notice stays dismissed in this browser; see js/shell/notices.js.
         "quotes_notice": not services().models.connected and "quotes" not in request.cookies.get("dismissed", ""),
+        "unreachable": services().models.known_endpoint().base_url if parts["model"] == "unreachable" else None,
         "starting": [part for part, state in parts.items() if state == "starting"],
         "settings_problem": services().settings.problem,
         "settings_broken": services().settings.broken,

@@ -1,7 +1,8 @@
 // Settings: searched while typing, saved for the open conversation in place, and updated when their file changes.
 import { address } from "../lib/address.js";
 import { send } from "../lib/api.js";
-import { documentOf, elementOf } from "../lib/html.js";
+import { elementOf } from "../lib/html.js";
+import { restoreFocus } from "../lib/patch.js";
 import { poll } from "../lib/polling.js";
 import { errorMessage } from "../lib/toast.js";
 import { refreshPage } from "../shell/page.js";
@@ -15,10 +16,6 @@ export function enableSettings() {
   });
   document.addEventListener("submit", (event) => {
     if (event.target.matches(".settings .filter")) event.preventDefault();
-    if ("connection" in event.target.dataset) {
-      event.preventDefault();
-      test(event.target);
-    }
     if (!event.target.dataset.choices) return;
     event.preventDefault();
     save(event.target);
@@ -63,18 +60,6 @@ async function save(form) {
   }
 }
 
-/** Test the connection, and show what came of it. */
-async function test(form) {
-  const [result, button] = [form.querySelector("[role=status]"), form.querySelector("button")];
-  result.textContent = "Asking the model…";
-  button.disabled = true;
-  const response = await fetch(form.action, { method: "POST" }).catch(() => null);
-  button.disabled = false;
-  const drawn = response?.ok ? documentOf(await response.text()).querySelector(".connection [role=status]") : null;
-  if (drawn) result.replaceChildren(...drawn.childNodes);
-  else result.textContent = "The assistant could not be reached. Try again.";
-}
-
 /** Update the banners, and the settings where they are shown, if the settings have changed. */
 async function checkVersion() {
   const response = await fetch(address("/api/settings/version")).catch(() => null);
@@ -104,11 +89,17 @@ async function redraw() {
     current.querySelector(".changed").textContent = "changed just now";
     previous.replaceWith(current);
   }
-  for (const part of [".connect", ".connection"]) {
-    view.querySelector(part)?.toggleAttribute("hidden", drawn.querySelector(part).hidden);
-  }
+  replaceConnection(view.querySelector(".connect"), drawn.querySelector(".connect"));
   const [banner, problem] = [view.querySelector(".banner"), drawn.querySelector(".banner")];
   if (banner && problem) banner.replaceWith(problem);
   else if (banner) banner.remove();
   else if (problem) view.querySelector("h1").after(problem);
+}
+
+/** Replace what is said about the connection: a test of other settings says nothing about these. */
+function replaceConnection(current, next) {
+  if (!current) return;
+  const focused = current.contains(document.activeElement) ? document.activeElement : null;
+  current.replaceWith(next);
+  if (focused) restoreFocus(next, focused);
 }

@@ -1,16 +1,16 @@
 """Whether the connected model answers: asked by a button, over the API, and never at an address from a request."""
 
+import re
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
 from rag_assistant.factory import create_app
-from rag_assistant.llm import local_servers
+from rag_assistant.llm import connection_check
 from testkit.stub_model import Reply, StubModel
 
 AppWith = Callable[..., Flask]
@@ -32,18 +32,32 @@ def app_with(tmp_path: Path) -> Iterator[AppWith]:
         app.extensions["assistant"].close()
 
 
+def steps_of(app: Flask) -> dict[str, tuple[bool, str]]:
+    """Test the connection; return the steps by name."""
+    response = app.test_client().post("/api/model/test")
+    assert response.status_code == 200, response.text
+    steps = {step["name"]: (step["ok"], step["message"]) for step in response.json["steps"]}
+    assert response.json["ok"] is all(ok for ok, _ in steps.values())
+    return steps
+
+
 def problem_of(app: Flask) -> str:
-    found = app.test_client().post("/api/model/test").json
-    assert found["ok"] is False
-    assert found["seconds"] is None
-    return str(found["problem"])
+    """Return what the last step says, which failed."""
+    ok, message = list(steps_of(app).values())[-1]
+    assert not ok
+    return message
 
 
 def test_a_model_that_answers_is_named_with_its_list(client: FlaskClient, stub: StubModel) -> None:
     stub.models = [{"id": "stub-model"}, {"id": "other"}]
     found = client.post("/api/model/test").json
     assert found["ok"] is True
-    assert (found["model"], found["models"], found["problem"]) == ("stub-model", ["stub-model", "other"], None)
+    assert (found["model"], found["models"]) == ("stub-model", ["stub-model", "other"])
+    assert [(step["name"], step["ok"], step["message"]) for step in found["steps"]] == [
+        ("models", True, "2 models listed, stub-model among them."),
+        ("answer", True, "stub-model answered."),
+    ]
+    assert all(step["seconds"] >= 0 for step in found["steps"])
     assert stub.requests[-1].body["max_tokens"] <= 16
     assert client.get("/readyz").json["parts"]["model"] == "ready"
     assert client.get("/api/conversations").json["conversations"] == [], "nothing is stored"
@@ -77,9 +91,58 @@ def test_what_stands_in_the_way_is_said(app: Flask, stub: StubModel, reply: Repl
 def test_a_model_that_is_not_there_is_told_with_those_that_are(app: Flask, stub: StubModel) -> None:
     stub.models = [{"id": f"model-{n}"} for n in range(7)]
     stub.default = Reply(status=404, body=b'{"error": {"message": "no such model"}}')
-    assert problem_of(app).endswith(
-        'openai_model is "stub-model"; the endpoint lists model-0, model-1, model-2, model-3, model-4 and 2 more.'
+    steps = steps_of(app)
+    assert steps["models"] == (
+        True,
+        "7 models listed, but not stub-model: model-0, model-1, model-2, model-3, model-4 and 2 more.",
     )
+    assert steps["answer"][0] is False
+    assert 'has no model "stub-model" (404): no such model. Check openai_model.' in steps["answer"][1]
+
+
+def test_a_model_may_be_named_without_its_tag_or_not_at_all(app_with: AppWith, stub: StubModel) -> None:
+    stub.models = [{"id": "qwen3:latest"}]
+    named = app_with(OPENAI_BASE_URL=stub.url, OPENAI_MODEL="qwen3")
+    assert steps_of(named)["models"] == (True, "1 model listed, qwen3 among them.")
+    unnamed = steps_of(app_with(OPENAI_BASE_URL=stub.url))
+    assert unnamed["models"] == (
+        True,
+        "1 model listed. openai_model is not set, so the first one answers: qwen3:latest.",
+    )
+    assert unnamed["answer"] == (True, "qwen3:latest answered.")
+
+
+def test_an_endpoint_without_a_list_is_asked_all_the_same(app: Flask, stub: StubModel) -> None:
+    stub.models = [{"name": "no id"}]
+    assert steps_of(app) == {"answer": (True, "stub-model answered.")}
+
+
+def test_a_busy_model_is_asked_once(app: Flask, stub: StubModel) -> None:
+    stub.default = Reply(status=429, headers={"Retry-After": "1"})
+    assert "is too busy (429)" in problem_of(app)
+    assert len(stub.requests) == 1
+
+
+def test_a_model_that_is_silent_may_still_be_loading(
+    app: Flask, stub: StubModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection_check, "TIMEOUT_SECONDS", 0.1)
+    stub.default = Reply(hang_before_headers=True)
+    assert problem_of(app).endswith("A local model may still be loading; test again in a minute.")
+    assert app.test_client().get("/readyz").json["parts"]["model"] == "unreachable"
+
+
+def test_an_embedding_endpoint_is_tested_too(app_with: AppWith, stub: StubModel) -> None:
+    own = {"EMBEDDER": "endpoint:e", "EMBEDDING_BASE_URL": stub.url}
+    alone = app_with(**own)
+    ok, message = steps_of(alone)["embeddings"]
+    assert ok, message
+    assert re.fullmatch(r"The embedding model answered with \d+ numbers\.", message)
+    both = app_with(OPENAI_BASE_URL=stub.url, **own)
+    assert list(steps_of(both)) == ["models", "answer", "embeddings"]
+    stub.close()
+    away = app_with(**own)
+    assert "could not be reached: nothing listens there" in steps_of(away)["embeddings"][1]
 
 
 def test_why_there_is_no_connection_is_said(app_with: AppWith, stub: StubModel) -> None:
@@ -87,7 +150,9 @@ def test_why_there_is_no_connection_is_said(app_with: AppWith, stub: StubModel) 
         closed.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{closed.getsockname()[1]}/v1"
         nobody = app_with(OPENAI_BASE_URL=address, OPENAI_MODEL="m")
+        assert list(steps_of(nobody)) == ["models"]
         assert "could not be reached: nothing listens there" in problem_of(nobody)
+        assert nobody.test_client().get("/readyz").json["parts"]["model"] == "unreachable"
     no_name = app_with(OPENAI_BASE_URL="http://models.invalid/v1", OPENAI_MODEL="m")
     assert "could not be reached: no machine of that name is known." in problem_of(no_name)
     no_tls = app_with(OPENAI_BASE_URL=stub.url.replace("http:", "https:"), OPENAI_MODEL="m")
@@ -101,26 +166,8 @@ def test_without_an_endpoint_there_is_nothing_to_test(app_with: AppWith) -> None
 
 def test_the_settings_page_tests_the_connection_without_scripts(client: FlaskClient, stub: StubModel) -> None:
     headers = {"Accept": "text/html"}
-    page = client.post("/settings/test", headers=headers).text
-    assert "<b>stub-model</b> answered in" in page
+    page = client.post("/settings/test?filter=openai", headers=headers).text
+    assert "stub-model answered." in page
+    assert 'id="setting-port"' not in page
     stub.default = Reply(status=401)
     assert "rejected the API key (401)" in client.post("/settings/test", headers=headers).text
-
-
-def test_a_server_on_this_machine_is_offered(
-    app_with: AppWith, stub: StubModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stub.models = [{"id": "nomic-embed-text"}, {"id": "qwen3:8b"}]
-    port = int(stub.url.split(":")[2].split("/")[0])
-    monkeypatch.setattr(local_servers, "PORTS", {"Ollama": port, "LM Studio": _unused_port()})
-    page: Any = app_with().test_client().get("/settings", headers={"Accept": "text/html"}).text
-    assert "Ollama is running on this machine" in page
-    assert f"&#34;http://127.0.0.1:{port}/v1&#34;" in page
-    assert "qwen3:8b" in page
-    assert "LM Studio is running" not in page
-
-
-def _unused_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

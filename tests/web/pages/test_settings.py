@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 from flask.testing import FlaskClient
 
+from rag_assistant.llm import connection_check
+from rag_assistant.llm.local_servers import LocalServers
 from rag_assistant.settings.schema import Settings
 from rag_assistant.web.services import Services
+from testkit.stub_model import Reply, StubModel
 from tests.web.conftest import PAGE, ask, post, until
 
 
@@ -54,22 +57,63 @@ def test_the_filter_works_without_scripts(client: FlaskClient) -> None:
 
 @pytest.mark.parametrize("known", [None, '{\n  "max_history_turns": 5\n}\n'])
 def test_what_connects_a_model_is_ready_to_be_pasted(
-    client: FlaskClient, services: Services, file: Path, monkeypatch: pytest.MonkeyPatch, known: str | None
+    client: FlaskClient,
+    services: Services,
+    file: Path,
+    stub: StubModel,
+    monkeypatch: pytest.MonkeyPatch,
+    known: str | None,
 ) -> None:
-    assert '<div class="connect" hidden>' in page(client)
+    assert "Connect a model" not in page(client)
     monkeypatch.setattr(type(services.models), "connected", False)
+    stub.models = [{"id": "one"}, {"id": "two"}]
+    monkeypatch.setattr(services, "local_servers", LocalServers(1, {"Ollama": stub.port}))
     if known:
         file.write_text(known)
     text = page(client)
-    assert '<div class="connect">' in text
+    assert "Connect a model" in text
     blocks = re.findall(r'<pre class="line"[^>]*>(.*?)</pre>', text, re.DOTALL)
     pasted = [json.loads(known.replace("{", "{\n" + block, 1) if known else block) for block in blocks]
     values = [Settings.model_validate(one) for one in pasted]
-    assert [(one.openai_base_url, one.openai_api_key) for one in values] == [
-        ("http://localhost:11434/v1", None),
-        ("https://api.openai.com/v1", "your key"),
+    assert [(one.openai_base_url, one.openai_api_key, one.openai_model) for one in values] == [
+        (stub.url, None, "one"),
+        ("http://localhost:11434/v1", None, None),
+        ("https://api.openai.com/v1", "your key", "gpt-4o-mini"),
     ]
+    assert f"Found on this machine: Ollama (port {stub.port})" in text
+    assert "Other models there: two" in text
+    assert "OPENAI_API_KEY=your-key" in text
     assert 'class="connect"' not in page(client, "/settings?filter=log_level")
+
+
+def test_a_server_without_a_chat_model_is_named_and_not_offered(
+    client: FlaskClient, services: Services, stub: StubModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(services.models), "connected", False)
+    stub.models = [{"id": "nomic-embed-text"}]
+    monkeypatch.setattr(services, "local_servers", LocalServers(1, {"Ollama": stub.port}))
+    text = page(client)
+    assert "It is running, but has no chat model yet." in text
+    assert stub.url not in re.sub(r"(?s)<details.*", "", text)
+
+
+def test_a_connected_model_is_named_and_tested_here(client: FlaskClient, stub: StubModel) -> None:
+    text = page(client)
+    assert f"Questions go to <code>{stub.url}</code>, to the model <code>stub-model</code>." in text
+    assert "Test connection" in text
+
+
+def test_a_model_that_is_away_is_a_banner_until_it_answers_again(
+    client: FlaskClient, stub: StubModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    banner = f"The model at <code>{stub.url}</code> could not be reached."
+    monkeypatch.setattr(connection_check, "TIMEOUT_SECONDS", 0.1)
+    assert banner not in page(client, "/")
+    stub.replies.append(Reply(hang_before_headers=True))
+    assert client.post("/api/model/test").json["ok"] is False
+    assert banner in page(client, "/")
+    assert client.post("/api/model/test").json["ok"] is True
+    assert banner not in page(client, "/")
 
 
 def test_the_page_says_where_the_file_is_and_that_there_is_none_yet(client: FlaskClient, file: Path) -> None:
