@@ -109,9 +109,11 @@ def _refusal(where: str, endpoint: Endpoint, error: openai.APIStatusError) -> As
     if status == 403:
         return ModelRefused(f"{where} denied access (403): {reason} Check what the API key is allowed to do.")
     if status == 404 and "model" in reason.lower():
-        return ModelRefused(f'{where} has no model "{endpoint.model}" (404): {reason} Check openai_model.')
+        return ModelRefused(
+            f'There is no model "{endpoint.model}" at {endpoint.base_url} (404): {reason} Check openai_model.'
+        )
     if status == 404:
-        return ModelRefused(f"{where} is not at this address (404): {reason} {CHECK_ADDRESS}")
+        return ModelRefused(f"Nothing at {endpoint.base_url} takes questions (404): {reason} {CHECK_ADDRESS}")
     seconds = _seconds(error.response.headers.get("retry-after"))
     if status == 429:
         patience = f" It asks for {seconds:g} seconds of patience." if seconds is not None else ""

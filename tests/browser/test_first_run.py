@@ -1,5 +1,6 @@
 """The first minutes: an empty library, no model, and examples that are answered with quotes from the guide."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from playwright.sync_api import Browser, FilePayload, Page, expect
 from rag_assistant.web.pages.history import EXAMPLES
 from testkit.server_fork import ServerFork
 from testkit.server_process import ServerProcess
+from testkit.stub_model import Reply, StubModel
 from tests.browser.talk import ask_many
 
 
@@ -43,7 +45,9 @@ def test_without_a_model_an_example_is_answered_with_a_quote_and_a_note_says_so(
     expect(note).to_have_count(0)
 
 
-def test_what_connects_a_model_is_copied_and_goes_when_one_is_connected(newcomer: Page, tmp_path: Path) -> None:
+def test_what_connects_a_model_is_copied_and_tested_as_soon_as_it_is_saved(
+    newcomer: Page, tmp_path: Path, stub: StubModel
+) -> None:
     newcomer.goto("/settings?filter=openai")
     connect = newcomer.locator(".connect")
     newcomer.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -55,8 +59,18 @@ def test_what_connects_a_model_is_copied_and_goes_when_one_is_connected(newcomer
     newcomer.get_by_label("Search settings").fill("openai")
     expect(connect).to_be_visible()
     (tmp_path / "settings.json").write_text(copied)
-    expect(newcomer.locator("#setting-openai_base_url .value")).to_contain_text("localhost:11434")
-    expect(connect).to_be_hidden()
+    expect(newcomer.locator("#setting-openai_base_url .value")).to_contain_text(":11434")
+    (tmp_path / "settings.json").write_text(json.dumps({"openai_base_url": stub.url}))
+    expect(connect).to_contain_text(f"Questions go to {stub.url}")
+    connect.get_by_role("button", name="Test connection").click()
+    result = connect.get_by_role("status")
+    expect(result).to_contain_text("stub-model answered.")
+    stub.default = Reply(status=401)
+    connect.get_by_role("button", name="Test connection").press("Enter")
+    expect(result.locator(".failed")).to_contain_text("asks for an API key (401). Set openai_api_key.")
+    (tmp_path / "settings.json").write_text(json.dumps({"openai_base_url": stub.url, "openai_api_key": "sk-new"}))
+    expect(result).to_be_empty()
+    expect(connect.get_by_role("button", name="Test connection")).to_be_focused()
 
 
 def test_an_empty_library_says_what_to_do_and_shows_no_examples(page: Page, server: ServerProcess) -> None:

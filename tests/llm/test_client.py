@@ -104,7 +104,7 @@ def test_an_endpoint_that_is_down_is_named(client: ModelClient, stub: StubModel)
     [
         (401, ModelRefused, "rejected the API key .401.*openai_api_key", 1),
         (403, ModelRefused, "denied access .403.*scripted.*what the API key is allowed to do", 1),
-        (404, ModelRefused, "not at this address .404.*scripted.*openai_base_url, which mostly ends in /v1", 1),
+        (404, ModelRefused, "takes questions .404.*scripted.*openai_base_url, which mostly ends in /v1", 1),
         (400, ModelRefused, "refused the request .400", 1),
         (429, ModelBusy, "too busy .429", 3),
         (500, ModelFailed, "failed .500.*scripted", 3),
@@ -130,7 +130,7 @@ def test_without_a_key_the_endpoint_asks_for_one(client: ModelClient, stub: Stub
 def test_a_model_that_is_not_there_is_named(client: ModelClient, stub: StubModel) -> None:
     stub.default = Reply(status=404, body=b'{"error": {"message": "model not found, try pulling it first"}}')
     with pytest.raises(
-        ModelRefused, match=r'has no model "some-model" \(404\): model not found.* Check openai_model\.'
+        ModelRefused, match=r'There is no model "some-model" at http\S+ \(404\): model not found.* Check openai_model\.'
     ):
         answer(client, stub)
 

@@ -18,8 +18,8 @@ from rag_assistant.web.services import services
 blueprint = Blueprint("settings_pages", __name__)
 
 # What connects a model, ready to be pasted into settings.json.
-CONNECTIONS = {
-    "A local server, such as Ollama": {"openai_base_url": "http://localhost:11434/v1"},
+LOCAL = {"A local server, such as Ollama": {"openai_base_url": "http://localhost:11434/v1"}}
+PROVIDER = {
     "A provider with a key, such as OpenAI": {
         "openai_base_url": "https://api.openai.com/v1",
         "openai_api_key": "your key",
@@ -44,6 +44,7 @@ def _settings_page(check: ConnectionCheck | None) -> str:
     number = whole_number("conversation", None, 1, MAX_INT32)
     shown = services().conversations.get(number) if number is not None else None
     in_force, models = services().settings, services().models
+    local_servers = [] if models.connected else services().local_servers.find()
     sought = request.args.get("filter", "").strip()
     return render_template(
         drawer("settings.html"),
@@ -53,8 +54,8 @@ def _settings_page(check: ConnectionCheck | None) -> str:
         version=__version__,
         file_is_there=in_force.path.exists(),
         env_path=home() / ".env",
-        connections=CONNECTIONS,
-        local_servers=[] if models.connected else services().local_servers.find(),
+        local_servers=local_servers,
+        connections=PROVIDER if local_servers else LOCAL | PROVIDER,
         has_endpoint=models.has_endpoint,
         endpoint=models.configured_endpoint(),
         check=check,

@@ -85,7 +85,7 @@ def test_what_stands_in_the_way_is_said(app: Flask, stub: StubModel, reply: Repl
     stub.default = reply
     problem = problem_of(app)
     assert words in problem
-    assert "question" not in problem
+    assert "Your question" not in problem
 
 
 def test_a_model_that_is_not_there_is_told_with_those_that_are(app: Flask, stub: StubModel) -> None:
@@ -96,8 +96,8 @@ def test_a_model_that_is_not_there_is_told_with_those_that_are(app: Flask, stub:
         True,
         "7 models listed, but not stub-model: model-0, model-1, model-2, model-3, model-4 and 2 more.",
     )
-    assert steps["answer"][0] is False
-    assert 'has no model "stub-model" (404): no such model. Check openai_model.' in steps["answer"][1]
+    message = f'There is no model "stub-model" at {stub.url} (404): no such model. Check openai_model.'
+    assert steps["answer"] == (False, message)
 
 
 def test_a_model_may_be_named_without_its_tag_or_not_at_all(app_with: AppWith, stub: StubModel) -> None:

@@ -77,11 +77,11 @@ def test_what_connects_a_model_is_ready_to_be_pasted(
     values = [Settings.model_validate(one) for one in pasted]
     assert [(one.openai_base_url, one.openai_api_key, one.openai_model) for one in values] == [
         (stub.url, None, "one"),
-        ("http://localhost:11434/v1", None, None),
         ("https://api.openai.com/v1", "your key", "gpt-4o-mini"),
     ]
     assert f"Found on this machine: Ollama (port {stub.port})" in text
     assert "Other models there: two" in text
+    assert "A local server, such as Ollama" not in text
     assert "OPENAI_API_KEY=your-key" in text
     assert 'class="connect"' not in page(client, "/settings?filter=log_level")
 
