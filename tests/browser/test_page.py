@@ -89,7 +89,7 @@ def test_a_failed_question_says_what_to_do_and_can_be_retried(page: Page, stub: 
     page.goto("/")
     page.get_by_label("Your question").fill("Why?")
     page.keyboard.press("Enter")
-    expect(page.locator("#turn-1.failed .error")).to_contain_text("rejected the API key (401)")
+    expect(page.locator("#turn-1.failed .error")).to_contain_text("asks for an API key (401). Set openai_api_key.")
     stub.default = Reply("Because.")
     page.get_by_role("button", name="Retry").click()
     expect(page.locator("#turn-1.completed .answer")).to_have_text("Because.")
