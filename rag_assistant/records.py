@@ -245,13 +245,18 @@ class PastTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class RecalledTurn:
-    """An earlier turn that the model does not see, found again by its words."""
+class RelatedTurn:
+    """An earlier turn that is not in the window, found again by its words.
+
+    ``certainty``, from 0 to 1, says how surely a question is about it; ``why`` is the reason for which it is left out.
+    """
 
     number: int
     question: str
     answer: str
     sources: tuple[Source, ...]
+    certainty: float = 1.0
+    why: str = "turn_limit"
 
 
 @dataclass(frozen=True, slots=True)

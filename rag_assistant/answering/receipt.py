@@ -42,7 +42,7 @@ def receipt_of(built: BuiltRequest, sent: Sequence[dict[str, Any]]) -> dict[str,
         "results_cut": receipt.results_cut,
         "iterations_kept": receipt.iterations_kept,
         "iterations_dropped": receipt.iterations_dropped,
-        "recalled_turns": [turn.number for turn in draft.recalled],
+        "recalled_turns": sorted(turn.number for turn in draft.recalled),
         "prefix_messages": len(prefix),
         "prefix_sha256": sha256(orjson.dumps(prefix)).hexdigest(),
     }

@@ -13,9 +13,11 @@ from rag_assistant.conversations.window import Window, fit_window
 from rag_assistant.errors import QuestionDoesNotFit
 from rag_assistant.history import FittedHistory, HistoryReceipt, count_message, estimate_tokens
 from rag_assistant.presenters.turns import history_figures
-from rag_assistant.records import Message, ModelRequest, RecalledTurn, Source
+from rag_assistant.records import Message, ModelRequest, RelatedTurn, Source
 from rag_assistant.retrieval.follow_up import SearchQuery
 
+# What comes back costs some tokens, an alarm a person's attention: it has to be surer (docs/history-benchmarks.md).
+MIN_ALARM_CERTAINTY = 0.3
 NO_QUERY = SearchQuery("")
 WITHOUT_SUMMARY = "The summary of older turns did not fit and was left out. Shorten it or undo it."
 FEWER_PASSAGES = "Not all passages that were found fit into the request; the least relevant were left out."
@@ -47,6 +49,8 @@ class Found:
 class Draft:
     """All that a request is made of. ``iterations`` are the messages of the answer's tool calls so far.
 
+    ``related`` are turns that are left out although the question seems to be about them, the most certain first, and
+    ``recalled`` those of them that are quoted beside it.
     ``profile`` says what the model takes; for this answer ``ignores_budget`` lifts the budget of the settings, and
     ``token_cap`` bounds the request after the model refused one as too long.
     """
@@ -55,7 +59,8 @@ class Draft:
     window: Window
     profile: ModelProfile
     found: Found = Found()
-    recalled: tuple[RecalledTurn, ...] = ()
+    related: tuple[RelatedTurn, ...] = ()
+    recalled: tuple[RelatedTurn, ...] = ()
     iterations: tuple[Message, ...] = ()
     ignores_budget: bool = False
     token_cap: int | None = None
@@ -81,8 +86,14 @@ class BuiltRequest:
         draft, profile = self.draft, self.draft.profile
         plain = count_message({"role": "user", "content": draft.question}, estimate_tokens)
         passage_tokens = max(0, self.fitted.receipt.tokens["question"] - ceil(plain * profile.token_ratio))
-        recalled = [turn.number for turn in draft.recalled]
-        return history_figures(self.fitted, passage_tokens, profile.endpoint.context_tokens, recalled)
+        recalled = sorted(turn.number for turn in draft.recalled)
+        return history_figures(self.fitted, passage_tokens, profile.endpoint.context_tokens, recalled, self.missing)
+
+    @property
+    def missing(self) -> tuple[RelatedTurn, ...]:
+        """The turns that the question seems to be about, and that are not sent."""
+        unsent = (turn for turn in self.draft.related if turn not in self.draft.recalled)
+        return tuple(turn for turn in unsent if turn.certainty >= MIN_ALARM_CERTAINTY)
 
     @property
     def notes(self) -> list[str]:

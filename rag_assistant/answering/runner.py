@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_assistant.answering.overflow import OverflowHandling
 from rag_assistant.answering.quoting import instead_of_quotes, note_of_failure
+from rag_assistant.answering.recall import with_recall
 from rag_assistant.answering.receipt import log_what_was_left_out, receipt_of
 from rag_assistant.answering.request import BuiltRequest, Draft, build_request, estimated_tokens
 from rag_assistant.answering.search import DocumentSearch
@@ -30,7 +31,6 @@ from rag_assistant.errors import (
 from rag_assistant.llm.endpoint import QUOTES_ENDPOINT
 from rag_assistant.presenters.turns import start_event, state_event, step_events, steps_of
 from rag_assistant.records import ModelReply, ModelRequest
-from rag_assistant.retrieval.tokenize import query_words
 
 if TYPE_CHECKING:
     from rag_assistant.answering.stream import LiveTurn
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from rag_assistant.answering.writer import AnswerWriter
     from rag_assistant.llm.endpoint import Endpoint
     from rag_assistant.llm.models import LanguageModels
-    from rag_assistant.records import Conversation, RecalledTurn, Turn
+    from rag_assistant.records import Conversation, Turn
     from rag_assistant.settings.schema import Settings
     from rag_assistant.storage.conversations.conversations import ConversationManager
     from rag_assistant.storage.conversations.history import HistoryStore
@@ -48,7 +48,6 @@ log = logging.getLogger(__name__)
 
 # How much of a request that was refused as too long is sent again, at most.
 SHARE_OF_REFUSED = 0.8
-RECALLABLE = frozenset({"turn_limit", "token_limit", "filtered", "summarised"})
 WITHOUT_TOOLS = "This model does not support tools, so your documents were searched for it instead."
 EMPTY_ANSWER = "The model returned an empty answer. Your question was saved; try again."
 NO_ANSWER = (
@@ -175,23 +174,15 @@ class Runner:
     # --- build: from the draft to a request that fits
 
     def _build(self) -> BuiltRequest:
-        """Return the request of the draft, with those of the left-out turns that the question is about."""
-        built = build_request(self._draft)
-        if not self._draft.recalled and not self._draft.iterations:
-            recalled = self._recalled(built)
-            built = build_request(replace(built.draft, recalled=recalled)) if recalled else built
+        """Return the request of the draft, with those of the left-out turns that the question seems to be about."""
+        draft = self._draft
+        if draft.iterations:
+            built = build_request(draft)
+        else:
+            built = build_request(replace(draft, related=(), recalled=()))
+            built = with_recall(built, self._deps.history, self._turn.number, self._settings.history_recall)
         self._take(built.draft)
         return built
-
-    def _recalled(self, built: BuiltRequest) -> tuple[RecalledTurn, ...]:
-        limit = self._settings.history_recall
-        if self._draft.profile.endpoint.quotes:
-            return ()  # Documents are quoted, not what was said.
-        if not limit or not any(run.reason in RECALLABLE for run in built.fitted.receipt.left_out):
-            return ()
-        words, kept = query_words(self._turn.question), built.fitted.receipt.kept_turns
-        conversation = built.draft.window.conversation
-        return tuple(self._deps.history.recall(conversation, words, self._turn.number, kept, limit))
 
     def _take(self, draft: Draft) -> None:
         """Go on with a draft; what it found is what the turn shows as its sources."""

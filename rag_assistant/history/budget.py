@@ -122,6 +122,8 @@ def fit_budget(
     kept, excess = _with_cut_results(kept, excess, count_tokens, pending)
     kept, excess = _without_pinned(kept, past, excess, first_loss, count_tokens)
     if excess > 0 and kept.summary:
+        # The model has to be told that nothing stands for those turns now.
+        excess += first_loss if None not in kept.past else 0
         excess -= count_messages(kept.summary, count_tokens)
         kept = replace(kept, summary=())
     if excess > 0:

@@ -73,6 +73,11 @@ class HistoryReceipt:
     results_cut: int = 0
     tokens: dict[str, int] = field(default_factory=dict)
 
+    def why_left_out(self, turn: int) -> LeftOutReason:
+        """Return why a turn that no person left out by itself is not sent."""
+        runs = (run for run in self.left_out if run.first_turn <= turn <= run.last_turn)
+        return next((run.reason for run in runs if run.reason not in SINGLE), "turn_limit")
+
 
 def hidden_until(runs: Iterable[LeftOut]) -> int:
     """Return the last of the turns that are hidden up to a border, 0 where turns are left out only one by one."""

@@ -9,14 +9,18 @@ from rag_assistant.document_records import Passage
 from rag_assistant.errors import AssistantError
 from rag_assistant.history import UNANSWERED, FittedHistory, notice_for
 from rag_assistant.presenters.history import seen, turns_by_reason
-from rag_assistant.records import AnswerVersion, Event, Message, Source, Turn
+from rag_assistant.records import AnswerVersion, Event, Message, RelatedTurn, Source, Turn
 
 # A question and its answer.
 Exchange = tuple[str, str]
 
 
 def history_figures(
-    fitted: FittedHistory, passage_tokens: int, limit: int | None, recalled: Sequence[int] = ()
+    fitted: FittedHistory,
+    passage_tokens: int,
+    limit: int | None,
+    recalled: Sequence[int] = (),
+    missing: Sequence[RelatedTurn] = (),
 ) -> dict[str, Any]:
     """Return the ``history`` object of an answer. Token figures are estimates, ``limit`` is what the model takes."""
     receipt = fitted.receipt
@@ -42,6 +46,7 @@ def history_figures(
         "left_out": turns_by_reason(receipt.left_out),
         "summary_sent": receipt.summary_sent,
         "recalled_turns": list(recalled),
+        "missing": [{"turn": turn.number, "why": turn.why, "score": turn.certainty} for turn in missing],
         "iterations_dropped": receipt.iterations_dropped,
         "tokens": parts | {"total": sum(parts.values()), "limit": limit},
     }

@@ -70,9 +70,9 @@ class Settings(BaseModel):
         ge=0,
     )
     history_recall: int = setting(
-        0,
+        5,
         "a whole number from 0 to 20",
-        "How many left-out turns may be quoted alongside a question because they share its words.",
+        "How many left-out turns may be quoted beside a question that seems to be about them.",
         ge=0,
         le=20,
     )

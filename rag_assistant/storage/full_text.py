@@ -5,8 +5,9 @@ Two things are found by their words: chunks of documents, and turns of conversat
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from math import log
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from math import exp, log
 from typing import Any
 
 from sqlalchemy import (
@@ -37,6 +38,8 @@ from rag_assistant.storage.tables import chunks
 # ten hits are the same.
 MAX_SCORED = 10_000
 CANDIDATES = 300
+# What a row must be surely about, it holds the rarest words of.
+MAX_SCORED_FOR_SUREST = 2_000
 
 # PostgreSQL has to take each row's words apart, which costs more.
 MAX_SCORED_IN_POSTGRESQL = 3_000
@@ -44,6 +47,9 @@ ROWS_FOR_USUAL_LENGTH = 1_000
 # BM25's constants as Lucene sets them; Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and
 # Beyond" (2009), tell what they do.
 K1, B = 1.2, 0.75
+# How fast certainty grows with the weight of the words that are held, in log(rows): one rare word alone is no
+# certainty, and the more rows there are, the more of them hold it by chance (docs/history-benchmarks.md).
+CERTAINTY_SCALE = 1.3
 
 Hit = tuple[int, float]
 
@@ -88,29 +94,91 @@ class WordIndex:
         return self._full_text, self._full_text.c[self._key]
 
     def best(
-        self, connection: Connection, words: Sequence[str], limit: int, within: Select[Any] | None = None
+        self, connection: Connection, words: Sequence[str], limit: int, only: ColumnElement[bool] | None = None
     ) -> list[Hit]:
         """Return up to ``limit`` (id, score) of the rows that hold any of ``words``, the best first, by BM25.
 
-        With ``within`` only those whose ids that query gives. ``words`` must not be empty. A score is higher for a
-        better hit, and comparable within one search only.
+        With ``only`` those for which that holds. ``words`` must not be empty. A score is higher for a better hit, and
+        comparable within one search only.
         """
         if connection.dialect.name == "sqlite":
-            return self._best_in_sqlite(connection, words, limit, within)
-        return self._best_in_postgresql(connection, words, limit, within)
+            return self._best_in_sqlite(connection, words, limit, only)
+        return self._best_in_postgresql(connection, words, limit, only)
+
+    def among(self, connection: Connection, ids: Sequence[int] | Select[Any]) -> ColumnElement[bool]:
+        """Return the condition that a row is one of those with some ids."""
+        _, key = self.columns(connection)
+        # Without the plus, FTS5 would look for each row anew.
+        return (literal_column("+rowid") if connection.dialect.name == "sqlite" else key).in_(ids)
+
+    def surest(
+        self, connection: Connection, words: Sequence[str], limit: int, only: ColumnElement[bool]
+    ) -> list[tuple[int, float]]:
+        """Return up to ``limit`` (id, certainty) of the rows for which ``only`` holds, those with the best BM25.
+
+        The certainty, from 0 to 1, can be compared between searches: it is the share of the words that the row holds,
+        weighed by how rare they are, less where these are few or common.
+        """
+        rows = self._rows_at_most(connection)
+        counted = self._counted(connection, words)
+        found = [row_id for row_id, _ in self.best(connection, _rarest(counted, MAX_SCORED_FOR_SUREST), limit, only)]
+        weights = {word: _weight(min(count, rows), rows) for word, count in counted.items()}
+        total, scale = sum(weights.values()), CERTAINTY_SCALE * log(1 + rows)
+        held = dict.fromkeys(found, 0.0)
+        for word, row_id in self._held(connection, words, found):
+            held[row_id] += weights[word]
+        return [(row_id, weight / total * (1 - exp(-weight / scale))) for row_id, weight in held.items()]
+
+    def _counted(self, connection: Connection, words: Sequence[str]) -> dict[str, int]:
+        """Return how many rows hold each word, up to one more than are scored at once."""
+        if connection.dialect.name == "sqlite":
+            query = (
+                f"SELECT (SELECT count(*) FROM (SELECT 1 FROM {self.name} WHERE {self.name} MATCH word.value "  # noqa: S608
+                "LIMIT :most)) FROM json_each(:words) AS word ORDER BY word.key"
+            )
+        else:
+            query = (
+                f"SELECT (SELECT count(*) FROM (SELECT 1 FROM {self.name} WHERE words @@ "  # noqa: S608
+                "plainto_tsquery('english', word) LIMIT :most) AS held) "
+                "FROM json_array_elements_text(CAST(:words AS json)) WITH ORDINALITY AS asked(word, n) ORDER BY n"
+            )
+        given = {"words": _as_json(connection, words), "most": MAX_SCORED + 1}
+        return dict(zip(words, connection.execute(text(query), given).scalars(), strict=True))
+
+    def _held(self, connection: Connection, words: Sequence[str], ids: Sequence[int]) -> Iterator[tuple[str, int]]:
+        """Yield (word, id) for each of the words that each of the rows holds."""
+        if connection.dialect.name == "sqlite":
+            query = (
+                f"SELECT word.key, {self.name}.rowid FROM json_each(:words) AS word CROSS JOIN {self.name} "  # noqa: S608
+                f"WHERE {self.name} MATCH word.value AND {self.name}.rowid IN (SELECT value FROM json_each(:ids))"
+            )
+        else:
+            query = (
+                f"SELECT n - 1, {self._key} FROM {self.name}, "  # noqa: S608
+                "json_array_elements_text(CAST(:words AS json)) WITH ORDINALITY AS asked(word, n) "
+                f"WHERE words @@ plainto_tsquery('english', word) AND {self._key} = ANY("
+                "SELECT value::bigint FROM json_array_elements_text(CAST(:ids AS json)))"
+            )
+        given = {"words": _as_json(connection, words), "ids": json.dumps(list(ids))}
+        for n, row_id in connection.execute(text(query), given):
+            yield words[n], row_id
+
+    def _rows_at_most(self, connection: Connection) -> int:
+        _, key = self.columns(connection)
+        return connection.execute(select(func.max(key))).scalar() or 0
 
     # --- SQLite: FTS5 counts and ranks
 
     def _best_in_sqlite(
-        self, connection: Connection, words: Sequence[str], limit: int, within: Select[Any] | None
+        self, connection: Connection, words: Sequence[str], limit: int, only: ColumnElement[bool] | None
     ) -> list[Hit]:
-        if within is None and self._may_be_too_much(connection, words):
+        if only is None and self._may_be_too_much(connection, words):
             rarest = _rarest({word: self._rows_with(connection, word) for word in words}, MAX_SCORED)
             if len(rarest) < len(words):
                 found = connection.execute(self._by_rank(rarest).limit(max(limit, CANDIDATES)))
-                ranked = self._ranked(words, [row[0] for row in found]).limit(limit)
-                return [(row[0], row[1]) for row in connection.execute(ranked)]
-        query = self._by_rank(words) if within is None else self._ranked(words, within)
+                among = self.among(connection, [row[0] for row in found])
+                return [(row[0], row[1]) for row in connection.execute(self._ranked(words, among).limit(limit))]
+        query = self._by_rank(words) if only is None else self._ranked(words, only)
         return [(row[0], row[1]) for row in connection.execute(query.limit(limit))]
 
     def _by_rank(self, words: Sequence[str]) -> Select[Any]:
@@ -118,17 +186,15 @@ class WordIndex:
         rank: ColumnElement[Any] = literal_column("rank")
         return select(self._fts.c.rowid, -rank).where(self._holds_any(words)).order_by(rank)
 
-    def _ranked(self, words: Sequence[str], ids: Sequence[int] | Select[Any]) -> Select[Any]:
-        """Return the query for (id, score) of those of ``ids`` that hold any of ``words``, the best first."""
+    def _ranked(self, words: Sequence[str], only: ColumnElement[bool]) -> Select[Any]:
+        """Return the query for (id, score) of those rows that hold any of ``words``, the best first."""
+        # Ordered by its own rank, FTS5 would score them all.
         score = (-func.bm25(literal_column(self.name))).label("score")
-        # Without the plus, FTS5 would look for each row anew; ordered by its own rank, it would score them all.
-        chosen = literal_column("+rowid").in_(ids)
-        return select(self._fts.c.rowid, score).where(self._holds_any(words), chosen).order_by(score.desc())
+        return select(self._fts.c.rowid, score).where(self._holds_any(words), only).order_by(score.desc())
 
     def _may_be_too_much(self, connection: Connection, words: Sequence[str]) -> bool:
         """Return whether the words could stand in more rows than are scored at once."""
-        rows_at_most = connection.execute(select(func.max(self._fts.c.rowid))).scalar() or 0
-        return len(words) * rows_at_most > MAX_SCORED
+        return len(words) * self._rows_at_most(connection) > MAX_SCORED
 
     def _rows_with(self, connection: Connection, word: str) -> int:
         rows = select(self._fts.c.rowid).where(self._holds_any([word])).limit(MAX_SCORED + 1).subquery()
@@ -141,7 +207,7 @@ class WordIndex:
     # --- PostgreSQL: its full text finds, and BM25 ranks; its own ranks know nothing of how rare a word is
 
     def _best_in_postgresql(
-        self, connection: Connection, words: Sequence[str], limit: int, within: Select[Any] | None
+        self, connection: Connection, words: Sequence[str], limit: int, only: ColumnElement[bool] | None
     ) -> list[Hit]:
         stems = func.unnest(func.tsvector_to_array(func.to_tsvector(ENGLISH, " ".join(words))))
         rows_with = {
@@ -152,8 +218,8 @@ class WordIndex:
             return []
         key, held = self._full_text.c[self._key], self._full_text.c.words
         candidates = select(key.label("id"), held).where(_holds(held, _rarest(asked, MAX_SCORED_IN_POSTGRESQL)))
-        if within is not None:
-            candidates = candidates.where(key.in_(within))
+        if only is not None:
+            candidates = candidates.where(only)
         total = connection.execute(select(func.count()).select_from(self._full_text)).scalar_one()
         ranked = _bm25(candidates.subquery(), self._usual_length(connection), total, asked).limit(limit)
         return [(row[0], row[1]) for row in connection.execute(ranked)]
@@ -179,6 +245,10 @@ def _quoted(word: str) -> str:
     return f'"{bare}"*' if word.endswith("*") else f'"{bare}"'
 
 
+def _as_json(connection: Connection, words: Sequence[str]) -> str:
+    return json.dumps([_quoted(word) for word in words] if connection.dialect.name == "sqlite" else list(words))
+
+
 def _rarest(rows_with: Mapping[str, int], max_rows: int) -> list[str]:
     """Return the rarest words, at least one, as many as stand in ``max_rows`` rows together."""
     kept: list[str] = []
@@ -198,12 +268,17 @@ def _holds(held: ColumnElement[Any], stems: Sequence[str]) -> ColumnElement[bool
     return held.op("@@", is_comparison=True)(func.to_tsquery(AS_IT_IS, any_stem))
 
 
+def _weight(rows: int, total: int) -> float:
+    """Return how much a word counts that so many of all rows hold: Lucene's idf, which is never negative."""
+    return log(1 + (total - rows + 0.5) / (rows + 0.5))
+
+
 def _bm25(candidates: Subquery, usual_length: float, total: int, rows_with: Mapping[str, int]) -> Select[Any]:
     """Return the query for (id, score) of the candidates, the best first.
 
-    BM25 (Robertson and Zaragoza 2009) with Lucene's idf, log(1 + (N - n + 0.5) / (n + 0.5)), which is never negative.
+    BM25 (Robertson and Zaragoza 2009).
     """
-    weights = [(stem, log(1 + (total - rows + 0.5) / (rows + 0.5))) for stem, rows in rows_with.items()]
+    weights = [(stem, _weight(rows, total)) for stem, rows in rows_with.items()]
     asked = values(column("stem", Text), column("weight", Float), name="asked").data(weights)
     held = func.unnest(candidates.c.words).table_valued("lexeme", "positions", "weights", name="held")
     often = func.cardinality(held.c.positions)
@@ -236,6 +311,6 @@ class KeywordIndex:
         """
         if not words:
             return []
-        within = select(chunks.c.id).where(in_scope(chunks.c.document_id, scope)) if scope else None
         with self._database.read() as connection:
-            return CHUNK_WORDS.best(connection, words, limit, within)
+            within = select(chunks.c.id).where(in_scope(chunks.c.document_id, scope))
+            return CHUNK_WORDS.best(connection, words, limit, CHUNK_WORDS.among(connection, within) if scope else None)

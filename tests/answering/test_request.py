@@ -16,7 +16,7 @@ from rag_assistant.conversations.window import Rules, Window
 from rag_assistant.errors import QuestionDoesNotFit
 from rag_assistant.history import HistoryPolicy
 from rag_assistant.llm.endpoint import Endpoint
-from rag_assistant.records import Conversation, Message, RecalledTurn, Source
+from rag_assistant.records import Conversation, Message, RelatedTurn, Source
 from tests.history.conversations import conversations, iteration, policies, turn
 
 CONVERSATION = Conversation(1, "Talk", datetime.now(UTC), datetime.now(UTC), 0, 0, 0)
@@ -49,7 +49,7 @@ def drafts(draw: st.DrawFn) -> Draft:
             ratio=draw(st.sampled_from([1.0, 1.3])),
         ),
         found=Found(tuple(source(n, text) for n, text in enumerate(texts, 1)), {"found": len(texts)}),
-        recalled=tuple(RecalledTurn(n, text, text, ()) for n, text in enumerate(told, 1)),
+        recalled=tuple(RelatedTurn(n, text, text, ()) for n, text in enumerate(told, 1)),
         iterations=tuple(iteration("a")) if draw(st.booleans()) else (),
     )
 
@@ -80,8 +80,8 @@ def test_the_same_draft_gives_the_same_bytes_and_stays_as_it_is(draft: Draft) ->
 def test_recalled_turns_leave_before_passages_and_passages_before_the_question_is_refused() -> None:
     window = Window(CONVERSATION, RULES, (), HistoryPolicy())
     found = Found(tuple(source(n, f"{n}" * 400) for n in (1, 2)), {"found": 2})
-    recalled = (RecalledTurn(1, "x" * 400, "y" * 400, ()),)
-    draft = Draft("Why?", window, profile(), found, recalled)
+    recalled = (RelatedTurn(1, "x" * 400, "y" * 400, ()),)
+    draft = Draft("Why?", window, profile(), found, recalled=recalled)
     whole = build_request(draft)
     seen = []
     for limit in range(sum(whole.fitted.receipt.tokens.values()), 0, -5):
@@ -105,7 +105,7 @@ def test_a_recalled_turn_never_takes_the_room_of_one_in_the_window() -> None:
     messages = tuple(message for n in range(4) for message in turn(n))
     draft = Draft("Why?", Window(CONVERSATION, RULES, messages, HistoryPolicy()), profile())
     whole = build_request(draft).fitted.receipt
-    recalled = tuple(RecalledTurn(n, "x" * 80, "y" * 80, ()) for n in (1, 2))
+    recalled = tuple(RelatedTurn(n, "x" * 80, "y" * 80, ()) for n in (1, 2))
     room = sum(whole.tokens.values()) + 30  # The budget keeps some of it for a notice.
     seen = set()
     for limit in range(room, room + 150):

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,7 @@ from rag_assistant.errors import QuestionDoesNotFit, SummaryRejected
 from rag_assistant.history import (
     FittedHistory,
     HistoryPolicy,
+    HistorySummary,
     analyse_history,
     checked_summary,
     estimate_tokens,
@@ -196,6 +198,16 @@ def test_what_waits_for_a_person_stays_as_it_is(messages: list[Message], policy:
     for message in split.current:
         waits = waits if message["role"] == "tool" else holds_call([message], policy.pending)
         assert not waits or message in sent
+
+
+def test_a_summary_without_room_makes_room_for_the_notice_too() -> None:
+    summary = HistorySummary("They spoke of things. " * 3, 1, 1)
+    gone = left_out("summarised", 1, 2, 1, 1)
+    question: Message = {"role": "user", "content": "now"}
+    for budget in range(1, 40):
+        policy = HistoryPolicy(max_history_turns=None, token_budget=budget, summary=summary, unread=(gone,))
+        with suppress(QuestionDoesNotFit):
+            assert tokens(fit_history([question], policy).messages) <= budget
 
 
 @many_examples

@@ -11,7 +11,7 @@ import pytest
 from rag_assistant.conversations.prompts import number_sources, question_message
 from rag_assistant.document_records import Passage
 from rag_assistant.presenters.receipts import as_curl, parts_of
-from rag_assistant.records import Message, RecalledTurn, Turn
+from rag_assistant.records import Message, RelatedTurn, Turn
 
 TURN = Turn(1, 1, 9, "completed", "How many?", "Seventeen [1].", datetime.now(UTC))
 HOSTILE = ["it's", "$(touch x) `id` $HOME", "JSON\nJSON\n", "\\'\"; rm -rf /", "\u202e\u009bgeese"]
@@ -31,7 +31,7 @@ def parts(messages: list[Message], prefix: int, **more: Any) -> list[tuple[str, 
 
 
 def test_every_part_of_a_request_has_its_place() -> None:
-    recalled = (RecalledTurn(2, "Ducks?", "Three.", ()),)
+    recalled = (RelatedTurn(2, "Ducks?", "Three.", ()),)
     question = question_message("How many?", number_sources([PASSAGE]), recalled)
     call = {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "look", "arguments": "{}"}}]}
     messages = [

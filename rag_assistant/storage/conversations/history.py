@@ -12,6 +12,7 @@ from sqlalchemy import (
     Connection,
     RowMapping,
     delete,
+    exists,
     func,
     insert,
     select,
@@ -19,7 +20,7 @@ from sqlalchemy import (
 )
 
 from rag_assistant.errors import ConversationBusy, HistoryChanged, NoSummary, NothingToUndo, TurnErased, TurnSummarised
-from rag_assistant.records import MAX_INT32, Conversation, PastTurn, RecalledTurn, Source, Turn, runs_of
+from rag_assistant.records import MAX_INT32, Conversation, PastTurn, RelatedTurn, Source, Turn, runs_of
 from rag_assistant.storage.conversations.conversations import conversation_of, load_conversation
 from rag_assistant.storage.conversations.counters import covered_by, recount
 from rag_assistant.storage.conversations.turn_rows import as_turns, load_turn
@@ -38,6 +39,8 @@ from rag_assistant.storage.tables import conversations, history_changes, message
 ChangeKind = Literal["clear", "reset", "compact", "edit summary", "pin", "exclude"]
 VIEW = ("context_start", "view_start", "summary_id", "decided_until")
 MARKS = ("pinned", "excluded")
+# From here on a question may be about a turn (docs/history-benchmarks.md has what is missed).
+MIN_CERTAINTY = 0.2
 
 
 class HistoryStore:
@@ -87,25 +90,31 @@ class HistoryStore:
             )
             return {row[0]: row[1] for row in rows}
 
-    def recall(
+    def related(
         self, conversation: Conversation, words: Sequence[str], before: int, seen: Collection[int], limit: int
-    ) -> list[RecalledTurn]:
-        """Return up to ``limit`` turns behind the context start that hold any of ``words``, in their order.
+    ) -> list[RelatedTurn]:
+        """Return up to ``limit`` turns before number ``before`` that ``words`` seem to ask for, the best first.
 
-        ``seen`` are the numbers of turns that the model sees anyway. What was excluded or purged is never found.
+        ``seen`` are the numbers of turns that the model sees anyway. What was purged or erased is never found.
         """
         if not words or not limit:
             return []
         with self._database.read() as connection:
-            candidates = select(turns.c.id).where(
+            _, turn_id = TURN_WORDS.columns(connection)
+            unseen = exists().where(
+                turns.c.id == turn_id,
                 turns.c.conversation_id == conversation.id,
-                turns.c.visible,
-                turns.c.number.between(conversation.context_start, before - 1),
+                turns.c.visible | turns.c.excluded,
+                turns.c.number < before,
                 turns.c.number.not_in(list(seen)),
             )
-            ids = [turn_id for turn_id, _ in TURN_WORDS.best(connection, words, limit, candidates)]
-            rows = connection.execute(select(turns).where(turns.c.id.in_(ids)).order_by(turns.c.number)).mappings()
-            return [_recalled(turn) for turn in as_turns(connection, rows)]
+            surest = dict(TURN_WORDS.surest(connection, words, limit, unseen))
+            sure = [turn_id for turn_id, certainty in surest.items() if certainty >= MIN_CERTAINTY]
+            if not sure:
+                return []
+            rows = connection.execute(select(turns).where(turns.c.id.in_(sure))).mappings()
+            found = [_related(turn, surest[turn.id], conversation) for turn in as_turns(connection, rows)]
+        return sorted(found, key=lambda turn: (-turn.certainty, -turn.number))
 
     # --- changes; each can be undone
 
@@ -309,6 +318,7 @@ def _insert_summary(
     return summary_id
 
 
-def _recalled(turn: Turn) -> RecalledTurn:
+def _related(turn: Turn, certainty: float, conversation: Conversation) -> RelatedTurn:
     cited: tuple[Source, ...] = tuple(source for source in turn.sources if source.cited)
-    return RecalledTurn(turn.number, turn.question, turn.answer, cited)
+    why = "excluded" if turn.excluded else "cleared" if turn.number < conversation.context_start else ""
+    return RelatedTurn(turn.number, turn.question, turn.answer, cited, round(certainty, 2), why)

@@ -113,7 +113,13 @@ def retry(turn_id: int) -> Response:
 
 @blueprint.post("/turns/<int:turn_id>/regenerate")
 def regenerate(turn_id: int) -> Response:
-    """Regenerate the last answer and show its turn."""
+    """Regenerate the last answer and show its turn; ``pin`` numbers a turn that is pinned first, so that it is sent."""
+    if "pin" in request.form:
+        number = _number("pin", request.form["pin"])
+        found = services().turns.page(services().turns.get(turn_id).conversation_id, 1, number + 1)
+        if not found or found[0].number != number:
+            raise InvalidRequest(f"pin is {number}; it must be the number of an earlier turn.")
+        services().history_actions.mark(found[0].id, pinned=True)
     return _to_turn(services().assistant.regenerate(turn_id))
 
 

@@ -16,7 +16,7 @@ from rag_assistant.history import OVERFLOW_CHOICES
 from rag_assistant.presenters.history import REASONS, numbers_in_words, turns_in_words
 from rag_assistant.presenters.token_usage import token_parts, tokens_sentence
 from rag_assistant.presenters.turns import messages_sent, notice_of, seen_by_model, steps_of
-from rag_assistant.records import Turn, Unset
+from rag_assistant.records import QUOTES, Turn, Unset
 from rag_assistant.web.request_parsing import ChangeTurnBody, SummaryBody, checked
 from rag_assistant.web.services import services
 
@@ -91,6 +91,12 @@ def erase(turn_id: int) -> Response:
 def unseen_in(turn: Turn, view: HistoryView) -> bool:
     """Tell whether the model would not see a turn if a question came now."""
     return turn.status != "running" and turn.number not in view.fitted.receipt.kept_turns
+
+
+@blueprint.app_template_test()
+def quoted(turn: Turn) -> bool:
+    """Tell whether sentences of documents answer a turn, and no model."""
+    return turn.model == QUOTES
 
 
 @blueprint.app_template_test()

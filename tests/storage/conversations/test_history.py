@@ -10,7 +10,7 @@ from rag_assistant.records import Conversation, Message, Question
 from rag_assistant.retrieval.tokenize import search_words
 from rag_assistant.settings.package_files import MIGRATIONS
 from rag_assistant.storage.conversations.conversations import ConversationManager
-from rag_assistant.storage.conversations.history import HistoryStore
+from rag_assistant.storage.conversations.history import MIN_CERTAINTY, HistoryStore
 from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.migrate import migrate
@@ -183,19 +183,33 @@ def test_a_waiting_turn_is_held_until_it_is_answered(talk: Talk) -> None:
     assert talk.turns.get(turn.id).waiting is None
 
 
-def test_recall_finds_what_is_not_seen_and_nothing_else(talk: Talk) -> None:
-    def recalled(*words: str, seen: tuple[int, ...] = ()) -> list[int]:
-        found = talk.history.recall(talk.conversation, words, talk.conversation.turns + 1, seen, 3)
-        return [turn.number for turn in found]
+def test_related_are_the_turns_that_are_not_seen_and_that_the_words_ask_for(talk: Talk) -> None:
+    def related(*words: str, seen: tuple[int, ...] = ()) -> list[tuple[int, str]]:
+        found = talk.history.related(talk.conversation, words, talk.conversation.turns + 1, seen, 3)
+        assert all(MIN_CERTAINTY <= turn.certainty <= 1 for turn in found)
+        return [(turn.number, turn.why) for turn in found]
 
-    assert recalled("three") == [3]
-    assert recalled("three", "five", seen=(5,)) == [3]
-    assert recalled() == []
+    assert related("three") == [(3, "")]
+    assert related("three", seen=(3,)) == []
+    assert related() == []
+    # One word of many is no reason to speak of a turn.
+    assert related("three", "seals", "swim", "towards", "harbours") == []
     talk.history.mark(talk.ids[2], excluded=True)
-    assert recalled("three") == []
+    assert related("three") == [(3, "excluded")]
+    talk.history.move_context_start(talk.conversation.id, "clear")
+    assert related("two") == [(2, "cleared")]
     other = Talk(talk.turns._database)
-    other.say("three")
-    assert recalled("three") == []
+    other.say("nine")
+    assert related("nine") == []
+
+
+def test_the_surest_turn_comes_first_however_long_the_others_are(talk: Talk) -> None:
+    talk.say("The seal at the pier is called Bruno.")
+    talk.say("A pier. " + "Nothing about it is worth a word. " * 20)
+    words = ["seal", "pier", "called"]
+    found = talk.history.related(talk.conversation, words, talk.conversation.turns + 1, (), 3)
+    assert found[0].question.startswith("The seal")
+    assert [turn.certainty for turn in found] == sorted((turn.certainty for turn in found), reverse=True)
 
 
 def test_a_purged_conversation_is_gone_with_its_words(talk: Talk, database: Database) -> None:

@@ -79,6 +79,7 @@ def test_the_seventh_question_sees_the_last_five_turns_and_everyone_is_told(
         "left_out": {"turn_limit": 1},
         "summary_sent": False,
         "recalled_turns": [],
+        "missing": [],
         "iterations_dropped": 0,
     }
     sent = stub.requests[-1].messages
