@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import takewhile
 
 # Running text, and the number of each page where it begins.
 Pieces = list[str | int]
@@ -11,11 +12,13 @@ Pieces = list[str | int]
 # Of Unicode's private use area: nobody's text has them, and where it does, they go.
 START, END = "\ue000", "\ue001"
 EDGES = re.compile(f"([{START}{END}])")
-# What makes a line a heading, an item, a quote or a row; with something in front of it, it would be plain text.
-LINE_MARKS = re.compile(r"(?:[ \t>|]|#{1,6}[ \t]|[-*+][ \t]|\d{1,9}[.)][ \t])*")
+# What makes a line a heading, an item, a quote, a row or a formula; with something in front, it would be plain text.
+LINE_MARKS = re.compile(r"(?:[ \t>|]|#{1,6}[ \t]|[-*+][ \t]|\d{1,9}[.)][ \t]|\$\$|\\\[)*")
 # A line that is nothing but a mark: a fence, a rule, the line under a table's head.
 MARK_LINE = re.compile(r"[ \t]*+(?:(?:`{3,}|~{3,})[^\n]*|[-*_=:| \t]+)\n")
-CLOSING_MARKS = " \t\n|`~*_=:>#\\-"
+CLOSING_MARKS = " \t\n|`~*_=:>#\\-$["
+# Of these, two in a row can be one mark, which nothing may part.
+GLUED = "$\\[`~"
 TAG = re.compile(r"(<[^<>]*>)")
 MARK, FIRST_MARK = "<mark>{}</mark>", '<mark id="passage" tabindex="-1">{}</mark>'
 
@@ -28,8 +31,14 @@ def with_edges(before: Sequence[str | int], passage: Sequence[str | int], after:
         return pieces
     previous = pieces[first - 1] if first else ""
     line_begins = isinstance(previous, int) or not previous or previous.endswith("\n")
-    start = _behind_marks(str(pieces[first])) if line_begins else 0
-    end = max(len(str(pieces[last]).rstrip(CLOSING_MARKS)), start if first == last else 0)
+    # A mark may begin in the passage and end behind it.
+    begins = "".join(str(one) for one in takewhile(lambda one: not isinstance(one, int), pieces[first:]))
+    start = _behind_marks(begins) if line_begins else 0
+    if not line_begins and str(previous)[-1] in GLUED:
+        start = len(begins) - len(begins.lstrip(GLUED))
+    end = len(str(pieces[last]).rstrip(CLOSING_MARKS))
+    if start > len(str(pieces[first])) or (first == last and end <= start):
+        return pieces  # Marks alone: there is nothing to see of them.
     pieces[last] = f"{str(pieces[last])[:end]}{END}{str(pieces[last])[end:]}"
     pieces[first] = f"{str(pieces[first])[:start]}{START}{str(pieces[first])[start:]}"
     return pieces
