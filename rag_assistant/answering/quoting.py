@@ -7,11 +7,15 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from rag_assistant.answering.request import MIN_ALARM_CERTAINTY
 from rag_assistant.conversations.prompts import CITATION
 from rag_assistant.errors import QUESTION_KEPT
+from rag_assistant.retrieval.sentences import split_text
+from rag_assistant.retrieval.tokenize import content_words
 
 if TYPE_CHECKING:
     from rag_assistant.answering.request import Draft
+    from rag_assistant.records import RelatedTurn
     from rag_assistant.retrieval.quotes import Quote
     from rag_assistant.retrieval.sentences import Sentence
 
@@ -22,6 +26,7 @@ NEEDS_MODEL = (
     "in them, or connect a model."
 )
 NOTHING_FOUND = "No matching passages in your documents."
+SAID_BEFORE = "In turn {} of this conversation, you said:"
 NEAREST = "These sections come nearest:"
 NOTHING_TO_QUOTE = (
     "There is nothing to quote for this question. Add documents that answer it, or connect a language model."
@@ -55,10 +60,23 @@ def instead_of_quotes(draft: Draft) -> str | None:
     """Return what is answered where nothing is quoted, and ``None`` where there may be something to quote."""
     if needs_model(draft.question):
         return NEEDS_MODEL
+    if draft.found.nothing and (said := _said_before(draft.question, draft.related)) is not None:
+        return f"{NOTHING_FOUND} {said}"
     if draft.found.nothing:
         sections = "".join(f"\n- {heading}" for heading in draft.found.nearest)
         return f"{NOTHING_FOUND} {NEAREST}\n{sections}" if sections else NOTHING_FOUND
     return None if draft.found.sources else NOTHING_TO_QUOTE
+
+
+def _said_before(question: str, related: Sequence[RelatedTurn]) -> str | None:
+    """Return what the person said earlier that a question seems to be about; a question is no answer to another."""
+    asked = set(content_words(question))
+    for turn in related:
+        said = [one for one in split_text(" ".join(turn.question.split())) if not one.endswith(("?", "？"))]  # noqa: RUF001
+        best = max(said, key=lambda one: len(asked & set(content_words(one))), default="")
+        if turn.certainty >= MIN_ALARM_CERTAINTY and asked & set(content_words(best)):
+            return f"{SAID_BEFORE.format(turn.number)}\n\n> {best}"
+    return None
 
 
 def quoted_answer(quotes: Sequence[Quote], sources: int, model_failed: bool = False) -> Iterator[str]:

@@ -24,14 +24,15 @@ def with_recall(built: BuiltRequest, history: HistoryStore, before: int, limit: 
     They take the room that is left. Those that are not sent are the request's ``missing``.
     """
     draft, receipt = built.draft, built.fitted.receipt
-    if all(run.reason in UNANSWERED for run in receipt.left_out):
+    quotes = draft.profile.endpoint.quotes
+    # Quotes are of documents alone: of the conversation they have nothing before them, whatever the window keeps.
+    seen, limit = ((), 0) if quotes else (receipt.kept_turns, limit)
+    if not quotes and all(run.reason in UNANSWERED for run in receipt.left_out):
         return built
     words, most = query_words(draft.question), max(limit, MAX_RELATED)
-    found = history.related(draft.window.conversation, words, before, receipt.kept_turns, most)
+    found = history.related(draft.window.conversation, words, before, seen, most)
     if not found:
         return built
     related = tuple(turn if turn.why else replace(turn, why=receipt.why_left_out(turn.number)) for turn in found)
-    if draft.profile.endpoint.quotes:
-        limit = 0  # Documents are quoted, not what was said.
     recalled = tuple(turn for turn in related if turn.why in RECALLABLE)[:limit]
     return build_request(replace(draft, related=related, recalled=recalled))

@@ -92,8 +92,9 @@ class BuiltRequest:
     @property
     def missing(self) -> tuple[RelatedTurn, ...]:
         """The turns that the question seems to be about, and that are not sent."""
-        unsent = (turn for turn in self.draft.related if turn not in self.draft.recalled)
-        return tuple(turn for turn in unsent if turn.certainty >= MIN_ALARM_CERTAINTY)
+        sent = {*self.fitted.receipt.kept_turns, *(turn.number for turn in self.draft.recalled)}
+        sure = (turn for turn in self.draft.related if turn.certainty >= MIN_ALARM_CERTAINTY)
+        return tuple(turn for turn in sure if turn.number not in sent)
 
     @property
     def notes(self) -> list[str]:

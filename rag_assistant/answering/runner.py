@@ -92,7 +92,7 @@ class Runner:
             if self._turn.confirms_turn is not None:
                 return self._carry_out(self._turn.confirms_turn)
             self._prepare(self._deps.conversations.get(self._turn.conversation_id))
-            if self._draft.profile.endpoint.quotes and (text := instead_of_quotes(self._draft)) is not None:
+            if self._draft.profile.endpoint.quotes and (text := instead_of_quotes(self._build().draft)) is not None:
                 return self._say(text)
             self._make_room()
             self._converse()

@@ -2,13 +2,14 @@
 
 A question of a conversation is compared with two things: the exchanges before it, and the best chunk of the library.
 A question that stands alone is much nearer to the library than to whatever was said before; one that leans is not
-("And for boats?" is near to nothing). No list of pronouns decides. Every figure here lies on a plateau that was
-measured on mtrag, doc2dial, cranfield, cacm, covidqa and xquad (docs/retrieval-benchmarks.md).
+("And for boats?" is near to nothing). No list of pronouns tells that one leans. Words that neither the library nor the
+conversation has tell that it does not: what was said before has no answer to them. Every figure here lies on a plateau
+that was measured on mtrag, doc2dial, cranfield, cacm, covidqa and xquad (docs/retrieval-benchmarks.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from rag_assistant.retrieval.tokenize import content_words, search_words
@@ -30,6 +31,14 @@ ONE_WORD_DISTANCE = 0.5
 # One of two telling words leans if it is near to nothing in the library either ("And which setting changes that?").
 FEW_CONTENT_WORDS = 2
 NEAR_TO_NOTHING = 0.3
+
+# A question of which so many telling words stand neither in the library nor in the conversation stands alone.
+# But with one of these words it points back, whatever it asks ("Where is it stored?").
+MIN_STRANGE_SHARE = 0.5
+POINTING_BACK = frozenset(
+    "it its that this these those they them their he him his she her there one ones "
+    "es das dies diese dieser dieses davon damit dafür daran er ihn sie ihr dort".split()
+)
 
 # Without vectors: a question of so few words, or with such a share of its words in the context, leans a little less.
 FEW_WORDS = 3
@@ -62,13 +71,20 @@ class Similarity:
     library: float
 
 
-def search_query(question: str, exchanges: Sequence[Exchange], similarity: Similarity | None = None) -> SearchQuery:
+def search_query(
+    question: str,
+    exchanges: Sequence[Exchange],
+    similarity: Similarity | None = None,
+    unknown: Set[str] = frozenset(),
+) -> SearchQuery:
     """Return what to search with after some exchanges (question and answer each, the oldest first).
 
-    Without ``similarity`` (no embedding model, or one that does not know the language) the words decide.
+    Without ``similarity`` (no embedding model, or one that does not know the language) the words decide. ``unknown``
+    are the words of the question that no document has: where the conversation does not have them either, they are
+    about something else, and what was said before would only find what was found before.
     """
     context = context_of(exchanges)
-    if not context:
+    if not context or _is_about_something_else(question, context, unknown):
         return SearchQuery(question)
     share = _share_by_words(question, context) if similarity is None else _share(question, similarity)
     return SearchQuery(question, context, share) if share else SearchQuery(question)
@@ -85,6 +101,13 @@ def compared_with(exchanges: Sequence[Exchange]) -> list[str]:
     """Return the texts of a conversation of which the nearest one says how near the whole is to a question."""
     parts = (exchanges[-1][0].strip(), context_of(exchanges)) if exchanges else ()
     return list(dict.fromkeys(part for part in parts if part))
+
+
+def _is_about_something_else(question: str, context: str, unknown: Set[str]) -> bool:
+    strange = unknown - set(search_words(context))
+    if not POINTING_BACK.isdisjoint(search_words(question)):
+        return False
+    return bool(strange) and len(strange) >= MIN_STRANGE_SHARE * len(content_words(question))
 
 
 def _share(question: str, similarity: Similarity) -> float:

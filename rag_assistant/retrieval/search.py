@@ -22,7 +22,7 @@ from rag_assistant.retrieval.headings import SEPARATOR as HEADING_SEPARATOR
 from rag_assistant.retrieval.hybrid import VECTOR_WEIGHT, Hit, add, fuse
 from rag_assistant.retrieval.postprocess import distinct, joined, nothing_found, within
 from rag_assistant.retrieval.quotes import Embed, Quote, choose_quotes, nearest_range
-from rag_assistant.retrieval.tokenize import query_words
+from rag_assistant.retrieval.tokenize import content_words, query_words
 
 if TYPE_CHECKING:
     from rag_assistant.storage.documents.chunks import ChunkStore
@@ -118,11 +118,12 @@ class Retriever:
 
         Costs one embedding more than the question's own, of 40 to 70 words: 13 to 21 ms of CPU.
         """
+        unknown = self._keywords.unknown(content_words(question)) if exchanges else set()
         try:
-            return search_query(question, exchanges, self._similarity(question, exchanges, scope))
+            return search_query(question, exchanges, self._similarity(question, exchanges, scope), unknown)
         except EmbedderFailed as error:
             log.warning("The words alone tell whether a question leans on another: %s", error)
-            return search_query(question, exchanges)
+            return search_query(question, exchanges, None, unknown)
 
     def _similarity(self, question: str, exchanges: Sequence[Exchange], scope: Scope) -> Similarity | None:
         """Return how near a question is to the conversation and to the library; ``None`` if the model cannot tell."""

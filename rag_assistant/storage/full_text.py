@@ -120,7 +120,7 @@ class WordIndex:
         weighed by how rare they are, less where these are few or common.
         """
         rows = self._rows_at_most(connection)
-        counted = self._counted(connection, words)
+        counted = self.counted(connection, words, MAX_SCORED)
         found = [row_id for row_id, _ in self.best(connection, _rarest(counted, MAX_SCORED_FOR_SUREST), limit, only)]
         weights = {word: _weight(min(count, rows), rows) for word, count in counted.items()}
         total, scale = sum(weights.values()), CERTAINTY_SCALE * log(1 + rows)
@@ -129,8 +129,8 @@ class WordIndex:
             held[row_id] += weights[word]
         return [(row_id, weight / total * (1 - exp(-weight / scale))) for row_id, weight in held.items()]
 
-    def _counted(self, connection: Connection, words: Sequence[str]) -> dict[str, int]:
-        """Return how many rows hold each word, up to one more than are scored at once."""
+    def counted(self, connection: Connection, words: Sequence[str], most: int) -> dict[str, int]:
+        """Return how many rows hold each word, counted up to one more than ``most``."""
         if connection.dialect.name == "sqlite":
             query = (
                 f"SELECT (SELECT count(*) FROM (SELECT 1 FROM {self.name} WHERE {self.name} MATCH word.value "  # noqa: S608
@@ -142,7 +142,7 @@ class WordIndex:
                 "plainto_tsquery('english', word) LIMIT :most) AS held) "
                 "FROM json_array_elements_text(CAST(:words AS json)) WITH ORDINALITY AS asked(word, n) ORDER BY n"
             )
-        given = {"words": _as_json(connection, words), "most": MAX_SCORED + 1}
+        given = {"words": _as_json(connection, words), "most": most + 1}
         return dict(zip(words, connection.execute(text(query), given).scalars(), strict=True))
 
     def _held(self, connection: Connection, words: Sequence[str], ids: Sequence[int]) -> Iterator[tuple[str, int]]:
@@ -303,6 +303,11 @@ class KeywordIndex:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    def unknown(self, words: Sequence[str]) -> set[str]:
+        """Return those of some words that no chunk holds."""
+        with self._database.read() as connection:
+            return {word for word, rows in CHUNK_WORDS.counted(connection, words, 0).items() if not rows}
 
     def search(self, words: Sequence[str], limit: int, scope: Scope = EVERYTHING) -> list[tuple[int, float]]:
         """Return up to ``limit`` chunk ids of the scope with their score (higher is better) that hold any of ``words``.

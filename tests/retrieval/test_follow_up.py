@@ -55,6 +55,25 @@ def test_a_single_telling_word_leans_unless_the_library_is_much_nearer() -> None
     assert not search_query("Kubernetes?", LAMP, FAR).is_follow_up
 
 
+@pytest.mark.parametrize(
+    ("question", "unknown", "leans"),
+    [
+        ("What is the capital of Mongolia?", {"capital", "mongolia"}, False),
+        ("What is the population of Brazil?", {"population", "brazil"}, False),
+        ("Where is it stored?", {"stored"}, True),
+        ("And which setting changes that?", set(), True),
+        ("How large is the mast of the lighthouse?", {"mast"}, True),
+        ("And the goose?", {"goose"}, True),
+    ],
+)
+def test_a_question_about_what_nothing_speaks_of_leans_on_nothing(
+    question: str, unknown: set[str], leans: bool
+) -> None:
+    before = [("How large may a goose be?", "A goose may be 50 cm large.")]
+    query = search_query(question, before, Similarity(conversation=0.2, library=0.1), unknown)
+    assert query.is_follow_up is leans
+
+
 def test_the_nearer_the_conversation_the_more_it_counts() -> None:
     shares = [
         search_query("Which oil burns longest?", LAMP, Similarity(near, 0.6)).share for near in (0.1, 0.3, 0.4, 0.7)

@@ -129,14 +129,14 @@ def test_it_counts_among_no_turns_and_is_named_as_erased(client: FlaskClient, st
 def test_receipts_of_later_turns_say_what_was_erased_of_them(client: FlaskClient, stub: StubModel) -> None:
     stub.replies.extend([Reply("First answer."), Reply("(a query)"), Reply("Second answer.")])
     first = ask(client, "First question?")
-    second = ask(client, "Second question?", conversation_id=first["conversation_id"])
+    second = ask(client, "And after that?", conversation_id=first["conversation_id"])
     third = ask(client, "Third question?", conversation_id=first["conversation_id"])
     erase(client, first["turn_id"])
     found = receipt(client, third["turn_id"])
     assert [one["content"] for one in found["messages"][1:5]] == [
         "[Erased: 15 characters]",
         "[Erased: 13 characters]",
-        "Second question?",
+        "And after that?",
         "Second answer.",
     ]
     assert found["erased_turns"] == [1]

@@ -99,6 +99,28 @@ def test_what_is_not_in_the_documents_is_said_with_the_nearest_sections(library:
     assert (answer["support"], answer["sources"]) == ("nothing_found", [])
 
 
+def test_what_the_person_said_is_quoted_where_the_documents_have_nothing(library: FlaskClient) -> None:
+    conversation = ask(library, "Remember: my cat is called Mimi. What does the lamp burn?")["conversation_id"]
+    for n in range(7):
+        ask(library, f"How many geese are there, for the {n}th time?", conversation_id=conversation)
+    answer = ask(library, "How is my cat called?", conversation_id=conversation)
+    assert (
+        answer["answer"]
+        == f"{NOTHING_FOUND} In turn 1 of this conversation, you said:\n\n> Remember: my cat is called Mimi."
+    )
+    again = ask(library, "How is my dog called?", conversation_id=conversation)
+    assert "you said" not in again["answer"]
+
+
+def test_what_neither_documents_nor_conversation_speak_of_is_not_answered_with_the_last_passages(
+    library: FlaskClient,
+) -> None:
+    conversation = ask(library, "How many geese does the keeper feed?")["conversation_id"]
+    answer = ask(library, "Which parliament votes about taxation?", conversation_id=conversation)
+    assert answer["answer"].startswith(NOTHING_FOUND)
+    assert answer["support"] == "nothing_found"
+
+
 def test_an_empty_library_has_nothing_to_quote(client: FlaskClient) -> None:
     assert ask(client, "How many geese?")["answer"] == NOTHING_TO_QUOTE
 
