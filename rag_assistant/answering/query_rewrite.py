@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rag_assistant.conversations.prompts import rewrite_request
 from rag_assistant.errors import ModelError
 from rag_assistant.records import ModelRequest
+from rag_assistant.retrieval.tokenize import content_words, search_words
 
 if TYPE_CHECKING:
     from rag_assistant.llm.calls import ModelCall
@@ -24,11 +26,18 @@ log = logging.getLogger(__name__)
 TIMEOUT_SECONDS = 8.0
 MAX_TOKENS = 120
 MAX_QUERY_CHARS = 600
+NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+# Words that begin alike are taken for forms of one word.
+STEM_CHARS = 5
+MIN_PLURAL = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """A query as a model put it, ``None`` if it gave none, and the request with its answer."""
+    """A query as a model put it, ``None`` if it gave none that is of use, and the request with its answer.
+
+    Where the answer was not taken, the record's ``refused`` says why.
+    """
 
     query: str | None
     record: dict[str, Any] | None
@@ -66,7 +75,38 @@ def rewrite_query(
     finally:
         call.restart_deadline()
     record = {"request": request.as_body(endpoint.model), "answer": text}
-    return Rewrite(None if failed else _as_query(text), record)
+    query = None if failed else _as_query(text)
+    refused = None if query is None else why_refused(turn.question, query, exchanges)
+    return Rewrite(query, record) if refused is None else Rewrite(None, record | {"refused": refused})
+
+
+def why_refused(question: str, query: str, exchanges: Sequence[Exchange]) -> str | None:
+    """Return in a sentence why a model's query is not what was asked; ``None`` if it can be searched with.
+
+    Small models answer the question instead, or make up what it is about (docs/retrieval-benchmarks.md).
+    """
+    asked, found = _stems(question), _stems(query)
+    said = {_stem(word) for exchange in exchanges for text in exchange for word in search_words(text)}
+    added = found - asked
+    if question.rstrip().endswith("?") and query.endswith((".", "!")):
+        return "It is a statement and no question."
+    if not set(NUMBER.findall(question)) <= set(NUMBER.findall(query)):
+        return "A number of the question is missing."
+    if len(asked - found) > len(asked) / 2:
+        return "Most words of the question are missing."
+    if not added:
+        return "It adds nothing to the question."
+    if len(added - said) > max(1, len(added) / 2):
+        return "Most of its words stand neither in the question nor in the conversation."
+    return None
+
+
+def _stems(text: str) -> set[str]:
+    return {_stem(word) for word in content_words(text)}
+
+
+def _stem(word: str) -> str:
+    return word[:STEM_CHARS] if len(word) > STEM_CHARS else word.removesuffix("s") if len(word) > MIN_PLURAL else word
 
 
 def _as_query(text: str) -> str | None:

@@ -64,7 +64,7 @@ def told_everywhere(client: FlaskClient, stub: StubModel) -> Any:
     told = client.post("/api/query", json=keyed, headers={"Idempotency-Key": SECRET}).json
     here = {"conversation_id": told["conversation_id"]}
     regenerate(client, told["turn_id"])
-    stub.replies.append(Reply(f"{SECRET} lighthouse keeper geese"))  # The query that the model writes for a follow-up.
+    stub.replies.append(Reply(f"{SECRET} geese"))  # The query that the model writes for a follow-up.
     second = ask(client, "And why?", **here)
     assert second["search"]["by"] == "model"
     regenerate(client, second["turn_id"])

@@ -74,16 +74,16 @@ def test_a_connected_model_puts_it_into_words_that_stand_alone(library: FlaskCli
     first = ask(library, "What does the lighthouse lamp burn?")
     before = len(stub.requests)
     usage = {"prompt_tokens": 40, "completion_tokens": 4}
-    stub.replies.append(Reply('"How much does a boat cost?"', usage=usage))
+    stub.replies.append(Reply('"How much oil does the lighthouse lamp burn?"', usage=usage))
     second = ask(library, "And those?", conversation_id=first["conversation_id"])
     assert second["search"] == {
-        "query": "How much does a boat cost?",
+        "query": "How much oil does the lighthouse lamp burn?",
         "by": "model",
         "leans_on": None,
         "found": 2,
         "follow_up_context": None,
     }
-    assert first_document(second) == "boat.txt"
+    assert first_document(second) == "lamp.txt"
     rewriting, answering = stub.requests[before:]
     assert "one search query that stands alone" in rewriting.messages[0]["content"]
     assert "What does the lighthouse lamp burn?" in rewriting.messages[1]["content"]
@@ -92,7 +92,7 @@ def test_a_connected_model_puts_it_into_words_that_stand_alone(library: FlaskCli
     assert answering.messages[-1]["content"].endswith("And those?")
     assert second["usage"]["prompt_tokens"] == 50, "both requests are counted"
     receipt = library.get(f"/api/turns/{second['turn_id']}/receipt").json
-    assert receipt["rewrite"]["answer"] == '"How much does a boat cost?"'
+    assert receipt["rewrite"]["answer"] == '"How much oil does the lighthouse lamp burn?"'
     assert receipt["rewrite"]["request"]["messages"] == rewriting.messages
     assert receipt["request"]["messages"] == answering.messages
 
@@ -114,6 +114,7 @@ def test_a_question_that_stands_alone_takes_no_request_more(library: FlaskClient
         [Reply("One line.\nAnother line.")],
         [Reply("word " * 400)],
         [Reply("  ")],
+        [Reply("Because the lamp burns whale oil.")],
     ],
 )
 def test_a_model_that_cannot_rewrite_does_no_harm(library: FlaskClient, stub: StubModel, useless: list[Reply]) -> None:
