@@ -29,6 +29,7 @@ from rag_assistant.errors import (
     ToolsRefused,
 )
 from rag_assistant.llm.endpoint import QUOTES_ENDPOINT
+from rag_assistant.llm.tool_calls import may_be_calls
 from rag_assistant.presenters.turns import start_event, state_event, step_events, steps_of
 from rag_assistant.records import ModelReply, ModelRequest
 
@@ -228,14 +229,21 @@ class Runner:
         request = built.as_request(may_call)
         self._announce(built, request)
         calls: tuple[dict[str, Any], ...] = ()
-        text, gap = "", "\n\n" if self._live.length else ""
-        for reply in self._stream(built, request):
-            if reply.text:
-                self._show(gap + reply.text)
-                text, gap = text + reply.text, ""
-            calls = reply.tool_calls or calls
-            self._learn(reply, request)
-        return text, calls
+        shown, held, gap = "", "", "\n\n" if self._live.length else ""
+        try:
+            for reply in self._stream(built, request):
+                held += reply.text
+                if held and not (may_call and not shown and may_be_calls(held)):
+                    self._show(gap + held)
+                    shown, held, gap = shown + held, "", ""
+                calls = reply.tool_calls or calls
+                self._learn(reply, request)
+            calls = calls or self._deps.tools.written_out(held)
+            held = "" if calls else held
+        finally:
+            if held:
+                self._show(gap + held)
+        return shown + held, calls
 
     def _stream(self, built: BuiltRequest, request: ModelRequest) -> Iterator[ModelReply]:
         endpoint = built.draft.profile.endpoint

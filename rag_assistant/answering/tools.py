@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rag_assistant.conversations.prompts import number_sources, passages_text
 from rag_assistant.document_records import Passage
 from rag_assistant.errors import AssistantError, DocumentNotFound, ToolFailed
+from rag_assistant.llm.tool_calls import calls_in_text
 from rag_assistant.records import MAX_INT32, Message, Scope, Turn
 from rag_assistant.validation import first_problem, storable
 
@@ -133,6 +134,16 @@ class Tools:
         for index in asking[1:]:
             results[index] = ToolResult("Error: the user is asked one thing at a time. Call again after the answer.")
         return results
+
+    def written_out(self, text: str) -> tuple[dict[str, Any], ...]:
+        """Return the calls that a model wrote as its text, if that is nothing else and each fits its tool's schema."""
+        calls = calls_in_text(text)
+        try:
+            for call in calls:
+                _read_arguments(self._named(call["function"]["name"])[0], call["function"]["arguments"])
+        except ToolFailed:
+            return ()
+        return calls
 
     def carry_out(self, waiting: dict[str, Any]) -> str:
         """Do what a person has agreed to, and return what was done and what was not, in sentences."""

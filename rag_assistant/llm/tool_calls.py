@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from typing import Any
 
 from rag_assistant.validation import storable
+
+# How a call that is written out may begin, and what may stand around it.
+OPENINGS = tuple(f"{wrapped}{bare}" for wrapped in ("", "```json", "```", "<tool_call>") for bare in ('{"', '[{"'))
+MAX_OPENING_CHARS = 40
+MAX_WRITTEN_CHARS = 4000
+WRAPPING = re.compile(r"```(?:json|tool_call)?|</?tool_call>")
 
 
 class ToolCallCollector:
@@ -53,6 +60,34 @@ class ToolCallCollector:
             function = {"name": storable(call["name"]), "arguments": storable(call["arguments"]) or "{}"}
             whole.append({"id": call_id, "type": "function", "function": function})
         return tuple(whole)
+
+
+def may_be_calls(text: str) -> bool:
+    """Tell whether a text that is still coming may become tool calls, written out: as JSON, perhaps in a fence."""
+    begun = "".join(text[:MAX_OPENING_CHARS].split())
+    looks_so = any(begun.startswith(opening) or opening.startswith(begun) for opening in OPENINGS)
+    return looks_so and len(text) <= MAX_WRITTEN_CHARS
+
+
+def calls_in_text(text: str) -> tuple[dict[str, Any], ...]:
+    """Return the tool calls that a text consists of, in the OpenAI format; none if it is anything else.
+
+    Small models write so what they should send as a call: ``{"name": ..., "arguments": {...}}``, one or a list.
+    """
+    bare = WRAPPING.sub("", text).strip()
+    try:
+        given = json.loads(bare if bare.startswith("[") else f"[{bare}]")
+    except (ValueError, RecursionError):
+        return ()
+    collector = ToolCallCollector()
+    for one in given:
+        inner = one.get("function") if isinstance(one, dict) else None
+        call = inner if isinstance(inner, dict) else one
+        arguments = call.get("arguments", call.get("parameters")) if isinstance(call, dict) else None
+        if not isinstance(arguments, dict) or not _text(call.get("name")):
+            return ()
+        collector.feed([{"function": {"name": call["name"], "arguments": arguments}}])
+    return collector.calls()
 
 
 def _is_another(call: dict[str, str], call_id: str) -> bool:

@@ -69,6 +69,60 @@ def test_the_stream_shows_each_step_when_it_is_kept(client: FlaskClient, stub: S
     assert replayed[-1][2]["answer"] == events[-1][2]["answer"] == "At seven."
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        '{"name": "search_documents", "arguments": {"query": "office Fridays"}}',
+        '```json\n{"name": "search_documents", "parameters": {"query": "office Fridays"}}\n```',
+        '<tool_call>\n{"name": "search_documents", "arguments": {"query": "office Fridays"}}\n</tool_call>',
+        '[{"type": "function", "function": {"name": "search_documents", "arguments": {"query": "office Fridays"}}}]',
+    ],
+)
+def test_a_call_that_the_model_writes_as_its_text_is_taken_as_one_and_never_shown(
+    client: FlaskClient, stub: StubModel, written: str
+) -> None:
+    upload(client, "The office closes at nineteen o'clock on Fridays.")
+    stub.replies.extend([Reply(written), Reply("At seven [1].")])
+    answer = ask(client, "When does it close?")
+    assert answer["answer"] == "At seven [1]."
+    assert [(step["tool"], json.loads(step["arguments"])) for step in answer["steps"]] == [
+        ("search_documents", {"query": "office Fridays"})
+    ]
+    assert stub.requests[-1].messages[2]["tool_calls"][0]["function"]["name"] == "search_documents"
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        '{"name": "no_such_tool", "arguments": {}}',
+        '{"name": "search_documents", "arguments": {"words": 3}}',
+        '{"name": "Ada", "born": 1815}',
+        "```python\nprint(1)\n```",
+        '{"name": "search_documents", "arguments": {"query": "half',
+    ],
+)
+def test_any_other_text_that_looks_like_one_is_the_answer(client: FlaskClient, stub: StubModel, written: str) -> None:
+    stub.replies.append(Reply(written))
+    answer = ask(client, "Show me some JSON.")
+    assert (answer["answer"], answer["steps"]) == (written, [])
+
+
+def test_what_was_held_back_of_an_answer_that_breaks_off_is_kept(client: FlaskClient, stub: StubModel) -> None:
+    stub.replies.append(Reply('{"name": "Ada", "born": 1815, "died": 1852}', break_at=3))
+    answer = client.post("/api/query", json={"question": "Who?"}).json
+    assert answer["status"] == "interrupted"
+    assert answer["answer"].startswith('{"name":')
+
+
+def test_a_deletion_that_is_written_as_text_asks_all_the_same(client: FlaskClient, stub: StubModel) -> None:
+    document = upload(client, "Seventeen geese.")["document_id"]
+    written = {"name": "delete_documents", "arguments": {"document_ids": [document]}}
+    stub.replies.append(Reply(json.dumps(written)))
+    answer = ask(client, "Delete it.")
+    assert answer["waiting"]
+    assert client.get(f"/api/documents/{document}").status_code == 200
+
+
 def test_what_the_model_says_before_a_call_is_no_answer_but_is_sent_back(client: FlaskClient, stub: StubModel) -> None:
     calls = [call("search_documents", query="office")]
     stub.replies.extend([Reply("Let me look.", tool_calls=calls), Reply("At seven.")])
