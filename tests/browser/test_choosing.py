@@ -31,8 +31,12 @@ def test_documents_are_found_as_one_types_and_the_address_keeps_it(page: Page, s
     expect(page.locator("#library .name > a")).to_have_text(["geese.txt"])
     field.fill("zebra")
     expect(page.locator("#library")).to_have_text("No documents match “zebra”.")
-    field.fill("")
+    field.fill("birds")
     expect(page.locator("#library .name > a").first).to_have_text("gulls 100%.txt")
+    page.get_by_role("link", name="Name", exact=True).click()
+    expect(page).to_have_url(re.compile(r"/documents\?q=birds&sort=name$"))
+    expect(page.locator("#library .name > a").first).to_have_text("geese.txt")
+    expect(page.locator("#drawer")).to_be_hidden()
 
 
 def test_several_documents_are_asked_about(page: Page, server: ServerProcess, stub: StubModel) -> None:

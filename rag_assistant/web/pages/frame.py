@@ -85,7 +85,8 @@ def listed(shown: Conversation | None) -> dict[str, Any]:
 
     ``shown``, the one that is open, is among them wherever it belongs.
     """
-    sought = request.args.get("q", "").strip()
+    # The same parameter searches the library on its own page.
+    sought = "" if request.blueprint == "document_pages" else request.args.get("q", "").strip()
     if sought:
         words = query_words(sought)
         hits = services().conversations.find(words, CONVERSATIONS_FOUND, typing=True)

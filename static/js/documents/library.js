@@ -1,6 +1,6 @@
 // The list of documents: its actions in place, and live updates while documents are being processed.
 import { refusalOf } from "../lib/api.js";
-import { documentOf, elementOf } from "../lib/html.js";
+import { documentOf } from "../lib/html.js";
 import { poll } from "../lib/polling.js";
 import { showError } from "../lib/toast.js";
 
@@ -57,8 +57,8 @@ async function search(form) {
   clearTimeout(debounce);
   const url = new URL(form.action);
   for (const [name, value] of new FormData(form)) if (value) url.searchParams.set(name, value);
-  if (!form.closest("#drawer")) history.replaceState(null, "", url);
-  url.searchParams.set("drawer", "1");
+  if (form.closest("#drawer")) url.searchParams.set("drawer", "1");
+  else history.replaceState(null, "", url);
   list().dataset.page = url.pathname + url.search;
   await loadList(list().dataset.page);
 }
@@ -67,7 +67,7 @@ async function search(form) {
 async function loadList(url) {
   const response = await fetch(url).catch(() => null);
   const html = response?.ok ? await response.text().catch(() => null) : null;
-  if (html !== null && list()?.dataset.page === url) updateList(elementOf(html));
+  if (html !== null && list()?.dataset.page === url) updateList(documentOf(html).getElementById("documents"));
 }
 
 function list() {

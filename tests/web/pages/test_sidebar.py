@@ -240,6 +240,13 @@ def test_a_search_shows_the_words_and_leads_to_the_turn(client: FlaskClient, stu
     assert "1 result for" in page
 
 
+def test_a_search_of_documents_is_no_search_of_conversations(client: FlaskClient) -> None:
+    conversation = ask(client, "How many birds?")["conversation_id"]
+    page = client.get("/documents?q=zebra").text
+    assert rows(page) == [conversation]
+    assert page.count('value="zebra"') == 1, "the search box of the documents alone"
+
+
 def test_a_word_that_is_not_typed_to_its_end_is_found(client: FlaskClient, stub: StubModel) -> None:
     stub.default = Reply("Seventeen.")
     ask(client, "How many?")
