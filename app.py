@@ -1,10 +1,14 @@
 """The entry of a checkout: ``python app.py`` is the program ``rag-assistant``; ``flask --app app`` has its commands."""
 
+import shlex
+import sys
+
 from rag_assistant.__main__ import load_environment, main
 from rag_assistant.errors import AssistantError
 
 if __name__ == "__main__":
-    main("python app.py")
+    # As it was typed, so that what --help prints works when it is typed again.
+    main(shlex.join(sys.orig_argv[: len(sys.orig_argv) - len(sys.argv) + 1]))
 else:
     from rag_assistant.factory import create_app
 

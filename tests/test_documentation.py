@@ -243,6 +243,14 @@ def test_the_guide_names_only_settings_that_exist() -> None:
         assert named <= known, page.name
 
 
+def test_the_guide_names_only_commands_that_exist(made_app: Flask) -> None:
+    known = set(commands_of(made_app.cli))
+    for page in (DOCS / "guide").glob("*.md"):
+        named = re.findall(r"(?:rag-assistant|app\.py) ((?:[a-z]+ ?)+)", page.read_text())
+        assert {name.strip() for name in named} <= known, page.name
+        assert "flask" not in page.read_text()
+
+
 if __name__ == "__main__":
     ENV_EXAMPLE.write_text(env_example())
     SCHEMA.write_text(json.dumps(settings_schema(), indent=2) + "\n")

@@ -43,6 +43,11 @@ def test_help_and_version_answer_without_loading_the_application() -> None:
         assert shown.endswith("[]\n")
 
 
+def test_the_help_of_a_checkout_names_the_program_as_it_was_typed() -> None:
+    shown = subprocess.check_output([sys.executable, "-B", "app.py", "--help"], text=True, cwd=PROJECT)
+    assert shown.startswith(f"Usage: {sys.executable} -B app.py [OPTIONS]")
+
+
 def test_a_command_works_on_the_data_of_the_settings(shell: Shell) -> None:
     ended = run(shell, "db", "upgrade")
     assert ended.returncode == 0

@@ -1,6 +1,6 @@
 """The command line, with the same services as the server.
 
-``rag-assistant ask``, and in a checkout ``python app.py ask``.
+``rag-assistant ask``, and in a checkout ``.venv/bin/python app.py ask``.
 """
 
 from __future__ import annotations

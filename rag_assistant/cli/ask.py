@@ -1,4 +1,4 @@
-"""``flask ask`` and ``flask chat``: questions and commands in a terminal."""
+"""``rag-assistant ask`` and ``rag-assistant chat``: questions and commands in a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``flask db``: the database's schema."""
+"""``rag-assistant db``: the database's schema."""
 
 from __future__ import annotations
 

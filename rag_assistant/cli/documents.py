@@ -1,4 +1,4 @@
-"""``flask documents``: the library."""
+"""``rag-assistant documents``: the library."""
 
 from __future__ import annotations
 

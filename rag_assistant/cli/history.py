@@ -1,4 +1,4 @@
-"""``flask history``: list, show, export and erase conversations, and see what the model was sent."""
+"""``rag-assistant history``: list, show, export and erase conversations, and see what the model was sent."""
 
 from __future__ import annotations
 

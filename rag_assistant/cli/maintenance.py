@@ -1,4 +1,4 @@
-"""``flask reindex`` and ``flask doctor``: re-embed, check and repair."""
+"""``rag-assistant reindex`` and ``rag-assistant doctor``: re-embed, check and repair."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``flask model``: fetch a language model to run on this machine, or test the one that is connected."""
+"""``rag-assistant model``: fetch a language model to run on this machine, or test the one that is connected."""
 
 from __future__ import annotations
 
