@@ -48,7 +48,7 @@ class EndpointEmbedder:
 
         if self._client is None:
             raise RuntimeError("The embedder is loaded before it is used.")
-        where = f"The embedding model {self._model} at {self._base_url}"
+        where = f'The embedding model "{self._model}" at {self._base_url}'
         timeout_seconds = ITEM_TIMEOUT_SECONDS if len(texts) == 1 else BATCH_TIMEOUT_SECONDS
         try:
             # Given a format, the SDK leaves the numbers as they come; many servers know no other.

@@ -37,9 +37,9 @@ class LiveSettings:
         self._unsettled: str | None = None
         self._era = secrets.token_hex(4)
         self._changes = 0
+        # What is wrong with the file, and which of its changes wait for a restart.
         self.problem: str | None = None
-        # Whether the problem is in the file; else it is a change that waits for a restart.
-        self.broken = False
+        self.restart_required: tuple[str, ...] = ()
 
     @property
     def current(self) -> Settings:
@@ -78,14 +78,14 @@ class LiveSettings:
         except SettingsError as error:
             problem = f"{error} The last good values stay in force."
             if problem == self._unsettled:
-                self._report(problem, broken=True)
+                self._report(problem)
             self._unsettled = problem
         else:
             self._apply(loaded)
 
     def _settle(self) -> None:
         if self._unsettled is not None:
-            self._report(self._unsettled, broken=True)
+            self._report(self._unsettled)
             self._unsettled = None
 
     def watch(self) -> None:
@@ -104,18 +104,18 @@ class LiveSettings:
         """Take over every live value; name those that wait for a restart."""
         before, after = self.current.model_dump(), loaded.values.model_dump()
         changed = [name for name in after if after[name] != before[name]]
-        waiting = [name for name in changed if not is_live(name)]
+        waiting = tuple(name for name in changed if not is_live(name))
         kept = {name: before[name] for name in waiting}
         origins = loaded.origins | {name: self._loaded.origins[name] for name in waiting}
         self._loaded = LoadedSettings(loaded.values.model_copy(update=kept), origins, loaded.former_names)
         self._name_former_names()
-        if changed or self.problem:
+        if changed or self.problem or waiting != self.restart_required:
             self._changes += 1
-        self.problem, self.broken = None, False
         if changed:
             log.info("%s changed: %s", self._path.name, ", ".join(changed))
-        if waiting:
-            self._report(f"{self._path.name}: a change of {', '.join(waiting)} takes effect at the next start.")
+        if waiting and waiting != self.restart_required:
+            log.warning("%s: restart the server to apply %s.", self._path.name, ", ".join(waiting))
+        self.problem, self.restart_required = None, waiting
 
     def _name_former_names(self) -> None:
         for sentence in self._loaded.former_names:
@@ -123,9 +123,9 @@ class LiveSettings:
                 self._former_names_logged.add(sentence)
                 log.warning("%s", sentence)
 
-    def _report(self, problem: str, broken: bool = False) -> None:
+    def _report(self, problem: str) -> None:
         if problem != self.problem:
-            self.problem, self.broken = problem, broken
+            self.problem = problem
             self._changes += 1
             log.warning("%s", problem)
 

@@ -10,6 +10,13 @@ SECRET = frozenset({"openai_api_key", "embedding_api_key", "embedder_options", "
 WHOLE_FROM_1 = "a whole number, 1 or more"
 HTTP_URL = "a URL starting with http:// or https://, without credentials or query string, or null"
 HTTP_URL_PATTERN = r"^https?://[^\s/@?#]+(/[^\s?#]*)?$"
+# What Chroma 1.5 has; a test compares them.
+CHROMA_FUNCTIONS = (
+    "amazon_bedrock", "baseten", "chroma-cloud-qwen", "chroma_langchain", "cloudflare_workers_ai", "cohere", "default",
+    "google_gemini", "google_genai", "google_generative_ai", "google_palm", "google_vertex", "huggingface",
+    "huggingface_server", "instructor", "jina", "mistral", "morph", "nomic", "ollama", "onnx_mini_lm_l6_v2", "open_clip",
+    "openai", "perplexity", "roboflow", "sentence_transformer", "text2vec", "together_ai", "voyageai",
+)  # fmt: skip
 SECONDS = "a number of seconds, more than 0"
 
 
@@ -186,11 +193,12 @@ class Settings(BaseModel):
     )
     embedder: str = setting(
         "builtin",
-        "builtin, or endpoint:MODEL such as endpoint:text-embedding-3-small, or chroma:FUNCTION such as chroma:ollama",
+        "builtin, or endpoint:MODEL such as endpoint:text-embedding-3-small, or chroma: and an embedding function that "
+        "Chroma has, such as chroma:ollama",
         "What embeds documents and questions: the built-in embedding model, one at an OpenAI-compatible endpoint, or "
         "one of Chroma's embedding functions. After a change, everything is re-embedded in the background.",
         live=False,
-        pattern=r"^(builtin|endpoint:\S+|chroma:[a-z0-9_]+)$",
+        pattern=rf"^(builtin|endpoint:\S+|chroma:({'|'.join(CHROMA_FUNCTIONS)}))$",
     )
     embedding_base_url: str | None = setting(
         None,

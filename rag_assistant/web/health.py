@@ -31,13 +31,13 @@ def init_app(app: Flask, services: Services) -> None:
     def readyz() -> Response:
         parts = readiness(services)
         ready = all(state in GOOD for part, state in parts.items() if part not in NOT_NEEDED)
-        return make_response(
-            jsonify(ready=ready, parts=parts, settings_problem=services.settings.problem), 200 if ready else 503
-        )
+        told = {"settings_problem": services.settings.problem, "restart_required": services.settings.restart_required}
+        return make_response(jsonify(ready=ready, parts=parts, **told), 200 if ready else 503)
 
     @app.get("/api/settings")
     def settings() -> Response:
-        return jsonify(settings=settings_data(services), problem=services.settings.problem)
+        told = {"problem": services.settings.problem, "restart_required": services.settings.restart_required}
+        return jsonify(settings=settings_data(services), **told)
 
     @app.get("/api/settings/version")
     def settings_version() -> Response:

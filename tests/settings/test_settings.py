@@ -9,7 +9,7 @@ import pytest
 from rag_assistant.errors import SettingsError
 from rag_assistant.settings.live import LiveSettings
 from rag_assistant.settings.loading import load_settings
-from rag_assistant.settings.schema import Settings, settings_schema
+from rag_assistant.settings.schema import CHROMA_FUNCTIONS, Settings, settings_schema
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -174,13 +174,30 @@ def test_a_file_that_goes_away_changes_nothing(file: Path) -> None:
     assert "is gone" in live.problem
 
 
-def test_a_setting_that_needs_a_restart_waits_for_it_and_says_so(file: Path) -> None:
+def test_a_setting_that_needs_a_restart_waits_for_it_and_says_so(file: Path, caplog: pytest.LogCaptureFixture) -> None:
     live = LiveSettings(file, {})
     file.write_text('{"max_history_turns": 9, "port": 1234}')
     live.look()
     assert (live.current.max_history_turns, live.current.port) == (9, 8000)
-    assert live.problem is not None
-    assert "port takes effect at the next start" in live.problem
+    assert (live.restart_required, live.problem) == (("port",), None)
+    assert "settings.json: restart the server to apply port." in caplog.text
+    waiting = live.version
+    file.write_text('{"max_history_turns": 9}')
+    live.look()
+    assert live.restart_required == ()
+    assert live.version != waiting
+
+
+def test_an_embedding_function_that_chroma_does_not_have_is_refused() -> None:
+    assert load_settings('{"embedder": "chroma:ollama"}', {}).values.embedder == "chroma:ollama"
+    with pytest.raises(SettingsError, match='line 1: embedder is "chroma:nope"; it must be builtin, or endpoint:MODEL'):
+        load_settings('{"embedder": "chroma:nope"}', {})
+
+
+def test_the_embedding_functions_are_those_that_chroma_has() -> None:
+    from chromadb.utils.embedding_functions import known_embedding_functions
+
+    assert set(known_embedding_functions) == set(CHROMA_FUNCTIONS)
 
 
 def test_a_broken_file_stops_the_start(file: Path) -> None:

@@ -27,6 +27,7 @@ def test_readiness_names_each_part(client: FlaskClient) -> None:
         "ready": True,
         "parts": {"database": "ready", "model": "not_checked", "embedder": "ready", "chroma": "off"},
         "settings_problem": None,
+        "restart_required": [],
     }
 
 

@@ -24,12 +24,8 @@ class ChromaEmbedder:
         """Build the function. Raises EmbedderFailed."""
         from chromadb.utils.embedding_functions import known_embedding_functions
 
-        known = known_embedding_functions.get(self._function_name)
-        if known is None:
-            names = ", ".join(sorted(known_embedding_functions))
-            raise EmbedderFailed(f'embedder is "chroma:{self._function_name}"; Chroma knows {names}.')
         try:
-            self._function = known.build_from_config(self._options)
+            self._function = known_embedding_functions[self._function_name].build_from_config(self._options)
         except Exception as error:
             raise EmbedderFailed(
                 f'Chroma\'s embedding function "{self._function_name}" cannot be used with embedder_options: {error}'

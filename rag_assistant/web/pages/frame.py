@@ -71,9 +71,10 @@ def frame(shown: Conversation | None) -> dict[str, Any]:
         # A notice stays dismissed in this browser; see js/shell/notices.js.
         "quotes_notice": not services().models.connected and "quotes" not in request.cookies.get("dismissed", ""),
         "unreachable": services().models.known_endpoint().base_url if parts["model"] == "unreachable" else None,
+        "embedder_problem": services().embedders.problem if parts["embedder"] == "failed" else None,
         "starting": [part for part, state in parts.items() if state == "starting"],
         "settings_problem": services().settings.problem,
-        "settings_broken": services().settings.broken,
+        "restart_required": services().settings.restart_required,
         "settings_path": services().settings.path,
         "settings_version": services().settings.version,
         "settings": services().settings.current,

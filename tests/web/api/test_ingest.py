@@ -1,5 +1,6 @@
 """Work on documents in the background: cancelled, tried again, replaced, tagged, taken up again; nothing is lost."""
 
+import html
 import io
 import threading
 import time
@@ -320,19 +321,13 @@ def test_an_embedding_endpoint_that_fails_is_named_without_its_key(
         assert "refused the request (401): bad key [the key]" in document["reason"]
         assert [p["document"] for p in found(client, "lighthouse")] == ["a.txt"]
         assert client.get("/readyz").json["parts"]["embedder"] == "failed"
+        page = html.unescape(client.get("/").text)
+        assert f'The embedding model "e" at {stub.url} refused the request (401): bad key [the key].' in page
+        assert "Until it works, documents may be found by keyword only." in page
         assert "sk-canary" not in str(services.documents.get(1))
 
 
-@pytest.mark.parametrize("wrong", ["word2vec", "endpoint", "endpoint:", "chroma:", "chroma:A B"])
+@pytest.mark.parametrize("wrong", ["word2vec", "endpoint", "endpoint:", "chroma:", "chroma:A B", "chroma:nope"])
 def test_a_wrong_embedder_stops_the_start(environment: dict[str, str], wrong: str) -> None:
     with pytest.raises(SettingsError, match=f'embedder is "{wrong}"; it must be builtin, or endpoint:MODEL'):
         create_app(environment | {"EMBEDDER": wrong})
-
-
-def test_an_unknown_function_of_chroma_is_named(
-    environment: dict[str, str], stand_ins: None, quick_retries: None
-) -> None:
-    with running(environment, EMBEDDER="chroma:no_such_thing") as (client, _services):
-        document = upload(client, FACT, "a.txt")
-        assert 'embedder is "chroma:no_such_thing"; Chroma knows' in document["reason"]
-        assert "ollama" in document["reason"]

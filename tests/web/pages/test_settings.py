@@ -10,7 +10,7 @@ from flask.testing import FlaskClient
 
 from rag_assistant.llm import connection_check
 from rag_assistant.llm.local_servers import LocalServers
-from rag_assistant.settings.schema import Settings
+from rag_assistant.settings.schema import Settings, is_live
 from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
 from tests.web.conftest import PAGE, ask, post, until
@@ -160,8 +160,14 @@ def test_a_broken_file_is_a_banner_on_every_page_and_vanishes_when_it_is_mended(
 def test_a_change_that_waits_for_a_restart_is_said_and_is_no_broken_file(
     client: FlaskClient, services: Services, file: Path
 ) -> None:
+    assert "apply after a restart" in page(client)
     file.write_text('{"log_level": "DEBUG"}')
-    until(lambda: services.settings.problem is not None)
+    until(lambda: services.settings.restart_required)
+    assert client.get("/readyz").json["restart_required"] == ["log_level"]
+    assert client.get("/readyz").json["settings_problem"] is None
+    assert client.get("/api/settings").json["restart_required"] == ["log_level"]
     text = page(client, "/")
-    assert "a change of log_level takes effect at the next start" in text
+    assert "Restart the server to apply <code>log_level</code>." in text
     assert "Fix it" not in text
+    row = re.findall(r'(?s)id="setting-(\w+)"(?:(?!</summary>).)*?needs restart', page(client))
+    assert set(row) == {name for name in Settings.model_fields if not is_live(name)}
