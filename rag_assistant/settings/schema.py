@@ -14,8 +14,8 @@ HTTP_URL_PATTERN = r"^https?://[^\s/@?#]+(/[^\s?#]*)?$"
 CHROMA_FUNCTIONS = (
     "amazon_bedrock", "baseten", "chroma-cloud-qwen", "chroma_langchain", "cloudflare_workers_ai", "cohere", "default",
     "google_gemini", "google_genai", "google_generative_ai", "google_palm", "google_vertex", "huggingface",
-    "huggingface_server", "instructor", "jina", "mistral", "morph", "nomic", "ollama", "onnx_mini_lm_l6_v2", "open_clip",
-    "openai", "perplexity", "roboflow", "sentence_transformer", "text2vec", "together_ai", "voyageai",
+    "huggingface_server", "instructor", "jina", "mistral", "morph", "nomic", "ollama", "onnx_mini_lm_l6_v2",
+    "open_clip", "openai", "perplexity", "roboflow", "sentence_transformer", "text2vec", "together_ai", "voyageai",
 )  # fmt: skip
 SECONDS = "a number of seconds, more than 0"
 
