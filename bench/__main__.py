@@ -27,7 +27,7 @@ def run(names: list[str]) -> None:
     known = PARTS | ON_REQUEST
     for name in names or PARTS:
         if name not in known:
-            sys.exit(f'"{name}" is not known. Known are: {", ".join(known)}.')
+            sys.exit(f'Unknown benchmark "{name}". Available: {", ".join(known)}.')
         print(f"\n## {name}\n", flush=True)
         known[name]()
 

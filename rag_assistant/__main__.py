@@ -21,9 +21,9 @@ COMMANDS = {
     "history": "Conversations, and what the model was sent.",
     "model": "Fetch a language model, or test the connected one.",
     "reindex": "Embed everything with the configured embedding model, and switch search to it.",
-    "backup": "Write a backup to FILE; the server may go on.",
+    "backup": "Back up to FILE; the server can keep running.",
     "restore": "Restore a backup into an empty data folder.",
-    "status": "Show version, folders, sizes, counts and what waits.",
+    "status": "Show version, folders, sizes, counts and pending work.",
     "doctor": "Check that the database, the uploaded files and Chroma's index agree.",
     "db": "Manage the database schema.",
 }

@@ -18,8 +18,8 @@ MAX_SHOWN_VALUE_CHARS = 60
 MAX_DIGITS = 15
 
 
-def first_problem(error: ValidationError, model: type[BaseModel]) -> tuple[str, str]:
-    """Return the name of the first wrong field and a sentence about it."""
+def first_problem(error: ValidationError, model: type[BaseModel], called: str = "field") -> tuple[str, str]:
+    """Return the name of the first wrong field and a sentence about it; ``called`` is what the fields are called."""
     detail = _most_telling(error)
     name = str(detail["loc"][0]) if detail["loc"] else ""
     if len(detail["loc"]) > 1 and detail["type"] in ("extra_forbidden", "missing"):
@@ -28,8 +28,8 @@ def first_problem(error: ValidationError, model: type[BaseModel]) -> tuple[str, 
     fields = {(field.alias or key): field for key, field in model.model_fields.items()}
     if detail["type"] == "extra_forbidden":
         close = get_close_matches(name, fields, n=1)
-        hint = f'Did you mean "{close[0]}"?' if close else f"Known are: {', '.join(sorted(fields))}."
-        return name, f'"{name}" is not known. {hint}'
+        hint = f'Did you mean "{close[0]}"?' if close else f"Allowed {called}s: {', '.join(sorted(fields))}."
+        return name, f'Unknown {called} "{name}". {hint}'
     allowed = allowed_for(model, name)
     if detail["type"] == "missing":
         return name, f'"{name}" is missing; it must be {allowed}.'

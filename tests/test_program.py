@@ -79,7 +79,7 @@ def test_a_data_folder_that_cannot_be_made_is_one_sentence(
     ended = CliRunner().invoke(program, words)
     assert ended.exit_code == 1
     assert ended.output.count("\n") == 1
-    assert f'data_dir is "{tmp_path}/file/data"; this folder cannot be made or written to (Not a dir' in ended.output
+    assert f'data_dir is "{tmp_path}/file/data": cannot create or write to this folder (Not a dir' in ended.output
 
 
 def test_a_checkout_is_run_from_any_folder_with_its_own_settings(shell: Shell, tmp_path: Path) -> None:

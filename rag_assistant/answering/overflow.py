@@ -107,7 +107,7 @@ class OverflowHandling:
             left = [number for number in kept if number not in covered]
             outcomes["compact"] = (
                 f"A summary takes the place of {numbers_in_words(covered)}; "
-                f"the model also sees {numbers_in_words(left)}. You can edit the summary and undo it."
+                f"the model also sees {numbers_in_words(left)}. You can edit or undo the summary."
             )
         outcomes["reset"] = "The model sees none of the earlier turns. You can undo this."
         everything = build_request(self._with_everything(replace(built.draft, recalled=()), turn_number, settings))

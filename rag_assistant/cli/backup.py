@@ -23,7 +23,7 @@ def backup_command(services: Services) -> click.Command:
     @click.command("backup")
     @FILE
     def backup(file: Path) -> None:
-        """Write a backup to FILE; the server may go on."""
+        """Back up to FILE; the server can keep running."""
         from rag_assistant.storage.backup import write_backup
 
         with named_errors(), _progress("backup") as told:

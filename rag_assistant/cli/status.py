@@ -22,7 +22,7 @@ def status_command(services: Services) -> click.Command:
     @click.command("status")
     @click.option("--json", "as_json", is_flag=True, help="For programs: sizes in bytes.")
     def status(as_json: bool) -> None:
-        """Show version, folders, sizes, counts and what waits."""
+        """Show version, folders, sizes, counts and pending work."""
         with named_errors():
             found = status_of(services)
         click.echo(json.dumps(found, indent=2) if as_json else "\n".join(lines_of(found)))
@@ -95,7 +95,7 @@ def lines_of(found: dict[str, Any]) -> list[str]:
         "Schema": f"{found['schema'] or 'none yet'}{', upgraded at the next start' * found['upgrade_pending']}",
         "Settings": found["settings_file"],
         "Data": found["data_dir"],
-        "Server": "running, or a command processes documents" if found["in_use"] else "not running",
+        "Server": "running (or a command is processing documents)" if found["in_use"] else "not running",
         "Model": model_line(found["model"]),
         "Embedder": found["embedder"],
     }

@@ -131,7 +131,7 @@ COMMANDS = {
     for command in (
         Command("/history", "Show what is saved and what the model sees of it.", _history),
         Command("/clear-history", "Hide everything so far from the model. You can undo this.", _clear),
-        Command("/clear", "The same, and fold the transcript too.", _clear),
+        Command("/clear", "Same as /clear-history, and collapses the transcript.", _clear),
         Command("/compact", "Send a summary in place of the older turns.", _compact),
         Command("/reset", "Clear and restore default settings.", _reset),
         Command("/undo", "Undo the last change.", _undo),

@@ -86,7 +86,8 @@ def _listed(listed: Sequence[str], model: str | None) -> str:
         return "The endpoint lists no models."
     count = f"{len(listed)} {'model' if len(listed) == 1 else 'models'}"
     if model is None:
-        return f"{count} listed. openai_model is not set, so the first one answers: {_names(listed)}."
+        others = f" Also listed: {_names(listed[1:])}." if listed[1:] else ""
+        return f"{count} listed. openai_model is not set, so {listed[0]} is used.{others}"
     if {model, f"{model}:latest"} & set(listed):  # Ollama leaves that ending to the reader.
         return f"{count} listed, {model} among them."
     return f"{count} listed, but not {model}: {_names(listed)}."

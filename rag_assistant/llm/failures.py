@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
 from collections.abc import Callable
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
     import openai
 
 MAX_REASON_CHARS = 300
-CHECK_ADDRESS = "Check openai_base_url, which mostly ends in /v1."
+# And not about a path, such as /models.
+ABOUT_A_MODEL = re.compile(r"(?<![/\w])model(?![/\w])", re.IGNORECASE)
+CHECK_ADDRESS = "Check openai_base_url; it usually ends in /v1."
 
 
 class failures_named:
@@ -84,13 +87,13 @@ def cause_of(error: BaseException) -> str:
         if isinstance(seen, ssl.SSLCertVerificationError):
             return f": its certificate is not trusted ({seen.verify_message})"
         if isinstance(seen, ssl.SSLError):
-            return ": it does not speak TLS there; perhaps the address begins with http:// and not https://"
+            return ": the server doesn't use TLS; try http:// instead of https://"
         if isinstance(seen, socket.gaierror):
-            return ": no machine of that name is known"
+            return ": the host name could not be found"
         if isinstance(seen, ConnectionRefusedError):
-            return ": nothing listens there, so perhaps the server is not running"
+            return ": nothing is listening there; the server may not be running"
         if isinstance(seen, TimeoutError):
-            return ": nothing answered in time, so perhaps the address is wrong or a firewall is in the way"
+            return ": nothing answered in time; the address may be wrong, or a firewall is in the way"
         if isinstance(seen, OSError) and seen.strerror:
             return f": {seen.strerror.lower()}"
         seen = seen.__cause__ or seen.__context__
@@ -108,7 +111,7 @@ def _refusal(where: str, endpoint: Endpoint, error: openai.APIStatusError) -> As
         return ModelRefused(f"{where} rejected the API key (401). Check openai_api_key.")
     if status == 403:
         return ModelRefused(f"{where} denied access (403): {reason} Check what the API key is allowed to do.")
-    if status == 404 and "model" in reason.lower():
+    if status == 404 and endpoint.model is not None and ABOUT_A_MODEL.search(reason):
         return ModelRefused(
             f'There is no model "{endpoint.model}" at {endpoint.base_url} (404): {reason} Check openai_model.'
         )
@@ -116,8 +119,8 @@ def _refusal(where: str, endpoint: Endpoint, error: openai.APIStatusError) -> As
         return ModelRefused(f"Nothing at {endpoint.base_url} takes questions (404): {reason} {CHECK_ADDRESS}")
     seconds = _seconds(error.response.headers.get("retry-after"))
     if status == 429:
-        patience = f" It asks for {seconds:g} seconds of patience." if seconds is not None else ""
-        return ModelBusy(f"{where} is too busy (429): {reason}{patience}", seconds)
+        when = f" Try again in {_in_seconds(seconds)}." if seconds is not None else ""
+        return ModelBusy(f"{where} is too busy (429): {reason}{when}", seconds)
     if status >= 500 or code_of(error.body) in MODEL_MISCARRIED:
         return ModelFailed(f"{where} failed ({status}): {reason}", seconds)
     return ModelRefused(f"{where} refused the request ({status}): {reason}")
@@ -130,6 +133,10 @@ def reason_given(body: object, api_key: str | None = None) -> str:
         text = text.replace(api_key, "[the key]")
     text = text[:MAX_REASON_CHARS]
     return text if text.endswith(".") else text + "."
+
+
+def _in_seconds(seconds: float) -> str:
+    return "1 second" if seconds == 1 else f"{seconds:g} seconds"
 
 
 def _seconds(header: str | None) -> float | None:

@@ -28,8 +28,8 @@ def open_data_dir(path: Path) -> Path:
         (path / LOCK_FILE).open("a").close()
     except OSError as error:
         raise SettingsError(
-            f'data_dir is "{path}"; this folder cannot be made or written to ({error.strerror}). '
-            "Set DATA_DIR to one that can."
+            f'data_dir is "{path}": cannot create or write to this folder ({error.strerror}). '
+            "Set DATA_DIR to a writable folder."
         ) from error
     if is_new:
         log.warning("New data folder: %s. If you have data elsewhere, set DATA_DIR to its folder.", path)

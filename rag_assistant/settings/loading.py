@@ -109,7 +109,7 @@ def _check(values: dict[str, Any], where: str) -> None:
     try:
         Settings(**values)
     except ValidationError as error:
-        name, sentence = first_problem(error, Settings)
+        name, sentence = first_problem(error, Settings, "setting")
         if name in SECRET:
             sentence = f"{name} has a value that is not allowed."
         elif name.endswith("_url") and {"@", "?"} & set(str(values[name])):

@@ -129,7 +129,7 @@ def restore_backup(source: Path, database: Database, data_dir: Path, settings: P
             _unpack(archive, Path(name), told)
             return made | {"settings": str(_put_in_place(Path(name), data_dir, database.file, settings))}
     except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, EOFError) as error:
-        raise BackupFailed(f"{source} is not a whole backup. Nothing was restored.") from error
+        raise BackupFailed(f"{source} is not a complete backup. Nothing was restored.") from error
     except OSError as error:
         raise BackupFailed(f"{source} cannot be restored ({error.strerror}).") from error
 

@@ -235,8 +235,9 @@ def refuse_unknown_params() -> None:
     known: tuple[str, ...] = getattr(view, "params", ())
     for name in request.args:
         if name not in known:
-            takes_words = f"it takes: {', '.join(known)}" if known else "it takes none"
-            raise InvalidRequest(f"{name} is no parameter of {request.path}; {takes_words}.")
+            raise InvalidRequest(
+                f"Unknown parameter: {name}. {request.path} takes {', '.join(known) or 'no parameters'}."
+            )
 
 
 def whole_number(name: str, default: int | None, lowest: int, highest: int) -> int | None:

@@ -94,7 +94,9 @@ def test_a_backup_that_is_not_whole_restores_nothing(shell: Shell, backup: Path,
     there = elsewhere(shell, tmp_path)
     refused = there("restore", str(backup))
     assert refused.exit_code == 1
-    assert ("made by version 9.9, which is newer" if damage == "newer" else "is not a whole backup") in refused.stderr
+    assert (
+        "made by version 9.9, which is newer" if damage == "newer" else "is not a complete backup"
+    ) in refused.stderr
     assert not (tmp_path / "new" / "data" / "assistant.db").exists()
     assert not list((tmp_path / "new" / "data").glob("restore-*"))
 

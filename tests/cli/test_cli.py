@@ -90,7 +90,7 @@ def test_a_file_that_cannot_be_read_does_not_keep_the_others_out(shell: Shell, t
     (tmp_path / "good.txt").write_text("Geese hiss.")
     result = shell("documents", "add", *(str(tmp_path / name) for name in ("bad.bin", "broken.pdf", "good.txt")))
     assert result.exit_code == 1
-    assert "not a kind of file that can be read" in result.stderr
+    assert "isn't a supported file type" in result.stderr
     assert "This PDF is damaged" in result.stderr
     states = {line.split()[-1]: line.split()[1] for line in shell("documents", "list").stdout.splitlines()}
     assert states["good.txt"] == "ready"

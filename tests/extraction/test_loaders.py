@@ -224,9 +224,7 @@ def test_a_kind_is_read_as_markdown(tmp_path: Path, content: bytes, kind: str, w
 
 
 def test_what_is_attached_to_a_mail_is_named(tmp_path: Path) -> None:
-    assert read(tmp_path, MAIL).warning == (
-        "What is attached to this mail is not read: list.pdf. Add it as files of its own."
-    )
+    assert read(tmp_path, MAIL).warning == ("Attachments aren't read: list.pdf. Add them separately.")
 
 
 def test_a_notebook_is_its_cells_and_what_they_printed(tmp_path: Path) -> None:
@@ -260,9 +258,9 @@ def test_a_csv_is_a_table(tmp_path: Path) -> None:
         (a_docx(paragraph("x"))[:-30], "is damaged and cannot be opened"),
         (archive({"_rels/.rels": relations(("officeDocument", "word/document.xml")), "word/document.xml": "<w:docu"}),
          "is no well-formed XML"),
-        (archive({"a.txt": "x", "b.txt": "y"}), "This is a ZIP archive of 2 files and no document. Unpack it"),
+        (archive({"a.txt": "x", "b.txt": "y"}), "This ZIP archive contains 2 files but isn't a document. Unpack it"),
         (archive({"Index/Document.iwa": "x"}), "Pages, Numbers or Keynote file. Export it"),
-        (archive({}), "This is a ZIP archive of 0 files"),
+        (archive({}), "This ZIP archive contains 0 files"),
         (an_xlsx("nonsense"), "This workbook is damaged"),
         (an_xlsx(a_sheet()), "There is no text in the cells of this workbook"),
         (an_opendocument("text", "", **{"META-INF/manifest.xml": "<m><encryption-data/></m>"}), "has a password"),

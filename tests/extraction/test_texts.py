@@ -66,16 +66,16 @@ def test_source_code_and_plain_text_stay_as_they_are(tmp_path: Path, name: str, 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "is a picture"),
-        (b"\xff\xd8\xff\xe0\0\x10JFIF", "is a picture"),
-        (b"RIFF\x10\0\0\0WEBPVP8 ", "is a picture"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "is an image"),
+        (b"\xff\xd8\xff\xe0\0\x10JFIF", "is an image"),
+        (b"RIFF\x10\0\0\0WEBPVP8 ", "is an image"),
         (b"\x7fELF\2\1\1\0", "is a program"),
         (b"MZ\x90\0\3\0\0\0", "is a program"),
-        (b"\x1f\x8b\x08\0\0", "is an archive, which holds no text to read. Unpack it"),
+        (b"\x1f\x8b\x08\0\0", "is an archive, which has no text to read. Unpack it"),
         (b"SQLite format 3\0", "is a database"),
         (b"a" * 257 + b"ustar\0", "is an archive. Unpack it"),
-        (b"\1\2\3\4\5\6\7\x0e\x0f\x10" * 9, "is not a kind of file that can be read here. Taken are text, Markdown"),
-        (b"some\0binary\0\0thing", "is not a kind of file that can be read here"),
+        (b"\1\2\3\4\5\6\7\x0e\x0f\x10" * 9, "isn't a supported file type. Supported formats: text, Markdown"),
+        (b"some\0binary\0\0thing", "isn't a supported file type"),
     ],
 )
 def test_what_holds_no_text_is_refused_at_once(content: bytes, words: str) -> None:

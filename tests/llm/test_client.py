@@ -94,7 +94,7 @@ def test_an_endpoint_that_is_down_is_named(client: ModelClient, stub: StubModel)
     stub.close()
     with pytest.raises(
         ModelUnreachable,
-        match=r"http://127.0.0.1:\d+/v1 could not be reached: nothing listens there.* Your question was kept",
+        match=r"http://127.0.0.1:\d+/v1 could not be reached: nothing is listening there.* Your question was kept",
     ):
         answer(client, stub)
 
@@ -104,7 +104,7 @@ def test_an_endpoint_that_is_down_is_named(client: ModelClient, stub: StubModel)
     [
         (401, ModelRefused, "rejected the API key .401.*openai_api_key", 1),
         (403, ModelRefused, "denied access .403.*scripted.*what the API key is allowed to do", 1),
-        (404, ModelRefused, "takes questions .404.*scripted.*openai_base_url, which mostly ends in /v1", 1),
+        (404, ModelRefused, "takes questions .404.*scripted.*openai_base_url; it usually ends in /v1", 1),
         (400, ModelRefused, "refused the request .400", 1),
         (429, ModelBusy, "too busy .429", 3),
         (500, ModelFailed, "failed .500.*scripted", 3),
@@ -119,6 +119,22 @@ def test_a_refusal_says_what_was_wrong(  # type: ignore[no-untyped-def]
         answer(client, stub)
     assert len(stub.requests) == calls
     assert KEY not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("model", "reason", "checks"),
+    [
+        ("some-model", "no such model", "openai_model"),
+        ("some-model", "There is nothing at /models.", "openai_base_url"),
+        (None, "no such model", "openai_base_url"),
+    ],
+)
+def test_a_path_that_is_not_there_is_no_model_that_is_not_there(
+    client: ModelClient, stub: StubModel, model: str | None, reason: str, checks: str
+) -> None:
+    stub.default = Reply(status=404, body=json.dumps({"error": {"message": reason}}).encode())
+    with pytest.raises(ModelRefused, match=rf"\(404\): {reason}\.? Check {checks}[.;]"):
+        list(client.stream(Endpoint(stub.url, KEY, model), REQUEST, ModelCall()))
 
 
 def test_without_a_key_the_endpoint_asks_for_one(client: ModelClient, stub: StubModel) -> None:
@@ -180,7 +196,7 @@ def test_what_fails_once_is_tried_again_before_the_first_text(client: ModelClien
 
 def test_a_long_retry_after_is_told_instead_of_waited_for(client: ModelClient, stub: StubModel) -> None:
     stub.default = Reply(status=429, headers={"Retry-After": "120"})
-    with pytest.raises(ModelBusy, match="120 seconds of patience") as refused:
+    with pytest.raises(ModelBusy, match="Try again in 120 seconds") as refused:
         answer(client, stub)
     assert refused.value.retry_after_seconds == 120
     assert len(stub.requests) == 1

@@ -26,7 +26,7 @@ def test_a_folder_that_cannot_be_made_or_written_to_is_named(tmp_path: Path, nam
     (tmp_path / "file").touch()
     # A folder in the place of a file refuses even the superuser, whom permissions do not stop.
     (tmp_path / "read-only" / LOCK_FILE).mkdir(parents=True)
-    with pytest.raises(SettingsError, match=rf'data_dir is ".*{name}"; this folder cannot be made or written to .*'):
+    with pytest.raises(SettingsError, match=rf'data_dir is ".*{name}": cannot create or write to this folder .*'):
         open_data_dir(tmp_path / name)
 
 

@@ -110,9 +110,7 @@ def _warning(result: Any) -> str | None:
     attached = [str(name) for name in result.metadata.get("attachments") or []]
     if attached:
         more = f" and {len(attached) - 3} more" if len(attached) > 3 else ""
-        warnings.append(
-            f"What is attached to this mail is not read: {', '.join(attached[:3])}{more}. Add it as files of its own."
-        )
+        warnings.append(f"Attachments aren't read: {', '.join(attached[:3])}{more}. Add them separately.")
     elif result.processing_warnings:
         warnings.append("Not all parts of this file could be read.")
     return " ".join(warnings) or None

@@ -30,11 +30,13 @@ XLS = "application/vnd.ms-excel"
 PPT = "application/vnd.ms-powerpoint"
 MSG = "application/vnd.ms-outlook"
 
-TAKEN = "text, Markdown, HTML, PDF, Word, PowerPoint, Excel, OpenDocument, RTF, EPUB, e-mail, notebooks, CSV and code"
+SUPPORTED = (
+    "text, Markdown, HTML, PDF, Word, PowerPoint, Excel, OpenDocument, RTF, EPUB, email, notebooks, CSV and code"
+)
 SUFFIXES = {
     ".md": MARKDOWN, ".markdown": MARKDOWN, ".mdown": MARKDOWN, ".csv": CSV, ".tsv": TSV, ".ipynb": NOTEBOOK,
 }  # fmt: skip
-PICTURE, SOUND, PROGRAM, ARCHIVE = "a picture", "sound or film", "a program", "an archive"
+PICTURE, SOUND, PROGRAM, ARCHIVE = "an image", "audio or video", "a program", "an archive"
 DATABASE, FONT = "a database", "a font"
 # What can never hold text that is read here, by its first bytes. Two letters prove nothing in a text, see BINARY_ONLY.
 REFUSED = {
@@ -143,15 +145,19 @@ def _refuse_what_is_known(head: bytes, name: str) -> None:
         if head.startswith(start) and (zeros or start not in BINARY_ONLY):
             what = PICTURE if head[8:12] == b"WEBP" else what
             hint = " Unpack it and add what is in it." if what == ARCHIVE else ""
-            raise UnsupportedDocument(f'"{name}" is {what}, which holds no text to read.{hint} Taken are {TAKEN}.')
+            raise UnsupportedDocument(
+                f'"{name}" is {what}, which has no text to read.{hint} Supported formats: {SUPPORTED}.'
+            )
     if head[257:262] == b"ustar":
-        raise UnsupportedDocument(f'"{name}" is an archive. Unpack it and add what is in it. Taken are {TAKEN}.')
+        raise UnsupportedDocument(
+            f'"{name}" is an archive. Unpack it and add what is in it. Supported formats: {SUPPORTED}.'
+        )
 
 
 def _refuse_what_is_no_text(head: bytes, name: str) -> None:
     control = sum(byte < 32 and byte not in b"\t\n\r\f\x0b\x1b\x1a" for byte in head)
     if b"\0" in head or control > len(head) * MAX_CONTROL_SHARE:
-        raise UnsupportedDocument(f'"{name}" is not a kind of file that can be read here. Taken are {TAKEN}.')
+        raise UnsupportedDocument(f'"{name}" isn\'t a supported file type. Supported formats: {SUPPORTED}.')
 
 
 def _kind_of_text(head: bytes, name: str) -> str:

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 from xml.parsers import expat
 
 from rag_assistant.errors import ExtractionFailed
-from rag_assistant.extraction.formats.kinds import TAKEN, kind_of_package
+from rag_assistant.extraction.formats.kinds import SUPPORTED, kind_of_package
 
 MAX_INFLATED_BYTES = 100_000_000
 MAX_MEMBERS = 20_000
@@ -58,9 +58,10 @@ class Package:
             return found
         if any(name.startswith("Index/") or name == "index.apxl" or name == "index.xml" for name in self.names):
             raise ExtractionFailed("This is a Pages, Numbers or Keynote file. Export it as PDF or DOCX and add that.")
+        files = "1 file" if len(self.names) == 1 else f"{len(self.names)} files"
         raise ExtractionFailed(
-            f"This is a ZIP archive of {len(self.names)} files and no document. Unpack it and add the files. "
-            f"Taken are {TAKEN}."
+            f"This ZIP archive contains {files} but isn't a document. Unpack it and add the files. "
+            f"Supported formats: {SUPPORTED}."
         )
 
     def read(self, name: str) -> bytes:

@@ -43,7 +43,7 @@ from rag_assistant.storage.tables import conversations, now, receipts, turns
 log = logging.getLogger(__name__)
 
 TURNS_AT_ONCE = 200
-CRASHED = ("AnswerInterrupted", "The server ended while it was answering. What was written so far is kept.")
+CRASHED = ("AnswerInterrupted", "The server stopped before the answer was complete. The text so far was saved.")
 CRASHED_EARLY = ("AnswerInterrupted", "The server ended before the first word. Your question was kept; try again.")
 
 _NEXT_NUMBER = (

@@ -145,7 +145,7 @@ def uploaded_files(max_files: int) -> tuple[list[tuple[IO[bytes], str]], UploadF
     fields = ("file", *UploadFields.model_fields)
     unknown = [name for name in (*request.form, *request.files) if name not in fields]
     if unknown:
-        raise InvalidRequest(f'"{unknown[0]}" is not known. Known are: {", ".join(fields)}.')
+        raise InvalidRequest(f'Unknown field "{unknown[0]}". Allowed fields: {", ".join(fields)}.')
     named = [(file.stream, file.filename) for file in files if file.filename]
     if not 1 <= len(files) <= max_files or len(named) < len(files):
         allowed = "one, with a name" if max_files == 1 else f"1 to {max_files}, each with a name"

@@ -121,10 +121,10 @@ def test_a_failed_document_is_tried_again_when_it_comes_again(
 @pytest.mark.parametrize(
     ("data", "status", "words"),
     [
-        ({"file": (io.BytesIO(b"\x7fELF\0\0\0"), "program")}, 415, "is a program, which holds no text"),
+        ({"file": (io.BytesIO(b"\x7fELF\0\0\0"), "program")}, 415, "is a program, which has no text"),
         ({"file": (io.BytesIO(b""), "empty.txt")}, 422, "The file is empty"),
         ({}, 415, "must be multipart/form-data"),
-        ({"other": (io.BytesIO(b"x"), "x.txt")}, 422, '"other" is not known'),
+        ({"other": (io.BytesIO(b"x"), "x.txt")}, 422, 'Unknown field "other". Allowed fields: file'),
         ({"file": [(io.BytesIO(b"x"), "x"), (io.BytesIO(b"y"), "y")]}, 422, "There are 2 files"),
     ],
 )

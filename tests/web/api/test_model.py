@@ -73,7 +73,7 @@ def test_an_address_in_the_request_is_not_asked(client: FlaskClient, stub: StubM
     ("reply", "words"),
     [
         (Reply(status=401), "rejected the API key (401)"),
-        (Reply(status=404), "Check openai_base_url, which mostly ends in /v1."),
+        (Reply(status=404), "Check openai_base_url; it usually ends in /v1."),
         (
             Reply(body=b"<html>Welcome</html>", headers={"Content-Type": "text/html"}),
             "A web page came instead of an answer.",
@@ -107,9 +107,12 @@ def test_a_model_may_be_named_without_its_tag_or_not_at_all(app_with: AppWith, s
     unnamed = steps_of(app_with(OPENAI_BASE_URL=stub.url))
     assert unnamed["models"] == (
         True,
-        "1 model listed. openai_model is not set, so the first one answers: qwen3:latest.",
+        "1 model listed. openai_model is not set, so qwen3:latest is used.",
     )
     assert unnamed["answer"] == (True, "qwen3:latest answered.")
+    stub.models += [{"id": "nomic-embed"}]
+    several = steps_of(app_with(OPENAI_BASE_URL=stub.url))["models"][1]
+    assert several == "2 models listed. openai_model is not set, so qwen3:latest is used. Also listed: nomic-embed."
 
 
 def test_an_endpoint_without_a_list_is_asked_all_the_same(app: Flask, stub: StubModel) -> None:
@@ -142,7 +145,7 @@ def test_an_embedding_endpoint_is_tested_too(app_with: AppWith, stub: StubModel)
     assert list(steps_of(both)) == ["models", "answer", "embeddings"]
     stub.close()
     away = app_with(**own)
-    assert "could not be reached: nothing listens there" in steps_of(away)["embeddings"][1]
+    assert "could not be reached: nothing is listening there" in steps_of(away)["embeddings"][1]
 
 
 def test_why_there_is_no_connection_is_said(app_with: AppWith, stub: StubModel) -> None:
@@ -151,12 +154,12 @@ def test_why_there_is_no_connection_is_said(app_with: AppWith, stub: StubModel) 
         address = f"http://127.0.0.1:{closed.getsockname()[1]}/v1"
         nobody = app_with(OPENAI_BASE_URL=address, OPENAI_MODEL="m")
         assert list(steps_of(nobody)) == ["models"]
-        assert "could not be reached: nothing listens there" in problem_of(nobody)
+        assert "could not be reached: nothing is listening there" in problem_of(nobody)
         assert nobody.test_client().get("/readyz").json["parts"]["model"] == "unreachable"
     no_name = app_with(OPENAI_BASE_URL="http://models.invalid/v1", OPENAI_MODEL="m")
-    assert "could not be reached: no machine of that name is known." in problem_of(no_name)
+    assert "could not be reached: the host name could not be found." in problem_of(no_name)
     no_tls = app_with(OPENAI_BASE_URL=stub.url.replace("http:", "https:"), OPENAI_MODEL="m")
-    assert "could not be reached: it does not speak TLS there" in problem_of(no_tls)
+    assert "could not be reached: the server doesn't use TLS" in problem_of(no_tls)
 
 
 def test_without_an_endpoint_there_is_nothing_to_test(app_with: AppWith) -> None:
