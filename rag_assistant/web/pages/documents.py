@@ -108,7 +108,10 @@ def act_on_selected() -> Response:
     if not 1 <= len(selected) <= MAX_DOCUMENT_IDS:
         raise InvalidRequest(f"{len(selected)} documents are selected; select 1 to {MAX_DOCUMENT_IDS}.")
     if what == "ask":
-        return redirect(url_for("pages.start", documents=list(selected)), 303)
+        askable = [one for one in selected if is_askable(services().documents.get(one))]
+        if not askable:
+            raise InvalidRequest("None of the selected documents can be searched.")
+        return redirect(url_for("pages.start", documents=askable), 303)
     if what == "delete":
         gone = services().documents.missing(selected)
         for document_id in selected:

@@ -15,7 +15,7 @@ export function enableSelection() {
       drawSelection();
     } else if (event.target.matches("#selected [value=ask]") && composer() && conversationId() !== null) {
       event.preventDefault();
-      askAbout(selectedBoxes().map((box) => Number(box.value))).catch(showError);
+      askAbout(selectedBoxes().filter(isAskable).map((box) => Number(box.value))).catch(showError);
     }
   });
 }
@@ -25,12 +25,21 @@ function selectedBoxes() {
   return [...document.querySelectorAll(".pick input:checked")];
 }
 
+/** Tell whether the document of a checkbox can be searched: one that failed cannot. */
+function isAskable(box) {
+  return "askable" in box.dataset;
+}
+
 function drawSelection() {
   const form = document.getElementById("selected");
   if (!form) return;
   const count = selectedBoxes().length;
+  const askable = selectedBoxes().filter(isAskable).length;
   form.classList.toggle("some", count > 0);
-  form.querySelector(".how-many").textContent = count ? `${count} selected` : "";
-  form.querySelector("[value=ask]").textContent = count === 1 ? "Ask about this" : `Ask about these ${count}`;
+  const others = count > askable ? `, ${count - askable} can’t be searched` : "";
+  form.querySelector(".how-many").textContent = count ? `${count} selected${others}` : "";
+  const ask = form.querySelector("[value=ask]");
+  ask.hidden = askable === 0;
+  ask.textContent = askable === 1 ? "Ask about this" : `Ask about these ${askable}`;
   form.querySelector("[value=delete]").textContent = `Delete ${count} permanently`;
 }

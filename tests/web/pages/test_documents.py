@@ -325,6 +325,11 @@ def test_a_document_that_could_not_be_read_offers_no_questions_and_promises_no_t
     rows = client.get("/documents", headers=PAGE).text
     assert f'data-about="{read["document_id"]}"' in rows
     assert f'data-about="{failed["document_id"]}"' not in rows
+    assert re.findall(r'value="(\d+)" data-askable', rows) == [str(read["document_id"])]
+    both = [str(one["document_id"]) for one in (failed, read)]
+    assert post(client, "/documents/selected", do="ask", document_ids=both) == (303, f"/?documents={both[1]}")
+    status, refused = post(client, "/documents/selected", do="ask", document_ids=both[:1])
+    assert (status, "None of the selected documents can be searched." in refused) == (422, True)
     page = client.get(f"/documents/{failed['document_id']}", headers=PAGE).text
     assert "Ask about this" not in page
     assert "No text yet" not in page
