@@ -24,7 +24,7 @@ from rag_assistant.llm.client import OPENAI_BASE_URL
 from rag_assistant.llm.local_model import LocalModel
 from rag_assistant.llm.local_servers import LocalServers
 from rag_assistant.llm.models import LanguageModels
-from rag_assistant.runtime.data_dir import installation_id, open_data_dir
+from rag_assistant.runtime.data_dir import QUEUE_FILE, installation_id, open_data_dir
 from rag_assistant.settings.live import LiveSettings, open_settings
 from rag_assistant.settings.location import provide_settings_file
 from rag_assistant.settings.package_files import FILES, GUIDE, home
@@ -183,7 +183,7 @@ def build_library(
     from rag_assistant.documents.library import Library
     from rag_assistant.runtime.job_queue import JobQueue
 
-    queues = data_dir / "queue.db" if stores.database.is_sqlite else stores.database.connection_string
+    queues = data_dir / QUEUE_FILE if stores.database.is_sqlite else stores.database.connection_string
     return Library(
         stores.documents,
         stores.chunks,

@@ -33,12 +33,20 @@ GRACEFUL_TIMEOUT_SECONDS = 10
 class ServerLog(Logger):
     """gunicorn's log as lines of ours, and a line for each answered request if ``access_log`` is set."""
 
+    _start_failed = False
+
     def setup(self, cfg: Any) -> None:
         """Hand over to our own log what gunicorn would print by itself."""
         super().setup(cfg)
         self.error_log.handlers.clear()
         self.error_log.propagate = True
         access_log.setLevel(logging.INFO)  # Who asks for it wants it at every log_level.
+
+    def error(self, msg: object, *args: object, **kwargs: Any) -> None:
+        """Log an error, but not gunicorn's account of a start that failed: a sentence has said why."""
+        self._start_failed |= args[1:] == (Arbiter.WORKER_BOOT_ERROR,)
+        if not self._start_failed:
+            super().error(msg, *args, **kwargs)
 
     def access(self, resp: Any, _req: Any, wsgi: MutableMapping[str, Any], request_time: timedelta) -> None:
         """Log a request that was answered to its end. What was searched for stands behind the ? and is left out."""

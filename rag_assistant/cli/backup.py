@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from rag_assistant.cli.errors import named_errors
-from rag_assistant.runtime.data_dir import lock_data_dir
+from rag_assistant.errors import BackupFailed
+from rag_assistant.runtime.data_dir import drop_unused, lock_data_dir
 
 if TYPE_CHECKING:
     from rag_assistant.web.services import Services
@@ -44,8 +46,14 @@ def restore_command(services: Services) -> click.Command:
         """Restore a backup into an empty data folder."""
         from rag_assistant.storage.backup import restore_backup
 
-        with named_errors(), lock_data_dir(services.data_dir), _progress("restore") as told:
-            made = restore_backup(file, services.database, services.data_dir, services.settings.path, told)
+        with named_errors(), lock_data_dir(services.data_dir):
+            try:
+                with _progress("restore") as told:
+                    made = restore_backup(file, services.database, services.data_dir, services.settings.path, told)
+            except BackupFailed:
+                if services.database.is_sqlite:
+                    drop_unused(services.data_dir)
+                raise
         click.echo(f"Restored into {services.data_dir}: the state of {made['created_at'][:19]} UTC.")
         click.echo(f"Its settings, without keys: {made['settings']}")
 
@@ -54,6 +62,6 @@ def restore_command(services: Services) -> click.Command:
 
 @contextmanager
 def _progress(label: str) -> Iterator[Callable[[int, int], None]]:
-    """Draw a bar while something is written."""
-    with click.progressbar(length=PARTS_OF_THE_BAR, label=label) as bar:
+    """Draw a bar while something is written, in a terminal."""
+    with click.progressbar(length=PARTS_OF_THE_BAR, label=label, hidden=not sys.stdout.isatty()) as bar:
         yield lambda done, total: bar.update(PARTS_OF_THE_BAR * done // max(1, total) - bar.pos)

@@ -9,7 +9,7 @@ import click
 
 from rag_assistant import __version__
 from rag_assistant.cli.errors import named_errors
-from rag_assistant.runtime.data_dir import is_locked, size_of
+from rag_assistant.runtime.data_dir import QUEUE_FILE, is_locked, size_of
 
 if TYPE_CHECKING:
     from rag_assistant.web.services import Services
@@ -64,7 +64,7 @@ def file_sizes(services: Services) -> dict[str, int]:
     return sizes | {
         "original_files": size_of(folder / "uploads"),
         "chroma_index": size_of(folder / "chroma"),
-        "job_queue": size_of(folder / "queue.db"),
+        "job_queue": size_of(folder / QUEUE_FILE),
         "models": size_of(folder / "models"),
     }
 

@@ -141,7 +141,7 @@ class Library:
         self._embedding.forget()
         to_read, to_embed = self._documents.take_up_unfinished()
         if to_read or to_embed:
-            log.info("%s documents are taken up again.", len(to_read) + len(to_embed))
+            log.info("Documents to process: %s.", len(to_read) + len(to_embed))
         for document_id in to_read:
             self._reading.add("read", document_id)
         for document_id in to_embed:

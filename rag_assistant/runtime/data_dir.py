@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import logging
 import uuid
@@ -15,6 +16,7 @@ log = logging.getLogger(__name__)
 LOCK_FILE = "server.lock"
 COMMANDS_FILE = "commands.lock"
 INSTALLATION_FILE = "installation"
+QUEUE_FILE = "queue.db"
 
 
 def open_data_dir(path: Path) -> Path:
@@ -34,6 +36,16 @@ def open_data_dir(path: Path) -> Path:
     if is_new:
         log.warning("New data folder: %s. If you have data elsewhere, set DATA_DIR to its folder.", path)
     return path
+
+
+def drop_unused(data_dir: Path) -> None:
+    """Delete a data folder in which nothing is but what every command puts there; leave any other as it is."""
+    found = list(data_dir.iterdir())
+    if {path.name for path in found} <= {LOCK_FILE, COMMANDS_FILE, INSTALLATION_FILE, QUEUE_FILE}:
+        for path in found:
+            path.unlink()
+        with contextlib.suppress(OSError):  # Something may be mounted there.
+            data_dir.rmdir()
 
 
 def installation_id(data_dir: Path) -> str:
