@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from rag_assistant.conversations.actions import HistoryActions
 from rag_assistant.errors import UnknownCommand
-from rag_assistant.presenters.history import REASONS, turns_in_words
+from rag_assistant.presenters.history import REASONS, span_in_words, turns_in_words
 
 # What /undo does, and what it says afterwards, by the change that it undoes.
 UNDOES = {
@@ -84,7 +84,7 @@ def _history(actions: HistoryActions, conversation_id: int) -> str:
     lines += [f"- {turns_in_words(run, kept, runs)}: {REASONS[run['reason']]}" for run in runs]
     summary = view.conversation.summary
     if summary is not None:
-        lines.append(f"Turns {summary.first_turn} to {summary.last_turn} are summarised.")
+        lines.append(f"Summarised: {span_in_words(summary.first_turn, summary.last_turn)}.")
     if view.can_undo is not None:
         lines.append(f"/undo will {UNDOES[view.can_undo]}.")
     return "\n".join(lines)
@@ -103,10 +103,8 @@ def _compact(actions: HistoryActions, conversation_id: int) -> str:
     summary = actions.compact(conversation_id).summary
     if summary is None:
         raise RuntimeError("A compaction leaves a summary.")
-    return (
-        f"The model now sees a summary of turns {summary.first_turn} to {summary.last_turn}. Type /undo to remove it."
-        f"\n\n{summary.text}"
-    )
+    turns = span_in_words(summary.first_turn, summary.last_turn)
+    return f"The model now sees a summary of {turns}. Type /undo to remove it.\n\n{summary.text}"
 
 
 def _reset(actions: HistoryActions, conversation_id: int) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rag_assistant.conversations.prompts import summary_request, turn_text
 from rag_assistant.errors import ModelFailed, NothingToSummarise, SummaryRejected
 from rag_assistant.history import FittedHistory, checked_summary, estimate_tokens, turns_kept_by_compaction
+from rag_assistant.presenters.history import span_in_words
 from rag_assistant.records import Conversation, ModelRequest, PastTurn
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def operation_in_words(operation: Mapping[str, Any]) -> str:
     if operation["what"] == "shorten":
         return "Shortening the summary."
     of = f", part {operation['part']} of {operation['parts']}" if operation["parts"] > 1 else ""
-    return f"Summarising turns {operation['first_turn']} to {operation['last_turn']}{of}."
+    return f"Summarising {span_in_words(operation['first_turn'], operation['last_turn'])}{of}."
 
 
 def first_kept_after_compaction(fitted: FittedHistory, next_turn: int) -> int:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from rag_assistant.presenters.history import span_in_words
 from rag_assistant.presenters.turns import seen_by_model, turn_data, version_data
 from rag_assistant.records import AnswerVersion, Conversation, Scope, Source, Turn
 
@@ -23,7 +24,7 @@ def as_markdown(conversation: Conversation, turns: Iterable[Turn], versions: Ver
         yield f"\n*Limited to {_scope_in_words(conversation.scope)}.*\n"
     if conversation.summary is not None:
         summary = conversation.summary
-        yield f"\n> Summary of turns {summary.first_turn} to {summary.last_turn}, as the model sees it:\n>\n"
+        yield f"\n> Summary of {span_in_words(summary.first_turn, summary.last_turn)}, as the model sees it:\n>\n"
         yield _quoted(summary.text)
     for turn in turns:
         yield from _turn_as_markdown(turn)

@@ -72,8 +72,17 @@ def numbers_in_words(numbers: Sequence[int]) -> str:
     return _listed([(first, last) for first, last in runs])
 
 
+def span_in_words(first: int, last: int) -> str:
+    """Return in words which turns stand from one number to another: "turn 1", "turns 1 and 2", "turns 1 to 3"."""
+    return _listed([(first, last)])
+
+
 def _listed(pieces: Sequence[tuple[int, int]]) -> str:
-    words = [str(begin) if begin == end else f"{begin} to {end}" for begin, end in pieces]
+    words = [
+        word
+        for begin, end in pieces
+        for word in ([str(begin), str(end)][: end - begin + 1] if end - begin < 2 else [f"{begin} to {end}"])
+    ]
     listed = " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
     return f"{'turns' if len(words) > 1 or ' ' in listed else 'turn'} {listed}"
 

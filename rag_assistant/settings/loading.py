@@ -6,6 +6,7 @@ The environment beats the file, the file beats the defaults. Pure; settings_file
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_origin
@@ -85,6 +86,9 @@ def _parse(text: str, file_name: str) -> dict[str, Any]:
         raise SettingsError(
             f"{file_name} line {error.lineno}, column {error.colno}: this is not JSON ({error.msg})."
         ) from error
+    except _Twice as error:
+        where = f" line {_line_of(error.name, text, 2)}" if error.name in Settings.model_fields else ""
+        raise SettingsError(f'{file_name}{where}: "{error.name}" appears twice. Remove one.') from None
     except (ValueError, RecursionError) as error:
         raise SettingsError(f"{file_name}: {error}.") from error
     if not isinstance(content, dict):
@@ -93,11 +97,19 @@ def _parse(text: str, file_name: str) -> dict[str, Any]:
     return content
 
 
+class _Twice(Exception):
+    """A name stands in one object twice."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     names = [name for name, _ in pairs]
     double = next((name for name in names if names.count(name) > 1), None)
     if double is not None:
-        raise ValueError(f'"{double}" stands there twice; it must stand there once')
+        raise _Twice(double)
     return dict(pairs)
 
 
@@ -117,12 +129,10 @@ def _check(values: dict[str, Any], where: str) -> None:
         raise SettingsError(f"{where}{sentence}") from None
 
 
-def _line_of(name: str, text: str) -> int:
-    quoted = json.dumps(name)
-    for number, line in enumerate(text.splitlines(), 1):
-        if quoted in line:
-            return number
-    return 1
+def _line_of(name: str, text: str, occurrence: int = 1) -> int:
+    """Return the line on which a name stands, for the first or a later time."""
+    found = list(re.finditer(rf"{re.escape(json.dumps(name))}\s*:", text))
+    return text.count("\n", 0, found[occurrence - 1].start()) + 1 if len(found) >= occurrence else 1
 
 
 def _from_environment(name: str, raw: str) -> Any:

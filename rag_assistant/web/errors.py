@@ -11,6 +11,8 @@ from werkzeug.exceptions import HTTPException, RequestEntityTooLarge, SecurityEr
 from rag_assistant import errors
 from rag_assistant.errors import AssistantError
 from rag_assistant.presenters.turns import error_data
+from rag_assistant.web.security import MAX_BODY_BYTES
+from rag_assistant.web.services import services
 
 log = logging.getLogger(__name__)
 
@@ -119,7 +121,10 @@ def answer_unexpected(error: Exception) -> Response:
 
 def _sentence(error: HTTPException) -> str:
     if isinstance(error, RequestEntityTooLarge):
-        return f"The body is too large; it may have {request.max_content_length} bytes here."
+        if request.max_content_length == MAX_BODY_BYTES:
+            return f"The body is too large; the limit is {MAX_BODY_BYTES // 1_000_000} MB."
+        max_mb = services().settings.current.max_upload_mb
+        return f"The upload is too large: each file may have up to {max_mb} MB (max_upload_mb)."
     if isinstance(error, SecurityError):
         host = request.headers.get("Host", "")
         return f'The host "{host}" is not allowed. Add it to allowed_hosts.'

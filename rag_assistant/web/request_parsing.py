@@ -277,7 +277,11 @@ def history_limit_asked() -> int | Unset | None:
     text = request.args.get("max_history_turns")
     if text is None:
         return UNSET
-    return None if text in ("all", "null") else whole_number("max_history_turns", None, 0, MAX_INT32)
+    if text in ("all", "null"):
+        return None
+    if not (spells_number(text) and int(text) <= MAX_INT32):
+        raise InvalidRequest(f'max_history_turns is "{text}"; it must be a whole number, 0 or more, or all.')
+    return int(text)
 
 
 def strategy_asked() -> HistoryStrategy | None:

@@ -107,7 +107,7 @@ def test_commands_marks_and_summaries_work_without_scripts(
     assert dimmed(page) == ["turn-1"]
     stub.replies.append(Reply("Two."))
     plain(page, "/compact")
-    expect(page.locator(".result")).to_contain_text("The model now sees a summary of turns 1 to 2")
+    expect(page.locator(".result")).to_contain_text("The model now sees a summary of turns 1 and 2")
     expect(page.locator(".result")).to_be_in_viewport()
     summary = page.locator("#summary")
     summary.get_by_text("Edit summary").click()

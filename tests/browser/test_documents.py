@@ -120,7 +120,7 @@ def test_tags_filter_the_list_and_are_edited_in_place(page: Page) -> None:
     more(geese)
     geese.get_by_label("Tags, separated by commas").fill("x" * 65)
     geese.get_by_role("button", name="Save").click()
-    expect(page.locator(".toast.bad")).to_contain_text("each a text of 1 to 64 characters")
+    expect(page.locator(".toast.bad")).to_contain_text("each of 1 to 64 characters, separated by commas.")
     expect(geese.get_by_label("Tags, separated by commas")).to_have_value("x" * 65)
 
 

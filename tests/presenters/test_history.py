@@ -18,7 +18,8 @@ def run(first: int, last: int, turns: int | None = None, reason: str = "turn_lim
     [
         (run(3, 3), [4, 5], [], "turn 3"),
         (run(1, 4), [5], [], "turns 1 to 4"),
-        (run(1, 4, 3), [2, 5], [], "turns 1 and 3 to 4"),
+        (run(2, 3), [4], [], "turns 2 and 3"),
+        (run(1, 4, 3), [2, 5], [], "turns 1, 3 and 4"),
         (run(1, 5, 3), [1, 6], [run(5, 5, reason="excluded")], "turns 2 to 4"),
         (run(1, 3, 1), [1, 3], [], "turn 2"),
         (run(1, 9, 5), [2, 4, 6, 8], [], "turns 1, 3, 5, 7 and 9"),

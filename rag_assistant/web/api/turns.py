@@ -158,7 +158,7 @@ def search() -> Response:
     """Return what retrieval finds for a query, without an answer."""
     text = request.args.get("q", "")
     if not text.strip():
-        raise InvalidRequest('q is empty; give the words to search for, such as /api/search?q="history window".')
+        raise InvalidRequest("q is empty; give the words to search for, such as /api/search?q=history+window.")
     limit, scope = page_limit(default=10, highest=100), scope_asked()
     conversation_id = whole_number("conversation_id", None, 1, MAX_INT32)
     exchanges = _newest_exchanges(conversation_id) if conversation_id is not None else []

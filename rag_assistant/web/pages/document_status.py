@@ -10,7 +10,14 @@ KINDS = {
     kinds.HTML: "Web page", kinds.EML: "Email", kinds.MSG: "Email", kinds.NOTEBOOK: "Notebook", kinds.PDF: "PDF",
     kinds.RTF: "RTF", kinds.EPUB: "E-book", kinds.ODT: "OpenDocument text", kinds.ODS: "OpenDocument workbook",
     kinds.ODP: "OpenDocument slides", kinds.DOCX: "Word", kinds.DOC: "Word", kinds.PPTX: "PowerPoint",
-    kinds.PPT: "PowerPoint", kinds.XLSX: "Excel", kinds.XLS: "Excel", kinds.ZIP: "Package", kinds.OLE: "Office file",
+    kinds.PPT: "PowerPoint", kinds.XLSX: "Excel", kinds.XLS: "Excel", kinds.ZIP: "ZIP archive",
+    kinds.OLE: "Office file",
+}  # fmt: skip
+# What a container is called until it is looked into, by the end of its name.
+SUFFIXES = {
+    "docx": kinds.DOCX, "docm": kinds.DOCX, "dotx": kinds.DOCX, "pptx": kinds.PPTX, "pptm": kinds.PPTX,
+    "xlsx": kinds.XLSX, "xlsm": kinds.XLSX, "doc": kinds.DOC, "ppt": kinds.PPT, "xls": kinds.XLS, "msg": kinds.MSG,
+    "odt": kinds.ODT, "ods": kinds.ODS, "odp": kinds.ODP, "epub": kinds.EPUB,
 }  # fmt: skip
 SLIDES = (kinds.PPTX, kinds.PPT, kinds.ODP)
 STATES = {"reading": "processing"}
@@ -27,7 +34,10 @@ UNITS = ((1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB"))
 
 def kind_of(document: Document) -> str:
     """Return what kind of file a document is, with its pages where it has some: "PDF, 12 pages"."""
-    kind = KINDS.get(document.media_type, "File")
+    media_type = document.media_type
+    if media_type in (kinds.ZIP, kinds.OLE):
+        media_type = SUFFIXES.get(document.name.lower().rpartition(".")[2], media_type)
+    kind = KINDS.get(media_type, "File")
     if not document.pages:
         return kind
     word = "slide" if document.media_type in SLIDES else "page"

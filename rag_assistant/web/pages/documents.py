@@ -9,7 +9,7 @@ from flask import Blueprint, make_response, redirect, render_template, request, 
 from werkzeug.wrappers import Response
 
 from rag_assistant.document_records import DOCUMENT_SORTS, Document, DocumentSort, DocumentState
-from rag_assistant.documents.uploads import clean_name
+from rag_assistant.documents.uploads import MAX_NAME_CHARS, clean_name
 from rag_assistant.errors import BodyTooLarge, InvalidRequest, UnsupportedDocument
 from rag_assistant.extraction.formats import kinds
 from rag_assistant.records import MAX_INT32
@@ -22,6 +22,8 @@ from rag_assistant.web.pages.document_text import shown_text
 from rag_assistant.web.pages.frame import ZONE_COOKIE, drawer, frame
 from rag_assistant.web.request_parsing import (
     MAX_DOCUMENT_IDS,
+    MAX_TAG_CHARS,
+    MAX_TAGS,
     ChangeDocumentBody,
     checked,
     flag_asked,
@@ -34,6 +36,9 @@ blueprint = Blueprint("document_pages", __name__)
 
 DOCUMENTS_SHOWN = 100
 DEFAULT_SORT: DocumentSort = "-added"
+# What the page says of a name or of tags that cannot be.
+NAME_HINT = f"Use a name of 1 to {MAX_NAME_CHARS} characters, without slashes."
+TAGS_HINT = f"Use up to {MAX_TAGS} tags, each of 1 to {MAX_TAG_CHARS} characters, separated by commas."
 # In one form: all of them are on the disk at once, each as large as may be.
 MAX_FILES = 20
 
@@ -83,11 +88,9 @@ def retry(document_id: int) -> Response:
 @blueprint.post("/documents/<int:document_id>/change")
 def change(document_id: int) -> Response:
     """Give a document another name or other tags; an empty field of tags takes all away."""
-    fields: dict[str, Any] = {"name": request.form["name"]} if "name" in request.form else {}
-    if "tags" in request.form:
-        fields["tags"] = tags_in(request.form["tags"])
-    body = checked(ChangeDocumentBody, fields)
-    services().documents.change(document_id, name=body.name, tags=body.tags)
+    name = _checked_field("name", request.form.get("name"), NAME_HINT).name
+    tags = _tags_typed(request.form["tags"]) if "tags" in request.form else None
+    services().documents.change(document_id, name=name, tags=tags)
     return _to_library()
 
 
@@ -118,11 +121,11 @@ def act_on_selected() -> Response:
             if document_id not in gone:
                 services().library.remove(document_id)
         return _to_library()
-    added = checked(ChangeDocumentBody, {"tags": tags_in(request.form.get("tags", ""))}).tags or []
+    added = _tags_typed(request.form.get("tags", "")) or []
     for document_id in selected:
         known = services().documents.get(document_id).tags
-        both = checked(ChangeDocumentBody, {"tags": list(dict.fromkeys([*known, *added]))})
-        services().documents.change(document_id, tags=both.tags)
+        both = _checked_field("tags", list(dict.fromkeys([*known, *added])), TAGS_HINT).tags
+        services().documents.change(document_id, tags=both)
     return _to_library()
 
 
@@ -160,6 +163,18 @@ def document_page(found: Document, start: int, end: int, quote: tuple[int, int] 
         **more,
         **frame(None),
     )
+
+
+def _checked_field(name: str, value: Any, hint: str) -> ChangeDocumentBody:
+    """Return what was typed into a field as a body, unchanged where it is None. Raises InvalidRequest with the hint."""
+    try:
+        return checked(ChangeDocumentBody, {} if value is None else {name: value})
+    except InvalidRequest as error:
+        raise InvalidRequest(hint) from error
+
+
+def _tags_typed(text: str) -> list[str] | None:
+    return _checked_field("tags", tags_in(text), TAGS_HINT).tags
 
 
 def _arguments() -> dict[str, Any]:

@@ -15,7 +15,7 @@ export function answerBegins() {
 /** Announce the sentences finished since the last announcement, if that was a while ago. */
 export function answerGrows(answer) {
   if (performance.now() - announced.at < INTERVAL_SECONDS * 1000) return;
-  const text = answer.textContent;
+  const text = textOf(answer);
   const rest = text.slice(announced.length);
   const ends = [...rest.matchAll(END_OF_SENTENCE)].map((match) => match.index + match[0].length);
   if (!ends.length) return;
@@ -24,13 +24,20 @@ export function answerGrows(answer) {
 
 /** Announce the rest of an answer and how it ended; errors interrupt. */
 export function answerEnds(turn, { status, error, sources }) {
-  const text = turn.querySelector(".answer")?.textContent ?? "";
+  const text = textOf(turn.querySelector(".answer"));
   announceUpTo(text, text.length);
   if (error) {
     alarm(`${text ? "Incomplete answer." : "No answer."} ${error.message}`);
     return;
   }
   announce(`Answer ${status === "stopped" ? "stopped" : "complete"}, ${countOf(sources ?? [])}.`);
+}
+
+/** Return an answer's text, without the bars above its code: a language and a button. */
+function textOf(answer) {
+  const copy = answer?.cloneNode(true);
+  for (const bar of copy?.querySelectorAll(".code-bar") ?? []) bar.remove();
+  return copy?.textContent ?? "";
 }
 
 /** Return what stands below an answer: its sources, or the passages it was given where it cites none. */

@@ -106,7 +106,7 @@ function withdraw(element, typed) {
 /** Put a new turn at the end of the transcript. */
 function appendTurn(question) {
   const transcript = document.getElementById("transcript");
-  transcript.querySelector(".welcome")?.remove();
+  for (const part of document.querySelectorAll(".welcome, .confirmation")) part.remove();
   const element = document.getElementById("turn-template").content.firstElementChild.cloneNode(true);
   element.querySelector(".question").textContent = question;
   transcript.append(element);

@@ -146,6 +146,8 @@ def test_a_file_over_the_limit_is_refused(client: FlaskClient, services: Service
         body = part + b"x" * size + b"\r\n--cut--\r\n"
         response = client.post("/api/documents", data=body, content_type="multipart/form-data; boundary=cut")
         assert response.status_code == 413, size
+        assert "1 MB" in response.json["error"]["message"]
+    assert "each file may have up to 1 MB (max_upload_mb)" in response.json["error"]["message"]
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "..\\..\\x.txt", "x" * 5000 + ".txt", "/", "\u202egnp.txt"])
@@ -220,7 +222,7 @@ def test_the_original_is_a_download_that_no_browser_opens(client: FlaskClient) -
 
 
 def test_search_says_what_is_wrong(client: FlaskClient) -> None:
-    assert "q is empty" in client.get("/api/search").json["error"]["message"]
+    assert "such as /api/search?q=history+window." in client.get("/api/search").json["error"]["message"]
     response = client.get("/api/search?q=x&limit=1000")
     assert 'limit is "1000"; it must be a whole number from 1 to 100.' in response.json["error"]["message"]
     assert client.get("/api/search?q=x&conversation_id=9").status_code == 404

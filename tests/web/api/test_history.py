@@ -37,10 +37,19 @@ def test_a_preview_shows_what_another_window_would_keep_and_changes_nothing(clie
     assert view(client, conversation)["kept_turns"] == [[3, 7]]
 
 
-@pytest.mark.parametrize("asked", ["max_history_turns=-1", "max_history_turns=x", "strategy=clever"])
-def test_a_preview_of_nonsense_is_refused(client: FlaskClient, asked: str) -> None:
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ("max_history_turns=-1", 'max_history_turns is "-1"; it must be a whole number, 0 or more, or all.'),
+        ("max_history_turns=x", 'max_history_turns is "x"; it must be a whole number, 0 or more, or all.'),
+        ("strategy=clever", "it must be window or smart."),
+    ],
+)
+def test_a_preview_of_nonsense_is_refused(client: FlaskClient, asked: str, words: str) -> None:
     conversation = conversation_of(client, 1)
-    assert client.get(f"/api/conversations/{conversation}/preview?{asked}").status_code == 422
+    refused = client.get(f"/api/conversations/{conversation}/preview?{asked}")
+    assert refused.status_code == 422
+    assert words in refused.json["error"]["message"]
 
 
 def test_a_preview_is_what_the_next_question_really_sends(client: FlaskClient, stub: StubModel) -> None:
@@ -115,7 +124,7 @@ def test_history_tells_what_is_kept_and_what_is_seen(client: FlaskClient) -> Non
     text = run(client, conversation, "/history").json["text"]
     assert "7 turns, 14 messages (7 assistant, 7 user)." in text
     assert "5 of 7 earlier turns (2 over the turn limit)" in text
-    assert "- turns 1 to 2: over the turn limit" in text
+    assert "- turns 1 and 2: over the turn limit" in text
 
 
 @pytest.mark.parametrize("command", ["/clear", "/clear-history", "/reset"])
@@ -142,7 +151,7 @@ def test_compact_shows_its_summary(client: FlaskClient, stub: StubModel) -> None
     conversation = conversation_of(client, 4)
     stub.replies.append(Reply("What was said."))
     result = run(client, conversation, "/compact").json
-    assert result["text"].startswith("The model now sees a summary of turns 1 to 2.")
+    assert result["text"].startswith("The model now sees a summary of turns 1 and 2.")
     assert result["text"].endswith("What was said.")
     assert "Summary removed." in run(client, conversation, "/undo").json["text"]
 

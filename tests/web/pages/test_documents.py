@@ -4,6 +4,7 @@ import html
 import io
 import re
 import threading
+from dataclasses import replace
 
 import pytest
 from flask.testing import FlaskClient
@@ -94,7 +95,7 @@ def test_tags_are_set_and_taken_away(client: FlaskClient) -> None:
     assert post(client, path, tags=" birds , sea,") == (303, "/documents")
     assert client.get("/api/documents/tags").json["tags"] == {"birds": 1, "sea": 1}
     status, page = post(client, path, tags="x" * 65)
-    assert (status, "each a text of 1 to 64 characters" in page) == (422, True)
+    assert (status, "each of 1 to 64 characters, separated by commas." in page) == (422, True)
     assert post(client, path, tags="") == (303, "/documents")
     assert client.get("/api/documents/tags").json["tags"] == {}
 
@@ -112,7 +113,7 @@ def test_a_document_is_renamed_and_answers_given_before_keep_its_name(client: Fl
     assert ("geese.txt", document_id) in [(source["document_name"], source["document_id"]) for source in sources]
     for name in ("", "a/b.txt", "x" * 256):
         status, page = post(client, path, name=name, tags="")
-        assert (status, "a text of 1 to 255 characters without slashes" in page) == (422, True)
+        assert (status, "Use a name of 1 to 255 characters, without slashes." in page) == (422, True)
 
 
 def test_an_action_leads_back_to_the_part_of_the_list_where_it_was_done(client: FlaskClient) -> None:
@@ -236,7 +237,10 @@ def test_a_choice_of_nothing_or_of_something_unknown_is_refused(client: FlaskCli
         ({"do": "delete"}, "0 documents are selected"),
         ({"do": "burn", "document_ids": document_id}, 'do is "burn"'),
         ({"do": "delete", "document_ids": "x"}, 'document_ids is "x"'),
-        ({"do": "tag", "document_ids": document_id, "tags": "x" * 65}, "each a text of 1 to 64 characters"),
+        (
+            {"do": "tag", "document_ids": document_id, "tags": "x" * 65},
+            "each of 1 to 64 characters, separated by commas.",
+        ),
     ]:
         status, page = post(client, "/documents/selected", **fields)
         assert (status, words in page) == (422, True)
@@ -316,6 +320,24 @@ def test_a_document_is_described_in_words(
     fields = {name: getattr(document, name) for name in Document.__slots__}
     described = Document(**(fields | {"media_type": media_type, "pages": pages, "size_bytes": size}))
     assert f"{kind_of(described)}, {size_of(described)}" == words
+
+
+@pytest.mark.parametrize(
+    ("name", "media_type", "words"),
+    [
+        ("Plan.DOCX", kinds.ZIP, "Word"),
+        ("sums.xlsm", kinds.ZIP, "Excel"),
+        ("old.ppt", kinds.OLE, "PowerPoint"),
+        ("all.zip", kinds.ZIP, "ZIP archive"),
+        ("plan", kinds.OLE, "Office file"),
+        ("trick.pdf", kinds.ZIP, "ZIP archive"),
+    ],
+)
+def test_a_container_that_is_not_looked_into_yet_is_called_by_the_end_of_its_name(
+    client: FlaskClient, services: Services, name: str, media_type: str, words: str
+) -> None:
+    document = services.documents.get(upload(client, FACT)["document_id"])
+    assert kind_of(replace(document, name=name, media_type=media_type)) == words
 
 
 def test_a_document_that_could_not_be_read_offers_no_questions_and_promises_no_text(client: FlaskClient) -> None:

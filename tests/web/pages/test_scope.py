@@ -112,7 +112,7 @@ def test_a_source_says_its_page_and_its_section(client: FlaskClient, monkeypatch
     monkeypatch.setattr(search, "number_sources", placed)
     upload(client, FACT, "geese.txt")
     shown = client.get(f"/turns/{ask(client, 'How many geese?')['turn_id']}").text
-    assert "<bdi>geese.txt, page 3</bdi></a>" in shown
+    assert "<bdi>geese.txt</bdi><span>, page 3</span></span></a>" in shown
     assert 'data-section="Prices &gt; &lt;b&gt;Europe&lt;/b&gt;"' in shown
 
 
