@@ -10,6 +10,7 @@ from typing import Any
 
 # The end of a sentence that says why a model did not answer.
 QUESTION_KEPT = " Your question was kept; try again."
+TEXT_SAVED = " The text so far was saved."
 
 
 class AssistantError(Exception):

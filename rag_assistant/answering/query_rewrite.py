@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rag_assistant.conversations.prompts import rewrite_request
-from rag_assistant.errors import ModelError
+from rag_assistant.errors import QUESTION_KEPT, TEXT_SAVED, ModelError
 from rag_assistant.records import ModelRequest
 from rag_assistant.retrieval.tokenize import content_words, search_words
 
@@ -70,7 +70,8 @@ def rewrite_query(
         for reply in models.stream(endpoint, request, call, lambda _sentence: None):
             text += reply.text
     except ModelError as error:
-        log.warning("The model did not rewrite the question of turn %s: %s", turn.id, error)
+        why = str(error).removesuffix(QUESTION_KEPT).removesuffix(TEXT_SAVED)
+        log.warning("The model did not rewrite the question of turn %s: %s", turn.id, why)
         failed = True
     finally:
         call.restart_deadline()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from rag_assistant.errors import (
     QUESTION_KEPT,
+    TEXT_SAVED,
     AnswerInterrupted,
     AnswerStopped,
     AssistantError,
@@ -61,7 +62,7 @@ class failures_named:
         if self._call.stopped:
             return AnswerStopped("The answer was stopped.")
         if self._call.overdue is not None:
-            kept = " The text so far was saved." if shown else QUESTION_KEPT
+            kept = TEXT_SAVED if shown else QUESTION_KEPT
             return ModelTimedOut(f"{where} was silent for too long: {self._call.overdue} did not come.{kept}")
         if isinstance(error, AssistantError) and not (shown and isinstance(error, (ModelFailed, ContextTooLong))):
             return error
@@ -69,9 +70,7 @@ class failures_named:
             return _refusal(where, self._endpoint, error)
         network = (openai.APIConnectionError, httpx2.HTTPError, ConnectionError)
         if shown and isinstance(error, (*network, ModelFailed, ContextTooLong)):
-            return AnswerInterrupted(
-                f"{where} dropped the connection in the middle of its answer. The text so far was saved."
-            )
+            return AnswerInterrupted(f"{where} dropped the connection in the middle of its answer.{TEXT_SAVED}")
         if isinstance(error, network):
             connected = isinstance(error, (httpx2.ReadError, httpx2.RemoteProtocolError, ConnectionError))
             if connected or isinstance(error.__cause__, (httpx2.ReadError, httpx2.RemoteProtocolError)):

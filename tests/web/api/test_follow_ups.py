@@ -127,13 +127,15 @@ def test_a_model_that_cannot_rewrite_does_no_harm(library: FlaskClient, stub: St
 
 @pytest.mark.parametrize("environment", ["model"], indirect=True)
 def test_a_rewriting_that_takes_too_long_is_not_waited_for(
-    library: FlaskClient, stub: StubModel, monkeypatch: pytest.MonkeyPatch
+    library: FlaskClient, stub: StubModel, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("rag_assistant.answering.query_rewrite.TIMEOUT_SECONDS", 0.5)
     first = ask(library, "What does the lighthouse lamp burn?")
-    stub.replies.extend([Reply(hang_before_headers=True), Reply("Whales.")])
+    stub.replies.extend([Reply("What? " * 9, hang_at=2), Reply("Whales.")])
     second = ask(library, "And why?", conversation_id=first["conversation_id"])
     assert (second["answer"], second["search"]["by"]) == ("Whales.", "words")
+    assert "did not rewrite the question of turn 2" in caplog.text
+    assert "was saved" not in caplog.text
 
 
 @pytest.mark.parametrize("environment", ["model"], indirect=True)
