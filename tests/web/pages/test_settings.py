@@ -48,6 +48,16 @@ def test_the_settings_come_for_the_drawer_without_a_page_around_them(client: Fla
     assert 'id="setting-port"' in text
 
 
+def test_the_settings_page_opens_no_second_one_in_the_drawer(
+    client: FlaskClient, services: Services, file: Path
+) -> None:
+    link = r'<a [^>]*data-drawer[^>]*href="/settings|<a [^>]*href="/settings[^>]*data-drawer'
+    file.write_text("{")
+    until(lambda: services.settings.problem is not None)
+    assert len(re.findall(link, page(client, "/"))) == 2, "in the sidebar and in the banner"
+    assert re.findall(link, page(client)) == []
+
+
 def test_the_filter_works_without_scripts(client: FlaskClient) -> None:
     text = page(client, "/settings?filter=LOGGED")
     assert 'id="setting-log_level"' in text
