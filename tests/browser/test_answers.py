@@ -109,6 +109,8 @@ def test_an_answer_is_copied_as_markdown_and_code_as_it_is(
     expect(page.get_by_text("Answer copied as Markdown.")).to_be_visible()
     assert page.evaluate(COPIED) == stub.default.text
     expect(turn.locator(".code-bar span")).to_have_text("python")
+    expect(page.get_by_role("log")).to_contain_text("print(5)")
+    expect(page.get_by_role("log")).not_to_contain_text("python")
     turn.get_by_role("button", name="Copy", exact=True).click()
     expect(turn.locator("[data-copy-code]")).to_have_text("Copied")
     assert page.evaluate(COPIED) == "print(5)\n"

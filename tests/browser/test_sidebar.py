@@ -130,6 +130,10 @@ def test_the_conversation_on_the_page_is_deleted_and_brought_back(page: Page) ->
     assert len({(box["x"], box["width"]) for box in edges if box}) == 1
     page.get_by_role("button", name="Undo").click()
     expect(page.locator("#turn-1 .question")).to_have_text("Question 1")
+    choose(page, "Question 1", "Delete")
+    expect(note).to_be_visible()
+    ask(page, "Another question", 1)
+    expect(note).to_have_count(0)
 
 
 def test_a_conversation_is_exported_from_its_row(page: Page) -> None:

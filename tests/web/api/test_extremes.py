@@ -84,4 +84,4 @@ def test_every_name_of_this_machine_is_known(client: FlaskClient, host: str) -> 
 def test_a_body_that_is_too_large_is_told_the_limit(client: FlaskClient) -> None:
     response = client.post("/api/query", data=b"x" * 1_000_001, content_type="application/json")
     assert response.status_code == 413
-    assert "1000000 bytes" in response.json["error"]["message"]
+    assert "the limit is 1 MB" in response.json["error"]["message"]

@@ -242,6 +242,9 @@ def test_where_it_is_set_so_quotes_take_the_place_of_a_model_that_fails_and_say_
         receipt = made.test_client().get(f"/api/turns/{answer['turn_id']}/receipt").json
         assert receipt["quotes"]
         assert len(receipt["earlier_requests"]) == 1
+        page = made.test_client().get(f"/turns/{answer['turn_id']}/receipt", headers=PAGE).text
+        assert "No model wrote" in page
+        assert "What the model saw</h1>" not in page
     finally:
         made.extensions["assistant"].close()
 
