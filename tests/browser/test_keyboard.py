@@ -55,7 +55,7 @@ def test_search_gets_the_focus_and_a_slash_begins_a_command(page: Page) -> None:
     page.get_by_label(SEARCH).blur()
     page.keyboard.press("/")
     expect(page.get_by_label("Your question")).to_have_value("/")
-    expect(page.get_by_role("option", name="/clear-history")).to_be_visible()
+    expect(page.get_by_role("option", name="/clear-history Hide")).to_be_visible()
 
 
 def test_one_goes_from_turn_to_turn_and_from_conversation_to_conversation(page: Page, server: ServerProcess) -> None:

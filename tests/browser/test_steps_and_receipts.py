@@ -58,7 +58,7 @@ def test_tool_steps_are_shown_a_deletion_is_confirmed_and_the_next_request_is_wi
     third = ask(page, "And now?", 3)
     third.get_by_role("link", name="What the model saw").click()
     receipt = page.locator("#drawer .receipt")
-    expect(receipt).to_contain_text("Turns 1 to 2: in a completed confirmation")
+    expect(receipt).to_contain_text("Turns 1 and 2: in a completed confirmation")
     expect(receipt.locator(".messages .role")).to_have_text(["system", "user"], ignore_case=True)
 
 

@@ -25,10 +25,10 @@ async function test(form) {
     if (!response.ok) throw await refusalOf(response);
     const drawn = elementOf(await response.text()).querySelector(".connect [role=status]");
     result.replaceChildren(...drawn.childNodes);
-    await refreshPage();
   } catch (reason) {
     result.textContent = errorMessage(reason);
   } finally {
     form.ariaBusy = null;
   }
+  await refreshPage();
 }
