@@ -5,7 +5,7 @@ Nothing here knows Flask, SQL or a model. A record is frozen: who wants another 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -68,7 +68,11 @@ EVERYTHING = Scope()
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A passage shown under an answer as number ``n``; ``cited`` when the answer refers to ``[n]``."""
+    """A passage shown under an answer as number ``n``; ``cited`` when the answer refers to ``[n]``.
+
+    ``doubts`` are the citations of it that it does not seem to carry, as JSON: ``nth`` of them, ``problem``,
+    ``missing`` and ``carried_by`` (``retrieval/claims.py``).
+    """
 
     n: int
     document_id: int
@@ -80,6 +84,7 @@ class Source:
     score: float
     section: str | None = None
     cited: bool = False
+    doubts: Sequence[dict[str, Any]] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the source as it is kept and shown."""

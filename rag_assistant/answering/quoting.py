@@ -8,8 +8,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from rag_assistant.answering.request import MIN_ALARM_CERTAINTY
-from rag_assistant.conversations.prompts import CITATION
 from rag_assistant.errors import QUESTION_KEPT
+from rag_assistant.retrieval.claims import CITATION
 from rag_assistant.retrieval.sentences import split_text
 from rag_assistant.retrieval.tokenize import content_words
 

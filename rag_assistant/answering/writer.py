@@ -56,7 +56,7 @@ class AnswerWriter:
         Raises StorageFailed.
         """
         text = live.text()
-        turn = replace(turn, sources=mark_cited(turn.sources, text))
+        turn = replace(turn, sources=mark_cited(turn, text))
         end = time.monotonic() + KEEP_TIMEOUT_SECONDS
         while True:
             try:

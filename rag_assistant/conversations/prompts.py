@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from rag_assistant.document_records import Passage
-from rag_assistant.records import Message, RelatedTurn, Source
+from rag_assistant.records import QUOTES, Message, RelatedTurn, Source, Turn
+from rag_assistant.retrieval.claims import CITATION, doubts_about
 
 INSTRUCTIONS = (
     "You answer questions about the user's own documents. Each question comes with numbered passages from them, "
@@ -39,7 +40,6 @@ QUOTE_INSTRUCTIONS = "No language model is connected. The sentences of the passa
 
 FENCE = re.compile(r"<\s*(/?)\s*(passages|earlier|record|conversation)\s*>", re.IGNORECASE)
 NUMBERED = re.compile(r"^\s*\[(\d+)\] \(", re.MULTILINE)
-CITATION = re.compile(r"\[(\d{1,3})\]")
 MAX_TITLE_CHARS = 60
 MAX_RECALLED_CHARS = 1500
 MAX_SUMMARISED_RESULT_CHARS = 500
@@ -134,10 +134,18 @@ def shortened(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[:longest].rstrip() + " …"
 
 
-def mark_cited(sources: Sequence[Source], answer: str) -> tuple[Source, ...]:
-    """Return the sources with ``cited`` set for those whose number the answer names."""
+def mark_cited(turn: Turn, answer: str) -> tuple[Source, ...]:
+    """Return a turn's sources with ``cited`` set for those whose number the answer names, and what is doubtful of it.
+
+    Quotes are what their sources say.
+    """
     named = {int(number) for number in CITATION.findall(answer)}
-    return tuple(replace(source, cited=source.n in named) for source in sources)
+    passages = {source.n: f"{source.document}\n\n{source.section or ''}\n\n{source.text}" for source in turn.sources}
+    doubts = {} if turn.model == QUOTES else doubts_about(answer, turn.question, passages)
+    return tuple(
+        replace(source, cited=source.n in named, doubts=[asdict(doubt) for doubt in doubts.get(source.n, ())])
+        for source in turn.sources
+    )
 
 
 def title_for(question: str) -> str:

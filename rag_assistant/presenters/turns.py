@@ -86,6 +86,18 @@ def search_data(search: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return None if search is None else {**search, "follow_up_context": search.get("leans_on")}
 
 
+def doubt_in_words(doubt: Mapping[str, Any], n: int) -> str:
+    """Return what is doubtful about a citation of source ``n``, in words."""
+    listed = ", ".join(f"“{one}”" for one in doubt["missing"])
+    said = {
+        "number": f"{listed} is not in source {n}.",
+        "name": f"{listed} is not in source {n}.",
+        "negation": f"Source {n} seems to say the opposite.",
+        "words": f"Source {n} does not seem to say this.",
+    }[doubt["problem"]]
+    return f"{said} Source {doubt['carried_by']} seems to carry it." if doubt["carried_by"] else said
+
+
 def source_data(source: Source | Passage) -> dict[str, Any]:
     """Return a passage as it is listed; ``document`` and ``document_name`` are the same, the name it had then."""
     data = {name: getattr(source, name) for name in source.__slots__ if name != "chunk_id"}
@@ -108,6 +120,7 @@ def turn_data(turn: Turn) -> dict[str, Any]:
         "steps": steps_of(turn.iterations),
         "search": search_data(turn.search),
         "support": support_of(turn),
+        "doubts": sum(len(source.doubts) for source in turn.sources),
         "sources": [source_data(source) for source in turn.sources],
         "notes": list(turn.notes),
         "usage": turn.usage,
@@ -184,7 +197,10 @@ def _kind_left_out(turn: Turn) -> frozenset[str]:
 def receipt_data(turn: Turn, body: dict[str, Any]) -> dict[str, Any]:
     """Return a turn's receipt as it is shown: the exact requests, what was left out of them and why, the figures."""
     data = turn_data(turn)
-    names = ("turn_id", "conversation_id", "turn", "status", "history_trimmed", "notice", "history", "usage", "model")
+    names = (
+        *("turn_id", "conversation_id", "turn", "status", "history_trimmed", "notice", "history", "usage", "model"),
+        *("support", "doubts"),
+    )
     shown = body | {"messages": messages_sent(body)}
     if "search" in body:
         shown["search"] = search_data(body["search"])
@@ -235,7 +251,7 @@ def state_event(turn: Turn, state: str, message: str) -> Event:
 def start_event(turn: Turn) -> Event:
     """Return the event that says what is known before the first text."""
     data = turn_data(turn)
-    for name in ("answer", "usage", "finished_at", "error", "steps", "support"):
+    for name in ("answer", "usage", "finished_at", "error", "steps", "support", "doubts"):
         data.pop(name, None)
     data["trimmed"] = data["history_trimmed"]
     data["dropped"] = turn.history["messages_dropped"] if turn.history else 0

@@ -67,7 +67,7 @@ _KEEP_FIGURES = (
     .where(turns.c.id == bindparam("turn"))
     .values({name: bindparam(f"new_{name}") for name in ("history", "sources", "search", "model", "notes")})
 )
-Cited = Callable[[tuple[Source, ...], str], tuple[Source, ...]]
+Cited = Callable[[Turn, str], tuple[Source, ...]]
 _INSERT_RECEIPT = insert(receipts)
 _NEW_BODY = update(receipts).where(receipts.c.turn_id == bindparam("turn")).values(body=bindparam("new_body"))
 
@@ -308,7 +308,7 @@ class TurnStore:
             text = committed_text(connection, turn_id)
             status: TurnStatus = "interrupted" if text.strip() else "failed"
             turn = load_turn(connection, turn_id)
-            turn = replace(turn, sources=cited(turn.sources, text))
+            turn = replace(turn, sources=cited(turn, text))
             error = error or (CRASHED if text.strip() else CRASHED_EARLY)
             return end_turn(connection, turn, status, text, None, error, self._words_of)
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 
 import nh3
@@ -20,6 +21,7 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 from markupsafe import Markup
 
+from rag_assistant.retrieval.claims import CITATION
 from rag_assistant.web.markdown.formulas import enable_formulas
 from rag_assistant.web.markdown.marked import END, START, mark_between
 from rag_assistant.web.markdown.nesting import limit_nesting
@@ -29,7 +31,7 @@ MAX_MARKDOWN_CHARS = 200_000
 TAGS = frozenset(
     "a blockquote br code del em h1 h2 h3 h4 h5 h6 hr li ol p pre s strong table tbody td th thead tr ul".split()
 )
-ATTRIBUTES = {"*": set[str](), "a": {"href"}, "ol": {"start"}, "pre": {"data-language"}}
+ATTRIBUTES = {"*": set[str](), "a": {"href", "data-doubt"}, "ol": {"start"}, "pre": {"data-language"}}
 CLASSES = {"code": {"math"}}
 SCHEMES = frozenset({"http", "https", "mailto"})
 LANGUAGE = re.compile(r"[A-Za-z0-9+#._-]{1,30}")
@@ -40,14 +42,18 @@ CODE_BAR = (
 )
 PAGE_START = '<span class="page-start" id="page-{0}" role="doc-pagebreak" aria-label="Page {0}"></span>'
 ABSOLUTE = re.compile(r"(?:https?|mailto):", re.I)
-CITATION = re.compile(r"\[(\d{1,3})\]")
 
 
-def render_markdown(text: str, sources: Collection[int] = (), anchor: str = "") -> Markup:
-    """Return an answer as safe HTML; ``[n]`` of the ``sources`` becomes a link to ``#anchor-n``."""
+def render_markdown(
+    text: str, sources: Collection[int] = (), anchor: str = "", doubts: Mapping[tuple[int, int], str] | None = None
+) -> Markup:
+    """Return an answer as safe HTML; ``[n]`` of the ``sources`` becomes a link to ``#anchor-n``.
+
+    ``doubts`` says what is doubtful about a citation, by its number and how often that number stood before it, plus 1.
+    """
     if len(text) > MAX_MARKDOWN_CHARS:
         return Markup("<pre>") + text + Markup("</pre>")
-    return drawn(parse(text, sources, anchor))
+    return drawn(parse(text, sources, anchor, doubts))
 
 
 def render_document(pieces: Sequence[str | int]) -> Markup | None:
@@ -77,9 +83,12 @@ def _drawn_part(text: str) -> str:
     return str(drawn(tokens))
 
 
-def parse(text: str, sources: Collection[int] = (), anchor: str = "") -> list[Token]:
+def parse(
+    text: str, sources: Collection[int] = (), anchor: str = "", doubts: Mapping[tuple[int, int], str] | None = None
+) -> list[Token]:
     """Return what Markdown makes of a text, block by block."""
-    return _parser.parse(text, {"sources": frozenset(sources), "anchor": anchor})
+    known = {n: Citations(f"#{anchor}-{n}", n, doubts or {}) for n in sources}
+    return _parser.parse(text, {"citations": known})
 
 
 def drawn(tokens: Sequence[Token]) -> Markup:
@@ -108,15 +117,33 @@ def _draw_code(
     return f"<pre{named}><code>{escapeHtml(token.content)}</code></pre>\n"
 
 
+@dataclass(slots=True)
+class Citations:
+    """The citations of one source in an answer, as they are drawn one after the other."""
+
+    href: str
+    n: int
+    doubts: Mapping[tuple[int, int], str]
+    drawn: int = 0
+
+    def next_link(self) -> Token:
+        """Return the beginning of the next one."""
+        self.drawn += 1
+        attrs: dict[str, str | int | float] = {"href": self.href}
+        if doubt := self.doubts.get((self.n, self.drawn)):
+            attrs["data-doubt"] = doubt
+        return Token("link_open", "a", 1, attrs=attrs)
+
+
 def _link_citations(state: StateCore) -> None:
     """Turn [n] in running text into a link to source n; any other number stays text."""
-    known = state.env.get("sources") or ()
+    known: dict[int, Citations] = state.env.get("citations") or {}
     for block in state.tokens:
         if block.type == "inline" and block.children and known:
-            block.children = [made for token in block.children for made in _split(token, known, state.env["anchor"])]
+            block.children = [made for token in block.children for made in _split(token, known)]
 
 
-def _split(token: Token, known: Collection[int], anchor: str) -> list[Token]:
+def _split(token: Token, known: Mapping[int, Citations]) -> list[Token]:
     if token.type != "text" or "[" not in token.content:
         return [token]
     made: list[Token] = []
@@ -126,7 +153,7 @@ def _split(token: Token, known: Collection[int], anchor: str) -> list[Token]:
             continue
         made += [
             Token("text", "", 0, content=token.content[end : match.start()]),
-            Token("link_open", "a", 1, attrs={"href": f"#{anchor}-{int(match.group(1))}"}),
+            known[int(match.group(1))].next_link(),
             Token("text", "", 0, content=match.group(0)),
             Token("link_close", "a", -1),
         ]

@@ -14,8 +14,8 @@ from werkzeug.wrappers import Response
 
 from rag_assistant.conversations.commands import CommandResult, is_command, run_command
 from rag_assistant.errors import InvalidRequest, OverflowDecisionNeeded
-from rag_assistant.presenters.turns import support_of
-from rag_assistant.records import EVERYTHING, MAX_INT32, Conversation, Scope, Turn
+from rag_assistant.presenters.turns import doubt_in_words, support_of
+from rag_assistant.records import EVERYTHING, MAX_INT32, Conversation, Scope, Source, Turn
 from rag_assistant.retrieval.example_questions import example_questions
 from rag_assistant.retrieval.tables import spelled_out
 from rag_assistant.settings.package_files import GUIDE
@@ -300,8 +300,15 @@ def _number(name: str, text: str) -> int:
 
 @blueprint.app_template_filter()
 def markdown(turn: Turn) -> str:
-    """Draw a turn's answer."""
-    return render_markdown(turn.answer, [source.n for source in turn.sources], f"source-{turn.number}")
+    """Draw a turn's answer, with its citations and what is doubtful about them."""
+    doubts = {(source.n, doubt["nth"]): doubt_in_words(doubt, source.n) for source, doubt in doubts_of(turn)}
+    return render_markdown(turn.answer, [source.n for source in turn.sources], f"source-{turn.number}", doubts)
+
+
+@blueprint.app_template_filter()
+def doubts_of(turn: Turn) -> list[tuple[Source, dict[str, Any]]]:
+    """Return what is doubtful about a turn's citations, each with its source."""
+    return [(source, doubt) for source in turn.sources for doubt in source.doubts]
 
 
 @blueprint.app_template_filter()
@@ -310,5 +317,6 @@ def on_one_line(text: str) -> str:
     return " ".join(word for word in spelled_out(text).split() if word.strip("#"))
 
 
+blueprint.add_app_template_filter(doubt_in_words)
 blueprint.add_app_template_filter(support_of, "support")
 blueprint.add_app_template_filter(in_words, "scope_in_words")

@@ -189,3 +189,18 @@ def test_the_passages_of_a_question_keep_to_their_budget(environment: dict[str, 
         upload(client, f"Geese number{number} " + f"hiss{number} " * 40, f"{number}.txt")
     assert len(ask(client, "Geese?")["sources"]) == 1
     services.close()
+
+
+def test_a_citation_that_its_passage_does_not_carry_is_doubted_everywhere(library: FlaskClient, stub: StubModel) -> None:
+    stub.replies.append(Reply("The lighthouse lamp burns whale oil [1]. It burned 99 barrels of it [1]."))
+    answer = ask(library, "What does the lighthouse lamp burn?")
+    assert (answer["support"], answer["doubts"]) == ("cited", 1)
+    (doubt,) = answer["sources"][0]["doubts"]
+    assert doubt == {"nth": 2, "problem": "number", "missing": ["99"], "carried_by": None}
+    page = library.get(f"/turns/{answer['turn_id']}").text
+    assert page.count("data-doubt=") == 1
+    assert "“99” is not in source 1." in page
+    assert "1 citation to check" in page
+    receipt = library.get(f"/api/turns/{answer['turn_id']}/receipt").json
+    assert receipt["doubts"] == 1
+    assert library.get(f"/api/turns/{answer['turn_id']}").json["sources"] == answer["sources"]

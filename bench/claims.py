@@ -1,0 +1,178 @@
+"""Are false citations told from true ones? Answers of mtrag and doc2dial, as they are and with one thing changed.
+
+A person's answer cites the gold passages; each of its sentences is one citation. Then another passage is cited, or a
+number, a name or a negation of the sentence is changed. Conversations are told apart by their hash: one half (0) chose,
+the other one (1) judges.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import statistics
+import time
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from bench.retrieval.sets import DATA, doc2dial, lines, mtrag, xquad
+from rag_assistant.retrieval.claims import doubts_about
+from rag_assistant.retrieval.sentences import split_text
+from rag_assistant.retrieval.tokenize import content_words
+
+AROUND = 400
+STRANGERS = ("Bristow", "Kowalski", "Marrakesh", "Denver", "Osaka", "Lindqvist")
+DENIED = (
+    (" is ", " is not "), (" are ", " are not "), (" was ", " was not "), (" can ", " cannot "),
+    (" will ", " will not "), (" must ", " must not "), (" not ", " "),
+)  # fmt: skip
+MIN_WORDS = 4
+
+
+@dataclass(frozen=True)
+class Cited:
+    """A sentence with the passage that it rests on, and what was asked and said before."""
+
+    conversation: str
+    sentence: str
+    passage: str
+    asked: str
+
+    @property
+    def half(self) -> int:
+        """Which half of the conversations it belongs to."""
+        return zlib.crc32(self.conversation.encode()) % 2
+
+
+def main() -> None:
+    """Print how many true and false citations are doubted, by kind."""
+    if not DATA.exists():
+        print("Claims are not measured: the shared data is not on this machine.")
+        return
+    kinds = ("number", "name", "negation")
+    print("| set | half | sentences | true, doubted | another passage | number | name | negation | mean caught |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for name, every in (("mtrag", list(of_mtrag())), ("doc2dial", list(of_doc2dial()))):
+        for half in (0, 1):
+            some = [one for one in every if one.half == half]
+            chance = random.Random(1)
+            others = [chance.choice(some).passage for _ in some]
+            moved = share(doubted(one, passage=other) for one, other in zip(some, others, strict=True))
+            caught = [moved, *(share(planted(some, kind, chance)) for kind in kinds)]
+            cells = " | ".join(f"{value:.2f}" for value in (*caught, statistics.fmean(caught)))
+            print(f"| {name} | {half} | {len(some)} | {share(map(doubted, some)):.3f} | {cells} |", flush=True)
+    for language in ("en", "de", "zh"):
+        told = list(of_xquad(language))
+        why = Counter(reason(one) for one in told)
+        print(f"| xquad {language}, its own sentences | | {len(told)} | {1 - why[None] / len(told):.3f} | | | | | |")
+    print(f"\n{milliseconds(list(of_mtrag())):.2f} ms of CPU for an answer of five sentences and six passages")
+
+
+def reason(one: Cited, sentence: str | None = None, passage: str | None = None) -> str | None:
+    """Return why a citation is doubted."""
+    passages = {1: one.passage if passage is None else passage}
+    text = one.sentence if sentence is None else sentence
+    found = doubts_about(f"{text.rstrip('.!')} [1].", one.asked, passages)
+    return found[1][0].problem if found else None
+
+
+def doubted(one: Cited, sentence: str | None = None, passage: str | None = None) -> bool:
+    """Return whether a citation is doubted."""
+    return reason(one, sentence, passage) is not None
+
+
+def planted(some: Sequence[Cited], kind: str, chance: random.Random) -> Iterable[bool]:
+    """Yield whether a change of a sentence that was not doubted is seen."""
+    for one in some:
+        changed = CHANGES[kind](one.sentence, chance)
+        if changed is not None and not doubted(one):
+            yield doubted(one, sentence=changed)
+
+
+def another_number(sentence: str, chance: random.Random) -> str | None:
+    """Return a sentence with another number."""
+    numbers = re.findall(r"\d+", sentence)
+    if not numbers:
+        return None
+    number = chance.choice(numbers)
+    return re.sub(rf"\b{number}\b", str(int(number) + chance.randint(1, 9)), sentence, count=1)
+
+
+def another_name(sentence: str, chance: random.Random) -> str | None:
+    """Return a sentence with another name."""
+    names = re.findall(r"(?<=[a-z] )[A-Z][a-z]{3,}", sentence)
+    return sentence.replace(chance.choice(names), chance.choice(STRANGERS), 1) if names else None
+
+
+def denied(sentence: str, _chance: random.Random) -> str | None:
+    """Return a sentence that says the opposite."""
+    return next((sentence.replace(old, new, 1) for old, new in DENIED if old in sentence), None)
+
+
+CHANGES: dict[str, Callable[[str, random.Random], str | None]] = {
+    "number": another_number,
+    "name": another_name,
+    "negation": denied,
+}
+
+
+def of_mtrag() -> Iterable[Cited]:
+    """Yield the sentences of mtrag's reference answers with all gold passages of their question."""
+    collection = mtrag()
+    asked = {one.id: one for one in collection.questions}
+    for row in lines("mtrag/queries.jsonl"):
+        one = asked.get(row["_id"])
+        gold = [collection.documents[name] for name in one.relevant if name in collection.documents] if one else []
+        if one and gold:
+            said = " ".join([one.text, one.rewrite, *(text for exchange in one.exchanges[-1:] for text in exchange)])
+            passage = "\n\n".join(f"{title}\n\n{text}" for title, text in gold)
+            for sentence in telling(row.get("reference_answer") or ""):
+                yield Cited(row["_id"].split("<")[0], sentence, passage, said)
+
+
+def of_doc2dial() -> Iterable[Cited]:
+    """Yield the sentences of doc2dial's agents with the text around the gold span."""
+    collection = doc2dial()
+    for this, following in zip(collection.questions, collection.questions[1:], strict=False):
+        dialog = this.id.rsplit("_", 1)[0]
+        if following.id.rsplit("_", 1)[0] != dialog:
+            continue
+        title, text = collection.documents[next(iter(this.relevant))]
+        start, end = min(a for a, _ in this.spans), max(b for _, b in this.spans)
+        passage = f"{title}\n\n{text[max(0, start - AROUND) : end + AROUND]}"
+        said = " ".join([this.text, *(part for exchange in this.exchanges[-1:] for part in exchange)])
+        for sentence in telling(following.exchanges[-1][1]):
+            if not sentence.endswith("?"):
+                yield Cited(dialog, sentence, passage, said)
+
+
+def of_xquad(language: str) -> Iterable[Cited]:
+    """Yield the sentences of paragraphs, each with its paragraph."""
+    for name, (title, text) in xquad(language).documents.items():
+        for sentence in split_text(" ".join(text.split())):
+            yield Cited(name, sentence, text, title)
+
+
+def telling(answer: str) -> list[str]:
+    """Return the sentences of an answer that say enough to be compared."""
+    return [one for one in split_text(" ".join(answer.split())) if len(content_words(one)) >= MIN_WORDS]
+
+
+def milliseconds(cited: Sequence[Cited]) -> float:
+    """Return the CPU time for an answer of five sentences and six passages, in ms."""
+    groups = [cited[start : start + 5] for start in range(0, 500, 5)]
+    began = time.process_time()
+    for group in groups:
+        passages = {n: one.passage[:1200] for n, one in enumerate((*group, group[0]), 1)}
+        doubts_about(" ".join(f"{one.sentence} [{n}]" for n, one in enumerate(group, 1)), group[0].asked, passages)
+    return (time.process_time() - began) / len(groups) * 1000
+
+
+def share(counted: Iterable[bool]) -> float:
+    """Return the share of what is true."""
+    return statistics.fmean(counted)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,194 @@
+"""Compare what an answer says with the passages that it cites for it: numbers, names, negations, words. Pure.
+
+No model decides: a sentence is doubted where something in it that can be looked up is not in the passage. What the
+question says may be repeated. Measured in docs/answers-benchmarks.md, and the constants were chosen there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rag_assistant.retrieval.sentences import split_text
+from rag_assistant.retrieval.tokenize import content_words, search_words
+
+Problem = Literal["number", "name", "negation", "words"]
+
+CITATION = re.compile(r"\[(\d{1,3})\]")
+CODE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]*`", re.DOTALL)
+# Where a line is a paragraph of its own: an item, a heading, a row, or what stands behind an empty line.
+LINE = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+#|>]|\d{1,3}[.)]\s))")
+LINE_MARK = re.compile(r"^\s*(?:[-*+>]\s+|#{1,6}\s+|\d{1,3}[.)]\s+)")
+NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+NAME = re.compile(r"(?<![.!?:][\s\"'“„(])(?<=[\s\"'“„(])[^\W\d_a-z]\w+")
+NEGATION = re.compile(
+    r"\b(?:not|no|never|neither|nor|none|nobody|nothing|without|cannot|unable|nicht|nie|ohne|kein\w*)\b|n['\u2019]t\b",
+    re.IGNORECASE,
+)
+# So many telling words behind a negation are what it denies.
+DENIED_WORDS = 2
+# Words that begin alike are taken for forms of one word.
+STEM_CHARS = 5
+MIN_PLURAL = 3
+MIN_NAME_CHARS = 3
+# A sentence of so few telling words, besides those of the question, says too little to be compared.
+MIN_WORDS = 4
+# So many of its telling words a passage has at least if it carries the sentence.
+MIN_SHARE = 0.3
+MIN_BESIDE_NUMBER = 2
+# A sentence of a passage with such a share of the words says the same, or the opposite.
+MIN_ALIKE = 0.7
+# Where so many words are written with a capital, as nouns are in German, that does not tell a name.
+MAX_CAPITALS = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """What a sentence says that the passage which it cites does not have.
+
+    ``nth`` counts the citations of that passage in the answer, from 1. ``missing`` are the numbers or names that are
+    not there. ``carried_by`` is the number of another passage that has it all.
+    """
+
+    nth: int
+    problem: Problem
+    missing: tuple[str, ...] = ()
+    carried_by: int | None = None
+
+
+def doubts_about(answer: str, question: str, passages: Mapping[int, str]) -> dict[int, tuple[Doubt, ...]]:
+    """Return the doubts about an answer's citations, by the number of the passage that is cited.
+
+    A sentence may rest on all passages that it cites together.
+    """
+    texts = {n: _Text.of(passage) for n, passage in passages.items()}
+    asked = _Text.of(question)
+    cited: dict[int, int] = dict.fromkeys(passages, 0)
+    doubts: dict[int, list[Doubt]] = {}
+    for sentence, numbers in _cited_sentences(answer):
+        known = [n for n in numbers if n in passages]
+        for n in known:
+            cited[n] += 1
+        problem = _problem(sentence, [texts[n] for n in known], asked) if known else None
+        if problem is None:
+            continue
+        others = (n for n in passages if n not in known and _problem(sentence, [texts[n]], asked) is None)
+        carried_by = next(others, None)
+        for n in dict.fromkeys(known):
+            doubts.setdefault(n, []).append(Doubt(cited[n], *problem, carried_by))
+    return {n: tuple(found) for n, found in doubts.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    """A sentence of a passage as it is compared: its telling words, numbers, and what it denies."""
+
+    words: frozenset[str]
+    numbers: frozenset[str]
+    denied: frozenset[str]
+
+    @classmethod
+    def of(cls, text: str) -> _Sentence:
+        return cls(frozenset(map(_stem, content_words(text))), frozenset(_numbers(text)), _denied(text))
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A text as it is compared."""
+
+    sentences: tuple[_Sentence, ...]
+    stems: frozenset[str]
+
+    @classmethod
+    def of(cls, text: str) -> _Text:
+        parts = tuple(_Sentence.of(part) for part in split_text(" ".join(text.split())))
+        return cls(parts, frozenset(map(_stem, search_words(text))))
+
+
+def _cited_sentences(answer: str) -> list[tuple[str, list[int]]]:
+    """Return the sentences of an answer that cite, each without its citations and with their numbers.
+
+    A citation behind a full stop belongs to the sentence before it.
+    """
+    found = []
+    for paragraph in LINE.split(CODE.sub(" ", answer)):
+        line = " ".join(LINE_MARK.sub("", paragraph).split())
+        # Before the stop, so that it is cut off together with its sentence.
+        line = re.sub(r"([.!?…]+)\s*((?:\[\d{1,3}\][\s,]*)+)", r" \2\1 ", line)
+        for sentence in split_text(line):
+            numbers = [int(number) for number in CITATION.findall(sentence)]
+            if numbers:
+                found.append((" ".join(CITATION.sub(" ", sentence).split()), numbers))
+    return found
+
+
+def _problem(sentence: str, passages: Sequence[_Text], asked: _Text) -> tuple[Problem, tuple[str, ...]] | None:
+    """Return what of a sentence is in none of the passages, the plainest first; ``None`` if they carry it."""
+    stems = frozenset[str]().union(*(passage.stems for passage in passages))
+    words = {_stem(word) for word in content_words(sentence)}
+    strange = tuple(number for number in _numbers(sentence) if not _is_known(number, words, [*passages, asked]))
+    if strange:
+        return "number", strange
+    if len(words) < MIN_WORDS:
+        return None
+    names = tuple(name for name in _names(sentence) if not _name_stems(name) <= stems | asked.stems)
+    if names:
+        return "name", names
+    if len(words & stems) < MIN_SHARE * len(words):
+        return "words", ()
+    return ("negation", ()) if _is_opposite(sentence, words, passages) else None
+
+
+def _is_known(number: str, words: set[str], texts: Sequence[_Text]) -> bool:
+    """Tell whether a number stands in a text, together with another word of its sentence if there is one."""
+    least = min(MIN_BESIDE_NUMBER, len(words) - 1)
+    return any(
+        number in one.numbers and len(words & one.words - {number}) >= least for text in texts for one in text.sentences
+    )
+
+
+def _is_opposite(sentence: str, words: set[str], passages: Sequence[_Text]) -> bool:
+    """Tell whether a sentence denies what the passages never deny, or states what the nearest of theirs denies."""
+    denied = _denied(sentence)
+    parts = [part for passage in passages for part in passage.sentences]
+    shares = [len(words & part.words) / len(words) for part in parts]
+    best = max(shares, default=0.0)
+    if denied and best >= MIN_ALIKE and not any(denied & part.denied for part in parts):
+        return True
+    nearest = [part.denied for part, share in zip(parts, shares, strict=True) if share == best]
+    stated = words - denied
+    return best >= MIN_ALIKE and all(there and 2 * len(there & stated) > len(there) for there in nearest)
+
+
+def _denied(sentence: str) -> frozenset[str]:
+    """Return the first telling words behind each negation."""
+    behind = (content_words(sentence[match.end() :])[:DENIED_WORDS] for match in NEGATION.finditer(sentence))
+    return frozenset(_stem(word) for words in behind for word in words)
+
+
+def _numbers(text: str) -> list[str]:
+    return [number.replace(",", "") for number in NUMBER.findall(text)]
+
+
+def _names(sentence: str) -> list[str]:
+    """Return the words with a capital that do not begin the sentence; none where that is how nouns are written."""
+    names = [name for name in NAME.findall(sentence) if len(name) >= MIN_NAME_CHARS]
+    return [] if len(names) > MAX_CAPITALS * len(sentence.split()) and _is_german(sentence) else names
+
+
+def _is_german(sentence: str) -> bool:
+    return not GERMAN.isdisjoint(search_words(sentence))
+
+
+GERMAN = frozenset("der die das und ist ein eine den dem des im von mit für auf nicht wird werden sind wurde".split())
+
+
+def _name_stems(name: str) -> set[str]:
+    return {_stem(word) for word in search_words(name)}
+
+
+def _stem(word: str) -> str:
+    word = word.removesuffix("'s").removesuffix("’s")  # noqa: RUF001
+    return word[:STEM_CHARS] if len(word) > STEM_CHARS else word.removesuffix("s") if len(word) > MIN_PLURAL else word

@@ -1,0 +1,71 @@
+"""What an answer says is compared with the passages that it cites: numbers, names, negations, words."""
+
+import pytest
+
+from rag_assistant.retrieval.claims import doubts_about
+
+PASSAGES = {
+    1: "The keeper of the lighthouse at Lindau feeds 17 geese every morning since 1942. The geese are not fed on "
+    "Sundays.",
+    2: "Residents of the county pay a vehicle tax of 40 dollars for each commercial vehicle that they register.",
+}
+ASKED = "Who feeds the geese at Lindau?"
+
+
+def problems(answer: str, question: str = ASKED) -> list[tuple[int, int, str, tuple[str, ...], int | None]]:
+    found = doubts_about(answer, question, PASSAGES)
+    return [(n, d.nth, d.problem, d.missing, d.carried_by) for n, some in sorted(found.items()) for d in some]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "The keeper of the lighthouse feeds 17 geese every morning [1].",
+        "The keeper feeds seventeen geese every morning. [1]",
+        "Every morning since 1942, geese are fed by the lighthouse keeper at Lindau [1]",
+        "On Sundays the geese are not fed [1].",
+        "Each vehicle costs residents a tax of 40 dollars [2], and the keeper feeds 17 geese every morning [1].",
+        "A vehicle tax of 40 dollars is paid, and 17 geese are fed by the keeper [1][2].",
+        "Yes [1].",
+        "Nothing is cited: 99 zebras at Quito.",
+        "`99 zebras [1]`",
+        "[7] says that 99 zebras live in Quito.",
+        "",
+    ],
+)
+def test_what_a_passage_carries_is_not_doubted(answer: str) -> None:
+    assert problems(answer) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "doubt"),
+    [
+        ("The keeper feeds 19 geese every morning [1].", (1, 1, "number", ("19",), None)),
+        ("Every morning the keeper, Bartholomew, feeds geese [1].", (1, 1, "name", ("Bartholomew",), None)),
+        ("The keeper of the lighthouse at Lindau never feeds geese every morning [1].", (1, 1, "negation", (), None)),
+        ("The geese at Lindau are fed on Sundays [1].", (1, 1, "negation", (), None)),
+        ("Penguins swim around icebergs and hunt small fish [1].", (1, 1, "words", (), None)),
+        ("Residents pay a vehicle tax of 40 dollars [1].", (1, 1, "number", ("40",), 2)),
+        ("The keeper feeds 17 geese [1]. Later he feeds 18 geese [1].", (1, 2, "number", ("18",), None)),
+    ],
+)
+def test_what_it_does_not_carry_is_doubted_with_what_is_missing_and_who_has_it(
+    answer: str, doubt: tuple[int, int, str, tuple[str, ...], int | None]
+) -> None:
+    assert problems(answer) == [doubt]
+
+
+def test_what_the_question_says_may_be_repeated() -> None:
+    assert problems("In Quito, at 1990, the keeper feeds 17 geese [1].", "Who fed geese in Quito in 1990?") == []
+
+
+@pytest.mark.parametrize(
+    ("sentence", "passage"),
+    [
+        ("Die Verteidigung gab nur 308 Punkte ab [1].", "Die Verteidigung der Panthers gab nur 308 Punkte ab."),
+        ("Der Leuchtturm in Lindau wurde im Jahr 1856 eröffnet [1].", "1856 wurde der Leuchtturm in Lindau eröffnet."),
+        ("黑豹队防守丢了 308 分[1]。", "黑豹队的防守只丢了 308 分，在联赛中排名第六。"),  # noqa: RUF001
+    ],
+)
+def test_other_languages_are_not_flooded(sentence: str, passage: str) -> None:
+    assert doubts_about(sentence, "?", {1: passage}) == {}
