@@ -42,7 +42,7 @@ function show(citation) {
   preview.id = "preview";
   preview.className = "preview";
   preview.setAttribute("role", "tooltip");
-  for (const [tag, text] of [["b", chip.querySelector("bdi").textContent], ["span", chip.dataset.section], ["p", chip.dataset.passage]]) {
+  for (const [tag, text] of [["em", citation.dataset.doubt], ["b", chip.querySelector("bdi").textContent], ["span", chip.dataset.section], ["p", chip.dataset.passage]]) {
     const part = document.createElement(tag);
     part.textContent = text;
     part.dir = "auto";
