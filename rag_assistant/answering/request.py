@@ -21,6 +21,7 @@ MIN_ALARM_CERTAINTY = 0.3
 NO_QUERY = SearchQuery("")
 WITHOUT_SUMMARY = "The summary of older turns did not fit and was left out. Shorten it or undo it."
 FEWER_PASSAGES = "Not all passages that were found fit into the request; the least relevant were left out."
+KEYWORDS_ALONE = "The embedding model does not work, so your documents were searched by keyword only."
 WITHOUT_PASSAGES = "The passages that were found did not fit into the request, so the model saw none of them."
 
 
@@ -30,7 +31,7 @@ class Found:
 
     ``search`` says how the documents were searched, ``None`` if they were not, and ``query`` what with. ``nearest`` are
     the headings that came nearest where nothing was near enough. ``rewrite`` is the request by which a model was asked
-    for a query, with its answer.
+    for a query, with its answer. ``by_keywords_alone``: the embedding model does not work.
     """
 
     sources: tuple[Source, ...] = ()
@@ -38,6 +39,7 @@ class Found:
     query: SearchQuery = NO_QUERY
     nearest: tuple[str, ...] = ()
     rewrite: dict[str, Any] | None = None
+    by_keywords_alone: bool = False
 
     @property
     def nothing(self) -> bool:
@@ -105,6 +107,8 @@ class BuiltRequest:
             notes.append(WITHOUT_SUMMARY)
         if found.search is not None and len(found.sources) < found.search["found"]:
             notes.append(FEWER_PASSAGES if found.sources else WITHOUT_PASSAGES)
+        if found.by_keywords_alone:
+            notes.append(KEYWORDS_ALONE)
         return notes
 
     def as_request(self, call_tools: bool) -> ModelRequest:

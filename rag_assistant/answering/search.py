@@ -78,6 +78,7 @@ class DocumentSearch:
             query=query,
             nearest=tuple(nearest),
             rewrite=rewrite.record,
+            by_keywords_alone=self.retriever.by_keywords_alone,
         )
 
     def quoted(self, found: Found, call: ModelCall, model_failed: bool) -> Iterator[ModelReply]:

@@ -64,6 +64,10 @@ class QueryVectors(Protocol):
 class VectorIndex(Protocol):
     """Knows which vectors are searched now."""
 
+    @property
+    def failing(self) -> bool:
+        """Whether the embedding model does not work, or did not a moment ago."""
+
     def now(self) -> QueryVectors | None:
         """Return them, ``None`` while no embedding model is ready."""
 
@@ -96,6 +100,11 @@ class Retriever:
         if nothing_found(f"{asked.text} {asked.context}", found[:MIN_CANDIDATES_READ], best_cosine):
             return []
         return joined(within(distinct(found)[:limit], budget_tokens), self._chunks.text_between)
+
+    @property
+    def by_keywords_alone(self) -> bool:
+        """Whether keywords search alone, because the embedding model does not work."""
+        return self._vectors.failing
 
     def nearest_headings(self, query: SearchQuery, scope: Scope = EVERYTHING) -> list[str]:
         """Return the documents and sections that come nearest to a question, however far away they are."""

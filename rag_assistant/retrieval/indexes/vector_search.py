@@ -109,6 +109,12 @@ class VectorSearch:
             return None if rests else ServingVectors(known, embedder, self._space)
 
     @property
+    def failing(self) -> bool:
+        """Whether the embedding model could not be loaded, or failed a moment ago."""
+        rests = self._space is not None and time.monotonic() < self._space.rests_until
+        return rests or self._embedders.problem is not None
+
+    @property
     def chroma(self) -> ChromaIndex | None:
         """Chroma's index of the vectors that are searched now, whether it runs or not."""
         return self._space.chroma if self._space is not None else None

@@ -191,7 +191,9 @@ def test_the_passages_of_a_question_keep_to_their_budget(environment: dict[str, 
     services.close()
 
 
-def test_a_citation_that_its_passage_does_not_carry_is_doubted_everywhere(library: FlaskClient, stub: StubModel) -> None:
+def test_a_citation_that_its_passage_does_not_carry_is_doubted_everywhere(
+    library: FlaskClient, stub: StubModel
+) -> None:
     stub.replies.append(Reply("The lighthouse lamp burns whale oil [1]. It burned 99 barrels of it [1]."))
     answer = ask(library, "What does the lighthouse lamp burn?")
     assert (answer["support"], answer["doubts"]) == ("cited", 1)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from flask.testing import FlaskClient
 
+from rag_assistant.answering.request import KEYWORDS_ALONE
 from rag_assistant.errors import EmbedderFailed, ExtractionCancelled, SettingsError
 from rag_assistant.factory import create_app
 from rag_assistant.web.services import Services
@@ -324,6 +325,8 @@ def test_an_embedding_endpoint_that_fails_is_named_without_its_key(
         page = html.unescape(client.get("/").text)
         assert f'The embedding model "e" at {stub.url} refused the request (401): bad key [the key].' in page
         assert "Until it works, documents may be found by keyword only." in page
+        answer = client.post("/api/query", json={"question": "Who feeds geese at the lighthouse?"}).json
+        assert KEYWORDS_ALONE in answer["notes"]
         assert "sk-canary" not in str(services.documents.get(1))
 
 
