@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from bench.retrieval.sets import DATA, doc2dial, lines, mtrag, xquad
-from rag_assistant.retrieval.claims import doubts_about
+from rag_assistant.retrieval.claims import check_citations
 from rag_assistant.retrieval.sentences import split_text
 from rag_assistant.retrieval.tokenize import content_words
 
@@ -66,6 +66,8 @@ def main() -> None:
         told = list(of_xquad(language))
         why = Counter(reason(one) for one in told)
         print(f"| xquad {language}, its own sentences | | {len(told)} | {1 - why[None] / len(told):.3f} | | | | | |")
+    for name, every in (("mtrag", list(of_mtrag())), ("doc2dial", list(of_doc2dial()))):
+        print(f"\n{name}, half 1: {offers([one for one in every if one.half == 1])}")
     print(f"\n{milliseconds(list(of_mtrag())):.2f} ms of CPU for an answer of five sentences and six passages")
 
 
@@ -73,8 +75,8 @@ def reason(one: Cited, sentence: str | None = None, passage: str | None = None) 
     """Return why a citation is doubted."""
     passages = {1: one.passage if passage is None else passage}
     text = one.sentence if sentence is None else sentence
-    found = doubts_about(f"{text.rstrip('.!')} [1].", one.asked, passages)
-    return found[1][0].problem if found else None
+    doubts = check_citations(f"{text.rstrip('.!')} [1].", one.asked, passages)[1].doubts
+    return doubts[0].problem if doubts else None
 
 
 def doubted(one: Cited, sentence: str | None = None, passage: str | None = None) -> bool:
@@ -159,13 +161,24 @@ def telling(answer: str) -> list[str]:
     return [one for one in split_text(" ".join(answer.split())) if len(content_words(one)) >= MIN_WORDS]
 
 
+def offers(some: Sequence[Cited]) -> str:
+    """Return how many sentences without a citation are offered a passage, its own one or one of three others."""
+    chance, right, wrong = random.Random(1), 0, 0
+    for one in some:
+        others = chance.sample([other.passage for other in some if other.conversation != one.conversation], 3)
+        checked = check_citations(one.sentence, one.asked, dict(enumerate((one.passage, *others), 1)))
+        right += bool(checked[1].offered)
+        wrong += any(checked[n].offered for n in (2, 3, 4))
+    return f"offered its own passage {right / len(some):.2f}, another {wrong / len(some):.3f}"
+
+
 def milliseconds(cited: Sequence[Cited]) -> float:
     """Return the CPU time for an answer of five sentences and six passages, in ms."""
     groups = [cited[start : start + 5] for start in range(0, 500, 5)]
     began = time.process_time()
     for group in groups:
         passages = {n: one.passage[:1200] for n, one in enumerate((*group, group[0]), 1)}
-        doubts_about(" ".join(f"{one.sentence} [{n}]" for n, one in enumerate(group, 1)), group[0].asked, passages)
+        check_citations(" ".join(f"{one.sentence} [{n}]" for n, one in enumerate(group, 1)), group[0].asked, passages)
     return (time.process_time() - began) / len(groups) * 1000
 
 

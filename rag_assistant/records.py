@@ -71,7 +71,8 @@ class Source:
     """A passage shown under an answer as number ``n``; ``cited`` when the answer refers to ``[n]``.
 
     ``doubts`` are the citations of it that it does not seem to carry, as JSON: ``nth`` of them, ``problem``,
-    ``missing`` and ``carried_by`` (``retrieval/claims.py``).
+    ``missing`` and ``carried_by``; ``offered`` are sentences that it carries and that cite nothing
+    (``retrieval/claims.py``).
     """
 
     n: int
@@ -85,6 +86,7 @@ class Source:
     section: str | None = None
     cited: bool = False
     doubts: Sequence[dict[str, Any]] = ()
+    offered: Sequence[str] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the source as it is kept and shown."""

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 
 from rag_assistant.document_records import Passage
 from rag_assistant.records import QUOTES, Message, RelatedTurn, Source, Turn
-from rag_assistant.retrieval.claims import CITATION, doubts_about
+from rag_assistant.retrieval.claims import CITATION, check_citations
 
 INSTRUCTIONS = (
     "You answer questions about the user's own documents. Each question comes with numbered passages from them, "
@@ -135,15 +135,20 @@ def shortened(text: str, longest: int) -> str:
 
 
 def mark_cited(turn: Turn, answer: str) -> tuple[Source, ...]:
-    """Return a turn's sources with ``cited`` set for those whose number the answer names, and what is doubtful of it.
+    """Return a turn's sources with ``cited`` set for those whose number the answer names, and what a check found.
 
     Quotes are what their sources say.
     """
     named = {int(number) for number in CITATION.findall(answer)}
     passages = {source.n: f"{source.document}\n\n{source.section or ''}\n\n{source.text}" for source in turn.sources}
-    doubts = {} if turn.model == QUOTES else doubts_about(answer, turn.question, passages)
+    checked = {} if turn.model == QUOTES else check_citations(answer, turn.question, passages)
     return tuple(
-        replace(source, cited=source.n in named, doubts=[asdict(doubt) for doubt in doubts.get(source.n, ())])
+        replace(
+            source,
+            cited=source.n in named,
+            doubts=[asdict(doubt) for doubt in checked[source.n].doubts] if checked else (),
+            offered=list(checked[source.n].offered) if checked else (),
+        )
         for source in turn.sources
     )
 

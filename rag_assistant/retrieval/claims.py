@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from rag_assistant.retrieval.sentences import split_text
@@ -38,6 +38,9 @@ MIN_WORDS = 4
 # So many of its telling words a passage has at least if it carries the sentence.
 MIN_SHARE = 0.3
 MIN_BESIDE_NUMBER = 2
+# Another passage is said to carry a sentence from this share on, and offered to a sentence that cites none from that.
+MIN_CARRIED = 0.6
+MIN_OFFERED = 0.8
 # A sentence of a passage with such a share of the words says the same, or the opposite.
 MIN_ALIKE = 0.7
 # Where so many words are written with a capital, as nouns are in German, that does not tell a name.
@@ -58,27 +61,48 @@ class Doubt:
     carried_by: int | None = None
 
 
-def doubts_about(answer: str, question: str, passages: Mapping[int, str]) -> dict[int, tuple[Doubt, ...]]:
-    """Return the doubts about an answer's citations, by the number of the passage that is cited.
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What is to be said of one passage: doubts about citations of it, and sentences that it carries uncited."""
 
-    A sentence may rest on all passages that it cites together.
+    doubts: tuple[Doubt, ...] = ()
+    offered: tuple[str, ...] = ()
+
+
+def check_citations(answer: str, question: str, passages: Mapping[int, str]) -> dict[int, Checked]:
+    """Return by its number what is to be said of each passage beside an answer.
+
+    A sentence may rest on all passages that it cites together. One that cites none, and that a passage carries nearly
+    word for word, is offered to be cited.
     """
     texts = {n: _Text.of(passage) for n, passage in passages.items()}
     asked = _Text.of(question)
     cited: dict[int, int] = dict.fromkeys(passages, 0)
-    doubts: dict[int, list[Doubt]] = {}
-    for sentence, numbers in _cited_sentences(answer):
+    found = dict.fromkeys(passages, Checked())
+    for sentence, numbers in _sentences(answer):
         known = [n for n in numbers if n in passages]
         for n in known:
             cited[n] += 1
+        if not numbers and (carrier := _carrier(sentence, texts, asked, MIN_OFFERED)) is not None:
+            found[carrier] = replace(found[carrier], offered=(*found[carrier].offered, sentence))
         problem = _problem(sentence, [texts[n] for n in known], asked) if known else None
-        if problem is None:
-            continue
-        others = (n for n in passages if n not in known and _problem(sentence, [texts[n]], asked) is None)
-        carried_by = next(others, None)
-        for n in dict.fromkeys(known):
-            doubts.setdefault(n, []).append(Doubt(cited[n], *problem, carried_by))
-    return {n: tuple(found) for n, found in doubts.items()}
+        if problem is not None:
+            others = {n: text for n, text in texts.items() if n not in known}
+            carrier = _carrier(sentence, others, asked, MIN_CARRIED)
+            for n in dict.fromkeys(known):
+                doubt = Doubt(cited[n], *problem, carrier)
+                found[n] = replace(found[n], doubts=(*found[n].doubts, doubt))
+    return found
+
+
+def _carrier(sentence: str, texts: Mapping[int, _Text], asked: _Text, least: float) -> int | None:
+    """Return the passage that carries a sentence with the most of its words, at least such a share."""
+    words = {_stem(word) for word in content_words(sentence)}
+    if len(words) < MIN_WORDS:
+        return None
+    shares = {n: len(words & text.stems) / len(words) for n, text in texts.items()}
+    best_first = sorted((n for n in shares if shares[n] >= least), key=lambda n: -shares[n])
+    return next((n for n in best_first if _problem(sentence, [texts[n]], asked) is None), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +131,8 @@ class _Text:
         return cls(parts, frozenset(map(_stem, search_words(text))))
 
 
-def _cited_sentences(answer: str) -> list[tuple[str, list[int]]]:
-    """Return the sentences of an answer that cite, each without its citations and with their numbers.
+def _sentences(answer: str) -> list[tuple[str, list[int]]]:
+    """Return the sentences of an answer, each without its citations and with their numbers.
 
     A citation behind a full stop belongs to the sentence before it.
     """
@@ -119,8 +143,7 @@ def _cited_sentences(answer: str) -> list[tuple[str, list[int]]]:
         line = re.sub(r"([.!?…]+)\s*((?:\[\d{1,3}\][\s,]*)+)", r" \2\1 ", line)
         for sentence in split_text(line):
             numbers = [int(number) for number in CITATION.findall(sentence)]
-            if numbers:
-                found.append((" ".join(CITATION.sub(" ", sentence).split()), numbers))
+            found.append((" ".join(CITATION.sub(" ", sentence).split()), numbers))
     return found
 
 

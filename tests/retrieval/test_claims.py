@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag_assistant.retrieval.claims import doubts_about
+from rag_assistant.retrieval.claims import check_citations
 
 PASSAGES = {
     1: "The keeper of the lighthouse at Lindau feeds 17 geese every morning since 1942. The geese are not fed on "
@@ -13,8 +13,8 @@ ASKED = "Who feeds the geese at Lindau?"
 
 
 def problems(answer: str, question: str = ASKED) -> list[tuple[int, int, str, tuple[str, ...], int | None]]:
-    found = doubts_about(answer, question, PASSAGES)
-    return [(n, d.nth, d.problem, d.missing, d.carried_by) for n, some in sorted(found.items()) for d in some]
+    found = check_citations(answer, question, PASSAGES)
+    return [(n, d.nth, d.problem, d.missing, d.carried_by) for n, one in found.items() for d in one.doubts]
 
 
 @pytest.mark.parametrize(
@@ -68,4 +68,13 @@ def test_what_the_question_says_may_be_repeated() -> None:
     ],
 )
 def test_other_languages_are_not_flooded(sentence: str, passage: str) -> None:
-    assert doubts_about(sentence, "?", {1: passage}) == {}
+    assert check_citations(sentence, "?", {1: passage})[1].doubts == ()
+
+
+def test_a_sentence_without_a_citation_is_offered_the_passage_that_carries_it() -> None:
+    answer = (
+        "The keeper of the lighthouse feeds 17 geese every morning. The keeper feeds 99 geese every morning. Good luck!"
+    )
+    found = check_citations(answer, ASKED, PASSAGES)
+    assert found[1].offered == ("The keeper of the lighthouse feeds 17 geese every morning.",)
+    assert found[2].offered == ()

@@ -205,4 +205,8 @@ def test_a_citation_that_its_passage_does_not_carry_is_doubted_everywhere(
     assert "1 citation to check" in page
     receipt = library.get(f"/api/turns/{answer['turn_id']}/receipt").json
     assert receipt["doubts"] == 1
+    stub.replies.append(Reply(LAMP))
+    uncited = ask(library, "What does the lighthouse lamp burn?")
+    assert (uncited["support"], uncited["sources"][0]["offered"]) == ("uncited", [LAMP])
+    assert "Uncited, but in a passage" in library.get(f"/turns/{uncited['turn_id']}").text
     assert library.get(f"/api/turns/{answer['turn_id']}").json["sources"] == answer["sources"]
