@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from rag_assistant.conversations.prompts import rewrite_request
 from rag_assistant.errors import QUESTION_KEPT, TEXT_SAVED, ModelError
 from rag_assistant.records import ModelRequest
-from rag_assistant.retrieval.tokenize import content_words, search_words
+from rag_assistant.retrieval.claims import NUMBER
+from rag_assistant.retrieval.tokenize import content_words, search_words, stem
 
 if TYPE_CHECKING:
     from rag_assistant.llm.calls import ModelCall
@@ -26,10 +26,6 @@ log = logging.getLogger(__name__)
 TIMEOUT_SECONDS = 8.0
 MAX_TOKENS = 120
 MAX_QUERY_CHARS = 600
-NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
-# Words that begin alike are taken for forms of one word.
-STEM_CHARS = 5
-MIN_PLURAL = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +83,7 @@ def why_refused(question: str, query: str, exchanges: Sequence[Exchange]) -> str
     Small models answer the question instead, or make up what it is about (docs/retrieval-benchmarks.md).
     """
     asked, found = _stems(question), _stems(query)
-    said = {_stem(word) for exchange in exchanges for text in exchange for word in search_words(text)}
+    said = {stem(word) for exchange in exchanges for text in exchange for word in search_words(text)}
     added = found - asked
     if question.rstrip().endswith("?") and query.endswith((".", "!")):
         return "It is a statement and no question."
@@ -103,11 +99,7 @@ def why_refused(question: str, query: str, exchanges: Sequence[Exchange]) -> str
 
 
 def _stems(text: str) -> set[str]:
-    return {_stem(word) for word in content_words(text)}
-
-
-def _stem(word: str) -> str:
-    return word[:STEM_CHARS] if len(word) > STEM_CHARS else word.removesuffix("s") if len(word) > MIN_PLURAL else word
+    return {stem(word) for word in content_words(text)}
 
 
 def _as_query(text: str) -> str | None:

@@ -93,7 +93,7 @@ class Runner:
             if self._turn.confirms_turn is not None:
                 return self._carry_out(self._turn.confirms_turn)
             self._prepare(self._deps.conversations.get(self._turn.conversation_id))
-            if self._draft.profile.endpoint.quotes and (text := instead_of_quotes(self._build().draft)) is not None:
+            if self._draft.profile.endpoint.quotes and (text := self._instead_of_quotes()) is not None:
                 return self._say(text)
             self._make_room()
             self._converse()
@@ -108,6 +108,10 @@ class Runner:
             unexpected = ModelError("Something went wrong on the server; see its log for details. Try again.")
             return self._deps.writer.fail(self._turn, self._live, unexpected)
         return self._deps.writer.keep(self._turn, self._live, "completed")
+
+    def _instead_of_quotes(self) -> str | None:
+        # What was said before is only looked for where the documents have nothing.
+        return instead_of_quotes(self._build().draft if self._draft.found.nothing else self._draft)
 
     def _may_quote_instead(self, error: AssistantError) -> bool:
         """Tell whether quotes take the place of a model that failed before its first word and its first tool."""

@@ -1,7 +1,7 @@
 """Compare what an answer says with the passages that it cites for it: numbers, names, negations, words. Pure.
 
 No model decides: a sentence is doubted where something in it that can be looked up is not in the passage. What the
-question says may be repeated. Measured in docs/answers-benchmarks.md, and the constants were chosen there.
+question says may be repeated. Measured in docs/retrieval-benchmarks.md, and the constants were chosen there.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from rag_assistant.retrieval.sentences import split_text
-from rag_assistant.retrieval.tokenize import content_words, search_words
+from rag_assistant.retrieval.tokenize import content_words, search_words, stem
 
 Problem = Literal["number", "name", "negation", "words"]
 
@@ -29,9 +29,6 @@ NEGATION = re.compile(
 )
 # So many telling words behind a negation are what it denies.
 DENIED_WORDS = 2
-# Words that begin alike are taken for forms of one word.
-STEM_CHARS = 5
-MIN_PLURAL = 3
 MIN_NAME_CHARS = 3
 # A sentence of so few telling words, besides those of the question, says too little to be compared.
 MIN_WORDS = 4
@@ -45,6 +42,7 @@ MIN_OFFERED = 0.8
 MIN_ALIKE = 0.7
 # Where so many words are written with a capital, as nouns are in German, that does not tell a name.
 MAX_CAPITALS = 0.25
+GERMAN = frozenset("der die das und ist ein eine den dem des im von mit für auf nicht wird werden sind wurde".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +95,7 @@ def check_citations(answer: str, question: str, passages: Mapping[int, str]) -> 
 
 def _carrier(sentence: str, texts: Mapping[int, _Text], asked: _Text, least: float) -> int | None:
     """Return the passage that carries a sentence with the most of its words, at least such a share."""
-    words = {_stem(word) for word in content_words(sentence)}
+    words = {stem(word) for word in content_words(sentence)}
     if len(words) < MIN_WORDS:
         return None
     shares = {n: len(words & text.stems) / len(words) for n, text in texts.items()}
@@ -115,7 +113,7 @@ class _Sentence:
 
     @classmethod
     def of(cls, text: str) -> _Sentence:
-        return cls(frozenset(map(_stem, content_words(text))), frozenset(_numbers(text)), _denied(text))
+        return cls(frozenset(map(stem, content_words(text))), frozenset(_numbers(text)), _denied(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +126,7 @@ class _Text:
     @classmethod
     def of(cls, text: str) -> _Text:
         parts = tuple(_Sentence.of(part) for part in split_text(" ".join(text.split())))
-        return cls(parts, frozenset(map(_stem, search_words(text))))
+        return cls(parts, frozenset(map(stem, search_words(text))))
 
 
 def _sentences(answer: str) -> list[tuple[str, list[int]]]:
@@ -150,7 +148,7 @@ def _sentences(answer: str) -> list[tuple[str, list[int]]]:
 def _problem(sentence: str, passages: Sequence[_Text], asked: _Text) -> tuple[Problem, tuple[str, ...]] | None:
     """Return what of a sentence is in none of the passages, the plainest first; ``None`` if they carry it."""
     stems = frozenset[str]().union(*(passage.stems for passage in passages))
-    words = {_stem(word) for word in content_words(sentence)}
+    words = {stem(word) for word in content_words(sentence)}
     strange = tuple(number for number in _numbers(sentence) if not _is_known(number, words, [*passages, asked]))
     if strange:
         return "number", strange
@@ -188,7 +186,7 @@ def _is_opposite(sentence: str, words: set[str], passages: Sequence[_Text]) -> b
 def _denied(sentence: str) -> frozenset[str]:
     """Return the first telling words behind each negation."""
     behind = (content_words(sentence[match.end() :])[:DENIED_WORDS] for match in NEGATION.finditer(sentence))
-    return frozenset(_stem(word) for words in behind for word in words)
+    return frozenset(stem(word) for words in behind for word in words)
 
 
 def _numbers(text: str) -> list[str]:
@@ -205,13 +203,5 @@ def _is_german(sentence: str) -> bool:
     return not GERMAN.isdisjoint(search_words(sentence))
 
 
-GERMAN = frozenset("der die das und ist ein eine den dem des im von mit für auf nicht wird werden sind wurde".split())
-
-
 def _name_stems(name: str) -> set[str]:
-    return {_stem(word) for word in search_words(name)}
-
-
-def _stem(word: str) -> str:
-    word = word.removesuffix("'s").removesuffix("’s")  # noqa: RUF001
-    return word[:STEM_CHARS] if len(word) > STEM_CHARS else word.removesuffix("s") if len(word) > MIN_PLURAL else word
+    return {stem(word) for word in search_words(name)}

@@ -10,6 +10,8 @@ UNSPACED = "㐀-䶿一-鿿豈-﫿぀-ヿㇰ-ㇿ\U00020000-\U0003134f฀-๿຀-�
 RUNS = re.compile(f"[{UNSPACED}]+|[^\\W_{UNSPACED}]+(?:['\u2019][^\\W_]+)?")
 UNSPACED_RUN = re.compile(f"[{UNSPACED}]")
 MAX_QUERY_WORDS = 64
+STEM_CHARS = 5
+MIN_PLURAL = 3
 
 
 def search_words(text: str) -> list[str]:
@@ -31,6 +33,12 @@ def query_words(question: str) -> list[str]:
 def content_words(question: str) -> list[str]:
     """Return the different words of a question without the common ones."""
     return [word for word in dict.fromkeys(search_words(question)) if word not in STOP_WORDS]
+
+
+def stem(word: str) -> str:
+    """Return how a word begins: words that begin alike are taken for forms of one word, in any language."""
+    word = word.removesuffix("'s").removesuffix("\u2019s")
+    return word[:STEM_CHARS] if len(word) > STEM_CHARS else word.removesuffix("s") if len(word) > MIN_PLURAL else word
 
 
 # Words that stand in nearly every English question and tell nothing about what it asks for.

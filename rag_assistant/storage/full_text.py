@@ -173,7 +173,7 @@ class WordIndex:
         self, connection: Connection, words: Sequence[str], limit: int, only: ColumnElement[bool] | None
     ) -> list[Hit]:
         if only is None and self._may_be_too_much(connection, words):
-            rarest = _rarest({word: self._rows_with(connection, word) for word in words}, MAX_SCORED)
+            rarest = _rarest(self.counted(connection, words, MAX_SCORED), MAX_SCORED)
             if len(rarest) < len(words):
                 found = connection.execute(self._by_rank(rarest).limit(max(limit, CANDIDATES)))
                 among = self.among(connection, [row[0] for row in found])
@@ -195,10 +195,6 @@ class WordIndex:
     def _may_be_too_much(self, connection: Connection, words: Sequence[str]) -> bool:
         """Return whether the words could stand in more rows than are scored at once."""
         return len(words) * self._rows_at_most(connection) > MAX_SCORED
-
-    def _rows_with(self, connection: Connection, word: str) -> int:
-        rows = select(self._fts.c.rowid).where(self._holds_any([word])).limit(MAX_SCORED + 1).subquery()
-        return connection.execute(select(func.count()).select_from(rows)).scalar_one()
 
     def _holds_any(self, words: Sequence[str]) -> ColumnElement[bool]:
         any_word = " OR ".join(_quoted(word) for word in words)
