@@ -1,9 +1,9 @@
 """Scripts and style sheets: kept by browsers for good, since a change of any gives all a new address.
 
-The sheets go out as one, the scripts without their comments. They are read once, at the start: what goes out under a
-version is what the version was made of, and a first view of some fifty files costs next to nothing.
+The sheets go out as one, and so do the scripts, without their comments. They are read once, at the start: what goes out
+under a version is what the version was made of.
 
-The version stands in the path, so that a module's imports carry it along. Pages and the API are never compressed: where
+Pages and the API are never compressed: where
 secrets and what a stranger chose stand in one answer, its length would tell of them (BREACH).
 """
 
@@ -17,6 +17,8 @@ import rjsmin
 from flask import Flask, Response, abort, request, url_for
 from flask_compress import Compress
 
+from rag_assistant.web.bundle import bundle
+
 KEPT_FOR_GOOD = "public, max-age=31536000, immutable"
 # A page of before an update asks for the files of before it; what it gets instead is not to be kept.
 NOT_KEPT = "no-cache"
@@ -26,6 +28,8 @@ SHEETS = (
     "base frame sidebar transcript answers sources composer window receipt documents document uploads settings".split()
 )
 ALL_SHEETS = "all.css"
+ALL_SCRIPTS = "all.js"
+ENTRY = "main.js"
 MEDIA_TYPES = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -45,7 +49,6 @@ def init_app(app: Flask) -> None:
     """Serve the static files under their version, and let templates address them so."""
     files = read_files(Path(app.static_folder or ""))
     current = version_of(files)
-    modules = [name for name in files if name.endswith(".js")]
     app.config.update(
         COMPRESS_REGISTER=False,
         COMPRESS_MIMETYPES=["text/javascript", "text/css"],
@@ -73,21 +76,14 @@ def init_app(app: Flask) -> None:
     def static_url(filename: str) -> str:
         return url_for("versioned_static", version=current, filename=filename)
 
-    @app.template_global()
-    def script_modules() -> list[str]:
-        """Return every module, so that a page can ask for all at once instead of finding one behind the other."""
-        return modules
-
 
 def read_files(folder: Path) -> dict[str, bytes]:
     """Return what goes over the wire, by its name in the address."""
     pictures = {path.name: path.read_bytes() for path in sorted(folder.glob("*.svg"))}
     sheets = "".join((folder / f"{name}.css").read_text() for name in SHEETS)
-    scripts = {
-        path.relative_to(folder).as_posix(): rjsmin.jsmin(path.read_text())
-        for path in sorted((folder / "js").rglob("*.js"))
-    }
-    return pictures | {name: text.encode() for name, text in {ALL_SHEETS: sheets, **scripts}.items()}
+    modules = {path.relative_to(folder / "js").as_posix(): path.read_text() for path in (folder / "js").rglob("*.js")}
+    scripts = rjsmin.jsmin(bundle(modules, ENTRY))
+    return pictures | {ALL_SHEETS: sheets.encode(), ALL_SCRIPTS: scripts.encode()}
 
 
 def version_of(files: Mapping[str, bytes]) -> str:

@@ -70,14 +70,13 @@ def call(name: str, /, **arguments: Any) -> dict[str, Any]:
 
 def set_in_module(page: Page, module: str, assignment: str) -> None:
     """Change a value that a script of the page exports, such as ``silenceTimeout.seconds = 1`` of ``sse.js``."""
-    # The address of every script changes with the scripts, so it is taken from the page.
+    # The address of the scripts changes with them, so it is taken from the page.
     page.evaluate(
         """async ([module, assignment]) => {
-            const main = document.querySelector("script[type=module]").src;
-            const found = await import(new URL(module, main));
+            const { modules } = await import(document.querySelector("script[type=module]").src);
             const [place, value] = assignment.split(" = ");
             const [name, field] = place.split(".");
-            found[name][field] = Number(value);
+            modules[module][name][field] = Number(value);
         }""",
         [module, assignment],
     )

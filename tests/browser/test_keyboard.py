@@ -23,8 +23,8 @@ def test_every_shortcut_stands_in_the_list_and_has_something_to_do(page: Page) -
     expect(page.get_by_role("button", name="Keyboard shortcuts")).to_be_focused()
     known = page.evaluate(
         """async () => {
-            const main = document.querySelector("script[type=module]").src;
-            return Object.keys((await import(new URL("shell/shortcuts.js", main))).actions);
+            const { modules } = await import(document.querySelector("script[type=module]").src);
+            return Object.keys(modules["shell/shortcuts.js"].actions);
         }"""
     )
     assert {shortcut.action for shortcut in SHORTCUTS if shortcut.action} == set(known)

@@ -290,7 +290,8 @@ def test_the_stream_reader_gives_the_same_events_wherever_the_bytes_are_cut(page
     page.goto("/")
     differences = page.evaluate(
         r"""async () => {
-            const { EventReader } = await import("/static/js/lib/sse.js");
+            const { modules } = await import(document.querySelector("script[type=module]").src);
+            const { EventReader } = modules["lib/sse.js"];
             const stream = "event: a\nid: 1\ndata: ß 世 👋🏽\n\n: c\n\r\ndata:x\r\ndata: y\r\n\r\nid: 3\r\rdata: z\n\n";
             const bytes = new TextEncoder().encode(stream);
             const read = (cuts) => {

@@ -22,8 +22,8 @@ HARMLESS = "```\nx\n```\n\n| a |\n|---|\n| b |\n\n[x](https://example.org) $x$ \
 # Lets the page take in answers as its scripts do, one after the other, and looks at each.
 TAKE_IN = """
 async ([answers, tags, schemes, attributes]) => {
-    const main = document.querySelector("script[type=module]").src;
-    const { setHtml } = await import(new URL("lib/html.js", main));
+    const { modules } = await import(document.querySelector("script[type=module]").src);
+    const { setHtml } = modules["lib/html.js"];
     const holder = document.body.appendChild(document.createElement("div"));
     const wrong = new Set();
     for (const answer of answers) {
