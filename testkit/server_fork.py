@@ -36,6 +36,9 @@ from testkit.stub_model import StubModel
 # Loaded by the program itself; what an application loads, the warm-up shows.
 LOADED_BY_THE_PROGRAM = ("gunicorn.workers.gthread", "psycopg", "rag_assistant.cli", "rag_assistant.server")
 
+# What the program says once it has warmed up.
+WARM = b"warm\n"
+
 
 class ForkedServer:
     """A server that was forked, watched from the process of the tests, whose child it is not."""
@@ -84,14 +87,17 @@ class ServerFork:
             stdout=subprocess.PIPE,
         )
         self._filled = folder / "data"
+        self._warm = False
 
     def launch(self, environment: dict[str, str], log: Path) -> Launched:
         """Fork a server. A folder that is not there yet begins as one with a migrated database and the guide."""
-        data_dir = Path(environment["DATA_DIR"])
-        if self._filled.exists() and not data_dir.exists() and "DATABASE_URL" not in environment:
-            shutil.copytree(self._filled, data_dir)
         assert self._forker.stdin is not None
         assert self._forker.stdout is not None
+        if not self._warm:
+            self._warm = self._forker.stdout.readline() == WARM
+        data_dir = Path(environment["DATA_DIR"])
+        if self._warm and not data_dir.exists() and "DATABASE_URL" not in environment:
+            shutil.copytree(self._filled, data_dir)
         self._forker.stdin.write(json.dumps({"environment": environment, "log": str(log)}).encode() + b"\n")
         self._forker.stdin.flush()
         return ForkedServer(int(self._forker.stdout.readline()))
@@ -119,6 +125,8 @@ def main(folder: Path) -> None:
     warm_up(folder)
     gc.collect()
     gc.freeze()  # A collection that looked at all of it would copy it into each server.
+    sys.stdout.buffer.write(WARM)
+    sys.stdout.flush()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # Nobody waits for the servers here, so the system takes their ends.
     for line in sys.stdin:
         order = json.loads(line)

@@ -40,6 +40,9 @@ class Launched(Protocol):
         """Send it a signal."""
 
 
+# Linux, ip_local_port_range.
+MIN_EPHEMERAL_PORT = 32_768
+
 Launch = Callable[[dict[str, str], Path], Launched]
 
 
@@ -56,9 +59,7 @@ class ServerProcess:
     """Starts, kills and asks a server. It keeps its port and its data from one start to the next."""
 
     def __init__(self, folder: Path, launch: Launch = run_command, **environment: str) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = int(environment.get("PORT") or free_port())
         own = {"PORT": str(self.port), "DATA_DIR": str(folder / "data"), "SETTINGS_FILE": str(folder / "settings.json")}
         self.environment = dict(os.environ) | own | environment
         self.data = folder / "data"
@@ -158,6 +159,22 @@ class ServerProcess:
         headers = {} if after is None else {"Last-Event-ID": str(after)}
         connection.request("GET", f"/api/turns/{turn_id}/stream", headers=headers)
         return Stream(connection)
+
+
+def free_port() -> int:
+    """Return a port at which nobody listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def lasting_port() -> int:
+    """Return a free port that the system gives nobody by itself, so that it stays free between two servers."""
+    for port in range(20_000 + os.getpid() % 10_000, MIN_EPHEMERAL_PORT):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise OSError("No port is free.")
 
 
 class Stream:

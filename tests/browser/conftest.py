@@ -16,9 +16,10 @@ from playwright.sync_api import (
 )
 
 from testkit.server_fork import ServerFork
-from testkit.server_process import ServerProcess
+from testkit.server_process import ServerProcess, lasting_port
 from testkit.stub_model import StubModel
 from tests.browser.evidence import Evidence
+from tests.browser.used_window import UsedWindow
 
 # The headless build of Debian's Chromium opens a window in a third of the time; the whole one does as well.
 PROGRAMS = Path("/usr/bin/chromium-headless-shell"), Path("/usr/bin/chromium")
@@ -46,6 +47,7 @@ EVIDENCE = pytest.StashKey[Evidence]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "own_window: the window is new, and no other test gets it afterwards")
     config.addinivalue_line("markers", "settings(**environment): what the server of a test is told by its environment")
 
 
@@ -90,30 +92,48 @@ def chromium_without_scripts(playwright: Playwright) -> Iterator[Browser]:
     browser.close()
 
 
+@pytest.fixture(scope="session")
+def port() -> int:
+    """The port of every server of this process, so that the browser has the scripts already: they do not change."""
+    return lasting_port()
+
+
 @pytest.fixture
 def server(
-    request: pytest.FixtureRequest, tmp_path: Path, stub: StubModel, server_fork: ServerFork
+    request: pytest.FixtureRequest, tmp_path: Path, stub: StubModel, server_fork: ServerFork, port: int
 ) -> Iterator[ServerProcess]:
     """A server; the marker ``settings`` gives it further variables of the environment."""
     marker = request.node.get_closest_marker("settings")
     more = marker.kwargs if marker else {}
-    own = {"OPENAI_BASE_URL": stub.url, "OPENAI_MODEL": "stub-model", "QUERY_REWRITING": "words"}
+    own = {"OPENAI_BASE_URL": stub.url, "OPENAI_MODEL": "stub-model", "QUERY_REWRITING": "words", "PORT": str(port)}
     made = ServerProcess(tmp_path, server_fork.launch, **own | more)
     made.start("/readyz")
     yield made
     made.kill()
 
 
-@pytest.fixture
-def context(
-    request: pytest.FixtureRequest, chromium: Browser, server: ServerProcess, tmp_path: Path
-) -> Iterator[BrowserContext]:
-    """A fresh browser at the server. If the test fails, the report names the folder with pictures of its pages."""
-    made = chromium.new_context(base_url=server.url)
-    made.set_default_timeout(MILLISECONDS_TO_WAIT)
-    request.node.stash[EVIDENCE] = Evidence(made, tmp_path / "evidence")
+@pytest.fixture(scope="session")
+def used_window(chromium: Browser, port: int) -> Iterator[UsedWindow]:
+    """A window that goes from test to test, emptied: a new one costs as much as the test that it is for."""
+    made = UsedWindow(chromium, f"http://127.0.0.1:{port}")
     yield made
     made.close()
+
+
+@pytest.fixture
+def context(
+    request: pytest.FixtureRequest, chromium: Browser, used_window: UsedWindow, server: ServerProcess, tmp_path: Path
+) -> Iterator[BrowserContext]:
+    """An empty window at the server. If the test fails, the report names the folder with pictures of its pages."""
+    own = UsedWindow(chromium, server.url) if request.node.get_closest_marker("own_window") else None
+    window = own or used_window
+    window.context.set_default_timeout(MILLISECONDS_TO_WAIT)
+    evidence = request.node.stash[EVIDENCE] = Evidence(window.context, tmp_path / "evidence")
+    yield window.context
+    evidence.stop()
+    window.empty()
+    if own:
+        own.close()
 
 
 @pytest.fixture

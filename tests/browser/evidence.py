@@ -17,6 +17,10 @@ class Evidence:
         self._said: list[str] = []
         context.on("page", self._listen)
 
+    def stop(self) -> None:
+        """Listen no more: the pages to come are another test's."""
+        self._context.remove_listener("page", self._listen)
+
     def _listen(self, page: Page) -> None:
         page.on("console", self._note)
         page.on("pageerror", lambda error: self._said.append(f"error: {error}"))

@@ -104,6 +104,7 @@ def test_a_conversation_is_deleted_at_once_and_brought_back(page: Page, server: 
     assert server.call("GET", "/api/conversations/2")[0] == 200
 
 
+@pytest.mark.own_window
 def test_undo_waits_ten_seconds_and_longer_while_somebody_reaches_for_it(page: Page, server: ServerProcess) -> None:
     fill(server, 3)
     page.clock.install()

@@ -30,6 +30,7 @@ def drop(page: Page, *paths: Path) -> None:
         session.send("Input.dispatchDragEvent", {"type": kind, "x": 600, "y": 400, "data": dragged})
 
 
+@pytest.mark.own_window
 def test_choosing_files_adds_them_and_tells_what_became_of_those_that_failed(page: Page) -> None:
     page.clock.install()
     page.goto("/documents")
