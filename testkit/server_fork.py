@@ -1,7 +1,8 @@
 """Servers that start at once: a process that has loaded everything, and becomes a server whenever a test asks.
 
 Most of a start is loading modules. What is forked here goes through the same ``app.py`` as ``python app.py``; tests of
-the start itself run that command (tests/test_server.py). As a program this module is the process that forks.
+the start itself run that command (tests/test_server.py), with the model that embeds for people; here it is the quick
+one, which takes half as long for a question. As a program this module is the process that forks.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from rag_assistant.runtime.supervised_process import end_with_parent
 from rag_assistant.web import assets
 from rag_assistant.web.services import Services
 from testkit.compiled_once import compile_once
+from testkit.embedders import WordHashEmbedder
 from testkit.server_process import PROJECT, Launched
 from testkit.stub_model import StubModel
 
@@ -115,10 +117,7 @@ def main(folder: Path) -> None:
     """Load everything, then fork a server for each line of the input, and print its number."""
     for name in LOADED_BY_THE_PROGRAM:
         import_module(name)
-    # With one thread the model runs in the thread that asks it, so there is none that would not survive the fork.
-    model = minilm.MiniLM(threads=1)
-    model.load()
-    minilm.MiniLM = lambda threads: model  # type: ignore[assignment, misc]
+    minilm.MiniLM = WordHashEmbedder  # type: ignore[assignment, misc]
     compressed = assets.Compressed()
     assets.Compressed = lambda: compressed  # type: ignore[assignment, misc]
     compile_once(folder)

@@ -16,7 +16,7 @@ def test_a_tag_is_asked_about_until_its_label_is_taken_away(page: Page, server: 
     page.goto("/documents?tag=birds")
     page.get_by_role("link", name="Ask about these").click()
     expect(page.get_by_role("heading", name="Ask about documents tagged birds")).to_be_visible()
-    first = ask(page, "How many earlier turns does the model see, and how many geese are there?", 1)
+    first = ask(page, "How many geese does the lighthouse keeper feed?", 1)
     expect(page).to_have_url(re.compile(r"/conversations/1$"))
     expect(first.locator(".mark")).to_have_text("Filter: documents tagged birds.")
     expect(first.locator(".sources li")).to_have_count(1)
