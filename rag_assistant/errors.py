@@ -103,6 +103,13 @@ class TurnNotRegenerable(AssistantError):
     """The turn's question cannot be answered anew as it is."""
 
 
+class TurnNotRatable(AssistantError):
+    """The turn has no answer that could be rated."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"Turn {number} can't be rated: it has no answer yet, or it is about a confirmation.")
+
+
 class VersionNotFound(AssistantError):
     """The turn has no such answer."""
 

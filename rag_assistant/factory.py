@@ -35,6 +35,7 @@ from rag_assistant.storage.conversations.conversations import ConversationManage
 from rag_assistant.storage.conversations.erasing import TurnEraser
 from rag_assistant.storage.conversations.etags import Etags
 from rag_assistant.storage.conversations.history import HistoryStore
+from rag_assistant.storage.conversations.ratings import RatingStore
 from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.conversations.versions import VersionStore
 from rag_assistant.storage.database import Database, sqlite_url
@@ -61,6 +62,7 @@ class Stores:
     turns: TurnStore
     versions: VersionStore
     eraser: TurnEraser
+    ratings: RatingStore
     branches: BranchStore
     etags: Etags
     history: HistoryStore
@@ -113,6 +115,7 @@ def build_services(settings: LiveSettings) -> Services:
         turns=stores.turns,
         versions=stores.versions,
         eraser=stores.eraser,
+        ratings=stores.ratings,
         branches=stores.branches,
         etags=stores.etags,
         history=stores.history,
@@ -150,6 +153,7 @@ def build_stores(values: Settings, data_dir: Path, owner: str) -> Stores:
         turns=TurnStore(database, owner, words_of),
         versions=VersionStore(database, words_of),
         eraser=TurnEraser(database, title_for),
+        ratings=RatingStore(database),
         branches=BranchStore(database),
         etags=Etags(database),
         history=HistoryStore(database),

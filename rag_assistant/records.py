@@ -173,6 +173,20 @@ class ConversationHit:
 
 
 @dataclass(frozen=True, slots=True)
+class Rating:
+    """What a person thinks of answer ``version`` of a turn, and which answer would be right, if that was said.
+
+    ``result`` is what came of it when the question was last asked again, as JSON (``answering/evaluation.py``).
+    """
+
+    rating: Literal["up", "down"]
+    version: int
+    rated_at: datetime
+    right_answer: str | None = None
+    result: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """A question with its answer and how the answer ended.
 
@@ -180,7 +194,8 @@ class Turn:
     ``leans_on``, ``found``. ``iterations`` are the messages between the two: calls of tools and their results.
     ``waiting`` is an action that a person has to confirm first: ``call_id``, ``tool``, ``arguments``. ``notes`` are
     sentences about how the answer came about. ``version`` says which of its ``versions`` the answer is, from 1 on.
-    Of an erased turn nothing is left but its place, and when it was erased. ``retry_after_seconds`` is what a failed
+    Of an erased turn nothing is left but its place, and when it was erased. ``rating`` is that of one of the answers,
+    which need not be this one. ``retry_after_seconds`` is what a failed
     endpoint asked for; it is soon out of date, so it is not stored.
     """
 
@@ -212,6 +227,7 @@ class Turn:
     version: int = 1
     versions: int = 1
     erased_at: datetime | None = None
+    rating: Rating | None = None
     retry_after_seconds: float | None = None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from rag_assistant.presenters.history import span_in_words
 from rag_assistant.presenters.turns import seen_by_model, turn_data, version_data
-from rag_assistant.records import AnswerVersion, Conversation, Scope, Source, Turn
+from rag_assistant.records import AnswerVersion, Conversation, Rating, Scope, Source, Turn
 
 FORMATS = {"markdown": ("md", "text/markdown; charset=utf-8"), "json": ("json", "application/json")}
 # Gives all answers of a turn that has more than one.
@@ -43,6 +43,8 @@ def _turn_as_markdown(turn: Turn) -> Iterator[str]:
         yield f"*Limited to {_scope_in_words(turn.scope)}.*\n\n"
     yield f"{turn.answer or '(no answer)'}\n"
     yield from _sources_as_markdown(turn.sources)
+    if turn.rating is not None:
+        yield from _rating_as_markdown(turn.rating, turn.versions)
     told = [turn.error_message] if turn.error_message else []
     if (seen := seen_by_model(turn)) is not None:
         told.append(f"The model saw {seen}.")
@@ -58,6 +60,13 @@ def _sources_as_markdown(sources: Iterable[Source]) -> Iterator[str]:
         yield f"\n[{source.n}] {_place_of(source)}\n"
     if sources and not cited:
         yield f"\nNo sources cited. Passages provided: {', '.join(dict.fromkeys(map(_place_of, sources)))}\n"
+
+
+def _rating_as_markdown(rating: Rating, versions: int) -> Iterator[str]:
+    yield f"\n*{f'Answer {rating.version} rated' if versions > 1 else 'Rated'} {rating.rating}.*\n"
+    if rating.right_answer is not None:
+        yield "\n> Right answer:\n>\n"
+        yield _quoted(rating.right_answer)
 
 
 def _others_as_markdown(answers: Iterable[AnswerVersion], count: int) -> Iterator[str]:

@@ -9,7 +9,7 @@ from rag_assistant.document_records import Passage
 from rag_assistant.errors import AssistantError
 from rag_assistant.history import UNANSWERED, FittedHistory, notice_for
 from rag_assistant.presenters.history import seen, turns_by_reason
-from rag_assistant.records import AnswerVersion, Event, Message, RelatedTurn, Source, Turn
+from rag_assistant.records import AnswerVersion, Event, Message, Rating, RelatedTurn, Source, Turn
 
 # A question and its answer.
 Exchange = tuple[str, str]
@@ -131,6 +131,7 @@ def turn_data(turn: Turn) -> dict[str, Any]:
         "waiting": turn.waiting is not None,
         "version": turn.version,
         "versions": turn.versions,
+        "rating": rating_data(turn.rating),
         "created_at": turn.created_at.isoformat(),
         "finished_at": turn.finished_at.isoformat() if turn.finished_at else None,
     }
@@ -141,6 +142,32 @@ def turn_data(turn: Turn) -> dict[str, Any]:
         if turn.retry_after_seconds is not None:
             data["error"]["retry_after_seconds"] = turn.retry_after_seconds
     return data
+
+
+def rating_data(rating: Rating | None) -> dict[str, Any] | None:
+    """Return a turn's rating, ``None`` if it has none."""
+    if rating is None:
+        return None
+    return {
+        "rating": rating.rating,
+        "version": rating.version,
+        "right_answer": rating.right_answer,
+        "rated_at": rating.rated_at.isoformat(),
+    }
+
+
+def rated_data(turn: Turn) -> dict[str, Any]:
+    """Return a rated turn as it is listed: the answer that was rated, and what came of it when it was asked again."""
+    return {
+        "turn_id": turn.id,
+        "conversation_id": turn.conversation_id,
+        "turn": turn.number,
+        "question": turn.question,
+        "answer": turn.answer,
+        "model": turn.model,
+        "rating": rating_data(turn.rating),
+        "result": turn.rating.result if turn.rating else None,
+    }
 
 
 def version_data(version: AnswerVersion) -> dict[str, Any]:

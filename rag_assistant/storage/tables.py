@@ -208,6 +208,19 @@ answer_versions = Table(
     sqlite_with_rowid=False,
 )
 
+# What a person thinks of an answer, which stands in its turn or among the turn's versions.
+ratings = Table(
+    "ratings",
+    metadata,
+    Column("turn_id", Integer, ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
+    Column("version", Integer, nullable=False),
+    Column("rating", String, nullable=False),
+    Column("right_answer", Text),
+    Column("rated_at", UtcTime, nullable=False),
+    # What came of it when the question was last asked again; see answering/evaluation.py.
+    Column("result", JSON(none_as_null=True)),
+)
+
 # A text that stands for some turns. Each edit is a new row, so that an edit can be undone, too.
 summaries = Table(
     "summaries",

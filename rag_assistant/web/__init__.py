@@ -13,11 +13,13 @@ from rag_assistant.web import assets, errors, health, security
 from rag_assistant.web.api import conversations as conversations_api
 from rag_assistant.web.api import documents as documents_api
 from rag_assistant.web.api import model as model_api
+from rag_assistant.web.api import ratings as ratings_api
 from rag_assistant.web.api import turns as turns_api
 from rag_assistant.web.pages import (
     conversation,
     documents,
     history,
+    ratings,
     receipt,
     settings,
     sidebar,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 PARTS = (
     turns_api,
+    ratings_api,
     conversations_api,
     documents_api,
     model_api,
@@ -39,6 +42,7 @@ PARTS = (
     source,
     receipt,
     history,
+    ratings,
     sidebar,
     settings,
 )

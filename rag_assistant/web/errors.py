@@ -36,6 +36,7 @@ STATUS: dict[type[Exception], int] = {
     errors.TurnErased: 409,
     errors.TurnNotRetryable: 409,
     errors.TurnNotRegenerable: 409,
+    errors.TurnNotRatable: 409,
     errors.VersionNotFound: 404,
     errors.VersionFixed: 409,
     errors.NothingWaits: 409,

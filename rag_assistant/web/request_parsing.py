@@ -52,6 +52,9 @@ DocumentName = Annotated[
     StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_NAME_CHARS),
     AfterValidator(shown_as_it_is),
 ]
+MAX_RIGHT_ANSWER_CHARS = 4000
+RightAnswer = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_RIGHT_ANSWER_CHARS)]
+RIGHT_ANSWER = f"a text of up to {MAX_RIGHT_ANSWER_CHARS} characters, or null for none"
 DOCUMENT_NAME = f"a text of 1 to {MAX_NAME_CHARS} characters without slashes or invisible characters"
 
 
@@ -145,6 +148,18 @@ class ChangeTurnBody(Strict):
 
     pinned: bool | None = field(None, "true or false")
     excluded: bool | None = field(None, "true or false")
+
+
+class RatingBody(Strict):
+    """The body of PUT /api/turns/ID/rating."""
+
+    rating: Literal["up", "down"] = field(..., "up or down")
+    right_answer: RightAnswer | None = field(None, RIGHT_ANSWER)
+
+    @property
+    def right_answer_if_said(self) -> str | Unset | None:
+        """What would be right; ``None`` where that is taken back, UNSET where nothing is said of it."""
+        return (self.right_answer or None) if "right_answer" in self.model_fields_set else UNSET
 
 
 class SummaryBody(Strict):

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from rag_assistant.storage.conversations.erasing import TurnEraser
     from rag_assistant.storage.conversations.etags import Etags
     from rag_assistant.storage.conversations.history import HistoryStore
+    from rag_assistant.storage.conversations.ratings import RatingStore
     from rag_assistant.storage.conversations.turns import TurnStore
     from rag_assistant.storage.conversations.versions import VersionStore
     from rag_assistant.storage.database import Database
@@ -56,6 +57,7 @@ class Services:
     turns: TurnStore
     versions: VersionStore
     eraser: TurnEraser
+    ratings: RatingStore
     branches: BranchStore
     etags: Etags
     history: HistoryStore

@@ -193,6 +193,25 @@ def erasing(player: Player) -> None:
     player.play("DELETE", "/api/turns/99?permanently=1")
 
 
+def ratings(player: Player) -> None:
+    player.upload(FERRY, "ferry.txt")
+    player.replies("At nine [1].", "At ten [1].", "Forty cars [1].")
+    first = ask(player, "When does the ferry leave?")
+    turn = f"/api/turns/{first['turn_id']}"
+    player.play("PUT", f"{turn}/rating", {"rating": "up"})
+    player.play_to_its_end(f"{turn}/regenerate", first["turn_id"])
+    player.play("PUT", f"{turn}/rating", {"rating": "down", "right_answer": " At nine. "})
+    second = ask(player, "How many cars?", conversation_id=first["conversation_id"])
+    player.play("PUT", f"/api/turns/{second['turn_id']}/rating", {"rating": "up"})
+    player.play("GET", "/api/ratings?limit=1")
+    player.play("GET", f"/api/ratings?cursor={second['turn_id']}")
+    player.play("GET", f"/api/conversations/{first['conversation_id']}/export?format=markdown")
+    player.play("DELETE", f"/api/turns/{second['turn_id']}/rating")
+    player.play("PUT", f"{turn}/rating", {"rating": "sideways"})
+    player.play("PUT", "/api/turns/99/rating", {"rating": "up"})
+    player.play("GET", "/api/ratings")
+
+
 def documents(player: Player) -> None:
     document = player.upload(LAMP, "lamp.md", tags="light")
     path = f"/api/documents/{document}"
@@ -222,4 +241,4 @@ def server(player: Player) -> None:
     player.play("POST", "/api/model/test")
 
 
-SCENARIOS = (questions, window, overflow, tools, trouble, refusals, conversations, erasing, documents, server)
+SCENARIOS = (questions, window, overflow, tools, trouble, refusals, conversations, erasing, ratings, documents, server)

@@ -25,6 +25,7 @@ from rag_assistant.storage.tables import (
     history_changes,
     messages,
     now,
+    ratings,
     receipts,
     summaries,
     turns,
@@ -76,7 +77,7 @@ class TurnEraser:
         refuse_while_running(connection, conversation)
         turn = load_turn(connection, turn_id)
         take_answer_off(connection, turn_id, ERASED | {"erased_at": now()})
-        for table in (messages, answer_parts, answer_versions):
+        for table in (messages, answer_parts, answer_versions, ratings):
             connection.execute(delete(table).where(table.c.turn_id == turn_id))
         self._rename(connection, conversation, turn.question)
         _drop_summaries(connection, conversation, turn)

@@ -9,7 +9,7 @@ from sqlalchemy import bindparam, func, or_, select
 from rag_assistant.storage.conversations.branching import branches_of
 from rag_assistant.storage.conversations.conversations import load_conversation
 from rag_assistant.storage.database import Database
-from rag_assistant.storage.tables import history_changes, turns
+from rag_assistant.storage.tables import history_changes, ratings, turns
 
 _OF_TURNS = select(func.count(), func.max(turns.c.id), func.max(turns.c.finished_at)).where(
     turns.c.conversation_id == bindparam("conversation")
@@ -39,6 +39,12 @@ _OF_SPECIAL_TURNS = (
     )
     .order_by(turns.c.number)
 )
+_RATED = (
+    select(ratings.c.turn_id, ratings.c.rated_at)
+    .join(turns, turns.c.id == ratings.c.turn_id)
+    .where(turns.c.conversation_id == bindparam("conversation"))
+    .order_by(ratings.c.turn_id)
+)
 _LAST_CHANGE = select(func.max(history_changes.c.id)).where(
     history_changes.c.conversation_id == bindparam("conversation")
 )
@@ -57,7 +63,8 @@ class Etags:
             here = {"conversation": conversation_id}
             of_turns = connection.execute(_OF_TURNS, here).one()
             special = connection.execute(_OF_SPECIAL_TURNS, here).all()
+            rated = connection.execute(_RATED, here).all()
             last_change = connection.execute(_LAST_CHANGE, here).scalar()
             branches = connection.execute(branches_of(conversation_id)).all()
-        state = repr((sorted(row.items()), tuple(of_turns), special, last_change, branches))
+        state = repr((sorted(row.items()), tuple(of_turns), special, rated, last_change, branches))
         return f'"{hashlib.sha256(state.encode()).hexdigest()[:20]}"'

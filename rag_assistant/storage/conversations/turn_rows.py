@@ -10,8 +10,8 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, bindparam, select
 
 from rag_assistant.errors import TurnNotFound
-from rag_assistant.records import UNSET, Message, Question, Scope, Source, Turn, Unset
-from rag_assistant.storage.tables import answer_parts, messages, turns
+from rag_assistant.records import UNSET, Message, Question, Rating, Scope, Source, Turn, Unset
+from rag_assistant.storage.tables import answer_parts, messages, ratings, turns
 
 _TURN = select(turns).where(turns.c.id == bindparam("turn"))
 _SAID = (
@@ -19,6 +19,7 @@ _SAID = (
     .where(messages.c.turn_id.in_(bindparam("turns", expanding=True)))
     .order_by(messages.c.turn_id, messages.c.position)
 )
+_RATED = select(ratings).where(ratings.c.turn_id.in_(bindparam("turns", expanding=True)))
 _PARTS = (
     select(answer_parts.c.text).where(answer_parts.c.turn_id == bindparam("turn")).order_by(answer_parts.c.position)
 )
@@ -38,10 +39,11 @@ def as_turns(connection: Connection, rows: Iterable[RowMapping]) -> list[Turn]:
     said: dict[int, list[Message]] = {row["id"]: [] for row in rows}
     for turn_id, role, content, extra in connection.execute(_SAID, {"turns": list(said)}):
         said[turn_id].append({"role": role, "content": content} | (extra or {}))
-    return [_as_turn(connection, row, said[row["id"]]) for row in rows]
+    rated = {row["turn_id"]: row for row in connection.execute(_RATED, {"turns": list(said)}).mappings()}
+    return [_as_turn(connection, row, said[row["id"]], rated.get(row["id"])) for row in rows]
 
 
-def _as_turn(connection: Connection, row: RowMapping, said: Sequence[Message]) -> Turn:
+def _as_turn(connection: Connection, row: RowMapping, said: Sequence[Message], rated: RowMapping | None) -> Turn:
     """Return the record of a row: the question first, the answer last, if there is one, iterations in between."""
     answered = len(said) > 1 and said[-1]["role"] == "assistant" and "tool_calls" not in said[-1]
     running = row["status"] == "running"
@@ -75,6 +77,7 @@ def _as_turn(connection: Connection, row: RowMapping, said: Sequence[Message]) -
         version=row["version"],
         versions=row["versions"],
         erased_at=row["erased_at"],
+        rating=None if rated is None else Rating(**{name: rated[name] for name in Rating.__slots__}),
     )
 
 

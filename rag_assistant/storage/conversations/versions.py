@@ -46,7 +46,7 @@ class VersionStore:
             rows = connection.execute(
                 select(answer_versions).where(answer_versions.c.turn_id == turn_id).order_by(answer_versions.c.version)
             )
-            found = [_version_of(row) for row in rows.mappings()]
+            found = [version_of(row) for row in rows.mappings()]
         present = AnswerVersion(
             turn.version, turn.status, turn.answer, turn.model, turn.sources, turn.notes, turn.finished_at, chosen=True
         )
@@ -61,7 +61,7 @@ class VersionStore:
             turn, conversation = load_turn_locked(connection, turn_id)
             if version == turn.version:
                 return turn
-            row = _load_version(connection, turn, version)
+            row = load_version(connection, turn, version)
             _refuse_to_choose(connection, turn, conversation)
             keep_version(connection, turn)
             take_answer_off(connection, turn_id, row["figures"] | {"version": version})
@@ -152,7 +152,8 @@ def answer_in(said: list[dict[str, Any]]) -> str:
     return (last.get("content") or "") if last.get("role") == "assistant" and "tool_calls" not in last else ""
 
 
-def _load_version(connection: Connection, turn: Turn, version: int) -> RowMapping:
+def load_version(connection: Connection, turn: Turn, version: int) -> RowMapping:
+    """Return the row of an answer that does not stand in its turn. Raises VersionNotFound."""
     own = answer_versions.c.turn_id == turn.id
     query = select(answer_versions).where(own, answer_versions.c.version == version)
     row = connection.execute(query).mappings().first()
@@ -187,7 +188,8 @@ def _summaries_in_reach(connection: Connection, conversation: RowMapping) -> set
     return {summary_id for summary_id in ids if summary_id is not None}
 
 
-def _version_of(row: RowMapping) -> AnswerVersion:
+def version_of(row: RowMapping) -> AnswerVersion:
+    """Return the record of such a row."""
     figures = row["figures"]
     return AnswerVersion(
         version=row["version"],

@@ -72,6 +72,8 @@ def told_everywhere(client: FlaskClient, stub: StubModel) -> Any:
     client.patch(f"/api/turns/{told['turn_id']}", json={"pinned": True})
     client.patch(f"/api/turns/{told['turn_id']}", json={"pinned": False})
     ask(client, "And why not?", edits_turn=second["turn_id"])  # A branch with a copy.
+    right = {"rating": "down", "right_answer": f"It is {SECRET}."}
+    assert client.put(f"/api/turns/{told['turn_id']}/rating", json=right).status_code == 200
     recalling = ask(client, "What was said at some length?", max_history_turns=1, **here)
     assert recalling["history"]["recalled_turns"]
     stub.replies.append(Reply(f"They spoke of {SECRET}."))
@@ -82,7 +84,9 @@ def told_everywhere(client: FlaskClient, stub: StubModel) -> Any:
     return told
 
 
-EVERYWHERE = {"conversations", "turns", "messages", "receipts", "answer_versions", "summaries", "turn_words"}
+EVERYWHERE = {
+    *("conversations", "turns", "messages", "receipts", "answer_versions", "summaries", "ratings", "turn_words"),
+}
 
 
 @pytest.mark.parametrize("environment", ["sqlite", "postgresql"], indirect=True)

@@ -25,6 +25,7 @@ CHANGES: list[tuple[str, str, Any]] = [
     ("POST", "/api/query", {"question": "More?", "conversation_id": 1}),
     ("PATCH", "/api/turns/1", {"pinned": True}),
     ("PATCH", "/api/turns/2", {"excluded": True}),
+    ("PUT", "/api/turns/2/rating", {"rating": "up"}),
     ("PATCH", "/api/conversations/1", {"title": "Another"}),
     ("PATCH", "/api/conversations/1", {"max_history_turns": 1}),
     ("POST", "/api/conversations/1/clear", None),

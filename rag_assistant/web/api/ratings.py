@@ -1,0 +1,35 @@
+"""The JSON API of ratings: answers rated up or down, and the list of them."""
+
+from __future__ import annotations
+
+from flask import Blueprint, Response, jsonify
+
+from rag_assistant.presenters.turns import rated_data, turn_data
+from rag_assistant.web.api.paging import PAGE_PARAMS, number_before, page_response
+from rag_assistant.web.request_parsing import RatingBody, page_limit, read_json, takes
+from rag_assistant.web.services import services
+
+blueprint = Blueprint("ratings_api", __name__, url_prefix="/api")
+
+
+@blueprint.get("/ratings")
+@takes(*PAGE_PARAMS)
+def ratings() -> Response:
+    """Return the rated questions, the newest first, each with the answer that was rated."""
+    limit = page_limit()
+    page = services().ratings.page(limit + 1, number_before())
+    following = page[limit - 1].id if len(page) > limit else None
+    return page_response("ratings", [rated_data(turn) for turn in page[:limit]], following)
+
+
+@blueprint.put("/turns/<int:turn_id>/rating")
+def rate(turn_id: int) -> Response:
+    """Rate the answer that a turn shows."""
+    body = read_json(RatingBody)
+    return jsonify(turn_data(services().ratings.rate(turn_id, body.rating, body.right_answer_if_said)))
+
+
+@blueprint.delete("/turns/<int:turn_id>/rating")
+def unrate(turn_id: int) -> Response:
+    """Take the rating of a turn back."""
+    return jsonify(turn_data(services().ratings.remove(turn_id)))
