@@ -16,7 +16,7 @@ def regenerate(page: Page, turn: int) -> None:
     page.locator(f"#turn-{turn}").get_by_role("button", name="Regenerate").click()
 
 
-def test_an_answer_given_anew_keeps_the_earlier_one_and_both_can_be_read(page: Page, stub: StubModel) -> None:
+def test_an_answer_given_anew_keeps_the_earlier_one_and_each_can_be_read_and_rated(page: Page, stub: StubModel) -> None:
     page.goto("/")
     stub.default = Reply("The first answer.")
     turn = ask(page, "Why?", 1)
@@ -24,13 +24,25 @@ def test_an_answer_given_anew_keeps_the_earlier_one_and_both_can_be_read(page: P
     regenerate(page, 1)
     expect(turn.locator(".answer")).to_have_text("The second answer.")
     expect(turn.locator(".versions .position")).to_have_text("Answer 2 /of 2")
+    bad, right = turn.get_by_role("button", name="Bad answer"), turn.get_by_label("The right answer")
+    bad.press("Enter")
+    expect(bad).to_be_focused()
+    expect(bad).to_have_attribute("aria-pressed", "true")
+    right.fill("The third answer.")
+    turn.get_by_role("button", name="Save").click()
+    expect(turn.get_by_text("Right answer: The third answer.")).to_be_focused()
+    expect(right).to_be_hidden()
     turn.get_by_role("button", name="Previous answer").click()
     expect(turn.locator(".answer")).to_have_text("The first answer.")
+    expect(bad).to_have_attribute("aria-pressed", "false")
     expect(turn.get_by_role("button", name="Previous answer")).to_be_disabled()
     page.reload()
     expect(turn.locator(".answer")).to_have_text("The first answer.")
     turn.get_by_role("button", name="Next answer").press("Enter")
     expect(turn.locator(".answer")).to_have_text("The second answer.")
+    bad.click()
+    expect(bad).to_have_attribute("aria-pressed", "false")
+    expect(turn.locator(".right-answer")).to_have_count(0)
 
 
 def test_the_model_sees_the_answer_that_was_chosen(page: Page, stub: StubModel) -> None:

@@ -54,6 +54,8 @@ def prepare(stub: StubModel, server: ServerProcess) -> None:
     server.follow(last["turn_id"], None).read()
     stub.replies.append(Reply(status=401))
     server.call("POST", "/api/query", {"question": "And now?", "conversation_id": 1})
+    server.call("PUT", "/api/turns/1/rating", {"rating": "up"})
+    server.call("PUT", "/api/turns/2/rating", {"rating": "down", "right_answer": "From ten to four."})
     server.call("PATCH", "/api/turns/6", {"pinned": True})
     server.call("PATCH", "/api/turns/7", {"excluded": True})
     stub.replies.append(Reply(tool_calls=[call("delete_documents", document_ids=[shelf["Berths 2025.csv"]])]))

@@ -56,7 +56,7 @@ function updateTurn(transcript, drawn) {
   const current = transcript.querySelector(`.turn[data-turn="${drawn.dataset.turn}"]`);
   if (current?.matches("[data-followed]") || (current && current.dataset.marks === drawn.dataset.marks)) return true;
   // Do not disturb somebody who is editing or has a menu open.
-  if (current?.querySelector(".edit-question, .more[open]")) return false;
+  if (current?.querySelector(".edit-question, .more[open], .right-answer :focus")) return false;
   const next = document.adoptNode(drawn.cloneNode(true));
   if (current) {
     next.hidden = current.hidden;
