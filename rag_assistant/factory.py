@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from flask import Flask
 
 from rag_assistant import cli, web
 from rag_assistant.answering.assistant import Assistant
+from rag_assistant.answering.evaluation import Evaluation, UnkeptAnswers
 from rag_assistant.answering.overflow import OverflowHandling
 from rag_assistant.answering.runner import Dependencies
 from rag_assistant.answering.search import DocumentSearch
@@ -108,6 +109,7 @@ def build_services(settings: LiveSettings) -> Services:
     uploads = Uploads(data_dir / "uploads")
     library = build_library(settings, data_dir, owner, stores, search, uploads)
     tools = Tools(stores.documents, search.retriever, library.remove)
+    deps = build_dependencies(settings, stores, search, models, tools)
     return Services(
         settings=settings,
         database=stores.database,
@@ -130,7 +132,8 @@ def build_services(settings: LiveSettings) -> Services:
         uploads=uploads,
         library=library,
         page_images=build_page_images(settings, stores, library),
-        assistant=build_assistant(settings, stores, search, models, tools),
+        assistant=Assistant(stores.documents, values.max_running_answers, deps),
+        evaluation=build_evaluation(stores, deps),
         history_actions=HistoryActions(
             stores.conversations, stores.history, models, tools.schemas, lambda: settings.current
         ),
@@ -206,11 +209,11 @@ def build_page_images(settings: LiveSettings, stores: Stores, library: Library) 
     return PagePictures(stores.documents, library, lambda: settings.current)
 
 
-def build_assistant(
+def build_dependencies(
     settings: LiveSettings, stores: Stores, search: Search, models: LanguageModels, tools: Tools
-) -> Assistant:
-    """Return what answers questions."""
-    deps = Dependencies(
+) -> Dependencies:
+    """Return what an answer needs."""
+    return Dependencies(
         conversations=stores.conversations,
         turns=stores.turns,
         history=stores.history,
@@ -221,7 +224,12 @@ def build_assistant(
         writer=AnswerWriter(stores.turns, stores.answers),
         settings=lambda: settings.current,
     )
-    return Assistant(stores.documents, settings.current.max_running_answers, deps)
+
+
+def build_evaluation(stores: Stores, deps: Dependencies) -> Evaluation:
+    """Return what asks rated questions again: as ever, but nothing of the answers is kept."""
+    not_kept = replace(deps, writer=UnkeptAnswers(stores.turns, stores.answers))
+    return Evaluation(stores.ratings, stores.branches, not_kept)
 
 
 def embedder_source(values: Settings) -> dict[str, Any]:

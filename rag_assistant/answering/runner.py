@@ -87,12 +87,12 @@ class Runner:
         self._draft: Draft
         self._sent: list[dict[str, Any]] = []
 
-    def answer(self) -> Turn:
-        """Answer the turn and keep how it ended."""
+    def answer(self, conversation: Conversation | None = None) -> Turn:
+        """Answer the turn and keep how it ended; its conversation is as it is now, or as it is given."""
         try:
             if self._turn.confirms_turn is not None:
                 return self._carry_out(self._turn.confirms_turn)
-            self._prepare(self._deps.conversations.get(self._turn.conversation_id))
+            self._prepare(conversation or self._deps.conversations.get(self._turn.conversation_id))
             if self._draft.profile.endpoint.quotes and (text := self._instead_of_quotes()) is not None:
                 return self._say(text)
             self._make_room()
@@ -101,7 +101,7 @@ class Runner:
             if self._may_quote_instead(error):
                 self._quotes = True
                 self._note(note_of_failure(error))
-                return self.answer()
+                return self.answer(conversation)
             return self._deps.writer.fail(self._turn, self._live, error)
         except Exception:
             log.exception("Turn %s failed", self._turn.id)
@@ -264,7 +264,7 @@ class Runner:
             self._note(sentence)
         self._turn = replace(self._turn, history=built.figures)
         self._sent.append(request.as_body(built.draft.profile.endpoint.model))
-        self._deps.turns.keep_receipt(self._turn, receipt_of(built, self._sent))
+        self._deps.writer.keep_receipt(self._turn, receipt_of(built, self._sent))
         log_what_was_left_out(self._turn.id, built)
         self._live.begin(start_event(self._turn))
         trimming = [run for run in built.fitted.receipt.left_out if run.trimmed]
@@ -312,7 +312,7 @@ class Runner:
         results = self._deps.tools.run_all(calls, self._turn.scope)
         self._live.call.refuse_stopped()
         turn, messages = with_results(self._turn, text, calls, results)
-        self._deps.turns.keep_iteration(turn.id, messages)
+        self._deps.writer.keep_iteration(turn, messages)
         steps_before = len(steps_of(turn.iterations))
         self._turn = turn = replace(turn, iterations=(*turn.iterations, *messages))
         self._draft = replace(self._draft, iterations=(*self._draft.iterations, *messages))

@@ -5,14 +5,15 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rag_assistant.answering.receipt import usage_of
 from rag_assistant.conversations.prompts import mark_cited
 from rag_assistant.errors import AnswerStopped, AssistantError, StorageFailed
 from rag_assistant.presenters.turns import error_data, last_event
-from rag_assistant.records import Event, Turn, TurnStatus
+from rag_assistant.records import Event, Message, Turn, TurnStatus
 
 if TYPE_CHECKING:
     from rag_assistant.answering.stream import LiveTurn
@@ -28,7 +29,7 @@ LAST_RESORT_INTERVAL_SECONDS = 10.0
 
 
 class AnswerWriter:
-    """Writes the text and the end of answers."""
+    """Writes answers, their receipts and how they end: whatever is kept of an answer goes through here."""
 
     def __init__(self, turns: TurnStore, answers: AnswerLog) -> None:
         self._turns = turns
@@ -49,6 +50,14 @@ class AnswerWriter:
                 if live.call.stopped or time.monotonic() > end:
                     raise
                 time.sleep(RETRY_INTERVAL_SECONDS)
+
+    def keep_receipt(self, turn: Turn, receipt: dict[str, Any]) -> None:
+        """Keep what is about to be sent to the model, before it is sent."""
+        self._turns.keep_receipt(turn, receipt)
+
+    def keep_iteration(self, turn: Turn, messages: Sequence[Message]) -> None:
+        """Keep one tool iteration: the calls, and all their results."""
+        self._turns.keep_iteration(turn.id, messages)
 
     def keep(self, turn: Turn, live: LiveTurn, status: TurnStatus, error: tuple[str, str] | None = None) -> Turn:
         """Keep the end of a turn with all that is known of it. While the disk is full or busy, try again for a while.

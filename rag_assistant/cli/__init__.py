@@ -13,6 +13,7 @@ from rag_assistant.cli.ask import ask_command, chat_command
 from rag_assistant.cli.backup import backup_command, restore_command
 from rag_assistant.cli.database import database_commands
 from rag_assistant.cli.documents import documents_commands
+from rag_assistant.cli.evaluate import eval_command
 from rag_assistant.cli.history import history_commands
 from rag_assistant.cli.maintenance import doctor_command, reindex_command
 from rag_assistant.cli.model import model_commands
@@ -25,6 +26,6 @@ if TYPE_CHECKING:
 def init_app(app: Flask, services: Services) -> None:
     """Add the commands."""
     groups = history_commands, documents_commands, model_commands, database_commands
-    alone = ask_command, chat_command, reindex_command, backup_command, restore_command, doctor_command
-    for made in (*alone, status_command, *groups):
+    alone = ask_command, chat_command, eval_command, reindex_command, backup_command, restore_command
+    for made in (*alone, doctor_command, status_command, *groups):
         app.cli.add_command(made(services))

@@ -18,6 +18,7 @@ from rag_assistant.storage.migrate import migrate
 if TYPE_CHECKING:
     # Loading numpy and with it the search takes a while; the command line does not always need it.
     from rag_assistant.answering.assistant import Assistant
+    from rag_assistant.answering.evaluation import Evaluation
     from rag_assistant.conversations.actions import HistoryActions
     from rag_assistant.documents.doctor import Doctor
     from rag_assistant.documents.library import Library
@@ -72,6 +73,7 @@ class Services:
     models: LanguageModels
     local_servers: LocalServers
     assistant: Assistant
+    evaluation: Evaluation
     history_actions: HistoryActions
     page_images: PagePictures
     data_dir: Path

@@ -5,14 +5,15 @@ What was said before that turn is copied: neither conversation can change what t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, Select, Table, and_, func, insert, literal, select, update
 
 from rag_assistant.errors import ConversationNotFound, InvalidRequest
-from rag_assistant.records import Branch, Question, Turn
-from rag_assistant.storage.conversations.conversations import insert_conversation, load_conversation
-from rag_assistant.storage.conversations.counters import covered_by, recount
+from rag_assistant.records import Branch, Conversation, Question, Turn
+from rag_assistant.storage.conversations.conversations import conversation_of, insert_conversation, load_conversation
+from rag_assistant.storage.conversations.counters import counted, covered_by, recount
 from rag_assistant.storage.conversations.turn_rows import load_turn
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.full_text import TURN_WORDS
@@ -46,6 +47,17 @@ class BranchStore:
             except ConversationNotFound:
                 return None
             return Branch(row["id"], row["title"], branched_from["turn"])
+
+    def conversation_before(self, turn: Turn) -> Conversation:
+        """Return the conversation of a turn as a branch that goes off before it would stand; no branch is made.
+
+        Raises ConversationNotFound.
+        """
+        own = and_(turns.c.conversation_id == turn.conversation_id, turns.c.number < turn.number)
+        with self._database.read() as connection:
+            row = dict(load_conversation(connection, turn.conversation_id))
+            row |= {"turns": turn.number - 1} | _view_before(connection, row, turn.number)
+            return conversation_of(connection, row | counted(connection, row, own))
 
 
 def branch_for(connection: Connection, question: Question, title: str) -> int:
@@ -81,26 +93,34 @@ def branches_of(conversation_id: int) -> Select[Any]:
 def _taken_along(connection: Connection, origin: RowMapping, turn: Turn, made: int) -> dict[str, Any]:
     """Return what the branch has from its origin besides turns: a view that begins behind the turn is not its own."""
     last = turn.number - 1
-    start = origin["context_start"] if origin["context_start"] <= turn.number else 1
-    values = {
+    view = _view_before(connection, dict(origin), turn.number)
+    if view["summary_id"] is not None:
+        view["summary_id"] = _copy_summary(connection, view["summary_id"], made)
+    return view | {
         "branched_from": {"conversation_id": origin["id"], "turn": turn.number},
         "overrides": origin["overrides"],
         "scope": origin["scope"],
         "turns": last,
         "decided_until": min(origin["decided_until"], last),
-        "context_start": start,
-        "view_start": start,
     }
-    covered = covered_by(connection, origin["summary_id"])
-    if covered and covered[-1][1] <= last:
-        own = [column for column in summaries.columns if column.name not in ("id", "conversation_id")]
-        copied = select(*own).where(summaries.c.id == origin["summary_id"])
-        row = connection.execute(copied).mappings().one()
-        summary_id = connection.execute(
-            insert(summaries).values(dict(row) | {"conversation_id": made}).returning(summaries.c.id)
-        ).scalar_one()
-        values |= {"summary_id": summary_id, "view_start": max(start, min(origin["view_start"], turn.number))}
-    return values
+
+
+def _view_before(connection: Connection, row: Mapping[str, Any], number: int) -> dict[str, Any]:
+    """Return where the view of a conversation began before one of its turns, as far as what it is now says so."""
+    start = row["context_start"] if row["context_start"] <= number else 1
+    covered = covered_by(connection, row["summary_id"])
+    if covered and covered[-1][1] < number:
+        view_start = max(start, min(row["view_start"], number))
+        return {"context_start": start, "view_start": view_start, "summary_id": row["summary_id"]}
+    return {"context_start": start, "view_start": start, "summary_id": None}
+
+
+def _copy_summary(connection: Connection, summary_id: int, made: int) -> int:
+    """Copy a summary for a branch, and return the id of the copy."""
+    own = [column for column in summaries.columns if column.name not in ("id", "conversation_id")]
+    row = connection.execute(select(*own).where(summaries.c.id == summary_id)).mappings().one()
+    copied = insert(summaries).values(dict(row) | {"conversation_id": made}).returning(summaries.c.id)
+    return int(connection.execute(copied).scalar_one())
 
 
 def _copy_turns(connection: Connection, origin: int, made: int, before: int) -> None:

@@ -21,6 +21,8 @@ MAX_PINNED = 100
 
 # Where a list goes on: the moment by which it is ordered, and the id among those of one moment.
 Cursor = tuple[datetime, int]
+# As it is kept, or with other values.
+Row = RowMapping | Mapping[str, Any]
 
 _INSERT = insert(conversations).returning(conversations.c.id)
 _CONVERSATION = select(conversations).where(
@@ -206,12 +208,12 @@ def load_conversation(connection: Connection, conversation_id: int, *, lock: boo
     return row
 
 
-def conversation_of(connection: Connection, row: RowMapping) -> Conversation:
+def conversation_of(connection: Connection, row: Row) -> Conversation:
     """Return the record of a row, with its summary."""
     return _conversations_of(connection, [row])[0]
 
 
-def _conversations_of(connection: Connection, rows: Sequence[RowMapping]) -> list[Conversation]:
+def _conversations_of(connection: Connection, rows: Sequence[Row]) -> list[Conversation]:
     """Return the records of rows, in their order; their summaries are read at once."""
     summary_ids = [row["summary_id"] for row in rows if row["summary_id"] is not None]
     known: dict[int, Summary] = {}
@@ -221,7 +223,7 @@ def _conversations_of(connection: Connection, rows: Sequence[RowMapping]) -> lis
     return [_record_of(row, known.get(row["summary_id"])) for row in rows]
 
 
-def _record_of(row: RowMapping, summary: Summary | None) -> Conversation:
+def _record_of(row: Row, summary: Summary | None) -> Conversation:
     own = row["overrides"]
     return Conversation(
         id=row["id"],

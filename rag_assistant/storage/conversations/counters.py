@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, case, false, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, case, false, func, or_, select, update
 
 from rag_assistant.storage.tables import conversations, history_changes, summaries, turns
 
@@ -25,8 +26,7 @@ def recount(connection: Connection, conversation_id: int) -> None:
     """
     row = connection.execute(select(conversations).where(conversations.c.id == conversation_id)).mappings().one()
     own = turns.c.conversation_id == conversation_id
-    covered = covered_by(connection, row["summary_id"])
-    in_summary = or_(false(), *(turns.c.number.between(first, last) for first, last in covered))
+    in_summary = _within(covered_by(connection, row["summary_id"]))
     passed_over = (turns.c.number < row["view_start"]) & ~in_summary
     held = (
         turns.c.visible
@@ -34,23 +34,33 @@ def recount(connection: Connection, conversation_id: int) -> None:
         & (turns.c.pinned | turns.c.waiting.is_not(None) | passed_over)
     )
     connection.execute(update(turns).where(own, turns.c.held | held).values(held=held))
+    connection.execute(
+        update(conversations).where(conversations.c.id == conversation_id).values(counted(connection, dict(row), own))
+    )
+
+
+def counted(connection: Connection, row: Mapping[str, Any], own: ColumnElement[bool]) -> dict[str, Any]:
+    """Return the counters of a conversation whose view begins as ``row`` says, of its turns that are ``own``."""
+    covered = covered_by(connection, row["summary_id"])
     in_view = _count(connection, own, turns.c.visible, turns.c.number >= row["view_start"])
     runs = []
     if row["context_start"] > 1:
         cleared = _count(connection, own, ANSWERED, turns.c.number < row["context_start"])
         runs.append(_run("cleared", *cleared, 1, row["context_start"] - 1))
-        if _made_room(connection, conversation_id, row["context_start"]):
+        if _made_room(connection, row["id"], row["context_start"]):
             runs[0]["made_room"] = True
     if covered:
-        summarised = _count(connection, own, turns.c.visible, ~turns.c.held, in_summary)
+        summarised = _count(connection, own, turns.c.visible, ~turns.c.held, _within(covered))
         runs.append(_run("summarised", *summarised, covered[0][0], covered[-1][1]))
     runs += _hidden_runs(connection, own, turns.c.number >= row["context_start"])
     held_turns, _ = _count(connection, own, turns.c.held)
-    connection.execute(
-        update(conversations)
-        .where(conversations.c.id == conversation_id)
-        .values(visible_turns=in_view[0], visible_messages=in_view[1], held_turns=held_turns, standing_runs=runs)
-    )
+    names = ("visible_turns", "visible_messages", "held_turns", "standing_runs")
+    return dict(zip(names, (*in_view, held_turns, runs), strict=True))
+
+
+def _within(covered: Iterable[Sequence[int]]) -> ColumnElement[bool]:
+    """Return the condition that a turn is one of those in these runs."""
+    return or_(false(), *(turns.c.number.between(first, last) for first, last in covered))
 
 
 def _made_room(connection: Connection, conversation_id: int, context_start: int) -> bool:

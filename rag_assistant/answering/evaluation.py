@@ -1,0 +1,122 @@
+"""Ask rated questions again, with the settings, the model and the library of now, and say what got better or worse.
+
+Each is asked as it stood: with the turns before it, by the way of every other question. Of the answer only what came
+of it is kept, with its rating; the conversation stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+from rag_assistant.answering.runner import Runner
+from rag_assistant.answering.scoring import Score, Verdict, compare, score_of, verdict_of
+from rag_assistant.answering.stream import LiveTurn
+from rag_assistant.answering.writer import AnswerWriter
+from rag_assistant.conversations.prompts import mark_cited
+from rag_assistant.errors import QUESTION_KEPT, ConversationNotFound
+from rag_assistant.records import Turn
+
+if TYPE_CHECKING:
+    from rag_assistant.answering.runner import Dependencies
+    from rag_assistant.records import Message, TurnStatus
+    from rag_assistant.storage.conversations.branching import BranchStore
+    from rag_assistant.storage.conversations.ratings import RatingStore
+
+TURNS_AT_ONCE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """A rated question that was asked again.
+
+    ``result`` is what is kept of it, ``None`` where no answer came: then ``error`` says why. ``since_last`` compares it
+    with the result before, if there is one.
+    """
+
+    turn: Turn
+    verdict: Verdict | Literal["failed"]
+    result: dict[str, Any] | None = None
+    since_last: Verdict | None = None
+    error: str | None = None
+
+
+class Evaluation:
+    """Asks rated questions again. ``deps`` has the writer that keeps nothing."""
+
+    def __init__(self, ratings: RatingStore, branches: BranchStore, deps: Dependencies) -> None:
+        self._ratings = ratings
+        self._branches = branches
+        self._deps = deps
+
+    def rated(self) -> list[Turn]:
+        """Return all rated turns as they were rated, the oldest first."""
+        found: list[Turn] = []
+        while page := self._ratings.page(TURNS_AT_ONCE, found[-1].id if found else None):
+            found += page
+        return found[::-1]
+
+    def ask_again(self, turn: Turn) -> Evaluated:
+        """Ask the question of a rated turn again, and keep what came of it."""
+        try:
+            answered = self._answered(turn)
+        except ConversationNotFound as error:
+            return Evaluated(turn, "failed", error=str(error))
+        if answered.error_message is not None or turn.rating is None:
+            return Evaluated(turn, "failed", error=(answered.error_message or "").removesuffix(QUESTION_KEPT))
+        before, now = score_of(turn, turn), score_of(turn, answered)
+        checks = compare(before, now)
+        verdict = verdict_of(checks)
+        result = {
+            "at": datetime.now(UTC).isoformat(),
+            "verdict": verdict,
+            "checks": checks,
+            "before": asdict(before),
+            "now": asdict(now),
+            "answer": answered.answer,
+            "model": answered.model,
+        }
+        last = turn.rating.result
+        since_last = verdict_of(compare(Score(**last["now"]), now)) if last else None
+        self._ratings.keep_result(turn.id, turn.rating.rated_at, result)
+        return Evaluated(turn, verdict, result, since_last)
+
+    def _answered(self, turn: Turn) -> Turn:
+        """Return the turn with the answer that its question gets now."""
+        asked = Turn(
+            id=turn.id,
+            conversation_id=turn.conversation_id,
+            number=turn.number,
+            status="running",
+            question=turn.question,
+            answer="",
+            created_at=datetime.now(UTC),
+            max_history_turns=turn.max_history_turns,
+            scope=turn.scope,
+            # With "ask" an answer changes nothing in its conversation: what does not fit is left out.
+            on_overflow="ask",
+        )
+        conversation = self._branches.conversation_before(turn)
+        return Runner(asked, LiveTurn(self._deps.models.new_call()), self._deps).answer(conversation)
+
+
+class UnkeptAnswers(AnswerWriter):
+    """Ends answers as ever, and keeps nothing of them."""
+
+    def commit(self, turn: Turn, live: LiveTurn, text: str) -> None:
+        """Leave text as it is shown."""
+
+    def keep_receipt(self, turn: Turn, receipt: dict[str, Any]) -> None:
+        """Keep no receipt."""
+
+    def keep_iteration(self, turn: Turn, messages: Sequence[Message]) -> None:
+        """Keep no iteration."""
+
+    def keep(self, turn: Turn, live: LiveTurn, status: TurnStatus, error: tuple[str, str] | None = None) -> Turn:
+        """Return a turn as it ended."""
+        text = live.text()
+        error_type, message = error or (None, None)
+        sources = mark_cited(turn, text)
+        return replace(turn, status=status, answer=text, sources=sources, error_type=error_type, error_message=message)

@@ -1,0 +1,114 @@
+"""Measure an answer to a rated question, and compare it with another one. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from rag_assistant.records import Source, Turn
+from rag_assistant.retrieval.claims import CITATION
+from rag_assistant.retrieval.tokenize import content_words, search_words, stem
+
+CHECKS = ("found", "cited", "claims", "answer")
+Verdict = Literal["better", "same", "worse"]
+
+# Two passages of one document are the same if the shorter one has such a share of its words in the other: documents
+# may be cut anew, or replaced by a newer version.
+MIN_SAME_PASSAGE = 0.5
+# The right answer is there with all of its numbers and such a share of its words. Of a good answer, which may well be
+# put in other words, less is enough.
+MIN_RIGHT = 0.8
+MIN_KEPT = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What was measured of an answer. ``None``: there is nothing to measure that by.
+
+    ``found`` is the rank of the first passage that a good answer cited, or that holds the right answer; 0: there is
+    none. ``cited``: the answer cites one of those. ``doubts`` counts citations that are doubted. ``share`` is how much
+    of the right answer's words it has, or of the good answer's, and ``answer`` whether that is enough.
+    """
+
+    found: int | None
+    cited: bool | None
+    doubts: int
+    share: float | None
+    answer: bool | None
+
+
+def score_of(rated: Turn, answered: Turn) -> Score:
+    """Measure an answer by a rated one: the very one, or a later one to the same question."""
+    is_good = rated.rating is not None and rated.rating.rating == "up"
+    right = rated.rating.right_answer if rated.rating else None
+    wanted = [source for source in rated.sources if source.cited and is_good]
+    found = cited = share = enough = None
+    if wanted or right:
+        fitting = [one for one in answered.sources if _holds(one.text, right) or _is_one_of(one, wanted)]
+        found = fitting[0].n if fitting else 0
+        cited = any(one.cited for one in fitting)
+    if right:
+        share = _share(right, answered.answer)
+        has_numbers = _numbers(right) <= _numbers(answered.answer)
+        enough = _holds(answered.answer, right) or (share >= MIN_RIGHT and has_numbers)
+    elif is_good:
+        share = _share(rated.answer, answered.answer)
+        enough = share >= MIN_KEPT
+    return Score(found, cited, sum(len(one.doubts) for one in answered.sources), share, enough)
+
+
+def compare(before: Score, now: Score) -> dict[str, Verdict]:
+    """Return for each check whether it came out better, the same or worse; one that nothing measures is left out."""
+    pairs = zip(CHECKS, _held(before), _held(now), strict=True)
+    return {
+        name: "worse" if one > other else "better" if one < other else "same"
+        for name, one, other in pairs
+        if one is not None and other is not None
+    }
+
+
+def _held(score: Score) -> tuple[int | None, ...]:
+    """Return for each check how well it came out: more is better. At which rank a passage is found does not count."""
+    return score.found and 1, score.cited, -score.doubts, score.answer
+
+
+def verdict_of(checks: Mapping[str, Verdict]) -> Verdict:
+    """Return what all checks say together: one that is worse outweighs what is better."""
+    return next((one for one in ("worse", "better") if one in checks.values()), "same")
+
+
+def _is_one_of(source: Source, wanted: list[Source]) -> bool:
+    return any(_is_same(source, one) for one in wanted)
+
+
+def _is_same(one: Source, other: Source) -> bool:
+    if one.document_id != other.document_id and one.document != other.document:
+        return False
+    words, others = _stems(one.text), _stems(other.text)
+    return one.text == other.text or len(words & others) > MIN_SAME_PASSAGE * min(len(words), len(others))
+
+
+def _holds(text: str, right: str | None) -> bool:
+    """Tell whether a text has the right answer in it, whatever its case, blanks and punctuation."""
+    return bool(right) and f" {_plain(right or '')} " in f" {_plain(text)} "
+
+
+def _share(wanted: str, text: str) -> float:
+    """Return how much of a text's words another one has, from 0 to 1; 1 where it holds it as it is."""
+    words = _stems(wanted)
+    if _holds(text, wanted):
+        return 1.0
+    return round(len(words & _stems(text)) / len(words), 2) if words else 0.0
+
+
+def _plain(text: str) -> str:
+    return " ".join(search_words(CITATION.sub(" ", text)))
+
+
+def _stems(text: str) -> set[str]:
+    return {stem(word) for word in content_words(CITATION.sub(" ", text))}
+
+
+def _numbers(text: str) -> set[str]:
+    return {word for word in search_words(CITATION.sub(" ", text)) if any(map(str.isdigit, word))}

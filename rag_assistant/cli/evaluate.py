@@ -1,0 +1,121 @@
+"""``rag-assistant eval``: ask rated questions again, and say what got better or worse."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rag_assistant.errors import AssistantError
+from rag_assistant.presenters.evaluation import count_verdicts, counts_in_words, figures_in_words, what_is_worse
+from rag_assistant.presenters.turns import rated_data
+from rag_assistant.records import MAX_INT32
+
+if TYPE_CHECKING:
+    from rag_assistant.answering.evaluation import Evaluated
+    from rag_assistant.records import Turn
+    from rag_assistant.web.services import Services
+
+NUMBER = click.IntRange(1, MAX_INT32)
+NOTHING_RATED = "There is nothing to ask: no answer was rated. Rate answers with the thumbs below them."
+# A row has less than 80 columns.
+ROW = "{turn:>5} {rated:1} {question:24}  {found:7}  {cited:8}  {doubts:6}  {answer:10}  "
+HEADS = {name: name.title() for name in ("turn", "question", "found", "cited", "doubts", "answer")} | {"rated": ""}
+MAX_QUESTION_CHARS = 24
+MARKS = {"up": "+", "down": "-"}
+COLOURS = {"worse": "red", "failed": "red", "better": "green"}
+INTERRUPTED = 130
+
+
+class NotEvaluated(click.ClickException):
+    """Nothing could be asked, so nothing is better or worse."""
+
+    exit_code = 2
+
+
+def eval_command(services: Services) -> click.Command:
+    """Return the command that asks rated questions again."""
+
+    @click.command("eval")
+    @click.option("--conversation", type=NUMBER, help="Only the questions of this conversation.")
+    @click.option("--limit", type=NUMBER, help="Only so many, the newest.")
+    @click.option("--json", "as_json", is_flag=True, help="For programs.")
+    def evaluate(conversation: int | None, limit: int | None, as_json: bool) -> None:
+        """Ask every rated question again and show what got better or worse. Conversations stay unchanged.
+
+        Exit code: 0 if nothing is worse, 1 if something is worse or failed, 2 if nothing could be asked.
+        """
+        done: list[Evaluated] = []
+        interrupted = False
+        try:
+            chosen = _chosen(services, conversation, limit)
+            for number, turn in enumerate(chosen, 1):
+                click.secho(f"{number}/{len(chosen)}  {' '.join(turn.question.split())[:70]}", dim=True, err=True)
+                done.append(services.evaluation.ask_again(turn))
+        except AssistantError as error:
+            raise NotEvaluated(str(error)) from error
+        except KeyboardInterrupt:
+            interrupted = True
+        finally:
+            services.close()
+        if as_json:
+            click.echo(json.dumps(_as_json(done), ensure_ascii=False, indent=2))
+        else:
+            _print(done)
+        worse = any(one.verdict in ("worse", "failed") for one in done)
+        raise click.exceptions.Exit(INTERRUPTED if interrupted else int(worse))
+
+    return evaluate
+
+
+def _chosen(services: Services, conversation: int | None, limit: int | None) -> list[Turn]:
+    """Return the rated turns that are meant, the oldest first. Raises NotEvaluated if there are none."""
+    services.prepare()
+    rated = [turn for turn in services.evaluation.rated() if conversation in (None, turn.conversation_id)]
+    if not rated:
+        raise NotEvaluated(NOTHING_RATED)
+    services.load_embedder()
+    return rated[-limit:] if limit else rated
+
+
+def _as_json(done: Sequence[Evaluated]) -> dict[str, Any]:
+    """Return what came of all questions: each as it is listed, with its verdict, and how many there are of each."""
+    return {
+        "counts": count_verdicts(one.verdict for one in done),
+        "since_last": count_verdicts(one.since_last for one in done if one.since_last),
+        "questions": [
+            rated_data(one.turn)
+            | {"verdict": one.verdict, "since_last": one.since_last, "error": one.error, "result": one.result}
+            for one in done
+        ],
+    }
+
+
+def _print(done: Sequence[Evaluated]) -> None:
+    """Print a table, the reasons for what is worse, and the counts."""
+    click.secho(ROW.format(**HEADS) + "Result", bold=True)
+    for one in done:
+        _print_row(one)
+    reasons = {one.turn.id: one.error or what_is_worse(one.result["checks"] if one.result else {}) for one in done}
+    click.echo()
+    for turn_id, reason in reasons.items():
+        if reason:
+            click.echo(f"Turn {turn_id}: {reason}")
+    questions = "1 question" if len(done) == 1 else f"{len(done)} questions"
+    click.echo(f"{questions}: {counts_in_words(count_verdicts(one.verdict for one in done))}.")
+    if before := count_verdicts(one.since_last for one in done if one.since_last):
+        click.echo(f"Since the last run: {counts_in_words(before)}.")
+
+
+def _print_row(one: Evaluated) -> None:
+    question = " ".join(one.turn.question.split())
+    figures = figures_in_words(one.result) if one.result else dict.fromkeys(("found", "cited", "doubts", "answer"), "-")
+    row = ROW.format(
+        turn=one.turn.id,
+        rated=MARKS[one.turn.rating.rating] if one.turn.rating else "",
+        question=question if len(question) <= MAX_QUESTION_CHARS else question[: MAX_QUESTION_CHARS - 1] + "…",
+        **figures,
+    )
+    click.echo(row + click.style(one.verdict, fg=COLOURS.get(one.verdict)))
