@@ -35,7 +35,14 @@ STRANGERS = {
 PURE = (
     *("document_records", "records", "errors", "history", "presenters", "validation", "settings.schema"),
     *("conversations.model_profile", "conversations.prompts", "conversations.window", "answering.request"),
-    *("answering.quoting", "retrieval.claims", "retrieval.follow_up", "retrieval.sentences", "retrieval.tokenize"),
+    *(
+        "answering.quoting",
+        "answering.scoring",
+        "retrieval.claims",
+        "retrieval.follow_up",
+        "retrieval.sentences",
+        "retrieval.tokenize",
+    ),
 )
 # What a pure module may import besides our own pure ones.
 HARMLESS = frozenset(

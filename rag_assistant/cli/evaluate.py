@@ -43,9 +43,10 @@ def eval_command(services: Services) -> click.Command:
     @click.option("--limit", type=NUMBER, help="Only so many, the newest.")
     @click.option("--json", "as_json", is_flag=True, help="For programs.")
     def evaluate(conversation: int | None, limit: int | None, as_json: bool) -> None:
-        """Ask every rated question again and show what got better or worse. Conversations stay unchanged.
+        """Ask every rated question again and show what got better or worse.
 
-        Exit code: 0 if nothing is worse, 1 if something is worse or failed, 2 if nothing could be asked.
+        Conversations stay unchanged. Exit code: 0 if nothing is worse, 1 if something is worse or failed, 2 if nothing
+        could be asked.
         """
         done: list[Evaluated] = []
         interrupted = False

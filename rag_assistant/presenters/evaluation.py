@@ -26,7 +26,7 @@ def figures_in_words(result: Mapping[str, Any]) -> dict[str, str]:
 def _measured(score: Mapping[str, Any]) -> dict[str, str]:
     found, cited, share = score["found"], score["cited"], score["share"]
     return {
-        "found": "-" if found is None else f"{found}." if found else "no",
+        "found": "-" if found is None else f"#{found}" if found else "no",
         "cited": "-" if cited is None else "yes" if cited else "no",
         "doubts": str(score["doubts"]),
         "answer": "-" if share is None else f"{share:.0%}",

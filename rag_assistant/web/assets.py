@@ -25,7 +25,8 @@ NOT_KEPT = "no-cache"
 VERSION_LENGTH = 12
 # The order is that of the cascade.
 SHEETS = (
-    "base frame sidebar transcript answers sources composer window receipt documents document uploads settings".split()
+    "base frame sidebar transcript answers sources composer window receipt ratings documents document uploads "
+    "settings".split()
 )
 ALL_SHEETS = "all.css"
 ALL_SCRIPTS = "all.js"

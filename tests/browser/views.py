@@ -261,6 +261,7 @@ VIEWS: dict[str, View] = {
     "document": opened("/documents/1"),
     "settings": opened("/settings?filter=history"),
     "deleted": opened("/deleted"),
+    "ratings": opened("/ratings"),
     "not there": not_there,
     "overflow": in_talk(_overflow),
     "broken settings": broken_settings,

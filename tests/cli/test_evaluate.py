@@ -69,7 +69,7 @@ def test_nothing_is_worse_where_nothing_has_changed(shell: Shell, stub: StubMode
     before = everything(client)
     result = shell("eval")
     assert result.exit_code == 0, result.output
-    assert cells(result.stdout) == {1: ["1.", "yes", "0", "100%", "same"]}
+    assert cells(result.stdout) == {1: ["#1", "yes", "0", "100%", "same"]}
     assert max(map(len, result.stdout.splitlines())) <= 80
     assert "1/1  When does the ferry leave the harbour?" in result.stderr
     assert result.stdout.endswith("1 question: 1 same.\n")
@@ -83,7 +83,7 @@ def test_a_document_that_is_gone_makes_it_worse(shell: Shell, stub: StubModel, c
     shell("documents", "delete", "1")
     result = shell("eval")
     assert result.exit_code == 1
-    assert cells(result.stdout)[1] == ["1. → no", "yes → no", "0", "100%", "worse"]
+    assert cells(result.stdout)[1] == ["#1 → no", "yes → no", "0", "100%", "worse"]
     assert "Turn 1: The passages that it needs are no longer found, it no longer cites them.\n" in result.stdout
     kept = results(client)[0]
     assert (kept["verdict"], kept["checks"]["found"]) == ("worse", "worse")
@@ -175,4 +175,4 @@ def test_quotes_are_compared_where_no_model_is_connected(shell: Shell, tmp_path:
     app = create_app(shell.environment)
     rated(app.test_client(), "When does the ferry leave the harbour?", "up", right_answer="at nine")
     app.extensions["assistant"].close()
-    assert cells(shell("eval").stdout)[1] == ["1.", "yes", "0", "100%", "same"]
+    assert cells(shell("eval").stdout)[1] == ["#1", "yes", "0", "100%", "same"]

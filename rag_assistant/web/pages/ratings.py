@@ -1,15 +1,27 @@
-"""Ratings on the pages, as plain forms."""
+"""Ratings: the thumbs below an answer, as plain forms, and the page that lists them with what came of them."""
 
 from __future__ import annotations
 
-from flask import Blueprint, redirect, request, url_for
+from flask import Blueprint, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
-from rag_assistant.records import Turn
-from rag_assistant.web.request_parsing import MAX_RIGHT_ANSWER_CHARS, RatingBody, checked
+from rag_assistant.presenters.evaluation import figures_in_words, what_is_worse
+from rag_assistant.records import MAX_INT32, Turn
+from rag_assistant.web.pages.frame import frame
+from rag_assistant.web.request_parsing import MAX_RIGHT_ANSWER_CHARS, RatingBody, checked, whole_number
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("rating_pages", __name__)
+
+RATINGS_SHOWN = 50
+
+
+@blueprint.get("/ratings")
+def ratings() -> str:
+    """Show the rated answers, the newest first, and what came of their questions when they were last asked again."""
+    page = services().ratings.page(RATINGS_SHOWN + 1, whole_number("from", None, 1, MAX_INT32))
+    older = page[RATINGS_SHOWN - 1].id if len(page) > RATINGS_SHOWN else None
+    return render_template("ratings.html", rated=page[:RATINGS_SHOWN], older=older, **frame(None))
 
 
 @blueprint.post("/turns/<int:turn_id>/rating")
@@ -36,3 +48,7 @@ def rated_as(turn: Turn) -> str | None:
 def limits() -> dict[str, int]:
     """Give the templates the length of a right answer."""
     return {"max_right_answer_chars": MAX_RIGHT_ANSWER_CHARS}
+
+
+blueprint.add_app_template_filter(figures_in_words)
+blueprint.add_app_template_filter(what_is_worse)

@@ -4,8 +4,9 @@ import re
 
 from flask.testing import FlaskClient
 
+from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
-from tests.web.conftest import PAGE, ask, post
+from tests.web.conftest import PAGE, ask, post, upload
 
 
 def pressed(client: FlaskClient) -> list[tuple[str, str]]:
@@ -33,3 +34,21 @@ def test_what_cannot_be_rated_has_no_thumbs(client: FlaskClient, stub: StubModel
     assert pressed(client) == []
     assert post(client, "/turns/1/rating", rating="up")[0] == 409
     assert post(client, "/turns/1/rating", rating="sideways")[0] == 422
+
+
+def test_the_list_shows_what_came_of_each_question(client: FlaskClient, stub: StubModel, services: Services) -> None:
+    assert "No rated answers yet" in client.get("/ratings", headers=PAGE).text
+    upload(client, "The ferry leaves the harbour at nine.")
+    stub.replies.extend([Reply("At nine [1]."), Reply("At <ten>.")])
+    turn = ask(client, "When does the <ferry> leave the harbour?")["turn_id"]
+    post(client, f"/turns/{turn}/rating", rating="up")
+    assert "Asked again" not in client.get("/ratings", headers=PAGE).text
+    services.evaluation.ask_again(services.evaluation.rated()[0])
+    page = client.get("/ratings", headers=PAGE).text
+    for shown in (
+        '<span class="verdict worse">Worse</span>', "passage found #1 · cited yes → no · ", "wording kept 100% → 0%",
+        "When does the &lt;ferry&gt; leave", "At nine [1].", "At &lt;ten&gt;.", 'href="/conversations/1?at=1#turn-1"',
+        "It no longer cites them, it no longer says what was right.",
+    ):  # fmt: skip
+        assert shown in page
+    assert "When does" not in client.get(f"/ratings?from={turn}", headers=PAGE).text.partition("<main")[2]
