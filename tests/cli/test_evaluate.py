@@ -176,3 +176,19 @@ def test_quotes_are_compared_where_no_model_is_connected(shell: Shell, tmp_path:
     rated(app.test_client(), "When does the ferry leave the harbour?", "up", right_answer="at nine")
     app.extensions["assistant"].close()
     assert cells(shell("eval").stdout)[1] == ["#1", "yes", "0", "100%", "same"]
+
+
+def test_a_model_with_tools_is_asked_again_and_nothing_that_it_does_is_kept(
+    shell: Shell, stub: StubModel, client: FlaskClient
+) -> None:
+    rated(client, "When does the ferry leave the harbour?", "down", right_answer="at nine")
+    search = {"id": "a", "name": "search_documents", "arguments": {"query": "ferry harbour"}}
+    delete = {"id": "b", "name": "delete_documents", "arguments": {"document_ids": [1]}}
+    before = everything(client)
+    agent = shell.under(RETRIEVAL_MODE="agent")
+    stub.replies.extend([Reply(tool_calls=[search]), Reply("It leaves at nine [1].")])
+    assert cells(agent("eval").stdout)[1] == ["#1", "no → yes", "0", "0% → 100%", "better"]
+    stub.replies.append(Reply(tool_calls=[delete]))
+    assert agent("eval").exit_code == 1
+    assert everything(client) == before
+    assert client.get("/api/documents/1").status_code == 200

@@ -1,0 +1,53 @@
+"""Ratings in the database: as they were given, with what came of them."""
+
+import pytest
+
+from rag_assistant.errors import TurnNotRatable
+from rag_assistant.records import UNSET
+from rag_assistant.storage.conversations.conversations import ConversationManager
+from rag_assistant.storage.conversations.ratings import RatingStore
+from rag_assistant.storage.conversations.turns import TurnStore
+from rag_assistant.storage.database import Database
+from tests.storage.conversations.test_turns import ask
+
+
+@pytest.fixture
+def turns(database: Database) -> TurnStore:
+    return TurnStore(database, "here", str.lower)
+
+
+def test_what_came_of_a_rating_is_kept_until_the_rating_changes(turns: TurnStore, database: Database) -> None:
+    turn, store = turns.finish(ask(turns), "completed", "Because."), RatingStore(database)
+    first = store.rate(turn.id, "up", "Because").rating
+    assert first is not None
+    store.keep_result(turn.id, first.rated_at, {"verdict": "same"})
+    assert [one.rating and one.rating.result for one in store.page(5)] == [{"verdict": "same"}]
+    second = store.rate(turn.id, "down", UNSET).rating
+    assert second is not None
+    assert (second.right_answer, second.result) == ("Because", None)
+    store.keep_result(turn.id, first.rated_at, {"verdict": "of the rating before"})
+    assert turns.get(turn.id).rating == second
+
+
+def test_a_rated_turn_is_listed_with_the_answer_that_was_rated(turns: TurnStore, database: Database) -> None:
+    turn, store = turns.finish(ask(turns), "completed", "The first."), RatingStore(database)
+    store.rate(turn.id, "up", None)
+    running = turns.regenerate(turn.id)
+    assert [(one.answer, one.version) for one in store.page(5)] == [("The first.", 1)]
+    with pytest.raises(TurnNotRatable):
+        store.rate(turn.id, "up", None)
+    turns.finish(running, "completed", "The second.")
+    assert [(one.answer, one.version) for one in store.page(5)] == [("The first.", 1)]
+    store.rate(turn.id, "up", None)
+    assert [(one.answer, one.version) for one in store.page(5)] == [("The second.", 2)]
+
+
+def test_a_rating_goes_with_its_conversation(turns: TurnStore, database: Database) -> None:
+    turn, store = turns.finish(ask(turns), "completed", "Because."), RatingStore(database)
+    store.rate(turn.id, "up", None)
+    ConversationManager(database).delete(turn.conversation_id)
+    assert store.page(5) == []
+    ConversationManager(database).restore(turn.conversation_id)
+    assert len(store.page(5)) == 1
+    ConversationManager(database).purge(turn.conversation_id)
+    assert store.page(5) == []
