@@ -106,8 +106,9 @@ def _print(done: Sequence[Evaluated]) -> None:
             click.echo(f"Turn {turn_id}: {reason}")
     questions = "1 question" if len(done) == 1 else f"{len(done)} questions"
     click.echo(f"{questions}: {counts_in_words(count_verdicts(one.verdict for one in done))}.")
-    if before := count_verdicts(one.since_last for one in done if one.since_last):
-        click.echo(f"Since the last run: {counts_in_words(before)}.")
+    if since := count_verdicts(one.since_last for one in done if one.since_last):
+        named = ", ".join(str(one.turn.id) for one in done if one.since_last == "worse")
+        click.echo(f"Since the last run: {counts_in_words(since)}.{f' Worse: turn {named}.' if named else ''}")
 
 
 def _print_row(one: Evaluated) -> None:

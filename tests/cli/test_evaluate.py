@@ -98,6 +98,7 @@ def test_a_setting_that_takes_the_passages_away_makes_it_worse(
     again = shell("eval")
     assert again.exit_code == 0
     assert again.stdout.endswith("Since the last run: 1 better.\n")
+    assert shell.under(MAX_PASSAGES="0")("eval").stdout.endswith("Since the last run: 1 worse. Worse: turn 1.\n")
 
 
 def test_a_right_answer_that_is_there_now_is_better_and_one_that_is_gone_is_worse(
