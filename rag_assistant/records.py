@@ -72,7 +72,8 @@ class Source:
 
     ``doubts`` are the citations of it that it does not seem to carry, as JSON: ``nth`` of them, ``problem``,
     ``missing`` and ``carried_by``; ``offered`` are sentences that it carries and that cite nothing
-    (``retrieval/claims.py``).
+    (``retrieval/claims.py``). ``cited_in`` is the number of the earlier turn whose answer cited it, for a passage that
+    comes along for that alone.
     """
 
     n: int
@@ -87,6 +88,7 @@ class Source:
     cited: bool = False
     doubts: Sequence[dict[str, Any]] = ()
     offered: Sequence[str] = ()
+    cited_in: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return the source as it is kept and shown."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from bench.retrieval.sets import Asked
 from rag_assistant.document_records import Passage
+from rag_assistant.records import Source
 
 COVERED = 0.8
 
@@ -34,7 +35,7 @@ def holds_answer(passages: Sequence[Passage], asked: Asked) -> float:
     return float(any(" ".join(answer.split()).lower() in text for answer in asked.answers))
 
 
-def holds_spans(passages: Sequence[Passage], asked: Asked) -> float:
+def holds_spans(passages: Sequence[Passage | Source], asked: Asked) -> float:
     """Return 1 if the passages cover at least 80 % of the gold spans' characters."""
     held = {place for one in passages if one.document in asked.relevant for place in range(one.start, one.end)}
     wanted = [place for start, end in asked.spans for place in range(start, end)]

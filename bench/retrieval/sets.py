@@ -29,6 +29,11 @@ class Asked:
     answers: tuple[str, ...] = ()
     spans: tuple[tuple[int, int], ...] = ()
 
+    @property
+    def conversation(self) -> str:
+        """What the ids of all questions of a conversation begin with."""
+        return self.id.rpartition("<::>")[0] or self.id.rpartition("_")[0]
+
 
 @dataclass(frozen=True)
 class Collection:

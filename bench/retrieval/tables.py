@@ -11,6 +11,7 @@ from functools import cache, partial
 
 from bench.retrieval import sets
 from bench.retrieval.cache import CachedMiniLM
+from bench.retrieval.evidence import evidence
 from bench.retrieval.measures import hit_at_1, holds_answer, holds_spans, mean, ndcg_at_10, recall_at_5
 from bench.retrieval.sets import Asked, Collection, Exchange
 from bench.retrieval.shelf import LOOKED_AT, CollectionShelf, names_of, shelf_of
@@ -196,6 +197,7 @@ def main() -> None:
     talks = [sets.mtrag(), replace(doc2dial, questions=doc2dial.questions[::EACH_OF_DOC2DIAL])]
     single = [sets.judged("cranfield"), sets.judged("cacm"), sets.covidqa(), *map(sets.xquad, sets.xquad_languages())]
     conversations = [asked.exchanges[-3:] for asked in talks[0].questions if len(asked.exchanges) > 1]
+    all_of = {"doc2dial": doc2dial}
     embedder = CachedMiniLM(2)
     wanted = sys.argv[1:]
     if wanted:
@@ -209,6 +211,11 @@ def main() -> None:
         _print("\n| questions of | measure | last turn | ours | a person's rewrite |\n|---|---|---|---|---|")
         for collection in talks:
             _print(*follow_ups(collection, shelves[collection.name]))
+        _print(
+            "\n| follow-ups of | passages | questions | right documents | spans | tokens |\n|---|---|---|---|---|---|"
+        )
+        for collection in talks:
+            _print(*evidence(all_of.get(collection.name, collection), shelves[collection.name]))
         _print("\n| set | measure | alone | behind another conversation | difference | told to lean |")
         _print("|---|---|---|---|---|---|")
         for collection in single:

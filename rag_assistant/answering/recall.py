@@ -1,4 +1,6 @@
-"""Turns that are left out of a request although the question seems to be about them: quoted beside it, or told."""
+"""What of earlier turns comes back beside a question: turns that are left out although it seems to be about them, and
+passages that answers cited. They take the room that is left; what is not sent of those turns is told.
+"""
 
 from __future__ import annotations
 
@@ -10,29 +12,59 @@ from rag_assistant.history import UNANSWERED
 from rag_assistant.retrieval.tokenize import query_words
 
 if TYPE_CHECKING:
+    from rag_assistant.answering.search import DocumentSearch
+    from rag_assistant.records import RelatedTurn, Source, Turn
+    from rag_assistant.settings.schema import Settings
     from rag_assistant.storage.conversations.history import HistoryStore
 
 # What a person left out never comes back by itself.
 RECALLABLE = frozenset({"turn_limit", "token_limit", "filtered", "summarised"})
 # So many turns are looked at, or as many as may be recalled.
 MAX_RELATED = 5
+# A question that leans on what was said leans on one of the last turns.
+TURNS_WITH_EVIDENCE = 5
 
 
-def with_recall(built: BuiltRequest, history: HistoryStore, before: int, limit: int) -> BuiltRequest:
-    """Return a request of turn number ``before`` with up to ``limit`` of the related turns that it leaves out.
+def with_recall(
+    built: BuiltRequest, turn: Turn, history: HistoryStore, search: DocumentSearch, settings: Settings
+) -> BuiltRequest:
+    """Return the request of a turn with what comes back. Related turns that are not sent are its ``missing``."""
+    related = _related(built, turn, history, settings.history_recall)
+    recalled = tuple(one for one in related if one.why in RECALLABLE)[: _limit(built, settings.history_recall)]
+    cited = _cited(built, recalled, history)
+    evidence = search.evidence(cited, built.draft.found.sources, turn.scope, settings.passages_token_budget)
+    if not related and not evidence:
+        return built
+    return build_request(replace(built.draft, related=related, recalled=recalled, evidence=evidence))
 
-    They take the room that is left. Those that are not sent are the request's ``missing``.
-    """
+
+def _limit(built: BuiltRequest, limit: int) -> int:
+    """Quotes are of documents alone."""
+    return 0 if built.draft.profile.endpoint.quotes else limit
+
+
+def _related(built: BuiltRequest, turn: Turn, history: HistoryStore, limit: int) -> tuple[RelatedTurn, ...]:
+    """Return the turns before this one that its request leaves out and its question seems to be about."""
     draft, receipt = built.draft, built.fitted.receipt
     quotes = draft.profile.endpoint.quotes
-    # Quotes are of documents alone: of the conversation they have nothing before them, whatever the window keeps.
-    seen, limit = ((), 0) if quotes else (receipt.kept_turns, limit)
+    # Of the conversation quotes have nothing before them, whatever the window keeps.
+    seen = () if quotes else receipt.kept_turns
     if not quotes and all(run.reason in UNANSWERED for run in receipt.left_out):
-        return built
-    words, most = query_words(draft.question), max(limit, MAX_RELATED)
-    found = history.related(draft.window.conversation, words, before, seen, most)
-    if not found:
-        return built
-    related = tuple(turn if turn.why else replace(turn, why=receipt.why_left_out(turn.number)) for turn in found)
-    recalled = tuple(turn for turn in related if turn.why in RECALLABLE)[:limit]
-    return build_request(replace(draft, related=related, recalled=recalled))
+        return ()
+    words, most = query_words(draft.question), max(_limit(built, limit), MAX_RELATED)
+    found = history.related(draft.window.conversation, words, turn.number, seen, most)
+    return tuple(one if one.why else replace(one, why=receipt.why_left_out(one.number)) for one in found)
+
+
+def _cited(
+    built: BuiltRequest, recalled: tuple[RelatedTurn, ...], history: HistoryStore
+) -> dict[int, tuple[Source, ...]]:
+    """Return what was cited in the turns that a question leans on, the newest first, and in those that come back."""
+    draft = built.draft
+    if draft.profile.tools or not draft.found.sources:
+        return {}
+    cited = {turn.number: turn.sources for turn in recalled}
+    if draft.found.query.is_follow_up:
+        newest = built.fitted.receipt.kept_turns[-TURNS_WITH_EVIDENCE:]
+        cited |= history.cited(draft.window.conversation, newest)
+    return dict(sorted(cited.items(), reverse=True))

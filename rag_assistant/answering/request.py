@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
@@ -52,7 +53,7 @@ class Draft:
     """All that a request is made of. ``iterations`` are the messages of the answer's tool calls so far.
 
     ``related`` are turns that are left out although the question seems to be about them, the most certain first, and
-    ``recalled`` those of them that are quoted beside it.
+    ``recalled`` those of them that are quoted beside it; ``evidence`` are passages that earlier answers cited.
     ``profile`` says what the model takes; for this answer ``ignores_budget`` lifts the budget of the settings, and
     ``token_cap`` bounds the request after the model refused one as too long.
     """
@@ -63,9 +64,15 @@ class Draft:
     found: Found = Found()
     related: tuple[RelatedTurn, ...] = ()
     recalled: tuple[RelatedTurn, ...] = ()
+    evidence: tuple[Source, ...] = ()
     iterations: tuple[Message, ...] = ()
     ignores_budget: bool = False
     token_cap: int | None = None
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The passages beside the question: what was found for it, and what earlier answers cited."""
+        return self.found.sources + self.evidence
 
     @property
     def limited_profile(self) -> ModelProfile:
@@ -126,13 +133,20 @@ class BuiltRequest:
 def build_request(draft: Draft) -> BuiltRequest:
     """Return the request of a draft.
 
-    Where the question does not fit with its passages, the worst of them go. Recalled turns take only the room that is
-    left: for them nothing else leaves. Raises QuestionDoesNotFit.
+    Where the question does not fit with its passages, the worst of them go. Recalled turns and cited passages take only
+    the room that is left: for them nothing else leaves. Raises QuestionDoesNotFit.
     """
-    built = _with_passages(replace(draft, recalled=()))
-    for count in range(len(draft.recalled), 0, -1):
+    built = _with_passages(replace(draft, recalled=(), evidence=()))
+    turns, passages = draft.recalled, draft.evidence
+    built = _with_most(built, [replace(built.draft, recalled=turns[:count]) for count in range(len(turns), 0, -1)])
+    return _with_most(built, [replace(built.draft, evidence=passages[:n]) for n in range(len(passages), 0, -1)])
+
+
+def _with_most(built: BuiltRequest, drafts: Sequence[Draft]) -> BuiltRequest:
+    """Return the request of the first draft for which nothing else of ``built`` leaves, or ``built`` itself."""
+    for draft in drafts:
         try:
-            more = _fitted(replace(built.draft, recalled=draft.recalled[:count]))
+            more = _fitted(draft)
         except QuestionDoesNotFit:
             continue
         if _same_beside_the_question(more.fitted.receipt, built.fitted.receipt):
@@ -164,7 +178,7 @@ def question_of(draft: Draft) -> Message:
     found, profile = draft.found, draft.profile
     if profile.tools:
         return question_message(draft.question, (), draft.recalled)
-    return question_message(draft.question, found.sources, draft.recalled, searched_in_vain=found.nothing)
+    return question_message(draft.question, draft.sources, draft.recalled, searched_in_vain=found.nothing)
 
 
 def estimated_tokens(request: ModelRequest) -> int:

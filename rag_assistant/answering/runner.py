@@ -179,13 +179,13 @@ class Runner:
     # --- build: from the draft to a request that fits
 
     def _build(self) -> BuiltRequest:
-        """Return the request of the draft, with those of the left-out turns that the question seems to be about."""
+        """Return the request of the draft, with what of earlier turns comes back for the question."""
         draft = self._draft
         if draft.iterations:
             built = build_request(draft)
         else:
-            built = build_request(replace(draft, related=(), recalled=()))
-            built = with_recall(built, self._deps.history, self._turn.number, self._settings.history_recall)
+            built = build_request(replace(draft, related=(), recalled=(), evidence=()))
+            built = with_recall(built, self._turn, self._deps.history, self._deps.search, self._settings)
         self._take(built.draft)
         return built
 
@@ -193,7 +193,7 @@ class Runner:
         """Go on with a draft; what it found is what the turn shows as its sources."""
         self._draft = draft
         if not draft.profile.tools:
-            self._turn = replace(self._turn, sources=draft.found.sources, search=draft.found.search)
+            self._turn = replace(self._turn, sources=draft.sources, search=draft.found.search)
 
     # --- converse: send, call tools, send again
 
@@ -252,7 +252,7 @@ class Runner:
     def _stream(self, built: BuiltRequest, request: ModelRequest) -> Iterator[ModelReply]:
         endpoint = built.draft.profile.endpoint
         if endpoint.quotes:
-            return self._deps.search.quoted(built.draft.found, self._live.call, model_failed=self._quotes)
+            return self._deps.search.quoted(built.draft, self._live.call, model_failed=self._quotes)
         return self._deps.models.stream(
             endpoint, request, self._live.call, lambda sentence: self._tell("waiting", sentence)
         )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rag_assistant.answering.query_rewrite import NO_REWRITE, rewrite_query
@@ -12,17 +12,21 @@ from rag_assistant.answering.request import Found
 from rag_assistant.conversations.prompts import number_sources
 from rag_assistant.presenters.turns import Exchange, exchanges_of
 from rag_assistant.records import EXCHANGES, ModelReply
+from rag_assistant.retrieval.postprocess import within
 
 if TYPE_CHECKING:
+    from rag_assistant.answering.request import Draft
     from rag_assistant.conversations.model_profile import ModelProfile
     from rag_assistant.conversations.window import Window
     from rag_assistant.llm.calls import ModelCall
     from rag_assistant.llm.models import LanguageModels
-    from rag_assistant.records import Turn
+    from rag_assistant.records import Scope, Source, Turn
     from rag_assistant.retrieval.search import Retriever
     from rag_assistant.settings.schema import Settings
     from rag_assistant.storage.documents.documents import DocumentStore
 
+# So many cited passages come along: two hold what a question leans on as often as more (docs/retrieval-benchmarks.md).
+MAX_EVIDENCE = 2
 # Tells who follows what is awaited: a state, and a sentence about it.
 Tell = Callable[[str, str], None]
 
@@ -81,12 +85,43 @@ class DocumentSearch:
             by_keywords_alone=self.retriever.by_keywords_alone,
         )
 
-    def quoted(self, found: Found, call: ModelCall, model_failed: bool) -> Iterator[ModelReply]:
+    def evidence(
+        self, cited: Mapping[int, Sequence[Source]], found: Sequence[Source], scope: Scope, budget_tokens: int | None
+    ) -> tuple[Source, ...]:
+        """Return passages that earlier answers cited, numbered behind those that were found.
+
+        ``cited`` has them by the turn's number, those that matter most first. They come as far as the budget has room,
+        if they still stand in the library and were not found anyway.
+        """
+        candidates = [
+            replace(source, cited=False, doubts=(), offered=(), cited_in=number)
+            for number, sources in cited.items()
+            for source in sources
+            if not any(_overlap(source, one) for one in found)
+        ]
+        standing = self.retriever.standing(candidates, scope) if candidates else []
+        fitting = [one for one in within([*found, *_apart(standing)], budget_tokens) if one.cited_in is not None]
+        return tuple(replace(one, n=n) for n, one in enumerate(fitting[:MAX_EVIDENCE], len(found) + 1))
+
+    def quoted(self, draft: Draft, call: ModelCall, model_failed: bool) -> Iterator[ModelReply]:
         """Yield an answer with quotes of the sources that are in a request. Raises AnswerStopped."""
-        quotes = self.retriever.quotes(found.query, found.sources)
-        for piece in quoted_answer(quotes, len(found.sources), model_failed):
+        quotes = self.retriever.quotes(draft.found.query, draft.sources)
+        for piece in quoted_answer(quotes, len(draft.sources), model_failed):
             call.refuse_stopped()
             yield ModelReply(text=piece)
+
+
+def _apart(sources: Iterable[Source]) -> list[Source]:
+    """Return some sources without those that overlap with one before them."""
+    kept: list[Source] = []
+    for source in sources:
+        if not any(_overlap(source, one) for one in kept):
+            kept.append(source)
+    return kept
+
+
+def _overlap(one: Source, other: Source) -> bool:
+    return one.document_id == other.document_id and one.start < other.end and other.start < one.end
 
 
 def _exchanges(window: Window, settings: Settings) -> Sequence[Exchange]:

@@ -162,7 +162,8 @@ def title_for(question: str) -> str:
 def _fenced(source: Source) -> str:
     """Return a passage with its origin; it cannot close the fence around it."""
     page = f", page {source.page}" if source.page else ""
-    return f"({_unfence(source.document)}{page})\n{_unfence(source.text)}"
+    cited = f", cited in turn {source.cited_in}" if source.cited_in else ""
+    return f"({_unfence(source.document)}{page}{cited})\n{_unfence(source.text)}"
 
 
 def _quoted(turn: RelatedTurn) -> str:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from rag_assistant.document_records import Passage, table_head_of
 from rag_assistant.history import estimate_tokens
+from rag_assistant.records import Source
 from rag_assistant.retrieval.tokenize import query_words, search_words
+
+Sized = TypeVar("Sized", Passage, Source)
 
 # Two passages are the same if they share this much of their words: the same page saved twice, with another date on it.
 SAME = 0.9
@@ -51,11 +55,11 @@ def distinct(passages: Sequence[Passage]) -> list[Passage]:
     return [passage for passage, _ in kept]
 
 
-def within(passages: Sequence[Passage], budget_tokens: int | None) -> list[Passage]:
+def within(passages: Sequence[Sized], budget_tokens: int | None) -> list[Sized]:
     """Return the passages that fit together into a budget, the first one always; one that does not fit is skipped."""
     if budget_tokens is None:
         return list(passages)
-    kept: list[Passage] = []
+    kept: list[Sized] = []
     left = budget_tokens
     for passage in passages:
         tokens = estimate_tokens(passage.text) + TOKENS_BETWEEN

@@ -101,6 +101,12 @@ class Retriever:
             return []
         return joined(within(distinct(found)[:limit], budget_tokens), self._chunks.text_between)
 
+    def standing(self, sources: Sequence[Source], scope: Scope = EVERYTHING) -> list[Source]:
+        """Return those of some sources that stand in the scope as they stood when they were found."""
+        there = self._chunks.texts_at({(one.document_id, one.start) for one in sources}, scope)
+        texts = [there.get((one.document_id, one.start)) for one in sources]
+        return [one for one, text in zip(sources, texts, strict=True) if text and one.text.startswith(text)]
+
     @property
     def by_keywords_alone(self) -> bool:
         """Whether keywords search alone, because the embedding model does not work."""

@@ -50,6 +50,7 @@ def drafts(draw: st.DrawFn) -> Draft:
         ),
         found=Found(tuple(source(n, text) for n, text in enumerate(texts, 1)), {"found": len(texts)}),
         recalled=tuple(RelatedTurn(n, text, text, ()) for n, text in enumerate(told, 1)),
+        evidence=tuple(replace(source(9, text), cited_in=1) for text in told),
         iterations=tuple(iteration("a")) if draw(st.booleans()) else (),
     )
 
@@ -101,18 +102,20 @@ def test_passages_that_leave_for_want_of_room_are_told() -> None:
     assert told == [[], [FEWER_PASSAGES], [WITHOUT_PASSAGES]]
 
 
-def test_a_recalled_turn_never_takes_the_room_of_one_in_the_window() -> None:
+def test_what_comes_back_never_takes_the_room_of_a_turn_in_the_window() -> None:
     messages = tuple(message for n in range(4) for message in turn(n))
     draft = Draft("Why?", Window(CONVERSATION, RULES, messages, HistoryPolicy()), profile())
     whole = build_request(draft).fitted.receipt
     recalled = tuple(RelatedTurn(n, "x" * 80, "y" * 80, ()) for n in (1, 2))
+    evidence = tuple(replace(source(n, "z" * 80), cited_in=1) for n in (1, 2))
     room = sum(whole.tokens.values()) + 30  # The budget keeps some of it for a notice.
     seen = set()
-    for limit in range(room, room + 150):
-        built = build_request(replace(draft, recalled=recalled, profile=profile(limit)))
+    for limit in range(room, room + 220):
+        built = build_request(replace(draft, recalled=recalled, evidence=evidence, profile=profile(limit)))
         assert built.fitted.receipt.kept_turns == whole.kept_turns
-        seen.add(len(built.draft.recalled))
-    assert seen == {0, 1, 2}
+        seen.add((len(built.draft.recalled), len(built.draft.evidence)))
+    assert {recalled for recalled, _ in seen} == {0, 1, 2}
+    assert {cited for _, cited in seen} == {0, 1, 2}
 
 
 def test_a_lifted_budget_stays_lifted_and_a_refused_length_stays_refused() -> None:

@@ -116,6 +116,13 @@ class HistoryStore:
             found = [_related(turn, surest[turn.id], conversation) for turn in as_turns(connection, rows)]
         return sorted(found, key=lambda turn: (-turn.certainty, -turn.number))
 
+    def cited(self, conversation: Conversation, numbers: Collection[int]) -> dict[int, tuple[Source, ...]]:
+        """Return what the answers of some turns cite, by the turn's number."""
+        own = turns.c.conversation_id == conversation.id, turns.c.number.in_(list(numbers))
+        with self._database.read() as connection:
+            rows = connection.execute(select(turns.c.number, turns.c.sources).where(*own))
+            return {number: tuple(Source(**one) for one in sources or () if one["cited"]) for number, sources in rows}
+
     # --- changes; each can be undone
 
     def move_context_start(self, conversation_id: int, kind: ChangeKind, at_turn: int | None = None) -> Conversation:

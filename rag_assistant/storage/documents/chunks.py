@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select, tuple_, update
 
 from rag_assistant.document_records import Chunk, ExtractedText, Passage
 from rag_assistant.records import Scope
@@ -84,6 +84,17 @@ class ChunkStore:
                 )
                 for row in rows
             }
+
+    def texts_at(self, places: Collection[tuple[int, int]], scope: Scope) -> dict[tuple[int, int], str]:
+        """Return the text of chunks that may be found, of a scope, by document and start: those at some places."""
+        wanted = tuple_(chunks.c.document_id, chunks.c.start).in_(list(places))
+        with self._database.read() as connection:
+            rows = connection.execute(
+                select(chunks.c.document_id, chunks.c.start, chunks.c.text)
+                .join_from(chunks, documents, chunks.c.document_id == documents.c.id)
+                .where(wanted, documents.c.replaces.is_(None), in_scope(chunks.c.document_id, scope))
+            )
+            return {(row.document_id, row.start): row.text for row in rows}
 
     def pending_ids(self) -> set[int]:
         """Return the ids of the chunks of newer versions that are not to be found yet."""

@@ -1,0 +1,65 @@
+"""What the passages that earlier answers cited add to a question that leans on them, and what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bench.retrieval.measures import holds_spans, mean
+from bench.retrieval.sets import Asked, Collection
+from bench.retrieval.shelf import CollectionShelf
+from rag_assistant.answering.recall import TURNS_WITH_EVIDENCE
+from rag_assistant.answering.search import DocumentSearch
+from rag_assistant.conversations.prompts import number_sources
+from rag_assistant.history import estimate_tokens
+from rag_assistant.records import EVERYTHING, Source
+
+FOUND = 5
+EACH_OF_DOC2DIAL = 3  # Of its dialogues.
+Given = tuple[Asked, Sequence[Source]]
+
+
+def evidence(collection: Collection, shelf: CollectionShelf) -> list[str]:
+    """Return the rows of a set of conversations: some passages, more of them, and some with what was cited.
+
+    An answer is taken to cite those of the five passages of its question that hold the answer.
+    """
+    search = DocumentSearch(shelf.retriever, shelf.documents, None)  # type: ignore[arg-type] # No model is asked.
+    wanted = set(sorted({asked.conversation for asked in collection.questions})[:: every(collection)])
+    cited: dict[str, dict[int, list[Source]]] = {name: {} for name in wanted}
+    ways: dict[str, list[Given]] = {}
+    for asked in sorted(collection.questions, key=lambda one: len(one.exchanges)):
+        if asked.conversation not in wanted:
+            continue
+        query = shelf.retriever.follow_up(asked.text, asked.exchanges)
+        found = {count: number_sources(shelf.by_both(query, count)) for count in (FOUND, FOUND + 1, FOUND + 2)}
+        before = cited[asked.conversation]
+        newest = dict(sorted(before.items(), reverse=True)[:TURNS_WITH_EVIDENCE] if query.is_follow_up else ())
+        more = search.evidence(newest, found[FOUND], EVERYTHING, None)
+        if asked.exchanges:
+            for count, sources in found.items():
+                ways.setdefault(f"{count} found", []).append((asked, sources))
+            for count in (1, 2):
+                ways.setdefault(f"{FOUND} found, {count} cited", []).append((asked, found[FOUND] + more[:count]))
+        before[len(asked.exchanges) + 1] = [one for one in found[FOUND] if holds(one, asked)]
+    return [f"| {collection.name} | {way} | {' | '.join(figures(given))} |" for way, given in ways.items()]
+
+
+def every(collection: Collection) -> int:
+    """Return of how many conversations one is looked at."""
+    return EACH_OF_DOC2DIAL if collection.name == "doc2dial" else 1
+
+
+def holds(source: Source, asked: Asked) -> bool:
+    """Tell whether a passage holds the answer to a question, or a part of it."""
+    if source.document not in asked.relevant:
+        return False
+    return not asked.spans or any(source.start < end and start < source.end for start, end in asked.spans)
+
+
+def figures(given: Sequence[Given]) -> list[str]:
+    """Return the cells of a row: questions, right documents among all passages, spans in them, tokens."""
+    named = [({one.document for one in sources}, asked.relevant) for asked, sources in given]
+    right = mean([len(documents & relevant.keys()) / len(relevant) for documents, relevant in named])
+    spans = [holds_spans(sources, asked) for asked, sources in given if asked.spans]
+    tokens = mean([sum(estimate_tokens(one.text) for one in sources) for _, sources in given])
+    return [f"{len(given):,}", f"{right:.3f}", f"{mean(spans):.3f}" if spans else "", f"{tokens:,.0f}"]
