@@ -27,6 +27,9 @@ NEEDS_MODEL = (
 )
 NOTHING_FOUND = "No matching passages in your documents."
 SAID_BEFORE = "In turn {} of this conversation, you said:"
+UNCLEAR = "I can't tell what your question refers to."
+WHICH = "Which of these do you mean?"
+NAME_IT = "Please name it."
 NEAREST = "These sections come nearest:"
 NOTHING_TO_QUOTE = (
     "There is nothing to quote for this question. Add documents that answer it, or connect a language model."
@@ -60,12 +63,18 @@ def instead_of_quotes(draft: Draft) -> str | None:
     """Return what is answered where nothing is quoted, and ``None`` where there may be something to quote."""
     if needs_model(draft.question):
         return NEEDS_MODEL
+    nearest = draft.found.nearest
+    if draft.found.unclear:
+        return f"{UNCLEAR} {WHICH}\n{_listed(nearest)}" if nearest else f"{UNCLEAR} {NAME_IT}"
     if draft.found.nothing and (said := _said_before(draft.question, draft.related)) is not None:
         return f"{NOTHING_FOUND} {said}"
     if draft.found.nothing:
-        sections = "".join(f"\n- {heading}" for heading in draft.found.nearest)
-        return f"{NOTHING_FOUND} {NEAREST}\n{sections}" if sections else NOTHING_FOUND
+        return f"{NOTHING_FOUND} {NEAREST}\n{_listed(nearest)}" if nearest else NOTHING_FOUND
     return None if draft.found.sources else NOTHING_TO_QUOTE
+
+
+def _listed(lines: Sequence[str]) -> str:
+    return "".join(f"\n- {line}" for line in lines)
 
 
 def _said_before(question: str, related: Sequence[RelatedTurn]) -> str | None:

@@ -31,8 +31,9 @@ class Found:
     """What the search of a question gave.
 
     ``search`` says how the documents were searched, ``None`` if they were not, and ``query`` what with. ``nearest`` are
-    the headings that came nearest where nothing was near enough. ``rewrite`` is the request by which a model was asked
-    for a query, with its answer. ``by_keywords_alone``: the embedding model does not work.
+    the sections that came nearest where nothing was near enough, or where it is unclear what is asked about.
+    ``rewrite`` is the request by which a model was asked for a query, with its answer. ``by_keywords_alone``: the
+    embedding model does not work. ``unclear``: neither the question nor the conversation tells what it is about.
     """
 
     sources: tuple[Source, ...] = ()
@@ -41,6 +42,7 @@ class Found:
     nearest: tuple[str, ...] = ()
     rewrite: dict[str, Any] | None = None
     by_keywords_alone: bool = False
+    unclear: bool = False
 
     @property
     def nothing(self) -> bool:
@@ -178,7 +180,9 @@ def question_of(draft: Draft) -> Message:
     found, profile = draft.found, draft.profile
     if profile.tools:
         return question_message(draft.question, (), draft.recalled)
-    return question_message(draft.question, draft.sources, draft.recalled, searched_in_vain=found.nothing)
+    return question_message(
+        draft.question, draft.sources, draft.recalled, searched_in_vain=found.nothing, unclear=found.unclear
+    )
 
 
 def estimated_tokens(request: ModelRequest) -> int:

@@ -335,8 +335,8 @@ class Runner:
     # --- tell, keep and show
 
     def _say(self, text: str) -> Turn:
-        """Answer with a text of ours: no model is asked."""
-        self._turn = replace(self._turn, model=None)
+        """Answer with a text of ours: no model is asked, and nothing of what was found is used."""
+        self._turn = replace(self._turn, model=None, sources=())
         self._live.begin(start_event(self._turn))
         self._show(text)
         return self._deps.writer.keep(self._turn, self._live, "completed")

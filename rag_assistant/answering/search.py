@@ -12,7 +12,9 @@ from rag_assistant.answering.request import Found
 from rag_assistant.conversations.prompts import number_sources
 from rag_assistant.presenters.turns import Exchange, exchanges_of
 from rag_assistant.records import EXCHANGES, ModelReply
+from rag_assistant.retrieval.follow_up import is_unclear
 from rag_assistant.retrieval.postprocess import within
+from rag_assistant.retrieval.search import sections_of
 
 if TYPE_CHECKING:
     from rag_assistant.answering.request import Draft
@@ -75,7 +77,11 @@ class DocumentSearch:
         passages = passages or self.retriever.search(query, limit, turn.scope, budget)
         if not passages and self.documents.find("", turn.scope, 1)[1] == 0:
             return Found(rewrite=rewrite.record)  # There is nothing that could have been found.
-        nearest: list[str] = [] if passages or not quotes else self.retriever.nearest_headings(query, turn.scope)
+        # What a filter leaves says what a question is about.
+        unclear = not turn.scope and is_unclear(turn.question, exchanges)
+        nearest = sections_of(passages) if unclear else []
+        if quotes and not passages:
+            nearest = self.retriever.nearest_headings(query, turn.scope)
         return Found(
             sources=number_sources(passages),
             search=how | {"found": len(passages)},
@@ -83,6 +89,7 @@ class DocumentSearch:
             nearest=tuple(nearest),
             rewrite=rewrite.record,
             by_keywords_alone=self.retriever.by_keywords_alone,
+            unclear=unclear,
         )
 
     def evidence(

@@ -35,9 +35,23 @@ NEAR_TO_NOTHING = 0.3
 # A question of which so many telling words stand neither in the library nor in the conversation stands alone.
 # But with one of these words it points back, whatever it asks ("Where is it stored?").
 MIN_STRANGE_SHARE = 0.5
-POINTING_BACK = frozenset(
-    "it its that this these those they them their he him his she her there one ones "
-    "es das dies diese dieser dieses davon damit dafür daran er ihn sie ihr dort".split()
+PRONOUNS = frozenset(
+    "it its that this these those they them their he him his she her "
+    "dies diese dieser dieses davon damit dafür daran er ihn ihr".split()
+)
+POINTING_BACK = PRONOUNS | frozenset("there one ones es das sie dort".split())
+
+# A question of nothing but these has no words that tell what it is about. With one of the first it asks for something
+# else than what was said; with a pronoun, one telling word is not enough where nothing was said.
+SOMETHING_ELSE = frozenset("other others another else andere anderen anderer anderes sonst".split())
+TELLING_NOTHING = (
+    POINTING_BACK
+    | SOMETHING_ELSE
+    | frozenset(
+        "more same thing things kind way example examples detail details tell mean mehr genau noch auch und aber was "
+        "wie wo wann warum wieso wer welche welcher welches ist sind war der die den dem ein eine einen mit von "
+        "für".split()
+    )
 )
 
 # Without vectors: a question of so few words, or with such a share of its words in the context, leans a little less.
@@ -88,6 +102,18 @@ def search_query(
         return SearchQuery(question)
     share = _share_by_words(question, context) if similarity is None else _share(question, similarity)
     return SearchQuery(question, context, share) if share else SearchQuery(question)
+
+
+def is_unclear(question: str, exchanges: Sequence[Exchange]) -> bool:
+    """Tell whether neither a question nor what was said before it tells what it is about ("And the other one?").
+
+    Of questions that stand alone at most 0.6 % are told to be so (docs/retrieval-benchmarks.md).
+    """
+    words = set(search_words(question))
+    telling = sum(word not in TELLING_NOTHING for word in content_words(question))
+    if context_of(exchanges):
+        return not telling and not SOMETHING_ELSE.isdisjoint(words)
+    return not telling or (telling == 1 and not PRONOUNS.isdisjoint(words))
 
 
 def context_of(exchanges: Sequence[Exchange]) -> str:

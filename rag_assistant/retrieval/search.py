@@ -115,8 +115,7 @@ class Retriever:
     def nearest_headings(self, query: SearchQuery, scope: Scope = EVERYTHING) -> list[str]:
         """Return the documents and sections that come nearest to a question, however far away they are."""
         found, _ = self._found(query, MAX_HEADINGS, scope)
-        paths = dict.fromkeys(HEADING_SEPARATOR.join(filter(None, (one.document, one.section))) for one in found)
-        return list(paths)[:MAX_HEADINGS]
+        return sections_of(found)[:MAX_HEADINGS]
 
     def _found(self, asked: SearchQuery, limit: int, scope: Scope) -> tuple[list[Passage], float | None]:
         """Return what both halves find, the best first, and the best cosine; ``None`` where vectors say nothing."""
@@ -209,6 +208,11 @@ class Retriever:
             if len(found) >= limit:
                 break
         return found[:limit]
+
+
+def sections_of(passages: Iterable[Passage]) -> list[str]:
+    """Return the documents and sections of some passages, each once."""
+    return list(dict.fromkeys(HEADING_SEPARATOR.join(filter(None, (one.document, one.section))) for one in passages))
 
 
 def _ripe(hits: Sequence[Hit], pending: Set[int]) -> list[Hit]:

@@ -5,6 +5,7 @@ import threading
 import pytest
 from flask.testing import FlaskClient
 
+from rag_assistant.conversations.prompts import ASK_BACK
 from rag_assistant.factory import create_app
 from testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, until, upload
@@ -172,6 +173,15 @@ def test_a_search_can_be_made_as_for_a_follow_up(library: FlaskClient) -> None:
     assert "lighthouse lamp" in found["leans_on"]
     assert found["follow_up_context"] == found["leans_on"]
     assert found["passages"][0]["document"] == "lamp.txt"
+
+
+def test_a_connected_model_is_told_to_ask_what_is_meant(library: FlaskClient, stub: StubModel) -> None:
+    first = ask(library, "What does the lighthouse lamp burn?")
+    assert ASK_BACK not in stub.requests[-1].messages[-1]["content"]
+    ask(library, "And the other one?", conversation_id=first["conversation_id"])
+    assert f"</passages>\n\n{ASK_BACK}\n\nAnd the other one?" in stub.requests[-1].messages[-1]["content"]
+    ask(library, "And why?", conversation_id=first["conversation_id"])
+    assert ASK_BACK not in stub.requests[-1].messages[-1]["content"], "it leans on what was said"
 
 
 def test_without_documents_nothing_is_searched(client: FlaskClient, stub: StubModel) -> None:

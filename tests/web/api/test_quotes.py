@@ -9,7 +9,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from bench.questions import QUESTIONS
-from rag_assistant.answering.quoting import LEAD, LEAD_INSTEAD, NEEDS_MODEL, NOTHING_FOUND, NOTHING_TO_QUOTE
+from rag_assistant.answering.quoting import LEAD, LEAD_INSTEAD, NEEDS_MODEL, NOTHING_FOUND, NOTHING_TO_QUOTE, UNCLEAR
 from rag_assistant.factory import create_app
 from rag_assistant.web.pages.history import EXAMPLES
 from rag_assistant.web.services import Services
@@ -54,6 +54,28 @@ def test_it_answers_with_a_sentence_of_the_documents_and_its_source(library: Fla
     assert answer["sources"][0]["document"] == "lighthouse.md"
     assert answer["sources"][0]["cited"]
     assert answer["usage"] is None
+
+
+@pytest.mark.parametrize("question", ["And the other one?", "What does it burn?", "Why?", "Und der andere?"])
+def test_it_asks_what_is_meant_where_nothing_tells(library: FlaskClient, question: str) -> None:
+    answer = ask(library, question)
+    assert answer["answer"].startswith(UNCLEAR)
+    assert "- lighthouse.md > The lighthouse" in answer["answer"]
+    assert (answer["support"] in ("not_sent", "nothing_found"), answer["sources"]) == (True, [])
+    filtered = ask(library, question, document_ids=[1])
+    assert not filtered["answer"].startswith(UNCLEAR), "a filter says what is meant"
+
+
+def test_it_asks_what_else_is_meant_but_not_what_a_conversation_tells(library: FlaskClient) -> None:
+    conversation = ask(library, "What does the lamp burn?")["conversation_id"]
+    assert ask(library, "And the other one?", conversation_id=conversation)["answer"].startswith(UNCLEAR)
+    assert ask(library, "What does it burn?", conversation_id=conversation)["answer"].startswith(LEAD)
+
+
+def test_without_anything_to_offer_it_asks_for_a_name(client: FlaskClient) -> None:
+    upload(client, "A boat.", "boat.txt")
+    client.delete("/api/documents/1")
+    assert ask(client, "And the other one?")["answer"] == NOTHING_TO_QUOTE
 
 
 def test_the_stream_is_the_same_answer(library: FlaskClient) -> None:
