@@ -171,7 +171,7 @@ class Settings(BaseModel):
     max_passages: int | None = setting(
         None,
         "a whole number from 0 to 50, or null",
-        "How many passages are sent with a question. null: 6.",
+        "How many passages are sent with a question. null: 6. Follow-ups bring up to two more that were cited before.",
         ge=0,
         le=50,
     )

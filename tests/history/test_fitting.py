@@ -81,6 +81,8 @@ def test_a_summary_is_quoted_behind_the_system_block_and_the_notice() -> None:
     assert "<summary>\nThey chose blue.\n</summary>" in fitted.messages[2]["content"]
     assert fitted.messages[4:] == [*turn(2), *turn(3), NOW]
     assert fitted.receipt.summary_sent
+    alone = fit_history([NOW], HistoryPolicy(summary=HistorySummary("They chose blue.", 1, 1))).messages[0]["content"]
+    assert alone.startswith("Turn 1 of this conversation is not shown. ")
 
 
 def test_a_summary_cannot_close_its_fence() -> None:
