@@ -101,7 +101,7 @@ class DocumentSearch:
         if they still stand in the library and were not found anyway.
         """
         candidates = [
-            replace(source, cited=False, doubts=(), offered=(), cited_in=number)
+            replace(source, cited=False, doubts=(), offered=(), cited_in=number, score=found[-1].score)
             for number, sources in cited.items()
             for source in sources
             if not any(_overlap(source, one) for one in found)

@@ -130,7 +130,7 @@ def compared_with(exchanges: Sequence[Exchange]) -> list[str]:
 
 
 def _is_about_something_else(question: str, context: str, unknown: Set[str]) -> bool:
-    strange = unknown - set(search_words(context))
+    strange = unknown - set(search_words(context)) - TELLING_NOTHING
     if not POINTING_BACK.isdisjoint(search_words(question)):
         return False
     return bool(strange) and len(strange) >= MIN_STRANGE_SHARE * len(content_words(question))

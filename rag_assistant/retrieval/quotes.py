@@ -20,7 +20,7 @@ from rag_assistant.records import Source
 from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.follow_up import SearchQuery
 from rag_assistant.retrieval.sentences import Sentence, sentences_of
-from rag_assistant.retrieval.tokenize import query_words, search_words
+from rag_assistant.retrieval.tokenize import content_words, query_words, search_words
 
 MAX_SENTENCES = 3
 # How far behind the best one a sentence may be to be quoted beside it.
@@ -113,11 +113,13 @@ def _candidates(sources: Sequence[Source]) -> list[_Candidate]:
 def _nearness(query: SearchQuery, candidates: Sequence[_Candidate], embed: Embed | None) -> dict[_Place, float]:
     """Return how near each sentence is to a question: by its words, and the best by these also by their cosine."""
     texts = [one.text for one in candidates]
-    shares = zip(_word_shares(query.text, texts), _word_shares(query.context, texts), strict=True)
+    # A question that leans and has no telling words ("And when?") is as near as what it leans on.
+    own_text = query.context if query.is_follow_up and not content_words(query.text) else query.text
+    shares = zip(_word_shares(own_text, texts), _word_shares(query.context, texts), strict=True)
     nearness = {one.place: own + query.share * context for one, (own, context) in zip(candidates, shares, strict=True)}
     if embed is not None:
         best_first = sorted(candidates, key=lambda one: -nearness[one.place] - one.passage_score)[:MAX_EMBEDDED]
-        question_vector, *vectors = embed([query.text, *(one.text for one in best_first)])
+        question_vector, *vectors = embed([own_text, *(one.text for one in best_first)])
         for one, vector in zip(best_first, vectors, strict=True):
             nearness[one.place] += max(0.0, float(vector @ question_vector))
     return nearness

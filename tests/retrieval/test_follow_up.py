@@ -64,6 +64,7 @@ def test_a_single_telling_word_leans_unless_the_library_is_much_nearer() -> None
         ("And which setting changes that?", set(), True),
         ("How large is the mast of the lighthouse?", {"mast"}, True),
         ("And the goose?", {"goose"}, True),
+        ("What else?", {"else"}, True),
     ],
 )
 def test_a_question_about_what_nothing_speaks_of_leans_on_nothing(

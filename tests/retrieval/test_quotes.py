@@ -93,6 +93,12 @@ def test_the_words_that_a_question_leans_on_count_as_well() -> None:
     assert quote.sentences[0].text == "The keeper feeds seventeen geese on the island every day."
 
 
+def test_the_common_words_of_a_question_that_leans_count_for_nothing() -> None:
+    text = "The cake was first baked by Lena Holm in 1987, for a wedding. When and how it is eaten is up to everybody."
+    (quote,) = choose_quotes(SearchQuery("And when?", "Who is Lena Holm?", 0.8), [source(text)], None)
+    assert quote.sentences[0].text == "The cake was first baked by Lena Holm in 1987, for a wedding."
+
+
 def test_where_vectors_say_nothing_the_words_decide() -> None:
     (quote,) = choose_quotes(
         SearchQuery("看守人喂多少只鹅"), [source("灯烧油。看守人每天早上喂岛上十七只鹅。船是绿色的。")], None
