@@ -12,6 +12,7 @@ from rag_assistant.conversations.commands import is_command, run_command
 from rag_assistant.errors import AssistantError, OverflowDecisionNeeded
 from rag_assistant.history import OVERFLOW_CHOICES
 from rag_assistant.presenters.history import seen
+from rag_assistant.presenters.turns import view_sentence
 from rag_assistant.records import MAX_INT32, UNSET, Question, Turn, Unset
 from rag_assistant.validation import spells_number
 
@@ -165,7 +166,8 @@ def _print_rest(answer: dict[str, Any]) -> None:
     """Print what the model did not see, the sources, and the notes of an answer."""
     history = answer.get("history")
     if history and history["left_out"]:
-        click.secho(f"The model saw {seen(history['turns_kept'], history['left_out'])}.", fg="yellow", err=True)
+        seen_turns = seen(history["turns_kept"], history["left_out"])
+        click.secho(view_sentence(seen_turns, answer.get("model")), fg="yellow", err=True)
     for source in answer.get("sources", ()):
         page = f", page {source['page']}" if source["page"] else ""
         click.secho(f"[{source['n']}] {source['document']}{page}", dim=True, err=True)

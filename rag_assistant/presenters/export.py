@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from rag_assistant.presenters.history import span_in_words
-from rag_assistant.presenters.turns import seen_by_model, turn_data, version_data
+from rag_assistant.presenters.turns import turn_data, version_data, view_in_words
 from rag_assistant.records import AnswerVersion, Conversation, Rating, Scope, Source, Turn
 
 FORMATS = {"markdown": ("md", "text/markdown; charset=utf-8"), "json": ("json", "application/json")}
@@ -46,8 +46,8 @@ def _turn_as_markdown(turn: Turn) -> Iterator[str]:
     if turn.rating is not None:
         yield from _rating_as_markdown(turn.rating, turn.versions)
     told = [turn.error_message] if turn.error_message else []
-    if (seen := seen_by_model(turn)) is not None:
-        told.append(f"The model saw {seen}.")
+    if (seen := view_in_words(turn)) is not None:
+        told.append(seen)
     for sentence in (*told, *turn.notes):
         yield f"\n*{sentence}*\n"
 

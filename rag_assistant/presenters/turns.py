@@ -9,7 +9,7 @@ from rag_assistant.document_records import Passage
 from rag_assistant.errors import AssistantError
 from rag_assistant.history import UNANSWERED, FittedHistory, notice_for
 from rag_assistant.presenters.history import seen, turns_by_reason
-from rag_assistant.records import AnswerVersion, Event, Message, Rating, RelatedTurn, Source, Turn
+from rag_assistant.records import QUOTES, AnswerVersion, Event, Message, Rating, RelatedTurn, Source, Turn
 
 # A question and its answer.
 Exchange = tuple[str, str]
@@ -193,6 +193,17 @@ def seen_by_model(turn: Turn) -> str | None:
         "left_out", {history["reason"]: history["turns_dropped"]} if history["turns_dropped"] else {}
     )
     return seen(history["turns_kept"], left_out) if left_out.keys() - UNANSWERED else None
+
+
+def view_in_words(turn: Turn) -> str | None:
+    """Return the sentence about what was seen of the earlier turns, ``None`` where nothing was left out."""
+    seen_turns = seen_by_model(turn)
+    return None if seen_turns is None else view_sentence(seen_turns, turn.model)
+
+
+def view_sentence(seen_turns: str, model: str | None) -> str:
+    """Return the sentence about which earlier turns were seen; where quotes answer, no model sees any."""
+    return f"In view: {seen_turns}." if model == QUOTES else f"The model saw {seen_turns}."
 
 
 def shifts(turns: Iterable[Turn], before: Turn | None = None) -> frozenset[int]:

@@ -148,7 +148,7 @@ def test_what_was_left_out_is_said_once_and_then_only_marked(page: Page) -> None
     expect(page.locator("#turn-3 .trimmed")).to_contain_text("The model saw 1 of 2 earlier turns")
     expect(page.locator("#turn-2 .cut")).to_have_count(0)
     expect(page.locator("#turn-4 .cut")).to_have_attribute(
-        "title", "Trimmed: the model saw 1 of 3 earlier turns (2 over the turn limit)."
+        "title", "The model saw 1 of 3 earlier turns (2 over the turn limit)."
     )
     expect(page.locator("#turn-4 .cut")).to_have_text("1 of 3 turns")
     page.reload()

@@ -15,7 +15,7 @@ from rag_assistant.conversations.window import Rules
 from rag_assistant.history import OVERFLOW_CHOICES
 from rag_assistant.presenters.history import REASONS, numbers_in_words, turns_in_words
 from rag_assistant.presenters.token_usage import token_parts, tokens_sentence
-from rag_assistant.presenters.turns import messages_sent, notice_of, seen_by_model, steps_of
+from rag_assistant.presenters.turns import messages_sent, notice_of, seen_by_model, steps_of, view_in_words
 from rag_assistant.records import QUOTES, Turn, Unset
 from rag_assistant.web.request_parsing import ChangeTurnBody, SummaryBody, checked
 from rag_assistant.web.services import services
@@ -195,6 +195,7 @@ def words() -> dict[str, Any]:
 blueprint.add_app_template_filter(notice_of, "notice")
 blueprint.add_app_template_filter(numbers_in_words, "turn_numbers")
 blueprint.add_app_template_filter(seen_by_model)
+blueprint.add_app_template_filter(view_in_words)
 blueprint.add_app_template_filter(messages_sent)
 blueprint.add_app_template_filter(steps_of)
 blueprint.add_app_template_filter(operation_in_words)

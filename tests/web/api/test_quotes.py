@@ -114,6 +114,15 @@ def test_a_follow_up_leans_on_what_is_in_the_window_only(library: FlaskClient) -
     assert third["search"]["leans_on"] is None
 
 
+def test_no_model_is_said_to_have_seen_anything(library: FlaskClient) -> None:
+    first = ask(library, "How many geese does the keeper of the lighthouse feed?")
+    second = ask(library, "And the lamp?", conversation_id=first["conversation_id"], max_history_turns=0)
+    page = library.get(f"/turns/{second['turn_id']}").text
+    assert "In view: 0 of 1 earlier turn (1 over the turn limit)." in page
+    assert "odel saw" not in page
+    assert "It was told" not in page
+
+
 def test_what_is_not_in_the_documents_is_said_with_the_nearest_sections(library: FlaskClient) -> None:
     answer = ask(library, "Which parliament votes about taxation?")
     assert answer["answer"].startswith(NOTHING_FOUND)
