@@ -66,11 +66,20 @@ def start_server() -> Any:
 
 def ask(url: str, messages: list[Message]) -> dict[str, Any]:
     """Ask for one token, and return the usage that the server reports."""
-    body = json.dumps({"messages": messages, "max_tokens": 1, "temperature": 0}).encode()
+    usage: dict[str, Any] = _posted(url, messages, 1)["usage"]
+    return usage
+
+
+def chat(url: str, messages: list[Message], max_tokens: int) -> str:
+    """Return what the model answers."""
+    return str(_posted(url, messages, max_tokens)["choices"][0]["message"]["content"])
+
+
+def _posted(url: str, messages: list[Message], max_tokens: int) -> Any:
+    body = json.dumps({"messages": messages, "max_tokens": max_tokens, "temperature": 0}).encode()
     request = urllib.request.Request(f"{url}/v1/chat/completions", body, {"Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=120) as response:
-        usage: dict[str, Any] = json.load(response)["usage"]
-        return usage
+        return json.load(response)
 
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ PURE = (
     *(
         "answering.quoting",
         "answering.scoring",
+        "conversations.extract",
         "retrieval.claims",
         "retrieval.follow_up",
         "retrieval.sentences",
@@ -46,7 +47,7 @@ PURE = (
 )
 # What a pure module may import besides our own pure ones.
 HARMLESS = frozenset(
-    "__future__ ast bisect collections copy dataclasses datetime difflib functools itertools json math re typing "
+    "__future__ ast bisect collections copy dataclasses datetime difflib functools heapq itertools json math re typing "
     "pydantic pydantic_core unicodedata".split()
 )
 HOMES = {

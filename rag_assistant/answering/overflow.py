@@ -11,10 +11,8 @@ from rag_assistant.conversations.compaction import Compaction, first_kept_after_
 from rag_assistant.conversations.window import Rules, load_window
 from rag_assistant.errors import (
     HistoryChanged,
-    ModelError,
     NothingToSummarise,
     OverflowDecisionNeeded,
-    SummaryRejected,
 )
 from rag_assistant.presenters.history import figures_in_words, numbers_in_words, sentence_about
 
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
 
 CONTINUED = "All earlier turns were sent this once, up to the model's limit."
 RESET = "The model started over with this question and saw none of the earlier turns. You can undo this."
-COMPACTED = "Older turns were summarised. You can read, edit and undo the summary."
-NO_SUMMARIES = "No model is connected that could summarise older turns."
 NOTHING_OLDER = "Nothing can be summarised: the turns that would be left out are pinned."
 NOT_COMPACTED = "The older turns could not be summarised, so they were left out. {}"
 
@@ -61,7 +57,7 @@ class OverflowHandling:
                 "sentence": sentence,
                 "figures": figures_in_words(built.fitted, endpoint.context_tokens),
                 "options": options,
-                "no_summary": None if "compact" in options else NO_SUMMARIES if endpoint.quotes else NOTHING_OLDER,
+                "no_summary": None if "compact" in options else NOTHING_OLDER,
                 "history": built.figures,
             },
         )
@@ -85,13 +81,13 @@ class OverflowHandling:
             after = self.history.move_context_start(before.id, "reset", turn_number)
             return self._reloaded(draft, turn_number, settings, after), RESET
         try:
-            after = self._compacted(built, turn_number, call, tell)
-        except (ModelError, SummaryRejected, NothingToSummarise, HistoryChanged) as error:
+            after, note = self._compacted(built, turn_number, call, tell)
+        except (NothingToSummarise, HistoryChanged) as error:
             trimmed = replace(draft.window, rules=replace(draft.window.rules, on_overflow="trim"))
             return replace(draft, window=trimmed), NOT_COMPACTED.format(error)
         finally:
             call.restart_deadline()
-        return self._reloaded(draft, turn_number, settings, after), COMPACTED
+        return self._reloaded(draft, turn_number, settings, after), note
 
     def _outcomes(self, built: BuiltRequest, turn_number: int, settings: Settings) -> dict[str, str]:
         """Return what each choice would do, as the code that carries it out would do it."""
@@ -103,7 +99,7 @@ class OverflowHandling:
         keep_from = first_kept_after_compaction(built.fitted, turn_number)
         covered = [turn.number for turn in self._compaction.turns_to_summarise(conversation, keep_from)]
         # What cannot be done is not offered.
-        if covered and not built.draft.profile.endpoint.quotes:
+        if covered:
             left = [number for number in kept if number not in covered]
             outcomes["compact"] = (
                 f"A summary takes the place of {numbers_in_words(covered)}; "
@@ -129,7 +125,7 @@ class OverflowHandling:
 
     def _compacted(
         self, built: BuiltRequest, turn_number: int, call: ModelCall, tell: Callable[[str], None]
-    ) -> Conversation:
+    ) -> tuple[Conversation, str]:
         return self._compaction.compact(
             built.draft.window.conversation,
             first_kept_after_compaction(built.fitted, turn_number),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rag_assistant.answering.request import MIN_ALARM_CERTAINTY
 from rag_assistant.errors import QUESTION_KEPT
+from rag_assistant.presenters.turns import LEAD, LEAD_INSTEAD
 from rag_assistant.retrieval.claims import CITATION
 from rag_assistant.retrieval.sentences import split_text
 from rag_assistant.retrieval.tokenize import content_words
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from rag_assistant.retrieval.quotes import Quote
     from rag_assistant.retrieval.sentences import Sentence
 
-LEAD = "No language model is connected, so here is what your documents say:"
-LEAD_INSTEAD = "The model did not answer, so here is what your documents say:"
 NEEDS_MODEL = (
     "That needs a language model. Without one, I can only quote what your documents say: ask about something that is "
     "in them, or connect a model."
@@ -102,11 +101,6 @@ def quoted_answer(quotes: Sequence[Quote], sources: int, model_failed: bool = Fa
 def note_of_failure(error: Exception) -> str:
     """Return the sentence that stands beside quotes which took the place of a model that failed."""
     return f"{str(error).removesuffix(QUESTION_KEPT)} Your documents are quoted instead."
-
-
-def without_lead(answer: str) -> str:
-    """Return an answer without the line that leads quotes: it says nothing about the conversation."""
-    return answer.removeprefix(LEAD).removeprefix(LEAD_INSTEAD).lstrip()
 
 
 def _paragraphs(quote: Quote, sources: int) -> Iterator[str]:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rag_assistant.answering.query_rewrite import NO_REWRITE, rewrite_query
-from rag_assistant.answering.quoting import needs_model, quoted_answer, without_lead
+from rag_assistant.answering.quoting import needs_model, quoted_answer
 from rag_assistant.answering.request import Found
 from rag_assistant.conversations.prompts import number_sources
-from rag_assistant.presenters.turns import Exchange, exchanges_of
+from rag_assistant.presenters.turns import Exchange, exchanges_of, without_lead
 from rag_assistant.records import EXCHANGES, ModelReply
 from rag_assistant.retrieval.follow_up import is_unclear
 from rag_assistant.retrieval.postprocess import within

@@ -145,10 +145,10 @@ class HistoryActions:
         """Clear, and let the settings decide again about window, strategy and overflow. Raises ConversationBusy."""
         return self._history.move_context_start(conversation_id, "reset")
 
-    def compact(self, conversation_id: int) -> Conversation:
-        """Summarise the older half of what the model sees, and all that is left out before it.
+    def compact(self, conversation_id: int) -> tuple[Conversation, str]:
+        """Summarise the older half of what the model sees, and all that is left out before it; say how.
 
-        Raises NothingToSummarise, SummaryRejected, HistoryChanged, ConversationBusy, a ModelError; then nothing has
+        Raises NothingToSummarise, HistoryChanged, ConversationBusy, or that no model is known; then nothing has
         changed.
         """
         settings = self._settings()

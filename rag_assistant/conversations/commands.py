@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 from rag_assistant.conversations.actions import HistoryActions
+from rag_assistant.conversations.extract import EXTRACT
 from rag_assistant.errors import UnknownCommand
 from rag_assistant.presenters.history import REASONS, span_in_words, turns_in_words
 
@@ -100,11 +101,13 @@ def _clear(actions: HistoryActions, conversation_id: int) -> str:
 
 
 def _compact(actions: HistoryActions, conversation_id: int) -> str:
-    summary = actions.compact(conversation_id).summary
+    conversation, note = actions.compact(conversation_id)
+    summary = conversation.summary
     if summary is None:
         raise RuntimeError("A compaction leaves a summary.")
     turns = span_in_words(summary.first_turn, summary.last_turn)
-    return f"The model now sees a summary of {turns}. Type /undo to remove it.\n\n{summary.text}"
+    how = f" {note}" if summary.written_by == EXTRACT else ""
+    return f"The model now sees a summary of {turns}. Type /undo to remove it.{how}\n\n{summary.text}"
 
 
 def _reset(actions: HistoryActions, conversation_id: int) -> str:

@@ -1,4 +1,4 @@
-"""Let the model summarise the older turns of a conversation, so that the summary goes in their place.
+"""Summarise the older turns of a conversation, so that the summary goes in their place: by the model, or by extract.
 
 The turns stay where they are; undoing a compaction brings the model's view of them back.
 """
@@ -9,8 +9,9 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rag_assistant.conversations.extract import EXTRACT, extract, shortened_record
 from rag_assistant.conversations.prompts import summary_request, turn_text
-from rag_assistant.errors import ModelFailed, NothingToSummarise, SummaryRejected
+from rag_assistant.errors import QUESTION_KEPT, ModelError, ModelFailed, NothingToSummarise, SummaryRejected
 from rag_assistant.history import FittedHistory, checked_summary, estimate_tokens, turns_kept_by_compaction
 from rag_assistant.presenters.history import span_in_words
 from rag_assistant.records import Conversation, ModelRequest, PastTurn
@@ -32,6 +33,10 @@ MAX_SUMMARY_PART_TOKENS = 800
 MAX_SUMMARY_SHARE = 0.25
 MAX_SUMMARY_TOKENS = 4000
 
+COMPACTED = "Older turns were summarised. You can read, edit and undo the summary."
+EXTRACTED = "Whole sentences of the older turns take their place. You can read, edit and undo this summary."
+NOT_SUMMARISED = "The model could not summarise the older turns."
+
 
 class Compaction:
     """Summarises."""
@@ -49,31 +54,51 @@ class Compaction:
         call: ModelCall,
         on_progress: Callable[[str], None],
         running: int | None = None,
-    ) -> Conversation:
-        """Put a summary in the place of all turns before number ``keep_from``, and return the conversation.
+    ) -> tuple[Conversation, str]:
+        """Put a summary in the place of all turns before number ``keep_from``.
+
+        Return the conversation, and a sentence about its summary. Without a model, or where it fails, the summary is an
+        extract: whole sentences of the turns.
 
         A summary that is there already is extended: its text stays, the turns since are added to it; only where it
         gets too long the whole of it is shortened. Pinned turns and those that wait for a person stay as they are.
         ``running`` is the number of the turn that needs the room.
 
-        Raises NothingToSummarise, SummaryRejected, HistoryChanged, a ModelError or AnswerStopped; then nothing has
-        changed.
+        Raises NothingToSummarise, HistoryChanged or AnswerStopped; then nothing has changed.
         """
-        if profile.endpoint.quotes:
-            raise SummaryRejected("No model is connected that could summarise. Connect one.")
         turns = self.turns_to_summarise(conversation, keep_from)
         if not turns:
             raise NothingToSummarise("There are no older turns to summarise.")
+        written_by, note = EXTRACT, EXTRACTED
+        covered = [turn.number for turn in turns]
+        if profile.endpoint.quotes:
+            record = _extended(conversation, turns, profile)
+        else:
+            try:
+                record = self._written(conversation, turns, profile, call, on_progress)
+                written_by, note = profile.endpoint.model or "a model", COMPACTED
+            except (ModelError, SummaryRejected) as error:
+                record = _extended(conversation, turns, profile)
+                note = f"{NOT_SUMMARISED} {str(error).removesuffix(QUESTION_KEPT)} {EXTRACTED}"
+        log.info("Conversation %s: turns up to %s were summarised (%s).", conversation.id, covered[-1], written_by)
+        return self._history.keep_summary(conversation, record, covered, written_by, running), note
+
+    def _written(
+        self,
+        conversation: Conversation,
+        turns: Sequence[PastTurn],
+        profile: ModelProfile,
+        call: ModelCall,
+        on_progress: Callable[[str], None],
+    ) -> str:
+        """Return the summary that a model writes. Raises SummaryRejected, AnswerStopped, a ModelError."""
         texts = [turn_text(turn.number, turn.messages) for turn in turns]
         known = conversation.summary
         parts = _parts(texts, _room(profile, known.text if known else ""), profile.token_ratio)
-        covered = [turn.number for turn in turns]
         try:
-            record = self._record_of(conversation, parts, covered, profile, call, on_progress)
+            return self._record_of(conversation, parts, [turn.number for turn in turns], profile, call, on_progress)
         finally:
             self._conversations.show_operation(conversation.id, None)
-        log.info("Conversation %s: turns %s to %s were summarised.", conversation.id, covered[0], covered[-1])
-        return self._history.keep_summary(conversation, record, covered, profile.endpoint.model or "a model", running)
 
     def turns_to_summarise(self, conversation: Conversation, keep_from: int) -> list[PastTurn]:
         """Return the turns that a compaction would put a summary in the place of."""
@@ -120,6 +145,14 @@ class Compaction:
         return checked_summary("".join(pieces), source_tokens, estimate_tokens)
 
 
+def _extended(conversation: Conversation, turns: Sequence[PastTurn], profile: ModelProfile) -> str:
+    """Return the summary so far with an extract of some turns behind it, shortened where it gets too long."""
+    max_tokens = _max_summary_tokens(profile) / profile.token_ratio
+    known = conversation.summary.text if conversation.summary else ""
+    record = "\n".join(filter(None, (known, extract(turns, max_tokens))))
+    return record if estimate_tokens(record) <= max_tokens else shortened_record(record, max_tokens)
+
+
 def operation_in_words(operation: Mapping[str, Any]) -> str:
     """Return what is being done with a conversation, as a sentence."""
     if operation["what"] == "shorten":
@@ -155,7 +188,7 @@ def _max_summary_tokens(profile: ModelProfile) -> float:
 def _parts(texts: Sequence[str], room: int, ratio: float) -> list[list[str]]:
     """Return the texts in parts that fit into one call each; one that is too long alone is cut into several.
 
-    Raises NothingToSummarise if that takes too many calls.
+    Raises SummaryRejected if that takes too many calls.
     """
     parts: list[list[str]] = [[]]
     used = 0.0
@@ -167,10 +200,7 @@ def _parts(texts: Sequence[str], room: int, ratio: float) -> list[list[str]]:
         parts[-1].append(piece)
         used += tokens
     if len(parts) > MAX_PARTS:
-        raise NothingToSummarise(
-            f"A summary of all these turns would take {len(parts)} model calls; the limit is {MAX_PARTS}. "
-            "Start over with /reset, or set a smaller window."
-        )
+        raise SummaryRejected(f"That would take {len(parts)} requests; the limit is {MAX_PARTS}.")
     return parts
 
 

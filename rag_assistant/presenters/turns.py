@@ -14,6 +14,10 @@ from rag_assistant.records import QUOTES, AnswerVersion, Event, Message, Rating,
 # A question and its answer.
 Exchange = tuple[str, str]
 
+# What leads an answer of quotes.
+LEAD = "No language model is connected, so here is what your documents say:"
+LEAD_INSTEAD = "The model did not answer, so here is what your documents say:"
+
 
 def history_figures(
     fitted: FittedHistory,
@@ -62,6 +66,11 @@ def exchanges_of(messages: Iterable[Message]) -> list[Exchange]:
         elif message["role"] == "assistant" and exchanges and text:
             exchanges[-1] = (exchanges[-1][0], text)
     return exchanges
+
+
+def without_lead(answer: str) -> str:
+    """Return an answer without the line that leads quotes: it says nothing about the conversation."""
+    return answer.removeprefix(LEAD).removeprefix(LEAD_INSTEAD).lstrip()
 
 
 def support_of(turn: Turn) -> str:

@@ -48,7 +48,6 @@ STATUS: dict[type[Exception], int] = {
     errors.NoEndpoint: 409,
     errors.UnknownCommand: 422,
     errors.OverflowDecisionNeeded: 409,
-    errors.SummaryRejected: 502,
     errors.IdempotencyKeyReused: 422,
     errors.UnsupportedDocument: 415,
     errors.QuestionDoesNotFit: 422,

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from rag_assistant.answering.quoting import (
-    LEAD,
     NEEDS_MODEL,
     NOTHING_FOUND,
     NOTHING_TO_QUOTE,
@@ -13,9 +12,9 @@ from rag_assistant.answering.quoting import (
     instead_of_quotes,
     needs_model,
     quoted_answer,
-    without_lead,
 )
 from rag_assistant.answering.request import Draft, Found
+from rag_assistant.presenters.turns import LEAD, without_lead
 from rag_assistant.records import Source
 from rag_assistant.retrieval.claims import CITATION
 from rag_assistant.retrieval.quotes import Quote

@@ -281,7 +281,7 @@ def test_a_summary_that_takes_too_long_leaves_time_for_the_answer(client: FlaskC
     stub.replies.extend([Reply(hang_at=0), Reply("In time.")])
     answer = ask(client, "Question 7.", conversation_id=conversation, on_overflow="compact")
     assert answer["answer"] == "In time."
-    assert "could not be summarised" in answer["notes"][0]
+    assert "could not summarise" in answer["notes"][0]
 
 
 def test_a_deleted_documents_key_still_gives_its_turn(client: FlaskClient, services: Services) -> None:

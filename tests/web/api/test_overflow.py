@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
+from rag_assistant.conversations.compaction import EXTRACTED
 from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, events_of, until
@@ -189,27 +190,23 @@ def test_the_next_compaction_extends_the_summary_with_its_edit(client: FlaskClie
     ],
     ids=["blank", "only thoughts", "repeated", "inflated", "refused", "timed out", "broken", "tool"],
 )
-def test_a_summary_that_fails_changes_nothing_and_is_told(
+def test_a_summary_that_fails_is_made_of_whole_sentences_and_that_is_told(
     client: FlaskClient, stub: StubModel, reply: Reply, why: str
 ) -> None:
     conversation = conversation_of(client, 6)
     stub.replies.extend([reply, Reply("An answer.")])
     answer = ask(client, "Question 7.", conversation_id=conversation, on_overflow="compact")
     assert answer["answer"] == "An answer."
-    assert answer["history"]["turns_kept"] == 5
-    assert len(answer["notes"]) == 1
-    assert "could not be summarised" in answer["notes"][0]
-    assert why in answer["notes"][0]
+    (note,) = answer["notes"]
+    assert note.startswith("The model could not summarise the older turns. ")
+    assert why in note
+    assert note.endswith(EXTRACTED)
+    summary = view(client, conversation)["summary"]
+    assert summary["written_by"] == "extract"
+    assert "Turn 3, User: Question 3." in summary["text"]
+    assert (answer["history"]["turns_kept"], answer["history"]["summary_sent"]) == (3, True)
+    client.post(f"/api/conversations/{conversation}/undo", json={})
     assert view(client, conversation)["summary"] is None
-
-
-def test_a_summary_that_fails_is_no_consent(client: FlaskClient, stub: StubModel) -> None:
-    conversation = conversation_of(client, 6)
-    stub.replies.append(Reply("   "))
-    ask(client, "Question 7.", conversation_id=conversation, on_overflow="compact")
-    # Now that, too, would leave out turn 1 and no other.
-    body = {"question": "Question 8.", "conversation_id": conversation, "on_overflow": "ask", "max_history_turns": 6}
-    assert client.post("/api/query", json=body).json["error"]["type"] == "OverflowDecisionNeeded"
 
 
 def test_an_answer_costs_what_its_summary_costs_too(client: FlaskClient, stub: StubModel) -> None:

@@ -9,8 +9,10 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from bench.questions import QUESTIONS
-from rag_assistant.answering.quoting import LEAD, LEAD_INSTEAD, NEEDS_MODEL, NOTHING_FOUND, NOTHING_TO_QUOTE, UNCLEAR
+from rag_assistant.answering.quoting import NEEDS_MODEL, NOTHING_FOUND, NOTHING_TO_QUOTE, UNCLEAR
+from rag_assistant.conversations.compaction import EXTRACTED
 from rag_assistant.factory import create_app
+from rag_assistant.presenters.turns import LEAD, LEAD_INSTEAD
 from rag_assistant.web.pages.history import EXAMPLES
 from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
@@ -172,8 +174,8 @@ def test_agent_mode_searches_without_a_word_about_tools(environment: dict[str, s
         made.extensions["assistant"].close()
 
 
-def test_it_cannot_summarise_and_does_not_offer_it(library: FlaskClient) -> None:
-    conversation = ask(library)["conversation_id"]
+def test_it_summarises_by_whole_sentences(library: FlaskClient) -> None:
+    conversation = ask(library, "My cat is called Mimi. How many geese does the keeper feed?")["conversation_id"]
     for _ in range(3):
         ask(library, conversation_id=conversation)
     refused = library.post(
@@ -181,9 +183,16 @@ def test_it_cannot_summarise_and_does_not_offer_it(library: FlaskClient) -> None
         json={"question": "Why?", "conversation_id": conversation, "max_history_turns": 1, "on_overflow": "ask"},
     )
     assert refused.status_code == 409
-    assert "trim, reset, continue" in refused.json["error"]["message"]
-    refused = library.post(f"/api/conversations/{conversation}/compact", json={})
-    assert refused.json["error"]["message"].startswith("No model is connected")
+    assert "trim, compact, reset, continue" in refused.json["error"]["message"]
+    said = library.post(f"/api/conversations/{conversation}/commands", json={"command": "/compact"})
+    assert EXTRACTED in said.json["text"]
+    summary = library.get(f"/api/conversations/{conversation}").json["view"]["summary"]
+    assert summary["written_by"] == "extract"
+    assert "Turn 1, User: My cat is called Mimi." in summary["text"]
+    assert "feeds seventeen geese" in summary["text"]
+    assert LEAD not in summary["text"]
+    assert "chosen without a model" in library.get(f"/conversations/{conversation}", headers=PAGE).text
+    assert library.post(f"/api/conversations/{conversation}/undo", json={}).json["view"]["summary"] is None
 
 
 def test_a_request_cannot_be_replayed_where_there_is_no_model(library: FlaskClient, shell_here: Shell) -> None:

@@ -1,0 +1,180 @@
+"""What a summary without a model keeps: how many answers still stand in a quarter of what was said, beside other ways.
+
+Needs the shared data, and for its last row the small model of the tests. An answer counts where it stands in the lines
+of the turn that told it, or, of what five people said, anywhere.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from math import inf
+
+from bench.prompt_cache import chat, start_server
+from bench.recall import people
+from bench.retrieval.sets import DATA, lines, xquad
+from rag_assistant.conversations.compaction import MAX_SUMMARY_PART_TOKENS
+from rag_assistant.conversations.extract import SHARE_KEPT, extract
+from rag_assistant.conversations.prompts import summary_request, turn_text
+from rag_assistant.history import estimate_tokens
+from rag_assistant.records import PastTurn
+from rag_assistant.retrieval.sentences import split_text
+
+# Of a talk that a model summarises at once: what a request of 2,000 tokens has room for.
+PART_TOKENS = 1200
+
+
+@dataclass(frozen=True)
+class Told:
+    """A conversation, and the answers that it holds: the number of the turn, or None for any, and the wordings."""
+
+    turns: Sequence[PastTurn]
+    answers: Sequence[tuple[int | None, Sequence[str]]]
+
+    def kept_in(self, record: str) -> list[bool]:
+        """Return for each answer whether it stands in a record, in whose lines turns are named."""
+        by_turn: dict[int | None, str] = defaultdict(str)
+        for line in record.lower().split("\n"):
+            by_turn[None] += line + "\n"
+            if line.startswith("turn "):
+                by_turn[int(line.split()[1].strip(",:"))] += line
+        return [any(one.lower() in by_turn[number] for one in wordings) for number, wordings in self.answers]
+
+
+def main() -> None:
+    """Print which share of the answers each way keeps, and of how much text."""
+    if not DATA.exists():
+        print("Summaries are not measured: the shared data is not on this machine.")
+        return
+    said = memories()
+    sets = {**said, **{f"xquad {language}": notes(language) for language in ("en", "de", "zh")}}
+    ways: dict[str, Callable[[Sequence[PastTurn]], str]] = {
+        "extract": lambda turns: extract(turns, inf),
+        "first sentences of each message": first_sentences,
+        "newest turns, whole": newest,
+        "random sentences": at_random,
+    }
+    print(f"| way | {' | '.join(sets)} |\n|---|{'---|' * len(sets)}")
+    print(f"| answers | {' | '.join(str(sum(len(one.answers) for one in told)) for told in sets.values())} |")
+    for name, way in ways.items():
+        print(row(name, sets.values(), way), flush=True)
+    server = start_server()  # It ends when nobody holds it.
+    url = str(server.listening_address)
+    print(row("SmolLM2-135M", said.values(), lambda turns: written(url, turns)))
+
+
+def row(name: str, sets: Iterable[Sequence[Told]], way: Callable[[Sequence[PastTurn]], str]) -> str:
+    """Return the share of the answers that a way keeps in each set, with the share of the text that it takes."""
+    cells = []
+    for conversations in sets:
+        kept: list[bool] = []
+        before = after = 0
+        for told in conversations:
+            record = way(told.turns)
+            kept += told.kept_in(record)
+            before += sum(estimate_tokens(text_of(turn)) for turn in told.turns)
+            after += estimate_tokens(record)
+        cells.append(f"{sum(kept) / len(kept):.2f} of {after / before:.0%}")
+    return f"| {name} | {' | '.join(cells)} |"
+
+
+# --- other ways
+
+
+def first_sentences(turns: Sequence[PastTurn]) -> str:
+    """Return as many first sentences as fit, then second ones, and so on."""
+    return chosen(turns, lambda position, _turn: position)
+
+
+def newest(turns: Sequence[PastTurn]) -> str:
+    """Return what was said last."""
+    return chosen(turns, lambda _position, turn: -turn)
+
+
+def at_random(turns: Sequence[PastTurn]) -> str:
+    """Return sentences that were drawn."""
+    chance = random.Random(5)
+    return chosen(turns, lambda _position, _turn: chance.random())
+
+
+def chosen(turns: Sequence[PastTurn], order: Callable[[int, int], float]) -> str:
+    """Return the sentences that come first in an order by their position and turn, a quarter of the tokens."""
+    said = [
+        (order(position, turn.number), turn.number, position, sentence, estimate_tokens(sentence))
+        for turn in turns
+        for position, sentence in enumerate(split_text(text_of(turn)))
+    ]
+    room = SHARE_KEPT * sum(one[-1] for one in said)
+    kept = []
+    for one in sorted(said):
+        if one[-1] <= room:
+            kept.append(one[1:4])
+            room -= one[-1]
+    return "\n".join(f"Turn {number}: {sentence}" for number, _, sentence in sorted(kept))
+
+
+def written(url: str, turns: Sequence[PastTurn]) -> str:
+    """Return what the model writes, part by part, as compaction asks it."""
+    parts: list[list[str]] = [[]]
+    used = 0
+    for text in (turn_text(turn.number, turn.messages) for turn in turns):
+        if used + (tokens := estimate_tokens(text)) > PART_TOKENS and parts[-1]:
+            parts.append([])
+            used = 0
+        parts[-1].append(text)
+        used += tokens
+    return "\n".join(chat(url, summary_request(part, None), MAX_SUMMARY_PART_TOKENS) for part in parts)
+
+
+# --- what was said
+
+
+def memories() -> dict[str, list[Told]]:
+    """Return what bfcl_memory's people said, where a published answer stands in it word for word."""
+    told = {}
+    for scenario, said in people().items():
+        answers = [one["ground_truth"] for one in lines("bfcl_memory/questions.jsonl") if one["scenario"] == scenario]
+        conversation = Told(turns_of(said), [(None, one) for one in answers])
+        kept = conversation.kept_in("\n".join(said))
+        if any(kept):
+            held = [one for one, there in zip(conversation.answers, kept, strict=True) if there]
+            told[f"bfcl_memory, {scenario}"] = [Told(conversation.turns, held)]
+    return told
+
+
+def notes(language: str) -> list[Told]:
+    """Return every other article of XQuAD, told as a conversation: a paragraph a turn, with the answers in it.
+
+    The constants were chosen on the rest.
+    """
+    collection = xquad(language)
+    articles: dict[str, list[str]] = defaultdict(list)
+    for name, (title, _) in collection.documents.items():
+        articles[title].append(name)
+    return [
+        Told(
+            turns_of([collection.documents[name][1] for name in names]),
+            [
+                (names.index(name) + 1, one.answers)
+                for one in collection.questions
+                if (name := next(iter(one.relevant))) in names
+            ],
+        )
+        for names in list(articles.values())[1::2]
+    ]
+
+
+def turns_of(said: Sequence[str]) -> list[PastTurn]:
+    """Return texts as the questions of turns."""
+    return [PastTurn(number, ({"role": "user", "content": text},)) for number, text in enumerate(said, 1)]
+
+
+def text_of(turn: PastTurn) -> str:
+    """Return what a person said in a turn."""
+    return " ".join(str(turn.messages[0]["content"]).split())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""A record of some turns without a model: whole sentences of them, each line under its turn's number. Pure.
+
+Those sentences are kept that say most that is new, for their length; what stands at the beginning of a message counts
+more. Measured beside other choices in docs/history-benchmarks.md, and the constants were chosen there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from itertools import groupby
+from math import log1p
+
+from rag_assistant.history import estimate_tokens
+from rag_assistant.presenters.turns import without_lead
+from rag_assistant.records import PastTurn
+from rag_assistant.retrieval.claims import CITATION
+from rag_assistant.retrieval.sentences import sentences_of
+from rag_assistant.retrieval.tokenize import content_words, stem
+
+EXTRACT = "extract"
+# Of the turns' length so much is kept; a few short turns may be kept nearly whole.
+SHARE_KEPT = 0.25
+MIN_TOKENS_KEPT = 120
+# A sentence of a few words is not worth much more than one of twice as many.
+EXTRA_TOKENS = 4
+# What the first sentence of a message counts more; the second half of that, the third a third.
+FIRST_BONUS = 2.0
+SPEAKERS = {"user": "User", "assistant": "Assistant"}
+QUOTED = re.compile(r"^> ?", re.MULTILINE)
+LINE = re.compile(r"^(Turn \d+, (?:User|Assistant)): ", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A sentence: who said it in which turn, its position in the message, its tokens and its telling words."""
+
+    who: str
+    position: int
+    text: str
+    tokens: int
+    words: frozenset[str]
+
+
+def extract(turns: Sequence[PastTurn], max_tokens: float) -> str:
+    """Return a record of some turns: a quarter of their length, at most ``max_tokens``, but one sentence always."""
+    said = [one for turn in turns for one in _sentences(turn)]
+    return _record(said, min(max_tokens, max(MIN_TOKENS_KEPT, SHARE_KEPT * sum(one.tokens for one in said))))
+
+
+def shortened_record(record: str, max_tokens: float) -> str:
+    """Return what says most of a record that was made here; what a person or a model wrote into it stays in front."""
+    before, *rest = LINE.split(record)
+    said = [
+        one for who, text in zip(rest[::2], rest[1::2], strict=True) for one in _spoken(who, " ".join(text.split()))
+    ]
+    room = max_tokens - estimate_tokens(before)
+    return "\n".join(filter(None, (before.strip(), _record(said, room))))
+
+
+def _sentences(turn: PastTurn) -> Iterator[_Said]:
+    for message in turn.messages:
+        speaker = SPEAKERS.get(message["role"])
+        if speaker and message.get("content"):
+            yield from _spoken(f"Turn {turn.number}, {speaker}", _plain(message["content"]))
+
+
+def _plain(answer: str) -> str:
+    """Return an answer without its citations and the marks of what it quotes."""
+    return QUOTED.sub("", CITATION.sub("", without_lead(answer)))
+
+
+def _spoken(who: str, text: str) -> Iterator[_Said]:
+    for position, sentence in enumerate(sentences_of(text)):
+        line = " ".join(sentence.text.split())
+        yield _Said(who, position, line, estimate_tokens(line), frozenset(map(stem, content_words(line))))
+
+
+def _record(said: Sequence[_Said], max_tokens: float) -> str:
+    chosen = _choose(said, max_tokens)
+    return "\n".join(
+        f"{who}: {' '.join(said[place].text for place in places)}"
+        for who, places in groupby(sorted(chosen), key=lambda place: said[place].who)
+    )
+
+
+def _choose(said: Sequence[_Said], max_tokens: float) -> list[int]:
+    """Return the places of the sentences that say most together, the best first."""
+    weights = _weights(said)
+    known: set[str] = set()
+    waiting = [(-_worth(one, known, weights), place) for place, one in enumerate(said)]
+    heapify(waiting)
+    chosen: list[int] = []
+    while waiting:
+        _, place = heappop(waiting)
+        one = said[place]
+        worth = -_worth(one, known, weights)
+        if waiting and worth > waiting[0][0]:  # Others have said a part of it meanwhile.
+            heappush(waiting, (worth, place))
+        elif (worth < 0 and one.tokens <= max_tokens) or not chosen:
+            chosen.append(place)
+            known |= one.words
+            max_tokens -= one.tokens
+    return chosen
+
+
+def _weights(said: Sequence[_Said]) -> Mapping[str, float]:
+    """Return what each word counts: the rarer the more, as BM25 weighs them."""
+    frequency = Counter(word for one in said for word in one.words)
+    return {word: log1p((len(said) - count + 0.5) / (count + 0.5)) for word, count in frequency.items()}
+
+
+def _worth(one: _Said, known: set[str], weights: Mapping[str, float]) -> float:
+    new = sum(weights[word] for word in one.words - known)
+    return (new / (one.tokens + EXTRA_TOKENS) + FIRST_BONUS / (1 + one.position)) if new else 0.0
