@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
+from statistics import mean
 
 from bench.prompt_cache import chat, start_server
 from bench.recall import people
@@ -18,6 +19,7 @@ from bench.retrieval.sets import DATA, lines, xquad
 from rag_assistant.conversations.compaction import MAX_SUMMARY_PART_TOKENS
 from rag_assistant.conversations.extract import SHARE_KEPT, extract
 from rag_assistant.conversations.prompts import summary_request, turn_text
+from rag_assistant.conversations.summary_lines import SummaryLine, read_lines, with_turns
 from rag_assistant.history import estimate_tokens
 from rag_assistant.records import PastTurn
 from rag_assistant.retrieval.sentences import split_text
@@ -63,6 +65,9 @@ def main() -> None:
     server = start_server()  # It ends when nobody holds it.
     url = str(server.listening_address)
     print(row("SmolLM2-135M", said.values(), lambda turns: written(url, turns)))
+    print("\n| sentences about one turn each | its turn is named | it alone | turns named |\n|---|---|---|---|")
+    for language in ("en", "de", "zh"):
+        print(named(language))
 
 
 def row(name: str, sets: Iterable[Sequence[Told]], way: Callable[[Sequence[PastTurn]], str]) -> str:
@@ -78,6 +83,24 @@ def row(name: str, sets: Iterable[Sequence[Told]], way: Callable[[Sequence[PastT
             after += estimate_tokens(record)
         cells.append(f"{sum(kept) / len(kept):.2f} of {after / before:.0%}")
     return f"| {name} | {' | '.join(cells)} |"
+
+
+def named(language: str) -> str:
+    """Return how often a line names its turn: XQuAD's questions, about the paragraphs of an article."""
+    collection = xquad(language)
+    right, alone, count = [], [], []
+    for told in notes(language):
+        lines_told = [SummaryLine((turn.number,), text_of(turn)) for turn in told.turns]
+        number_of = {text_of(turn): turn.number for turn in told.turns}
+        for asked in collection.questions:
+            number = number_of.get(" ".join(collection.documents[next(iter(asked.relevant))][1].split()))
+            if number is not None:
+                found = read_lines(with_turns(asked.text, lines_told))[0].turns
+                right.append(number in found)
+                alone.append(found == (number,))
+                count.append(len(found))
+    figures = f"{mean(right):.3f} | {mean(alone):.3f} | {mean(count):.2f}"
+    return f"| xquad {language}, {len(right)} questions | {figures} |"
 
 
 # --- other ways

@@ -39,6 +39,7 @@ PURE = (
         "answering.quoting",
         "answering.scoring",
         "conversations.extract",
+        "conversations.summary_lines",
         "retrieval.claims",
         "retrieval.follow_up",
         "retrieval.sentences",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_assistant.conversations.extract import EXTRACT, extract, shortened_record
 from rag_assistant.conversations.prompts import summary_request, turn_text
+from rag_assistant.conversations.summary_lines import SummaryLine, read_lines, with_turns
 from rag_assistant.errors import QUESTION_KEPT, ModelError, ModelFailed, NothingToSummarise, SummaryRejected
 from rag_assistant.history import FittedHistory, checked_summary, estimate_tokens, turns_kept_by_compaction
 from rag_assistant.presenters.history import span_in_words
@@ -96,7 +97,7 @@ class Compaction:
         known = conversation.summary
         parts = _parts(texts, _room(profile, known.text if known else ""), profile.token_ratio)
         try:
-            return self._record_of(conversation, parts, [turn.number for turn in turns], profile, call, on_progress)
+            return self._record_of(conversation, turns, parts, profile, call, on_progress)
         finally:
             self._conversations.show_operation(conversation.id, None)
 
@@ -108,15 +109,21 @@ class Compaction:
     def _record_of(
         self,
         conversation: Conversation,
+        turns: Sequence[PastTurn],
         parts: Sequence[Sequence[str]],
-        covered: Sequence[int],
         profile: ModelProfile,
         call: ModelCall,
         on_progress: Callable[[str], None],
     ) -> str:
         """Return the summary so far with that of each part behind it, shortened where it gets too long."""
         record = conversation.summary.text if conversation.summary else ""
-        about = {"what": "compact", "first_turn": covered[0], "last_turn": covered[-1], "parts": len(parts)}
+        about = {
+            "what": "compact",
+            "first_turn": turns[0].number,
+            "last_turn": turns[-1].number,
+            "parts": len(parts),
+        }
+        told = [SummaryLine((turn.number,), _spoken(turn)) for turn in turns]
 
         def tell(operation: dict[str, Any]) -> None:
             self._conversations.show_operation(conversation.id, operation)
@@ -124,12 +131,11 @@ class Compaction:
 
         for number, part in enumerate(parts, 1):
             tell(about | {"part": number})
-            record = "\n\n".join(
-                piece for piece in (record, self._summary_of(part, record or None, profile, call)) if piece
-            )
+            written = with_turns(self._summary_of(part, record or None, profile, call), told)
+            record = "\n".join(filter(None, (record, written)))
         if estimate_tokens(record) * profile.token_ratio > _max_summary_tokens(profile):
             tell(about | {"what": "shorten", "part": len(parts)})
-            record = self._summary_of([record], None, profile, call)
+            record = with_turns(self._summary_of([record], None, profile, call), read_lines(record))
         return record
 
     def _summary_of(self, part: Sequence[str], known: str | None, profile: ModelProfile, call: ModelCall) -> str:
@@ -151,6 +157,10 @@ def _extended(conversation: Conversation, turns: Sequence[PastTurn], profile: Mo
     known = conversation.summary.text if conversation.summary else ""
     record = "\n".join(filter(None, (known, extract(turns, max_tokens))))
     return record if estimate_tokens(record) <= max_tokens else shortened_record(record, max_tokens)
+
+
+def _spoken(turn: PastTurn) -> str:
+    return "\n".join(message.get("content") or "" for message in turn.messages)
 
 
 def operation_in_words(operation: Mapping[str, Any]) -> str:

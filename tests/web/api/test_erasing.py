@@ -182,7 +182,7 @@ def test_a_summary_of_other_turns_stays(client: FlaskClient, stub: StubModel) ->
     stub.replies.append(Reply("They spoke of questions."))
     client.post(f"/api/conversations/{conversation}/compact")
     erase(client, turns_of(client, conversation)[5]["turn_id"])
-    assert view(client, conversation)["summary"]["text"] == "They spoke of questions."
+    assert view(client, conversation)["summary"]["text"] == "Turns 1 to 3: They spoke of questions."
 
 
 def test_copies_in_branches_of_branches_go_too_and_from_the_trash(client: FlaskClient, services: Services) -> None:

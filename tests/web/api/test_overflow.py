@@ -149,7 +149,7 @@ def test_compact_sends_a_summary_in_the_place_of_older_turns(client: FlaskClient
     assert "Question 4." not in asked_for
     summary = view(client, conversation)["summary"]
     assert (summary["first_turn"], summary["last_turn"], summary["text"], summary["written_by"]) == (
-        1, 3, "They spoke of questions 1 to 3.", "stub-model",
+        1, 3, "Turns 1 and 3: They spoke of questions 1 to 3.", "stub-model",
     )  # fmt: skip
     after = ask(client, "Question 8.", conversation_id=conversation)
     assert after["history_trimmed"] is False
@@ -171,7 +171,7 @@ def test_the_next_compaction_extends_the_summary_with_its_edit(client: FlaskClie
     assert "Question 4." in prompt
     assert "Question 1." not in prompt
     summary = view(client, conversation)["summary"]
-    assert summary["text"] == "First part, by me.\n\nSecond part."
+    assert summary["text"] == "First part, by me.\nTurns 4 to 6: Second part."
     assert (summary["first_turn"], summary["last_turn"]) == (1, 6)
     assert sum("<summary>" in text for text in contents(stub)) == 1
 
@@ -324,7 +324,7 @@ def test_everything_can_be_undone_also_after_a_restart(
         assert again.post(undo).json["undone"] == "reset"
         assert view(again, conversation)["summary"]["text"] == "Edited."
         assert again.post(undo).json["undone"] == "edit summary"
-        assert view(again, conversation)["summary"]["text"] == "A summary."
+        assert view(again, conversation)["summary"]["text"] == "Turns 1 to 3: A summary."
         undone = again.post(undo).json
         assert (undone["undone"], undone["view"]["summary"], undone["view"]["turns_kept"]) == ("compact", None, 5)
         nothing = again.post(undo)
@@ -341,7 +341,10 @@ def test_a_compaction_after_an_undo_begins_with_the_originals(client: FlaskClien
     assert client.post(f"/api/conversations/{conversation}/compact").status_code == 200
     client.post(f"/api/conversations/{conversation}/undo")
     stub.replies.append(Reply("Second try."))
-    assert client.post(f"/api/conversations/{conversation}/compact").json["view"]["summary"]["text"] == "Second try."
+    assert (
+        client.post(f"/api/conversations/{conversation}/compact").json["view"]["summary"]["text"]
+        == "Turns 1 to 3: Second try."
+    )
     assert "First try." not in stub.requests[-1].messages[1]["content"]
 
 

@@ -1,0 +1,97 @@
+"""The lines of a summary, each led by the numbers of the turns that it was made of. Pure.
+
+What a model writes is compared with what was said, by words; rare words count more, as in BM25. A sentence that has
+little of any turn names all of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from math import log1p
+
+from rag_assistant.presenters.history import MAX_PIECES, numbers_in_words
+from rag_assistant.records import runs_of
+from rag_assistant.retrieval.sentences import split_text
+from rag_assistant.retrieval.tokenize import content_words, stem
+
+LED = re.compile(r"^turns? (\d[\d, ]*(?:(?:to|and) [\d, ]+)*)(?:, (?:user|assistant))?: *", re.IGNORECASE)
+RUN = re.compile(r"(\d+)(?: to (\d+))?")
+ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+")
+MAX_RUN = 10_000
+# A turn was made use of if it has such a share of what a sentence says, beside the turns that have more of it.
+MIN_SHARE = 0.25
+MAX_ROUNDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryLine:
+    """A line of a summary and the turns that it names; none where it was written by hand."""
+
+    turns: tuple[int, ...]
+    text: str
+
+
+def read_lines(summary: str) -> list[SummaryLine]:
+    """Return the lines of a summary; blank ones are none."""
+    return [_line(one.strip()) for one in summary.split("\n") if one.strip()]
+
+
+def with_turns(text: str, told: Iterable[SummaryLine]) -> str:
+    """Return what a model wrote about some turns, or about lines of a summary, with the turns in front of each line."""
+    sources = [(line.turns, _words(line.text)) for line in told]
+    frequency = Counter(word for _, words in sources for word in words)
+    weights = {word: log1p((len(sources) - count + 0.5) / (count + 0.5)) for word, count in frequency.items()}
+    sentences = [
+        sentence
+        for line in text.split("\n")
+        if line.strip()
+        for sentence in split_text(LED.sub("", ITEM.sub("", line)).strip())
+    ]
+    named = ((_named(sentence, sources, weights), sentence) for sentence in sentences)
+    return "\n".join(
+        f"{_lead(turns)}{' '.join(sentence for _, sentence in group)}"
+        for turns, group in groupby(named, key=lambda one: one[0])
+    )
+
+
+def _named(
+    sentence: str, sources: Sequence[tuple[tuple[int, ...], frozenset[str]]], weights: Mapping[str, float]
+) -> tuple[int, ...]:
+    """Return the turns that a sentence was made of: those with most of its words, then those with most of the rest."""
+    rest = {word: weights[word] for word in _words(sentence) if word in weights}
+    enough = MIN_SHARE * sum(rest.values())
+    found: list[tuple[int, ...]] = []
+    for _ in range(MAX_ROUNDS):
+        held = [sum(rest[word] for word in words & rest.keys()) for _, words in sources]
+        most = max(held)
+        if not rest or most < enough:
+            break
+        for share, (turns, words) in zip(held, sources, strict=True):
+            if share == most:
+                found.append(turns)
+                rest = {word: weight for word, weight in rest.items() if word not in words}
+    return tuple(sorted({number for turns in found or (turns for turns, _ in sources) for number in turns}))
+
+
+def _lead(turns: Sequence[int]) -> str:
+    if not turns:
+        return ""
+    named = runs_of(turns) if len(runs_of(turns)) <= MAX_PIECES else [[turns[0], turns[-1]]]
+    return f"{numbers_in_words([number for first, last in named for number in range(first, last + 1)]).capitalize()}: "
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(map(stem, content_words(text)))
+
+
+def _line(text: str) -> SummaryLine:
+    led = LED.match(text)
+    if led is None:
+        return SummaryLine((), text)
+    runs = [(int(first), int(last or first)) for first, last in RUN.findall(led[1])]
+    numbers = {number for first, last in runs for number in range(first, min(last, first + MAX_RUN) + 1)}
+    return SummaryLine(tuple(sorted(numbers)), text[led.end() :])
