@@ -116,6 +116,15 @@ def table_head_of(text: str, start: int, end: int) -> str:
     return text[: max(0, len(text) - (end - start))]
 
 
+def find_passage(text: str, passage: str, start: int, end: int) -> tuple[int, int] | None:
+    """Return where a passage stands in a text that may have changed since, ``None`` if it is there no more."""
+    passage = passage.removeprefix(table_head_of(passage, start, end))
+    if text[start:end] == passage:
+        return start, end
+    found = text.find(passage) if passage else -1
+    return (found, found + len(passage)) if found >= 0 else None
+
+
 @dataclass(frozen=True, slots=True)
 class Passage:
     """A chunk that was retrieved, with its place in its document and its score (0 to 1, higher is better)."""

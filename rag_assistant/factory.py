@@ -19,6 +19,7 @@ from rag_assistant.answering.search import DocumentSearch
 from rag_assistant.answering.tools import Tools
 from rag_assistant.answering.writer import AnswerWriter
 from rag_assistant.conversations.actions import HistoryActions
+from rag_assistant.conversations.corrections import Corrections
 from rag_assistant.conversations.prompts import title_for
 from rag_assistant.documents.uploads import Uploads
 from rag_assistant.llm.client import OPENAI_BASE_URL
@@ -33,6 +34,7 @@ from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.conversations.answer_log import AnswerLog
 from rag_assistant.storage.conversations.branching import BranchStore
 from rag_assistant.storage.conversations.conversations import ConversationManager
+from rag_assistant.storage.conversations.corrections import CorrectionStore
 from rag_assistant.storage.conversations.erasing import TurnEraser
 from rag_assistant.storage.conversations.etags import Etags
 from rag_assistant.storage.conversations.history import HistoryStore
@@ -137,6 +139,7 @@ def build_services(settings: LiveSettings) -> Services:
         history_actions=HistoryActions(
             stores.conversations, stores.history, models, tools.schemas, lambda: settings.current
         ),
+        corrections=Corrections(CorrectionStore(stores.database), stores.history, stores.documents, search.retriever),
         data_dir=data_dir,
         guide=GUIDE,
     )

@@ -234,6 +234,20 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
+class Correction:
+    """What an answer rests on and was changed since: an earlier turn, a summary, or source ``n`` of the answer.
+
+    In a line of a summary, ``turn`` is the number of the turn whose answer cites the source.
+    """
+
+    what: Literal["source", "turn", "summary"]
+    change: Literal["changed", "deleted", "excluded", "erased", "edited"]
+    turn: int | None = None
+    n: int | None = None
+    document: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerVersion:
     """One of the answers that a turn's question got; ``chosen`` is the one that stands in the turn."""
 

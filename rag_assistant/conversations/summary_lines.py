@@ -29,10 +29,11 @@ MAX_ROUNDS = 3
 
 @dataclass(frozen=True, slots=True)
 class SummaryLine:
-    """A line of a summary and the turns that it names; none where it was written by hand."""
+    """A line of a summary and the turns that it names, none where it was written by hand; ``lead`` is where it does."""
 
     turns: tuple[int, ...]
     text: str
+    lead: str = ""
 
 
 def read_lines(summary: str) -> list[SummaryLine]:
@@ -94,4 +95,4 @@ def _line(text: str) -> SummaryLine:
         return SummaryLine((), text)
     runs = [(int(first), int(last or first)) for first, last in RUN.findall(led[1])]
     numbers = {number for first, last in runs for number in range(first, min(last, first + MAX_RUN) + 1)}
-    return SummaryLine(tuple(sorted(numbers)), text[led.end() :])
+    return SummaryLine(tuple(sorted(numbers)), text[led.end() :], led[0])

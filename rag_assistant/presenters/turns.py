@@ -9,7 +9,7 @@ from rag_assistant.document_records import Passage
 from rag_assistant.errors import AssistantError
 from rag_assistant.history import UNANSWERED, FittedHistory, notice_for
 from rag_assistant.presenters.history import seen, turns_by_reason
-from rag_assistant.records import QUOTES, AnswerVersion, Event, Message, Rating, RelatedTurn, Source, Turn
+from rag_assistant.records import QUOTES, AnswerVersion, Correction, Event, Message, Rating, RelatedTurn, Source, Turn
 
 # A question and its answer.
 Exchange = tuple[str, str]
@@ -105,6 +105,31 @@ def doubt_in_words(doubt: Mapping[str, Any], n: int) -> str:
         "words": f"Source {n} does not seem to say this.",
     }[doubt["problem"]]
     return f"{said} Source {doubt['carried_by']} seems to carry it." if doubt["carried_by"] else said
+
+
+def correction_in_words(correction: Correction) -> str:
+    """Return what was changed since an answer, as a sentence."""
+    source = f"source {correction.n}" + (f" of turn {correction.turn}" if correction.turn else "")
+    return {
+        "changed": f"“{correction.document}” has changed since: {source} is no longer in it.",
+        "deleted": f"“{correction.document}” ({source}) has been deleted since.",
+        "excluded": f"Turn {correction.turn}, which was in view, has been excluded since.",
+        "erased": f"Turn {correction.turn}, which was in view, has been erased since.",
+        "edited": "The summary that was in view has been edited since.",
+    }[correction.change]
+
+
+def correction_data(correction: Correction) -> dict[str, Any]:
+    """Return what was changed since an answer, with the sentence about it; what does not apply is not there."""
+    data = {name: getattr(correction, name) for name in correction.__slots__}
+    return {name: value for name, value in data.items() if value is not None} | {
+        "sentence": correction_in_words(correction)
+    }
+
+
+def corrections_data(turn: Turn, corrections: Mapping[int, Sequence[Correction]]) -> dict[str, Any]:
+    """Return what a turn's answer rests on and was changed since, as it is listed beside the turn."""
+    return {"corrections": [correction_data(one) for one in corrections.get(turn.id, ())]}
 
 
 def source_data(source: Source | Passage) -> dict[str, Any]:

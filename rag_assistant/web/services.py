@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rag_assistant.answering.assistant import Assistant
     from rag_assistant.answering.evaluation import Evaluation
     from rag_assistant.conversations.actions import HistoryActions
+    from rag_assistant.conversations.corrections import Corrections
     from rag_assistant.documents.doctor import Doctor
     from rag_assistant.documents.library import Library
     from rag_assistant.documents.page_images import PagePictures
@@ -75,6 +76,7 @@ class Services:
     assistant: Assistant
     evaluation: Evaluation
     history_actions: HistoryActions
+    corrections: Corrections
     page_images: PagePictures
     data_dir: Path
     guide: Path

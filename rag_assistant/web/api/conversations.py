@@ -11,7 +11,7 @@ from rag_assistant.conversations.compaction import operation_in_words
 from rag_assistant.conversations.scope import check_scope
 from rag_assistant.errors import InvalidRequest
 from rag_assistant.presenters.export import FORMATS, as_json, as_markdown
-from rag_assistant.presenters.turns import turn_data
+from rag_assistant.presenters.turns import correction_data, corrections_data, turn_data
 from rag_assistant.records import EVERYTHING, Conversation, Unset
 from rag_assistant.retrieval.tokenize import query_words
 from rag_assistant.web.api.paging import PAGE_PARAMS, cursor_asked, number_before, page_response
@@ -113,7 +113,9 @@ def turns(conversation_id: int) -> Response:
     found = services().turns.page(conversation_id, page_limit(), number_before())
     following = found[0].number if found and found[0].number > 1 else None
     total = services().conversations.get(conversation_id).turns
-    return page_response("turns", [turn_data(turn) for turn in found], following, total=total)
+    corrections = services().corrections.of(found)
+    listed = [turn_data(turn) | corrections_data(turn, corrections) for turn in found]
+    return page_response("turns", listed, following, total=total)
 
 
 @blueprint.get("/<int:conversation_id>/export")
@@ -203,7 +205,13 @@ def command(conversation_id: int) -> Response:
 def shown(conversation_id: int, **more: Any) -> Response:
     """Return a conversation with its view."""
     view = services().history_actions.view(conversation_id)
-    return jsonify(conversation_data(view.conversation) | {"view": view.as_dict()} | more)
+    data = view.as_dict()
+    if data["summary"]:
+        data["summary"]["lines"] = [
+            {"turns": line.turns, "text": line.text, "corrections": [correction_data(one) for one in corrections]}
+            for line, corrections in services().corrections.of_summary(view.conversation)
+        ]
+    return jsonify(conversation_data(view.conversation) | {"view": data} | more)
 
 
 def conversation_data(conversation: Conversation) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from flask import Blueprint, Response, current_app, jsonify, make_response, requ
 from rag_assistant.errors import InvalidRequest, ReceiptNotFound
 from rag_assistant.presenters.turns import (
     Exchange,
+    corrections_data,
     end_position,
     exchanges_of,
     receipt_data,
@@ -68,7 +69,8 @@ def query_stream() -> Response:
 @blueprint.get("/turns/<int:turn_id>")
 def turn(turn_id: int) -> Response:
     """Return a turn as it is now."""
-    return jsonify(turn_data(services().turns.get(turn_id)))
+    found = services().turns.get(turn_id)
+    return jsonify(turn_data(found) | corrections_data(found, services().corrections.of([found])))
 
 
 @blueprint.get("/turns/<int:turn_id>/stream")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
-from rag_assistant.document_records import ExtractedText, table_head_of
+from rag_assistant.document_records import ExtractedText
 from rag_assistant.retrieval.tables import Tables
 from rag_assistant.web.markdown.marked import Pieces
 
@@ -59,15 +59,6 @@ def shown_text(extracted: ExtractedText, start: int, end: int, at: int | None = 
         earlier=max(0, first - 2 * AROUND) if first else None,
         later=last if last < length else None,
     )
-
-
-def find_passage(text: str, passage: str, start: int, end: int) -> tuple[int, int] | None:
-    """Return where a passage stands in a text that may have changed since, ``None`` if it is there no more."""
-    passage = passage.removeprefix(table_head_of(passage, start, end))
-    if text[start:end] == passage:
-        return start, end
-    found = text.find(passage) if passage else -1
-    return (found, found + len(passage)) if found >= 0 else None
 
 
 def _window(text: str, start: int, end: int, at: int | None) -> tuple[int, int]:

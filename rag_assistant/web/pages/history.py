@@ -11,12 +11,20 @@ from werkzeug.wrappers import Response
 from rag_assistant.conversations.actions import HistoryView
 from rag_assistant.conversations.commands import COMMANDS
 from rag_assistant.conversations.compaction import operation_in_words
+from rag_assistant.conversations.summary_lines import SummaryLine
 from rag_assistant.conversations.window import Rules
 from rag_assistant.history import OVERFLOW_CHOICES
 from rag_assistant.presenters.history import REASONS, numbers_in_words, turns_in_words
 from rag_assistant.presenters.token_usage import token_parts, tokens_sentence
-from rag_assistant.presenters.turns import messages_sent, notice_of, seen_by_model, steps_of, view_in_words
-from rag_assistant.records import QUOTES, Turn, Unset
+from rag_assistant.presenters.turns import (
+    correction_in_words,
+    messages_sent,
+    notice_of,
+    seen_by_model,
+    steps_of,
+    view_in_words,
+)
+from rag_assistant.records import QUOTES, Conversation, Correction, Turn, Unset
 from rag_assistant.web.request_parsing import ChangeTurnBody, SummaryBody, checked
 from rag_assistant.web.services import services
 
@@ -133,6 +141,12 @@ def gauge_tokens(view: HistoryView) -> dict[str, Any]:
     return tokens | {"passages": passages, "question": 0, "total": tokens["total"] + passages}
 
 
+@blueprint.app_template_filter()
+def summary_lines(conversation: Conversation) -> list[tuple[SummaryLine, list[Correction]]]:
+    """Return the lines of a conversation's summary, each with what it rests on and was changed since."""
+    return services().corrections.of_summary(conversation)
+
+
 @blueprint.app_template_global()
 def tokens_ratio() -> float:
     """Return how the model counts tokens, against our estimate."""
@@ -194,6 +208,7 @@ def words() -> dict[str, Any]:
 
 blueprint.add_app_template_filter(notice_of, "notice")
 blueprint.add_app_template_filter(numbers_in_words, "turn_numbers")
+blueprint.add_app_template_filter(correction_in_words)
 blueprint.add_app_template_filter(seen_by_model)
 blueprint.add_app_template_filter(view_in_words)
 blueprint.add_app_template_filter(messages_sent)

@@ -7,7 +7,7 @@ from typing import Any
 
 from flask import Blueprint, Response, make_response, render_template
 
-from rag_assistant.document_records import Document
+from rag_assistant.document_records import Document, find_passage
 from rag_assistant.documents.page_images import PageView
 from rag_assistant.errors import DocumentNotFound, SourceNotFound
 from rag_assistant.records import MAX_INT32, Source, Turn
@@ -15,7 +15,6 @@ from rag_assistant.retrieval.follow_up import SHARE_BY_WORDS, SearchQuery
 from rag_assistant.retrieval.tables import Tables
 from rag_assistant.web.markdown.marked import with_edges
 from rag_assistant.web.markdown.render import render_document
-from rag_assistant.web.pages.document_text import find_passage
 from rag_assistant.web.pages.documents import document_page
 from rag_assistant.web.pages.frame import drawer, frame
 from rag_assistant.web.request_parsing import flag_asked, whole_number

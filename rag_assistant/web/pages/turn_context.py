@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rag_assistant.presenters.turns import shifts
-from rag_assistant.records import Branch, Turn
+from rag_assistant.records import Branch, Correction, Turn
 from rag_assistant.web.services import services
 
 
@@ -14,12 +14,14 @@ from rag_assistant.web.services import services
 class Around:
     """``shifts`` are the numbers of the turns that tell what was left out, ``branches`` go off a turn by its number.
 
-    ``offers_quotes``: where the model failed, quotes are offered.
+    ``offers_quotes``: where the model failed, quotes are offered. ``corrections`` are what the answers rest on and was
+    changed since, by the turn's id.
     """
 
     shifts: frozenset[int]
     branches: dict[int, list[Branch]]
     offers_quotes: bool
+    corrections: dict[int, list[Correction]]
 
 
 def around(conversation_id: int | None, turns: Sequence[Turn], before: Turn | None) -> Around:
@@ -29,7 +31,7 @@ def around(conversation_id: int | None, turns: Sequence[Turn], before: Turn | No
         for branch in services().branches.branches_of(conversation_id):
             branches.setdefault(branch.turn, []).append(branch)
     offers_quotes = services().models.connected and services().settings.current.when_model_fails == "offer"
-    return Around(shifts(turns, before), branches, offers_quotes)
+    return Around(shifts(turns, before), branches, offers_quotes, services().corrections.of(turns))
 
 
 def page_of_turns(conversation_id: int, limit: int, before: int | None = None) -> tuple[list[Turn], Turn | None]:

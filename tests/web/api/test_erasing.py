@@ -217,7 +217,7 @@ def test_nothing_is_erased_without_being_asked_for(client: FlaskClient) -> None:
         refused = client.delete(f"/api/turns/{turn['turn_id']}{address}")
         assert (refused.status_code, "permanently=1" in refused.json["error"]["message"]) == (422, True)
     assert client.delete("/api/turns/99?permanently=1").status_code == 404
-    assert client.get(f"/api/turns/{turn['turn_id']}").json == turn
+    assert client.get(f"/api/turns/{turn['turn_id']}").json == turn | {"corrections": []}
 
 
 def test_nothing_is_erased_while_the_conversation_answers(client: FlaskClient, stub: StubModel) -> None:
@@ -230,7 +230,7 @@ def test_nothing_is_erased_while_the_conversation_answers(client: FlaskClient, s
             refused = client.delete(f"/api/turns/{turn}?permanently=1")
             assert (refused.status_code, refused.json["error"]["type"]) == (409, "ConversationBusy")
         client.post(f"/api/turns/{running}/stop")
-    assert client.get(f"/api/turns/{first['turn_id']}").json == first
+    assert client.get(f"/api/turns/{first['turn_id']}").json == first | {"corrections": []}
 
 
 def test_nothing_can_be_done_with_what_is_left(client: FlaskClient) -> None:

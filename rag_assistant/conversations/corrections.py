@@ -1,0 +1,85 @@
+"""What was changed since an answer that rested on it: turns, summaries, and passages of documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from rag_assistant.conversations.summary_lines import SummaryLine, read_lines
+from rag_assistant.document_records import find_passage
+from rag_assistant.errors import DocumentNotFound
+from rag_assistant.records import Conversation, Correction, Source, Turn
+
+if TYPE_CHECKING:
+    from rag_assistant.retrieval.search import Retriever
+    from rag_assistant.storage.conversations.corrections import CorrectionStore
+    from rag_assistant.storage.conversations.history import HistoryStore
+    from rag_assistant.storage.documents.documents import DocumentStore
+
+
+# What tells a cited passage from others: its document, where it begins there, its text.
+Place = tuple[int, int, str]
+
+
+class Corrections:
+    """Tells which answers, and which lines of a summary, rest on what is not as it was."""
+
+    def __init__(
+        self, changed: CorrectionStore, history: HistoryStore, documents: DocumentStore, retriever: Retriever
+    ) -> None:
+        self._changed = changed
+        self._history = history
+        self._documents = documents
+        self._retriever = retriever
+
+    def of(self, turns: Sequence[Turn]) -> dict[int, list[Correction]]:
+        """Return by id, for some turns of one conversation, what their answers rest on and was changed since."""
+        found = self._changed.of(turns)
+        gone = self._gone(source for turn in turns for source in turn.sources)
+        for turn in turns:
+            found.setdefault(turn.id, []).extend(_those_of(turn.sources, gone))
+        return found
+
+    def of_summary(self, conversation: Conversation) -> list[tuple[SummaryLine, list[Correction]]]:
+        """Return the lines of a conversation's summary, each with what its turns cite and was changed since."""
+        lines = read_lines(conversation.summary.text) if conversation.summary else []
+        cited = self._history.cited(conversation, {number for line in lines for number in line.turns})
+        gone = self._gone(source for sources in cited.values() for source in sources)
+        return [
+            (line, [one for number in line.turns for one in _those_of(cited.get(number, ()), gone, number)])
+            for line in lines
+        ]
+
+    def _gone(self, sources: Iterable[Source]) -> dict[Place, Literal["changed", "deleted"]]:
+        """Return which cited passages stand in the library no more, and what became of them."""
+        cited = {_place(one): one for one in sources if one.cited}
+        standing = set(map(_place, self._retriever.standing(list(cited.values())))) if cited else set()
+        left = {place: source for place, source in cited.items() if place not in standing}
+        # A document that was cut into other chunks may hold them all the same.
+        texts = {document_id: self._text_of(document_id) for document_id in {one.document_id for one in left.values()}}
+        return {
+            place: "deleted" if text is None else "changed"
+            for place, source in left.items()
+            if (text := texts[source.document_id]) is None
+            or find_passage(text, source.text, source.start, source.end) is None
+        }
+
+    def _text_of(self, document_id: int) -> str | None:
+        try:
+            return self._documents.text(document_id).text
+        except DocumentNotFound:
+            return None
+
+
+def _place(source: Source) -> Place:
+    return source.document_id, source.start, source.text
+
+
+def _those_of(
+    sources: Iterable[Source], gone: Mapping[Place, Literal["changed", "deleted"]], turn: int | None = None
+) -> list[Correction]:
+    return [
+        Correction("source", gone[place], turn=turn, n=one.n, document=one.document)
+        for one in sources
+        if one.cited and (place := _place(one)) in gone
+    ]

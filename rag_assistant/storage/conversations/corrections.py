@@ -1,0 +1,78 @@
+"""What a person changed of the conversation after an answer that could draw on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, select
+
+from rag_assistant.records import Correction, Turn
+from rag_assistant.storage.database import Database
+from rag_assistant.storage.tables import history_changes, receipts, summaries, turns
+
+
+class CorrectionStore:
+    """Reads which of the turns and summaries behind an answer are not what they were."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def of(self, shown: Sequence[Turn]) -> dict[int, list[Correction]]:
+        """Return by id, for some turns of one conversation, what was excluded, erased or edited since.
+
+        Where nothing was, no receipt is read.
+        """
+        answered = [turn for turn in shown if turn.history is not None]
+        found: dict[int, list[Correction]] = {turn.id: [] for turn in answered}
+        if not answered:
+            return found
+        with self._database.read() as connection:
+            for turn_id, correction in self._hidden_turns(connection, answered):
+                found[turn_id].append(correction)
+            for turn_id in self._with_older_summary(connection, answered):
+                found[turn_id].append(Correction("summary", "edited"))
+        return found
+
+    @staticmethod
+    def _hidden_turns(connection: Connection, answered: Sequence[Turn]) -> list[tuple[int, Correction]]:
+        """Return the turns that an answer could draw on and that were excluded or erased, with the answer's id."""
+        hidden = connection.execute(
+            select(turns.c.number, turns.c.excluded)
+            .where(turns.c.conversation_id == answered[0].conversation_id, ~turns.c.visible)
+            .where(turns.c.excluded | turns.c.erased_at.is_not(None))
+            .where(turns.c.number < max(turn.number for turn in answered))
+            .order_by(turns.c.number)
+        ).all()
+        if not hidden:
+            return []
+        body = receipts.c.body
+        rows = connection.execute(
+            select(receipts.c.turn_id, body["kept_turns"].label("kept"), body["erased_turns"].label("erased")).where(
+                receipts.c.turn_id.in_([turn.id for turn in answered])
+            )
+        ).all()
+        recalled = {turn.id: (turn.history or {}).get("recalled_turns", []) for turn in answered}
+        return [
+            (row.turn_id, Correction("turn", "excluded" if excluded else "erased", turn=number))
+            for row in rows
+            for number, excluded in hidden
+            if number in ([*(row.kept or ()), *recalled[row.turn_id]] if excluded else row.erased or ())
+        ]
+
+    @staticmethod
+    def _with_older_summary(connection: Connection, answered: Sequence[Turn]) -> list[int]:
+        """Return the ids of the turns that were sent a summary which a person has edited since."""
+        summarised = [turn for turn in answered if (turn.history or {}).get("summary_sent")]
+        if not summarised:
+            return []
+        edits = connection.execute(
+            select(history_changes.c.created_at, summaries.c.first_turn)
+            .join(summaries, summaries.c.id == history_changes.c.before["summary_id"].as_integer())
+            .where(history_changes.c.conversation_id == answered[0].conversation_id)
+            .where(history_changes.c.kind == "edit summary")
+        ).all()
+        return [
+            turn.id
+            for turn in summarised
+            if any(first < turn.number and edited > (turn.finished_at or turn.created_at) for edited, first in edits)
+        ]
