@@ -12,9 +12,9 @@ from flask import Flask
 
 from rag_assistant import cli, web
 from rag_assistant.answering.assistant import Assistant
+from rag_assistant.answering.dependencies import Dependencies
 from rag_assistant.answering.evaluation import Evaluation, UnkeptAnswers
 from rag_assistant.answering.overflow import OverflowHandling
-from rag_assistant.answering.runner import Dependencies
 from rag_assistant.answering.search import DocumentSearch
 from rag_assistant.answering.tools import Tools
 from rag_assistant.answering.writer import AnswerWriter

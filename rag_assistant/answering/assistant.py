@@ -26,7 +26,7 @@ from rag_assistant.records import Conversation, Event, Question, Turn, Unset
 from rag_assistant.validation import storable
 
 if TYPE_CHECKING:
-    from rag_assistant.answering.runner import Dependencies
+    from rag_assistant.answering.dependencies import Dependencies
     from rag_assistant.storage.documents.documents import DocumentStore
 
 log = logging.getLogger(__name__)

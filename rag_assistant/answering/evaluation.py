@@ -20,7 +20,7 @@ from rag_assistant.errors import QUESTION_KEPT, ConversationNotFound
 from rag_assistant.records import Turn
 
 if TYPE_CHECKING:
-    from rag_assistant.answering.runner import Dependencies
+    from rag_assistant.answering.dependencies import Dependencies
     from rag_assistant.records import Message, TurnStatus
     from rag_assistant.storage.conversations.branching import BranchStore
     from rag_assistant.storage.conversations.ratings import RatingStore

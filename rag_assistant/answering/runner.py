@@ -7,16 +7,14 @@ follows) is in assistant.py.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from rag_assistant.answering.overflow import OverflowHandling
 from rag_assistant.answering.quoting import instead_of_quotes, note_of_failure
 from rag_assistant.answering.recall import with_recall
 from rag_assistant.answering.receipt import log_what_was_left_out, receipt_of
 from rag_assistant.answering.request import BuiltRequest, Draft, build_request, estimated_tokens
-from rag_assistant.answering.search import DocumentSearch
 from rag_assistant.answering.tools import said_yes, with_results
 from rag_assistant.conversations.model_profile import ModelProfile, profile_for
 from rag_assistant.conversations.window import load_window, rules_for
@@ -34,41 +32,28 @@ from rag_assistant.presenters.turns import start_event, state_event, step_events
 from rag_assistant.records import ModelReply, ModelRequest
 
 if TYPE_CHECKING:
+    from rag_assistant.answering.dependencies import Dependencies
     from rag_assistant.answering.stream import LiveTurn
-    from rag_assistant.answering.tools import Tools
-    from rag_assistant.answering.writer import AnswerWriter
     from rag_assistant.llm.endpoint import Endpoint
-    from rag_assistant.llm.models import LanguageModels
     from rag_assistant.records import Conversation, Turn
-    from rag_assistant.settings.schema import Settings
-    from rag_assistant.storage.conversations.conversations import ConversationManager
-    from rag_assistant.storage.conversations.history import HistoryStore
-    from rag_assistant.storage.conversations.turns import TurnStore
 
 log = logging.getLogger(__name__)
 
 # How much of a request that was refused as too long is sent again, at most.
 SHARE_OF_REFUSED = 0.8
-WITHOUT_TOOLS = "This model does not support tools, so your documents were searched for it instead."
+WITHOUT_TOOLS = "This model does not use tools, so your documents were searched for it instead."
+NO_TOOL_CALLED = "The model called no tool, so your documents were searched for it instead."
 EMPTY_ANSWER = "The model returned an empty answer. Your question was saved; try again."
 NO_ANSWER = (
     "The model called tools {} times without giving an answer. Raise max_tool_iterations or ask a narrower question."
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Dependencies:
-    """What an answer needs of the other rooms."""
+ToolCalls = tuple[dict[str, Any], ...]
 
-    conversations: ConversationManager
-    turns: TurnStore
-    history: HistoryStore
-    search: DocumentSearch
-    overflow: OverflowHandling
-    tools: Tools
-    models: LanguageModels
-    writer: AnswerWriter
-    settings: Callable[[], Settings]
+
+class _NoToolCalled(Exception):
+    """The model answered without calling a tool, and a search has found something."""
 
 
 class Runner:
@@ -141,8 +126,10 @@ class Runner:
                 self._note(WITHOUT_TOOLS)
             self._search(is_trial)
 
-    def _profile(self, is_trial: bool = False) -> ModelProfile:
+    def _profile(self, is_trial: bool = False, without_tools: bool = False) -> ModelProfile:
         endpoint = QUOTES_ENDPOINT if self._quotes else self._endpoint(is_trial)
+        if without_tools:
+            endpoint = replace(endpoint, takes_tools=False)
         return profile_for(endpoint, self._settings, self._deps.models.ratio(endpoint), self._deps.tools.schemas)
 
     def _endpoint(self, is_trial: bool) -> Endpoint:
@@ -211,8 +198,15 @@ class Runner:
                 refused = error
                 self._make_shorter(error)
                 continue
-            except ToolsRefused as error:
-                self._do_without_tools(error)
+            except ToolsRefused:
+                if self._draft.iterations:  # It took them before.
+                    raise
+                self._note(WITHOUT_TOOLS)
+                self._draft = replace(self._draft, profile=self._profile(without_tools=True))
+                self._search()
+                continue
+            except _NoToolCalled:
+                self._note(NO_TOOL_CALLED)
                 continue
             if not calls or not may_call:
                 if not text.strip():  # What it said before a call is no answer.
@@ -223,7 +217,7 @@ class Runner:
             if self._turn.waiting is not None:
                 return
 
-    def _send(self, may_call: bool) -> tuple[str, tuple[dict[str, Any], ...]]:
+    def _send(self, may_call: bool) -> tuple[str, ToolCalls]:
         """Send one request, keep and show the text as it comes, and return it with the tools that the model calls."""
         endpoint = self._draft.profile.endpoint
         # How the model counts may have been learnt from the request before.
@@ -232,22 +226,34 @@ class Runner:
         built = self._build()
         request = built.as_request(may_call)
         self._announce(built, request)
-        calls: tuple[dict[str, Any], ...] = ()
+        calls: ToolCalls = ()
         shown, held, gap = "", "", "\n\n" if self._live.length else ""
+        searched = self._searched_instead() if may_call else None
         try:
             for reply in self._stream(built, request):
                 held += reply.text
-                if held and not (may_call and not shown and may_be_calls(held)):
+                if held and searched is None and not (may_call and not shown and may_be_calls(held)):
                     self._show(gap + held)
                     shown, held, gap = shown + held, "", ""
                 calls = reply.tool_calls or calls
                 self._learn(reply, request)
-            calls = calls or self._deps.tools.written_out(held)
-            held = "" if calls else held
+            held, calls = self._told_apart(held, calls)
+            if searched is not None and held.strip() and not calls:
+                held = ""
+                self._take(searched)
+                self._deps.models.tool_habits.learn_unused(endpoint)
+                raise _NoToolCalled
         finally:
             if held:
                 self._show(gap + held)
         return shown + held, calls
+
+    def _told_apart(self, text: str, calls: ToolCalls) -> tuple[str, ToolCalls]:
+        """Return what of a text is said, and the tools that are called, in it or beside it."""
+        written = () if calls else self._deps.tools.written_out(text)
+        if calls or written:
+            self._deps.models.tool_habits.learn_call(self._draft.profile.endpoint)
+        return "" if written or (calls and may_be_calls(text)) else text, calls or written
 
     def _stream(self, built: BuiltRequest, request: ModelRequest) -> Iterator[ModelReply]:
         endpoint = built.draft.profile.endpoint
@@ -283,26 +289,26 @@ class Runner:
         estimate = estimated_tokens(ModelRequest.from_body(self._sent[-1]))
         models = self._deps.models
         models.learn_refusal(self._draft.profile.endpoint, estimate, error.limit, error.prompt_tokens)
-        profile = self._profile()
+        profile = self._profile(without_tools=not self._draft.profile.tools)
         # Whatever is known now, what was refused is not sent again.
         cap = int(estimate * profile.token_ratio * SHARE_OF_REFUSED)
         self._take(replace(self._draft, profile=profile, token_cap=cap))
         log.info("Turn %s: %s It is fitted again.", self._turn.id, error)
 
-    def _do_without_tools(self, refusal: ToolsRefused) -> None:
-        """Go on as if the documents were always searched: the endpoint takes no tools.
+    def _searched_instead(self) -> Draft | None:
+        """Return the draft with passages in the place of tools, for a model that may not look them up by itself.
 
-        Raises the refusal where it took them before.
+        ``None`` for one that has called a tool before, and where the documents have nothing.
         """
-        if self._draft.iterations:
-            raise refusal
-        self._note(WITHOUT_TOOLS)
-        self._draft = replace(self._draft, profile=self._profile())
-        self._search()
+        if self._draft.iterations or self._deps.models.tool_habits.has_called(self._draft.profile.endpoint):
+            return None
+        profile = self._profile(without_tools=True)
+        found = self._deps.search.find(self._turn, self._draft.window, profile, self._settings, self._tell, None)
+        return replace(self._draft, profile=profile, found=found) if found.sources else None
 
     # --- tools
 
-    def _call_tools(self, text: str, calls: tuple[dict[str, Any], ...]) -> None:
+    def _call_tools(self, text: str, calls: ToolCalls) -> None:
         """Run what the model calls after saying ``text``, keep the iteration, and show it.
 
         What needs a person's word ends the answer.

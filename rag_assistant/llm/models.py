@@ -12,6 +12,7 @@ from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.client import OPENAI_BASE_URL, ModelClient
 from rag_assistant.llm.endpoint import QUOTES_ENDPOINT, Deadlines, Endpoint
 from rag_assistant.llm.local_model import LocalModel
+from rag_assistant.llm.tool_habits import ToolHabits
 from rag_assistant.records import ModelReply, ModelRequest
 from rag_assistant.settings.schema import Settings
 
@@ -27,7 +28,7 @@ class LanguageModels:
         self.client = ModelClient(lambda: deadlines_of(settings()))
         self.calibration = Calibration()
         self._last: Endpoint | None = None
-        self._without_tools: set[tuple[str, str | None]] = set()
+        self.tool_habits = ToolHabits()
         self._states: dict[str, str] = {}
 
     @property
@@ -61,16 +62,17 @@ class LanguageModels:
             return QUOTES_ENDPOINT
         if self._local is not None and not self.has_endpoint:
             try:
-                return self._local.endpoint(lambda: call.ended)
+                endpoint = self._local.endpoint(lambda: call.ended)
             except ModelUnreachable as error:
                 if call.stopped:
                     raise AnswerStopped("The answer was stopped.") from error
                 raise
+            return replace(endpoint, takes_tools=self.tool_habits.takes_tools(endpoint))
         endpoint = self.client.named(self.configured_endpoint(), call)
         learnt = self.calibration.limit(endpoint)
         if learnt is not None:
             endpoint = replace(endpoint, context_tokens=min(learnt, endpoint.context_tokens or learnt))
-        self._last = replace(endpoint, takes_tools=(endpoint.base_url, endpoint.model) not in self._without_tools)
+        self._last = replace(endpoint, takes_tools=self.tool_habits.takes_tools(endpoint))
         return self._last
 
     def configured_endpoint(self) -> Endpoint:
@@ -109,7 +111,7 @@ class LanguageModels:
         try:
             yield
         except ToolsRefused:
-            self._without_tools.add((endpoint.base_url, endpoint.model))
+            self.tool_habits.learn_refusal(endpoint)
             raise
         except (ModelUnreachable, ModelTimedOut):
             self._states[endpoint.base_url] = "unreachable"

@@ -107,6 +107,55 @@ def test_any_other_text_that_looks_like_one_is_the_answer(client: FlaskClient, s
     assert (answer["answer"], answer["steps"]) == (written, [])
 
 
+class TestAModelThatCallsNothing:
+    """As a small one does: it answers by itself, in words that it was never given."""
+
+    NOTE = "The model called no tool, so your documents were searched for it instead."
+    QUESTION = "What does the bicycle cost on Sundays?"
+
+    @pytest.fixture(autouse=True)
+    def library(self, client: FlaskClient) -> None:
+        upload(client, "The bicycle costs nine crowns on Sundays.")
+
+    def test_gets_the_documents_searched_for_it(self, client: FlaskClient, stub: StubModel) -> None:
+        stub.replies.extend([Reply("The bicycle costs $10 on Sundays."), Reply("Nine crowns [1].")])
+        answer = ask(client, self.QUESTION)
+        assert (answer["answer"], answer["notes"]) == ("Nine crowns [1].", [self.NOTE])
+        assert answer["support"] == "cited"
+        assert "nine crowns" in stub.requests[1].messages[-1]["content"]
+        assert "tools" not in stub.requests[1].body
+        receipt = client.get(f"/api/turns/{answer['turn_id']}/receipt").json
+        assert receipt["request"]["messages"] == stub.requests[1].messages
+
+    def test_is_offered_none_after_the_second_time(self, client: FlaskClient, stub: StubModel) -> None:
+        for _ in range(3):
+            answer = ask(client, self.QUESTION)
+        assert ["tools" in request.body for request in stub.requests] == [True, False, True, False, False]
+        assert "does not use tools" in answer["notes"][0]
+
+    def test_is_taken_at_its_word_where_nothing_is_found(self, client: FlaskClient, stub: StubModel) -> None:
+        stub.replies.append(Reply("Seven times six is 42."))
+        assert ask(client, "Zwölfeinhalb Prozent?")["notes"] == []
+        assert len(stub.requests) == 1
+
+    def test_is_taken_at_its_word_once_it_has_called_one(self, client: FlaskClient, stub: StubModel) -> None:
+        stub.replies.extend([search("bicycle"), Reply("Nine crowns [1]."), Reply("As I said, nine crowns.")])
+        ask(client, self.QUESTION)
+        answer = ask(client, self.QUESTION)
+        assert (answer["answer"], answer["notes"]) == ("As I said, nine crowns.", [])
+
+    def test_loses_nothing_of_what_it_says_before_its_first_call(self, client: FlaskClient, stub: StubModel) -> None:
+        stub.replies.append(Reply("Let me look.", tool_calls=[call("search_documents", query="bicycle")]))
+        stub.replies.append(Reply("Nine crowns [1]."))
+        assert ask(client, self.QUESTION)["answer"] == "Let me look.\n\nNine crowns [1]."
+
+    def test_loses_nothing_of_an_answer_that_breaks_off(self, client: FlaskClient, stub: StubModel) -> None:
+        stub.replies.append(Reply("The bicycle costs ten dollars.", break_at=3))
+        answer = client.post("/api/query", json={"question": self.QUESTION}).json
+        assert answer["status"] == "interrupted"
+        assert answer["answer"].startswith("The bicycle")
+
+
 def test_what_was_held_back_of_an_answer_that_breaks_off_is_kept(client: FlaskClient, stub: StubModel) -> None:
     stub.replies.append(Reply('{"name": "Ada", "born": 1815, "died": 1852}', break_at=3))
     answer = client.post("/api/query", json={"question": "Who?"}).json
@@ -270,7 +319,7 @@ def test_an_endpoint_without_tools_searches_for_the_model_and_says_so(client: Fl
     stub.replies.extend([Reply(status=400, body=refusal), Reply("At seven [1].")])
     answer = ask(client, "When does the office close?")
     assert answer["answer"] == "At seven [1]."
-    assert answer["notes"] == ["This model does not support tools, so your documents were searched for it instead."]
+    assert answer["notes"] == ["This model does not use tools, so your documents were searched for it instead."]
     assert "nineteen o'clock" in stub.requests[-1].messages[-1]["content"]
     assert "tools" not in stub.requests[-1].body
     again = ask(client, "And on Mondays?")

@@ -1,0 +1,33 @@
+"""What an answer is made with: the stores, the search, the model, the tools."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rag_assistant.answering.overflow import OverflowHandling
+    from rag_assistant.answering.search import DocumentSearch
+    from rag_assistant.answering.tools import Tools
+    from rag_assistant.answering.writer import AnswerWriter
+    from rag_assistant.llm.models import LanguageModels
+    from rag_assistant.settings.schema import Settings
+    from rag_assistant.storage.conversations.conversations import ConversationManager
+    from rag_assistant.storage.conversations.history import HistoryStore
+    from rag_assistant.storage.conversations.turns import TurnStore
+
+
+@dataclass(frozen=True, slots=True)
+class Dependencies:
+    """What an answer needs of the other rooms."""
+
+    conversations: ConversationManager
+    turns: TurnStore
+    history: HistoryStore
+    search: DocumentSearch
+    overflow: OverflowHandling
+    tools: Tools
+    models: LanguageModels
+    writer: AnswerWriter
+    settings: Callable[[], Settings]
