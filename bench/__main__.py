@@ -1,10 +1,10 @@
-"""Run benchmarks by name: prepare, answers, start, ingest, promises, embedders, indexes, questions, documents, page."""
+"""Run benchmarks by name; without one, those that need nothing but the project."""
 
 from __future__ import annotations
 
 import sys
 
-from bench import answers, documents, embedders, indexes, ingest, page, prepare, promises, questions, start
+from bench import answers, documents, embedders, indexes, ingest, page, prepare, promises, quality, questions, start
 
 PARTS = {
     "prepare": prepare.main,
@@ -19,6 +19,7 @@ ON_REQUEST = {
     "questions": questions.main,
     "documents": documents.main,
     "page": page.main,
+    "quality": quality.main,
 }
 
 

@@ -23,12 +23,11 @@ HALF = 0.5
 EXCHANGES = 3
 
 
-def main() -> None:
-    """Print a row for each set, or for those that the command line names."""
+def main(wanted: Sequence[str] = ()) -> None:
+    """Print a row for each set, or for those that are wanted."""
     if not sets.DATA.exists():
         print("The shared data is not on this machine; nothing to measure.")
         return
-    wanted = sys.argv[1:]
     makers: dict[str, Callable[[], Collection]] = {
         **{f"xquad {language}": lambda language=language: sets.xquad(language) for language in sets.xquad_languages()},  # type: ignore[misc]
         "covidqa": sets.covidqa,
@@ -93,4 +92,4 @@ def _squeezed(text: str) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

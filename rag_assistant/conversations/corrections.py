@@ -41,13 +41,17 @@ class Corrections:
         return found
 
     def of_summary(self, conversation: Conversation) -> list[tuple[SummaryLine, list[Correction]]]:
-        """Return the lines of a conversation's summary, each with what its turns cite and was changed since."""
+        """Return the lines of a conversation's summary, each with what its turns cite and was changed since.
+
+        What a person said, word for word, rests on no document.
+        """
         lines = read_lines(conversation.summary.text) if conversation.summary else []
         cited = self._history.cited(conversation, {number for line in lines for number in line.turns})
         gone = self._gone(source for sources in cited.values() for source in sources)
         return [
-            (line, [one for number in line.turns for one in _those_of(cited.get(number, ()), gone, number)])
+            (line, [one for number in turns for one in _those_of(cited.get(number, ()), gone, number)])
             for line in lines
+            for turns in ([] if line.said_by_person else line.turns,)
         ]
 
     def _gone(self, sources: Iterable[Source]) -> dict[Place, Literal["changed", "deleted"]]:

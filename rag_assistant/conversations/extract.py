@@ -31,6 +31,7 @@ EXTRA_TOKENS = 4
 FIRST_BONUS = 2.0
 SPEAKERS = {"user": "User", "assistant": "Assistant"}
 QUOTED = re.compile(r"^> ?", re.MULTILINE)
+CITED = re.compile(rf" *{CITATION.pattern}")
 LINE = re.compile(r"^(Turn \d+, (?:User|Assistant)): ", re.MULTILINE)
 
 
@@ -70,7 +71,7 @@ def _sentences(turn: PastTurn) -> Iterator[_Said]:
 
 def _plain(answer: str) -> str:
     """Return an answer without its citations and the marks of what it quotes."""
-    return QUOTED.sub("", CITATION.sub("", without_lead(answer)))
+    return QUOTED.sub("", CITED.sub("", without_lead(answer)))
 
 
 def _spoken(who: str, text: str) -> Iterator[_Said]:

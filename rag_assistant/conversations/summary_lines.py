@@ -35,6 +35,11 @@ class SummaryLine:
     text: str
     lead: str = ""
 
+    @property
+    def said_by_person(self) -> bool:
+        """Whether it is what a person said, word for word."""
+        return self.lead.rstrip(": ").endswith(", User")
+
 
 def read_lines(summary: str) -> list[SummaryLine]:
     """Return the lines of a summary; blank ones are none."""

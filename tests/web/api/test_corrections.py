@@ -137,3 +137,16 @@ def test_a_line_of_a_summary_says_that_its_source_has_changed(
     page = client.get(f"/conversations/{conversation}", headers=PAGE).text
     assert sentence in page
     assert f'<a href="/conversations/{conversation}?at=1#turn-1">Turn 1: </a>The lighthouse lamp' in page
+
+
+def test_what_a_person_said_rests_on_no_document(
+    client: FlaskClient, stub: StubModel, answer: dict[str, Any], document: int
+) -> None:
+    conversation = answer["conversation_id"]
+    for question in ("Where do geese sleep?", "How old is the boat?", "Who paints the tower?"):
+        ask(client, question, conversation_id=conversation)
+    stub.replies.append(Reply("   "))
+    client.post(f"/api/conversations/{conversation}/compact", json={})
+    client.delete(f"/api/documents/{document}")
+    lines = client.get(f"/api/conversations/{conversation}").json["view"]["summary"]["lines"]
+    assert [(one["text"], len(one["corrections"])) for one in lines[:2]] == [(QUESTION, 0), ("Oil from whales.", 1)]
