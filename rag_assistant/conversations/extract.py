@@ -36,7 +36,7 @@ LINE = re.compile(r"^(Turn \d+, (?:User|Assistant)): ", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _Sentence:
     """A sentence: who said it in which turn, its position in the message, its tokens and its telling words."""
 
     who: str
@@ -48,21 +48,21 @@ class _Said:
 
 def extract(turns: Sequence[PastTurn], max_tokens: float) -> str:
     """Return a record of some turns: a quarter of their length, at most ``max_tokens``, but one sentence always."""
-    said = [one for turn in turns for one in _sentences(turn)]
-    return _record(said, min(max_tokens, max(MIN_TOKENS_KEPT, SHARE_KEPT * sum(one.tokens for one in said))))
+    sentences = [one for turn in turns for one in _sentences(turn)]
+    return _record(sentences, min(max_tokens, max(MIN_TOKENS_KEPT, SHARE_KEPT * sum(one.tokens for one in sentences))))
 
 
 def shortened_record(record: str, max_tokens: float) -> str:
     """Return what says most of a record that was made here; what a person or a model wrote into it stays in front."""
     before, *rest = LINE.split(record)
-    said = [
+    sentences = [
         one for who, text in zip(rest[::2], rest[1::2], strict=True) for one in _spoken(who, " ".join(text.split()))
     ]
     room = max_tokens - estimate_tokens(before)
-    return "\n".join(filter(None, (before.strip(), _record(said, room))))
+    return "\n".join(filter(None, (before.strip(), _record(sentences, room))))
 
 
-def _sentences(turn: PastTurn) -> Iterator[_Said]:
+def _sentences(turn: PastTurn) -> Iterator[_Sentence]:
     for message in turn.messages:
         speaker = SPEAKERS.get(message["role"])
         if speaker and message.get("content"):
@@ -74,46 +74,46 @@ def _plain(answer: str) -> str:
     return QUOTED.sub("", CITED.sub("", without_lead(answer)))
 
 
-def _spoken(who: str, text: str) -> Iterator[_Said]:
+def _spoken(who: str, text: str) -> Iterator[_Sentence]:
     for position, sentence in enumerate(sentences_of(text)):
         line = " ".join(sentence.text.split())
-        yield _Said(who, position, line, estimate_tokens(line), frozenset(map(stem, content_words(line))))
+        yield _Sentence(who, position, line, estimate_tokens(line), frozenset(map(stem, content_words(line))))
 
 
-def _record(said: Sequence[_Said], max_tokens: float) -> str:
-    chosen = _choose(said, max_tokens)
+def _record(sentences: Sequence[_Sentence], max_tokens: float) -> str:
+    chosen = _choose(sentences, max_tokens)
     return "\n".join(
-        f"{who}: {' '.join(said[place].text for place in places)}"
-        for who, places in groupby(sorted(chosen), key=lambda place: said[place].who)
+        f"{who}: {' '.join(sentences[index].text for index in indices)}"
+        for who, indices in groupby(sorted(chosen), key=lambda index: sentences[index].who)
     )
 
 
-def _choose(said: Sequence[_Said], max_tokens: float) -> list[int]:
-    """Return the places of the sentences that say most together, the best first."""
-    weights = _weights(said)
+def _choose(sentences: Sequence[_Sentence], max_tokens: float) -> list[int]:
+    """Return the indices of the sentences that say most together, the best first."""
+    weights = _weights(sentences)
     known: set[str] = set()
-    waiting = [(-_worth(one, known, weights), place) for place, one in enumerate(said)]
+    waiting = [(-_worth(one, known, weights), index) for index, one in enumerate(sentences)]
     heapify(waiting)
     chosen: list[int] = []
     while waiting:
-        _, place = heappop(waiting)
-        one = said[place]
+        _, index = heappop(waiting)
+        one = sentences[index]
         worth = -_worth(one, known, weights)
         if waiting and worth > waiting[0][0]:  # Others have said a part of it meanwhile.
-            heappush(waiting, (worth, place))
+            heappush(waiting, (worth, index))
         elif (worth < 0 and one.tokens <= max_tokens) or not chosen:
-            chosen.append(place)
+            chosen.append(index)
             known |= one.words
             max_tokens -= one.tokens
     return chosen
 
 
-def _weights(said: Sequence[_Said]) -> Mapping[str, float]:
+def _weights(sentences: Sequence[_Sentence]) -> Mapping[str, float]:
     """Return what each word counts: the rarer the more, as BM25 weighs them."""
-    frequency = Counter(word for one in said for word in one.words)
-    return {word: log1p((len(said) - count + 0.5) / (count + 0.5)) for word, count in frequency.items()}
+    frequency = Counter(word for one in sentences for word in one.words)
+    return {word: log1p((len(sentences) - count + 0.5) / (count + 0.5)) for word, count in frequency.items()}
 
 
-def _worth(one: _Said, known: set[str], weights: Mapping[str, float]) -> float:
+def _worth(one: _Sentence, known: set[str], weights: Mapping[str, float]) -> float:
     new = sum(weights[word] for word in one.words - known)
     return (new / (one.tokens + EXTRA_TOKENS) + FIRST_BONUS / (1 + one.position)) if new else 0.0

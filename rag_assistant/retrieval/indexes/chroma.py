@@ -40,7 +40,7 @@ class ChromaProcess:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._url = ""
-        self.child: SupervisedProcess[str] = SupervisedProcess("The Chroma process", self._launch, self._ready)
+        self.process: SupervisedProcess[str] = SupervisedProcess("The Chroma process", self._launch, self._ready)
 
     def start_anew(self) -> None:
         """Put the folder aside and end the process; it is started again with an empty one."""
@@ -48,7 +48,7 @@ class ChromaProcess:
         shutil.rmtree(aside, ignore_errors=True)
         if self._folder.exists():
             self._folder.rename(aside)
-        self.child.kill()
+        self.process.kill()
 
     def _launch(self) -> Process:
         with socket.socket() as probe:
@@ -105,7 +105,7 @@ class ChromaIndex:
     @property
     def pid(self) -> int | None:
         """The number of Chroma's process, for those who measure or test it."""
-        return self._process.child.pid if self._process else None
+        return self._process.process.pid if self._process else None
 
     def start(self) -> None:
         """Begin to follow SQL, once."""
@@ -113,7 +113,7 @@ class ChromaIndex:
             return
         self._started = True
         if self._process:
-            self._process.child.start()
+            self._process.process.start()
         threading.Thread(target=self._follow, name="chroma", daemon=True).start()
 
     def search(self, vector: Vectors, limit: int, version: tuple[int, int]) -> list[tuple[int, float]]:
@@ -148,7 +148,7 @@ class ChromaIndex:
         """Stop following, and end the process if it is ours."""
         self._closing.set()
         if self._process:
-            self._process.child.close()
+            self._process.process.close()
 
     def _follow(self) -> None:
         while not self._closing.wait(POLL_INTERVAL_SECONDS if self._in_step_with else 0.2):
@@ -185,7 +185,7 @@ class ChromaIndex:
     def _known_ids(self) -> set[int]:
         try:
             if self._process:
-                self._process.child.start()
+                self._process.process.start()
             self._collection = self._collection or self._open()
             return set(map(int, self._collection.get(include=[])["ids"]))
         except IndexUnavailable:
@@ -220,7 +220,7 @@ class ChromaIndex:
 
     def _open(self) -> Any:
         """Return the collection. It embeds nothing: vectors come from SQL only."""
-        url = self._url or (self._process.child.wait(START_TIMEOUT_SECONDS) if self._process else None)
+        url = self._url or (self._process.process.wait(START_TIMEOUT_SECONDS) if self._process else None)
         if url is None:
             raise IndexUnavailable("The Chroma process is not running.")
         import chromadb
