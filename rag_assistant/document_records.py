@@ -127,7 +127,10 @@ def find_passage(text: str, passage: str, start: int, end: int) -> tuple[int, in
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A chunk that was retrieved, with its place in its document and its score (0 to 1, higher is better)."""
+    """A chunk that was retrieved, with its place in its document and its score (0 to 1, higher is better).
+
+    ``gap`` is the white space between it and the chunk before it, ``None`` where the two do not touch.
+    """
 
     chunk_id: int
     document_id: int
@@ -138,3 +141,4 @@ class Passage:
     page: int | None
     score: float
     section: str | None = None
+    gap: str | None = None

@@ -134,7 +134,7 @@ def corrections_data(turn: Turn, corrections: Mapping[int, Sequence[Correction]]
 
 def source_data(source: Source | Passage) -> dict[str, Any]:
     """Return a passage as it is listed; ``document`` and ``document_name`` are the same, the name it had then."""
-    data = {name: getattr(source, name) for name in source.__slots__ if name != "chunk_id"}
+    data = {name: getattr(source, name) for name in source.__slots__ if name not in ("chunk_id", "gap")}
     return data | {"document_name": source.document}
 
 

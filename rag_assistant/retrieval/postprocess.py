@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -16,8 +16,6 @@ Sized = TypeVar("Sized", Passage, Source)
 # Two passages are the same if they share this much of their words: the same page saved twice, with another date on it.
 SAME = 0.9
 MAX_COPIES = 2
-# Two chunks with at most so many characters between them touch: the splitter leaves white space out.
-MAX_GAP = 12
 # What stands between two passages, counted with each of them.
 TOKENS_BETWEEN = 4
 
@@ -69,15 +67,12 @@ def within(passages: Sequence[Sized], budget_tokens: int | None) -> list[Sized]:
     return kept
 
 
-def joined(passages: Sequence[Passage], text_of: Callable[[int, int, int], str]) -> list[Passage]:
-    """Return the passages with those that touch in one document and page made one, in the place of the better one.
-
-    ``text_of(document_id, start, end)`` reads a piece of a document.
-    """
+def joined(passages: Sequence[Passage]) -> list[Passage]:
+    """Return the passages with those that touch in one document and page made one, in the place of the better one."""
     best_first = {passage.chunk_id: rank for rank, passage in enumerate(passages)}
     result: list[Passage] = []
     for passage in sorted(passages, key=lambda one: (one.document_id, one.start)):
-        both = _join(result[-1], passage, best_first, text_of) if result else None
+        both = _join(result[-1], passage, best_first) if result else None
         if both is None:
             result.append(passage)
         else:
@@ -85,20 +80,15 @@ def joined(passages: Sequence[Passage], text_of: Callable[[int, int, int], str])
     return sorted(result, key=lambda one: best_first[one.chunk_id])
 
 
-def _join(
-    first: Passage, second: Passage, best_first: dict[int, int], text_of: Callable[[int, int, int], str]
-) -> Passage | None:
+def _join(first: Passage, second: Passage, best_first: dict[int, int]) -> Passage | None:
     """Return two passages as one under the id and score of the better; ``None`` if they do not touch."""
-    same_place = (first.document_id, first.page) == (second.document_id, second.page)
-    if not same_place or second.start > first.end + MAX_GAP:
-        return None
-    end = max(first.end, second.end)
-    text = text_of(first.document_id, first.start, end)
-    if len(text) != end - first.start:  # The document changed, or is gone.
+    if second.gap is None or (first.document_id, first.end + len(second.gap)) != (second.document_id, second.start):
         return None
     better = min(first, second, key=lambda one: best_first[one.chunk_id])
-    head = table_head_of(first.text, first.start, first.end)
-    return replace(better, start=first.start, end=end, text=head + text)
+    # The head of a table stands in front of the first alone.
+    head = table_head_of(second.text, second.start, second.end)
+    text = first.text + second.gap + second.text.removeprefix(head)
+    return replace(better, start=first.start, end=second.end, text=text, gap=first.gap)
 
 
 def _same(words: frozenset[str], others: frozenset[str]) -> bool:

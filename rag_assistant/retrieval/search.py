@@ -99,7 +99,7 @@ class Retriever:
         found, best_cosine = self._found(asked, limit, scope)
         if nothing_found(f"{asked.text} {asked.context}", found[:MIN_CANDIDATES_READ], best_cosine):
             return []
-        return joined(within(distinct(found)[:limit], budget_tokens), self._chunks.text_between)
+        return joined(within(distinct(found)[:limit], budget_tokens))
 
     def standing(self, sources: Sequence[Source], scope: Scope = EVERYTHING) -> list[Source]:
         """Return those of some sources that stand in the scope as they stood when they were found."""

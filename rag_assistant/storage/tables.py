@@ -65,6 +65,12 @@ conversations = Table(
     Column("turns", Integer, nullable=False),
     Column("visible_turns", Integer, nullable=False),
     Column("visible_messages", Integer, nullable=False),
+    # What was said in turns that are over, by role.
+    Column("user_messages", Integer, nullable=False, server_default="0"),
+    Column("assistant_messages", Integer, nullable=False, server_default="0"),
+    Column("tool_messages", Integer, nullable=False, server_default="0"),
+    # Moves with every change to a conversation that no other column shows.
+    Column("changes", Integer, nullable=False, server_default="0"),
     # Where the model's view begins: moved by clear and reset; behind a summary, view_start is the turn after it.
     Column("context_start", Integer, nullable=False, server_default="1"),
     Column("view_start", Integer, nullable=False, server_default="1"),
@@ -80,17 +86,28 @@ conversations = Table(
     Column("scope", JSON(none_as_null=True)),
     # The conversation and the turn from which it branched off, such as {"conversation_id": 7, "turn": 3}.
     Column("branched_from", JSON(none_as_null=True)),
+    Column("origin_id", Integer),
     # What is being done with it that takes its time, such as {"what": "compact", "part": 1, "parts": 3}.
     Column("doing", JSON(none_as_null=True)),
     # Whether it stands in the list beside the pages: somebody asked there, or it has an answer.
     Column("listed", Boolean, nullable=False, server_default=true()),
-    Index("ix_conversations_latest", "deleted_at", "updated_at", "id"),
+    # With the title, so that a word in titles is looked for in the index alone.
+    Index("ix_conversations_latest", "deleted_at", "updated_at", "id", "title"),
     Index("ix_conversations_listed", "listed", "deleted_at", "updated_at", "id"),
     Index(
-        "ix_conversations_branches",
+        "ix_conversations_pinned",
+        "deleted_at",
+        "updated_at",
         "id",
-        sqlite_where=text("branched_from IS NOT NULL"),
-        postgresql_where=text("branched_from IS NOT NULL"),
+        sqlite_where=text("pinned = 1"),
+        postgresql_where=text("pinned"),
+    ),
+    Index(
+        "ix_conversations_branches",
+        "origin_id",
+        "id",
+        sqlite_where=text("origin_id IS NOT NULL"),
+        postgresql_where=text("origin_id IS NOT NULL"),
     ),
     sqlite_autoincrement=True,
 )
@@ -320,6 +337,8 @@ chunks = Table(
     Column("text", Text, nullable=False),
     # The path of headings above it, such as "Prices > Europe".
     Column("section", Text),
+    # The white space between it and the chunk before it, none where the two do not touch.
+    Column("gap", Text),
     Index("ix_chunks_document", "document_id", "position"),
     sqlite_autoincrement=True,
 )

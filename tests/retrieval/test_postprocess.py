@@ -1,6 +1,7 @@
 """What of the found passages is sent: each text once, neighbours as one, within a budget."""
 
 from dataclasses import replace
+from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,12 +13,10 @@ from rag_assistant.retrieval.postprocess import distinct, joined, nothing_found,
 TEXT = "".join(f"Sentence {n} is about thing{n}. " for n in range(60))
 
 
-def passage(number: int, start: int, end: int, document_id: int = 1, page: int | None = None) -> Passage:
-    return Passage(number, document_id, "name", start, end, TEXT[start:end], page, 1.0 - number / 100)
-
-
-def text_of(_document_id: int, start: int, end: int) -> str:
-    return TEXT[start:end]
+def passage(number: int, start: int, end: int, document_id: int = 1, gap: int | None = None) -> Passage:
+    """Return a piece of the text, behind a gap of so many characters if it touches the one before."""
+    before = None if gap is None else TEXT[start - gap : start]
+    return Passage(number, document_id, "name", start, end, TEXT[start:end], None, 1.0 - number / 100, gap=before)
 
 
 def said(number: int, text: str) -> Passage:
@@ -25,28 +24,32 @@ def said(number: int, text: str) -> Passage:
 
 
 def test_chunks_that_touch_become_one_with_the_text_between() -> None:
-    first, second = passage(2, 0, 27), passage(1, 29, 60)
-    assert joined([second, first], text_of) == [passage(1, 0, 60)]
+    first, second = passage(2, 0, 27), passage(1, 29, 60, gap=2)
+    assert joined([second, first]) == [passage(1, 0, 60)]
 
 
 def test_a_chunk_joins_its_neighbours_on_both_sides() -> None:
-    assert len(joined([passage(1, 100, 200), passage(2, 0, 99), passage(3, 201, 300)], text_of)) == 1
+    found = [passage(1, 100, 200, gap=1), passage(2, 0, 99), passage(3, 201, 300, gap=1)]
+    assert joined(found) == [passage(1, 0, 300)]
 
 
-def test_chunks_of_two_documents_or_two_pages_or_far_apart_stay_apart() -> None:
-    assert len(joined([passage(1, 0, 50), passage(2, 50, 99, document_id=2)], text_of)) == 2
-    assert len(joined([passage(1, 0, 50, page=1), passage(2, 50, 99, page=2)], text_of)) == 2
-    assert len(joined([passage(1, 0, 50), passage(2, 80, 99)], text_of)) == 2
+def test_chunks_of_two_documents_or_that_do_not_touch_stay_apart() -> None:
+    assert len(joined([passage(1, 0, 50), passage(2, 50, 99, document_id=2, gap=0)])) == 2
+    assert len(joined([passage(1, 0, 50), passage(2, 50, 99)])) == 2
+    assert len(joined([passage(1, 0, 40), passage(2, 50, 99, gap=2)])) == 2
 
 
-def test_a_document_that_is_gone_is_not_joined() -> None:
-    assert len(joined([passage(1, 0, 50), passage(2, 50, 99)], lambda *_: "")) == 2
-
-
-@given(st.lists(st.tuples(st.integers(0, 900), st.integers(1, 200)), max_size=8))
-def test_joined_passages_hold_every_character_once_and_the_best_stays_first(places: list[tuple[int, int]]) -> None:
-    found = [passage(number, start, start + length) for number, (start, length) in enumerate(places)]
-    result = joined(found, text_of)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 99), st.booleans()), max_size=8), st.randoms())
+def test_joined_passages_hold_every_character_once_and_the_best_stays_first(
+    lengths: list[tuple[int, int, bool]], chance: Random
+) -> None:
+    places, end = [], 0
+    for gap, length, touches in lengths:
+        places.append((end + gap, end + gap + length, gap if touches and end else None))
+        end += gap + length
+    chance.shuffle(places)
+    found = [passage(number, start, stop, gap=gap) for number, (start, stop, gap) in enumerate(places)]
+    result = joined(found)
     assert all(one.text == TEXT[one.start : one.end] for one in result)
     for one in found:
         assert any(whole.start <= one.start and one.end <= whole.end for whole in result)

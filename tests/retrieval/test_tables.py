@@ -34,8 +34,9 @@ def test_only_where_a_row_begins_there_is_a_head_above_it(words: str) -> None:
 
 def test_passages_of_a_table_that_touch_have_its_head_once() -> None:
     first, second = chunk_document(ExtractedText(LONG, "text/csv", markdown=True), 300)[2:4]
-    passages = [Passage(c.position, 1, "a.csv", c.start, c.end, c.text, None, 1.0) for c in (first, second)]
-    (both,) = joined(passages, lambda _document, start, end: LONG[start:end])
+    gap = LONG[first.end : second.start]
+    passages = [Passage(c.position, 1, "a.csv", c.start, c.end, c.text, None, 1.0, gap=gap) for c in (first, second)]
+    (both,) = joined(passages)
     assert both.text == HEAD + LONG[first.start : second.end]
     assert (both.start, both.end) == (first.start, second.end)
 

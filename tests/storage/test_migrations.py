@@ -72,6 +72,31 @@ def test_turns_of_older_branches_are_known_as_copies_and_empty_conversations_are
     assert sorted(listed) == [1, 2, 3]
 
 
+def test_what_was_said_the_branches_and_the_gaps_are_known_of_an_older_database(empty: Database) -> None:
+    upgrade_to(empty, "0007")
+    moment = "'2026-01-01'"
+    with empty.write() as connection:
+        for statement in (
+            "INSERT INTO conversations (id, title, created_at, updated_at, overrides, turns, visible_turns, "
+            f"visible_messages, branched_from) VALUES (1, 't', {moment}, {moment}, '{{}}', 1, 0, 0, NULL), "
+            f"(2, 't', {moment}, {moment}, '{{}}', 0, 0, 0, '{{\"conversation_id\": 1, \"turn\": 1}}')",
+            "INSERT INTO turns (id, conversation_id, number, status, visible, owner, request, created_at) "
+            f"VALUES (1, 1, 1, 'completed', true, '', '{{}}', {moment})",
+            "INSERT INTO messages (turn_id, position, role) VALUES (1, 0, 'user'), (1, 1, 'assistant')",
+            "INSERT INTO documents (id, name, media_type, size_bytes, sha256, owner, file, state, chunks, embedded, "
+            f"created_at) VALUES (1, 'd', 't', 1, 's', '', '', 'ready', 2, 2, {moment})",
+            "INSERT INTO document_texts (document_id, text) VALUES (1, 'aa  bb')",
+            'INSERT INTO chunks (id, document_id, position, start, "end", text) '
+            "VALUES (1, 1, 0, 0, 2, 'aa'), (2, 1, 1, 4, 6, 'bb')",
+        ):
+            connection.exec_driver_sql(statement)
+    migrate(empty)
+    with empty.read() as connection:
+        told = "SELECT user_messages, assistant_messages, tool_messages, origin_id FROM conversations ORDER BY id"
+        assert connection.execute(text(told)).all() == [(1, 1, 0, None), (0, 0, 0, 1)]
+        assert connection.execute(text("SELECT gap FROM chunks ORDER BY id")).scalars().all() == [None, "  "]
+
+
 def upgrade_to(database: Database, revision: str) -> None:
     """Bring a database to an older schema."""
     config = Config(str(MIGRATIONS / "alembic.ini"))

@@ -22,8 +22,6 @@ from rag_assistant.storage.tables import answer_versions, conversations, message
 # What a copied turn does not take along: its places, its key, and a confirmation that waits, since one yes is enough.
 NOT_COPIED = ("id", "conversation_id", "origin_id", "idempotency_key", "request_hash", "waiting")
 
-_OF = conversations.c.branched_from["conversation_id"].as_integer()
-
 
 class BranchStore:
     """Knows which conversations go off which."""
@@ -85,9 +83,9 @@ def branch_for(connection: Connection, question: Question, title: str) -> int:
 
 def branches_of(conversation_id: int) -> Select[Any]:
     """Return the query for the branches of a conversation that were not deleted, the oldest first."""
-    there = conversations.c.branched_from.is_not(None) & conversations.c.deleted_at.is_(None)
+    there = (conversations.c.origin_id == conversation_id) & conversations.c.deleted_at.is_(None)
     query = select(conversations.c.id, conversations.c.title, conversations.c.branched_from)
-    return query.where(there, conversation_id == _OF).order_by(conversations.c.id)
+    return query.where(there).order_by(conversations.c.id)
 
 
 def _taken_along(connection: Connection, origin: RowMapping, turn: Turn, made: int) -> dict[str, Any]:
@@ -98,6 +96,7 @@ def _taken_along(connection: Connection, origin: RowMapping, turn: Turn, made: i
         view["summary_id"] = _copy_summary(connection, view["summary_id"], made)
     return view | {
         "branched_from": {"conversation_id": origin["id"], "turn": turn.number},
+        "origin_id": origin["id"],
         "overrides": origin["overrides"],
         "scope": origin["scope"],
         "turns": last,
@@ -140,6 +139,10 @@ def _copy_turns(connection: Connection, origin: int, made: int, before: int) -> 
     for table in (messages, receipts, answer_versions):
         _copy_rows(connection, table, pairs)
     TURN_WORDS.copy(connection, pairs)
+    said = select(messages.c.role, func.count()).join(pairs, pairs.c.new_id == messages.c.turn_id)
+    counts = {f"{role}_messages": count for role, count in connection.execute(said.group_by(messages.c.role))}
+    if counts:
+        connection.execute(update(conversations).where(conversations.c.id == made).values(counts))
 
 
 def _copy_rows(connection: Connection, table: Table, pairs: Any) -> None:

@@ -63,7 +63,7 @@ class ConversationManager:
         """
         query = select(conversations).where(conversations.c.deleted_at.is_(None))
         if pinned is not None:
-            query = query.where(conversations.c.pinned.is_(pinned))
+            query = query.where(conversations.c.pinned if pinned else ~conversations.c.pinned)
         if listed:
             query = query.where(conversations.c.listed)
         return self._listed(query, conversations.c.updated_at, limit, before, until)
@@ -252,5 +252,5 @@ def _record_of(row: Row, summary: Summary | None) -> Conversation:
 
 
 def _count_pinned(connection: Connection) -> int:
-    pinned = conversations.c.pinned.is_(True), conversations.c.deleted_at.is_(None)
+    pinned = conversations.c.pinned, conversations.c.deleted_at.is_(None)
     return connection.execute(select(func.count()).select_from(conversations).where(*pinned)).scalar_one()

@@ -1,21 +1,32 @@
-"""The counters of a conversation, counted anew: after a change of what the model may see, never for a question."""
+"""The counters of a conversation: what was said in it, and what of it is in the model's view.
+
+The view is counted anew after a change of what the model may see, never for a question.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, case, false, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, case, false, func, or_, select, update
 
-from rag_assistant.storage.tables import conversations, history_changes, summaries, turns
+from rag_assistant.storage.tables import conversations, history_changes, messages, summaries, turns
 
 MAX_HIDDEN_LISTED = 200
+ROLES = ("user", "assistant", "tool")
 
 # A turn without an answer was never completed, whatever a person marked it with.
 ANSWERED = turns.c.visible | ((turns.c.excluded | turns.c.purged) & (turns.c.message_count > 1))
 WHY_HIDDEN = case(
     (turns.c.status == "erased", "erased"), (~ANSWERED, "failed"), (turns.c.purged, "purged"), else_="excluded"
 )
+
+MORE_MESSAGES = {f"{role}_messages": conversations.c[f"{role}_messages"] + bindparam(f"more_{role}") for role in ROLES}
+_MESSAGES_IN = (
+    select(messages.c.role, func.count()).where(messages.c.turn_id == bindparam("turn")).group_by(messages.c.role)
+)
+_OF_TURN = select(turns.c.conversation_id).where(turns.c.id == bindparam("turn")).scalar_subquery()
+_COUNT_MESSAGES = update(conversations).where(conversations.c.id == _OF_TURN).values(MORE_MESSAGES)
 
 
 def recount(connection: Connection, conversation_id: int) -> None:
@@ -34,9 +45,19 @@ def recount(connection: Connection, conversation_id: int) -> None:
         & (turns.c.pinned | turns.c.waiting.is_not(None) | passed_over)
     )
     connection.execute(update(turns).where(own, turns.c.held | held).values(held=held))
-    connection.execute(
-        update(conversations).where(conversations.c.id == conversation_id).values(counted(connection, dict(row), own))
-    )
+    values = counted(connection, dict(row), own) | {"changes": conversations.c.changes + 1}
+    connection.execute(update(conversations).where(conversations.c.id == conversation_id).values(values))
+
+
+def messages_in(connection: Connection, turn_id: int) -> dict[str, int]:
+    """Return how many messages each role has in a turn."""
+    return dict.fromkeys(ROLES, 0) | {row[0]: row[1] for row in connection.execute(_MESSAGES_IN, {"turn": turn_id})}
+
+
+def count_messages(connection: Connection, turn_id: int, sign: int = 1) -> None:
+    """Count the messages of a turn that is over for its conversation; take them off with the ``sign`` -1."""
+    more = {f"more_{role}": sign * count for role, count in messages_in(connection, turn_id).items()}
+    connection.execute(_COUNT_MESSAGES, {"turn": turn_id} | more)
 
 
 def counted(connection: Connection, row: Mapping[str, Any], own: ColumnElement[bool]) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from sqlalchemy import (
     RowMapping,
     delete,
     exists,
-    func,
     insert,
     select,
     update,
@@ -22,7 +21,7 @@ from sqlalchemy import (
 from rag_assistant.errors import ConversationBusy, HistoryChanged, NoSummary, NothingToUndo, TurnErased, TurnSummarised
 from rag_assistant.records import MAX_INT32, Conversation, PastTurn, RelatedTurn, Source, Turn, runs_of
 from rag_assistant.storage.conversations.conversations import conversation_of, load_conversation
-from rag_assistant.storage.conversations.counters import covered_by, recount
+from rag_assistant.storage.conversations.counters import ROLES, covered_by, recount
 from rag_assistant.storage.conversations.turn_rows import as_turns, load_turn
 from rag_assistant.storage.conversations.windows import (
     WHOLE,
@@ -34,7 +33,7 @@ from rag_assistant.storage.conversations.windows import (
 )
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.full_text import TURN_WORDS
-from rag_assistant.storage.tables import conversations, history_changes, messages, now, summaries, turns
+from rag_assistant.storage.tables import conversations, history_changes, now, summaries, turns
 
 ChangeKind = Literal["clear", "reset", "compact", "edit summary", "pin", "exclude"]
 VIEW = ("context_start", "view_start", "summary_id", "decided_until")
@@ -79,16 +78,10 @@ class HistoryStore:
         return past_turns(rows)
 
     def counts(self, conversation_id: int) -> dict[str, int]:
-        """Return how many messages of each role are kept of a conversation."""
+        """Return how many messages of each role are kept of a conversation, but for a turn that runs."""
         with self._database.read() as connection:
-            load_conversation(connection, conversation_id)
-            rows = connection.execute(
-                select(messages.c.role, func.count())
-                .join_from(turns, messages, messages.c.turn_id == turns.c.id)
-                .where(turns.c.conversation_id == conversation_id)
-                .group_by(messages.c.role)
-            )
-            return {row[0]: row[1] for row in rows}
+            row = load_conversation(connection, conversation_id)
+        return {role: row[f"{role}_messages"] for role in ROLES if row[f"{role}_messages"]}
 
     def related(
         self, conversation: Conversation, words: Sequence[str], before: int, seen: Collection[int], limit: int

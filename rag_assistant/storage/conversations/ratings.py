@@ -34,7 +34,7 @@ class RatingStore:
                 raise TurnNotRatable(turn.number)
             if isinstance(right_answer, Unset):
                 right_answer = turn.rating.right_answer if turn.rating else None
-            connection.execute(delete(ratings).where(ratings.c.turn_id == turn_id))
+            _drop(connection, turn)
             connection.execute(
                 insert(ratings).values(
                     turn_id=turn_id, version=turn.version, rating=rating, right_answer=right_answer, rated_at=now()
@@ -45,8 +45,8 @@ class RatingStore:
     def remove(self, turn_id: int) -> Turn:
         """Take the rating of a turn back, with its right answer; return the turn. Raises as ``rate`` does."""
         with self._database.write() as connection:
-            load_turn_locked(connection, turn_id)
-            connection.execute(delete(ratings).where(ratings.c.turn_id == turn_id))
+            turn, _ = load_turn_locked(connection, turn_id)
+            _drop(connection, turn)
             return load_turn(connection, turn_id)
 
     def page(self, limit: int, before: int | None = None) -> list[Turn]:
@@ -71,6 +71,13 @@ class RatingStore:
         with self._database.write() as connection:
             same = ratings.c.turn_id == turn_id, ratings.c.rated_at == rated_at
             connection.execute(update(ratings).where(*same).values(result=result))
+
+
+def _drop(connection: Connection, turn: Turn) -> None:
+    """Delete the rating of a turn, and let its conversation be another one than before."""
+    connection.execute(delete(ratings).where(ratings.c.turn_id == turn.id))
+    this = update(conversations).where(conversations.c.id == turn.conversation_id)
+    connection.execute(this.values(changes=conversations.c.changes + 1))
 
 
 def _as_rated(connection: Connection, turn: Turn) -> Turn:

@@ -39,6 +39,8 @@ def find_conversations(connection: Connection, words: Sequence[str], limit: int,
 
 
 def _turns_of(connection: Connection, turn_ids: Sequence[int]) -> dict[int, RowMapping]:
+    if not turn_ids:
+        return {}
     query = (
         select(turns.c.id.label("turn_id"), turns.c.number.label("turn_number"), conversations)
         .join_from(turns, conversations, conversations.c.id == turns.c.conversation_id)

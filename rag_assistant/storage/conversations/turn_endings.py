@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from rag_assistant.records import Message, Turn, TurnStatus
-from rag_assistant.storage.conversations.counters import recount
+from rag_assistant.storage.conversations.counters import MORE_MESSAGES, messages_in, recount
 from rag_assistant.storage.conversations.turn_rows import load_turn
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.tables import answer_parts, conversations, messages, now, turns
@@ -40,6 +40,7 @@ _COUNT = (
     update(conversations)
     .where(conversations.c.id == bindparam("conversation"))
     .values(
+        **MORE_MESSAGES,
         visible_turns=conversations.c.visible_turns + bindparam("more_turns"),
         visible_messages=conversations.c.visible_messages + bindparam("more_messages"),
         updated_at=bindparam("moment"),
@@ -93,9 +94,10 @@ def end_turn(
         insert_messages(connection, turn.id, [{"role": "assistant", "content": answer}])
     if answer.strip():
         TURN_WORDS.insert(connection, [(turn.id, words_found_by(turn.question, answer, words_of))])
-    said = connection.execute(_MESSAGE_COUNT, {"turn": turn.id}).scalar_one()
-    more = {"more_turns": int(visible), "more_messages": said * int(visible), "answered": status != "failed"}
-    connection.execute(_COUNT, {"conversation": turn.conversation_id, "moment": moment} | more)
+    said = messages_in(connection, turn.id)
+    more = {"more_turns": int(visible), "more_messages": sum(said.values()) * visible, "answered": status != "failed"}
+    of_roles = {f"more_{role}": count for role, count in said.items()}
+    connection.execute(_COUNT, {"conversation": turn.conversation_id, "moment": moment} | more | of_roles)
     if purged:
         connection.execute(_PURGE, {"turn": turn.confirms_turn})
     if turn.waiting is not None or turn.pinned or not visible:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 from rag_assistant.errors import ConversationBusy, TurnErased, TurnNotRegenerable, VersionFixed, VersionNotFound
 from rag_assistant.records import AnswerVersion, Source, Turn
 from rag_assistant.storage.conversations.conversations import load_conversation
-from rag_assistant.storage.conversations.counters import covered_by, recount
+from rag_assistant.storage.conversations.counters import count_messages, covered_by, recount
 from rag_assistant.storage.conversations.turn_endings import insert_messages, words_found_by
 from rag_assistant.storage.conversations.turn_rows import load_turn
 from rag_assistant.storage.database import Database
@@ -75,6 +75,7 @@ class VersionStore:
         answer = answer_in(said)
         if said:
             insert_messages(connection, turn.id, said)
+        count_messages(connection, turn.id)
         if row["receipt"] is not None:
             connection.execute(insert(receipts).values(turn_id=turn.id, body=row["receipt"]))
         visible = bool(answer.strip()) and not (turn.excluded or turn.purged)
@@ -114,7 +115,8 @@ def keep_version(connection: Connection, turn: Turn) -> None:
 
 
 def take_answer_off(connection: Connection, turn_id: int, values: dict[str, Any]) -> None:
-    """Leave of a turn its question alone, and give it the ``values``. The counters are the caller's."""
+    """Leave of a turn that is over its question alone, and give it the ``values``. To recount is the caller's."""
+    count_messages(connection, turn_id, -1)
     fresh = ABOUT_THE_ANSWER | {"message_count": 1, "visible": False, "finished_at": None} | values
     connection.execute(update(turns).where(turns.c.id == turn_id).values(fresh))
     connection.execute(delete(receipts).where(receipts.c.turn_id == turn_id))

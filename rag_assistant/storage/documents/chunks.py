@@ -15,6 +15,8 @@ from rag_assistant.storage.documents.scope import in_scope
 from rag_assistant.storage.full_text import CHUNK_WORDS
 from rag_assistant.storage.tables import chunks, document_texts, documents
 
+# Two chunks with at most so many characters between them touch: the splitter leaves white space out.
+MAX_GAP_CHARS = 12
 # The position of chunks that the next reading is to replace: no reading gives it.
 NOWHERE = -1
 
@@ -80,6 +82,7 @@ class ChunkStore:
                     text=row.text,
                     page=row.page,
                     section=row.section,
+                    gap=row.gap,
                     score=0.0,
                 )
                 for row in rows
@@ -101,12 +104,6 @@ class ChunkStore:
         newer = select(documents.c.id).where(documents.c.replaces.is_not(None))
         with self._database.read() as connection:
             return set(connection.execute(select(chunks.c.id).where(chunks.c.document_id.in_(newer))).scalars())
-
-    def text_between(self, document_id: int, start: int, end: int) -> str:
-        """Return a piece of a document's text, empty if it is gone."""
-        piece = func.substr(document_texts.c.text, start + 1, end - start)
-        with self._database.read() as connection:
-            return connection.execute(select(piece).where(document_texts.c.document_id == document_id)).scalar() or ""
 
     def beginnings(self, document_ids: Sequence[int], chars: int) -> dict[int, str]:
         """Return the first characters of the text of each document that has one, by its id."""
@@ -147,6 +144,19 @@ def move_chunks(connection: Connection, from_document: int, to_document: int) ->
         connection.execute(update(table).where(table.c.document_id == from_document).values(document_id=to_document))
 
 
+def gaps_between(text: str, pieces: Sequence[Any]) -> list[str | None]:
+    """Return what stands in a document's text between each of its chunks and the one before it.
+
+    ``None`` for the first one of a page, and where more stands there than white space between two that touch. The
+    ``pieces`` come in their order, with ``start``, ``end`` and ``page``.
+    """
+    gaps: list[str | None] = []
+    for before, piece in zip([None, *pieces], pieces, strict=False):
+        touches = before and before.page == piece.page and 0 <= piece.start - before.end <= MAX_GAP_CHARS
+        gaps.append(text[before.end : piece.start] if before and touches else None)
+    return gaps
+
+
 def _insert(
     connection: Connection, document_id: int, extracted: ExtractedText, pieces: Sequence[Chunk], words: list[str]
 ) -> None:
@@ -156,7 +166,8 @@ def _insert(
         )
     )
     if pieces:
-        rows = [_chunk_row(document_id, piece) for piece in pieces]
+        gaps = gaps_between(extracted.text, pieces)
+        rows = [_chunk_row(document_id, piece) | {"gap": gap} for piece, gap in zip(pieces, gaps, strict=True)]
         ids = list(
             connection.execute(insert(chunks).returning(chunks.c.id, sort_by_parameter_order=True), rows).scalars()
         )

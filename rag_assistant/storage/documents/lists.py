@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, func, select
 from rag_assistant.document_records import Document, DocumentSort, DocumentState
 from rag_assistant.records import Scope
 from rag_assistant.storage.database import Database
-from rag_assistant.storage.documents.rows import as_documents
+from rag_assistant.storage.documents.rows import as_documents, name_key
 from rag_assistant.storage.documents.scope import in_scope, named_or_tagged
 from rag_assistant.storage.tables import document_tags, documents
 
@@ -86,6 +86,12 @@ class DocumentLists:
         with self._database.read() as connection:
             total = connection.execute(select(func.count()).select_from(documents).where(*conditions)).scalar_one()
             return as_documents(connection, query), total
+
+    def has(self, name: str) -> bool:
+        """Return whether a document has this name."""
+        named = select(documents.c.id).where(documents.c.name_key == name_key(name), documents.c.name == name)
+        with self._database.read() as connection:
+            return connection.execute(named.limit(1)).first() is not None
 
     def tags(self) -> dict[str, int]:
         """Return every tag with how many documents have it, in the order of the alphabet."""

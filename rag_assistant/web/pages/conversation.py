@@ -263,7 +263,7 @@ def library_holds() -> dict[str, Any]:
     mixed = dict.fromkeys(question for row in zip_longest(*made) for question in row if question)
     return {
         "has_documents": bool(newest),
-        "has_guide": bool(services().documents.find(GUIDE_NAME, EVERYTHING, 1)[0]),
+        "has_guide": services().documents.has(GUIDE_NAME),
         "has_own_documents": bool(own),
         "own_examples": list(mixed)[:MAX_EXAMPLES],
     }

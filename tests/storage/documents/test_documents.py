@@ -5,6 +5,7 @@ from sqlalchemy import func, select
 
 from rag_assistant.document_records import Chunk, ExtractedText, NewDocument
 from rag_assistant.errors import DocumentNotFound, SameContent
+from rag_assistant.records import Scope
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.tables import chunks, document_tags, document_texts, documents, embeddings
 from testkit.shelf import KEY, Shelf
@@ -246,6 +247,17 @@ def test_ids_of_deleted_chunks_are_not_given_again(shelf: Shelf) -> None:
     second = shelf.add("two")
     shelf.read(second, "aa", "bb")
     assert not old & {one.chunk_id for one in shelf.embeddings.without_embedding(second.id, KEY)}
+
+
+def test_what_stands_between_two_chunks_that_touch_is_kept_with_the_second(shelf: Shelf) -> None:
+    document = shelf.add()
+    shelf.documents.take(document.id)
+    text = "aaaa\n\nbbbb" + " " * 13 + "cccc dddd"
+    places = ((0, 4, None), (6, 10, None), (23, 27, None), (28, 32, 2))
+    pieces = [Chunk(n, start, end, text[start:end], page) for n, (start, end, page) in enumerate(places)]
+    assert shelf.chunks.keep_text(document.id, ExtractedText(text, "text/plain"), pieces, ["w"] * len(pieces))
+    found = shelf.chunks.passages(sorted(shelf.chunks.chunk_ids_of(Scope((document.id,)))))
+    assert [passage.gap for passage in found.values()] == [None, "\n\n", None, None]
 
 
 def test_a_place_in_a_text_is_in_the_section_of_the_chunk_above_it(shelf: Shelf) -> None:

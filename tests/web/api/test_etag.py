@@ -30,6 +30,7 @@ CHANGES: list[tuple[str, str, Any]] = [
     ("PATCH", "/api/conversations/1", {"max_history_turns": 1}),
     ("POST", "/api/conversations/1/clear", None),
     ("POST", "/api/turns/2/regenerate", None),
+    ("DELETE", "/api/turns/1?permanently=1", None),
     ("POST", "/api/query", {"question": "Otherwise?", "edits_turn": 2}),
 ]
 
@@ -59,6 +60,18 @@ def test_it_moves_with_a_version_that_is_chosen(client: FlaskClient) -> None:
     until(lambda: client.get("/api/turns/1").json["status"] == "completed")
     before = tag(client)
     client.post("/api/turns/1/versions/1/choose")
+    assert tag(client) != before
+
+
+def test_it_moves_with_a_rating_that_is_taken_back_and_with_an_undo(client: FlaskClient) -> None:
+    ask(client)
+    client.put("/api/turns/1/rating", json={"rating": "up"})
+    before = tag(client)
+    assert client.delete("/api/turns/1/rating").status_code == 200
+    assert tag(client) != before
+    client.post("/api/conversations/1/clear")
+    before = tag(client)
+    client.post("/api/conversations/1/undo")
     assert tag(client) != before
 
 

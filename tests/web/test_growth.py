@@ -1,0 +1,100 @@
+"""What a page costs does not grow with what is stored: SQLite's steps are counted, so that no busy machine matters."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+from sqlalchemy import event, func, insert, select
+from sqlalchemy.pool import Pool
+
+from rag_assistant.storage.tables import conversations, documents, messages, now, turns
+from rag_assistant.web.services import Services
+
+STEPS_AT_ONCE = 50
+# Each list is full before it grows.
+FEW, MANY = 110, 1_500
+ONE = "/api/conversations/1"
+PATHS = (
+    "/",
+    "/conversations",
+    "/conversations?part=1",
+    "/conversations/1",
+    "/conversations/1?before=100",
+    "/settings",
+    "/deleted",
+    "/ratings",
+    "/turns/1",
+    "/api/conversations",
+    "/api/conversations?pinned=1",
+    "/api/documents",
+    ONE,
+    f"{ONE}/turns",
+    f"{ONE}/preview",
+    f"{ONE}/preview?strategy=smart",
+)
+
+
+@contextmanager
+def counted_steps() -> Iterator[list[int]]:
+    """Give a list to which each block of steps that SQLite's machine takes adds one."""
+    steps: list[int] = []
+
+    def count(connection: Any, _record: object, _proxy: object) -> None:
+        connection.set_progress_handler(lambda: steps.append(STEPS_AT_ONCE), STEPS_AT_ONCE)
+
+    event.listen(Pool, "checkout", count)
+    try:
+        yield steps
+    finally:
+        event.remove(Pool, "checkout", count)
+
+
+def grow(services: Services, rows: int) -> None:
+    """Add so many turns to the first conversation, so many other conversations and so many documents."""
+    moment = {"created_at": now(), "finished_at": now()}
+    with services.database.write() as connection:
+        first = connection.execute(select(func.coalesce(func.max(turns.c.number), 0))).scalar_one() + 1
+        kept = {"title": "Geese", "created_at": now(), "updated_at": now(), "overrides": {}}
+        kept |= {"turns": first + rows - 1, "visible_turns": first + rows - 1, "visible_messages": 0}
+        ids = connection.execute(insert(conversations).returning(conversations.c.id), [kept] * rows).scalars().all()
+        turn = {"conversation_id": ids[0] if first == 1 else 1, "status": "completed", "visible": True, "owner": ""}
+        made = [turn | {"number": first + n, "request": {}, "message_count": 2} | moment for n in range(rows)]
+        turn_ids = connection.execute(insert(turns).returning(turns.c.id), made).scalars().all()
+        said = (("user", "Why?"), ("assistant", "So."))
+        connection.execute(
+            insert(messages),
+            [
+                {"turn_id": number, "position": position, "role": role, "content": content}
+                for number in turn_ids
+                for position, (role, content) in enumerate(said)
+            ],
+        )
+        file = {"name": "a", "media_type": "text/plain", "size_bytes": 1, "owner": "", "file": "", "state": "ready"}
+        file |= {"chunks": 0, "embedded": 0, "created_at": now()}
+        connection.execute(insert(documents), [file | {"sha256": f"{first + n}"} for n in range(rows)])
+
+
+def steps_of(client: FlaskClient) -> dict[str, int]:
+    """Return how many steps each page takes, and the command that tells what is kept."""
+    found = {}
+    for path in PATHS:
+        with counted_steps() as steps:
+            assert client.get(path).status_code == 200
+        found[path] = sum(steps)
+    with counted_steps() as steps:
+        assert client.post(f"{ONE}/commands", json={"command": "/history"}).status_code == 200
+    found["/history"] = sum(steps)
+    with counted_steps() as steps:
+        assert client.head(ONE).status_code == 200
+    return found | {"HEAD": sum(steps)}
+
+
+@pytest.mark.usefixtures("app")
+def test_a_page_takes_no_more_steps_when_much_more_is_stored(client: FlaskClient, services: Services) -> None:
+    grow(services, FEW)
+    before = steps_of(client)
+    grow(services, MANY)
+    more = {path: steps - before[path] for path, steps in steps_of(client).items()}
+    assert {path: steps for path, steps in more.items() if steps > MANY / 2} == {}
