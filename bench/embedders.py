@@ -24,7 +24,7 @@ from rag_assistant.retrieval.search import CANDIDATES
 from rag_assistant.retrieval.tokenize import query_words, search_words
 from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
-from rag_assistant.storage.full_text import KeywordIndex
+from rag_assistant.storage.documents.keywords import KeywordIndex
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 WEIGHTS = (0.7, 0.65, 0.6, 0.5, 0.4, 0.3)

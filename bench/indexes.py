@@ -27,7 +27,7 @@ from rag_assistant.retrieval.tokenize import query_words, search_words
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
-from rag_assistant.storage.full_text import KeywordIndex
+from rag_assistant.storage.documents.keywords import KeywordIndex
 
 SIZES = (1_000, 10_000, 30_000, 60_000, 100_000)
 DIMENSION = 384

@@ -45,7 +45,7 @@ from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.embeddings import EmbeddingStore
-from rag_assistant.storage.full_text import KeywordIndex
+from rag_assistant.storage.documents.keywords import KeywordIndex
 from rag_assistant.web.services import Services
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.embeddings import EmbeddingStore
-from rag_assistant.storage.full_text import KeywordIndex
+from rag_assistant.storage.documents.keywords import KeywordIndex
 from testkit.embedders import WordHashEmbedder
 
 

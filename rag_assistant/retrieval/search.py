@@ -26,7 +26,7 @@ from rag_assistant.retrieval.tokenize import content_words, query_words
 
 if TYPE_CHECKING:
     from rag_assistant.storage.documents.chunks import ChunkStore
-    from rag_assistant.storage.full_text import KeywordIndex
+    from rag_assistant.storage.documents.keywords import KeywordIndex
 
 log = logging.getLogger(__name__)
 Chosen = TypeVar("Chosen")

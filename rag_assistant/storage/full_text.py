@@ -21,6 +21,7 @@ from sqlalchemy import (
     column,
     func,
     literal_column,
+    or_,
     select,
     table,
     text,
@@ -28,16 +29,13 @@ from sqlalchemy import (
     values,
 )
 
-from rag_assistant.records import EVERYTHING, Scope
-from rag_assistant.storage.database import Database
-from rag_assistant.storage.documents.scope import in_scope
-from rag_assistant.storage.tables import chunks
-
 # FTS5 scores every row that holds any of the words, at 1.4 to 2.5 ms of CPU for 1,000. Beyond so many, the rarest
 # words alone choose the candidates, and all words rank them: at 100,000 chunks half the time, and 97 % of the first
 # ten hits are the same.
 MAX_SCORED = 10_000
 CANDIDATES = 300
+# Somebody waits for each letter.
+MAX_RANKED_WHILE_TYPING = 5_000
 # What a row must be surely about, it holds the rarest words of.
 MAX_SCORED_FOR_SUREST = 2_000
 
@@ -105,6 +103,19 @@ class WordIndex:
             return self._best_in_sqlite(connection, words, limit, only)
         return self._best_in_postgresql(connection, words, limit, only)
 
+    def best_or_newest(self, connection: Connection, words: Sequence[str], limit: int) -> list[int]:
+        """Return up to ``limit`` ids of rows that hold any of ``words``, the best first.
+
+        Where too many rows hold them, the rarest words alone choose and rank; if none is rare, the newest rows come.
+        """
+        newest = self._newest(connection, words, max(limit, MAX_RANKED_WHILE_TYPING + 1))
+        ranked = list(words)
+        if len(newest) > MAX_RANKED_WHILE_TYPING:
+            counted = self.counted(connection, words, MAX_RANKED_WHILE_TYPING) if len(words) > 1 else {}
+            rare = {word: rows for word, rows in counted.items() if 0 < rows <= MAX_RANKED_WHILE_TYPING}
+            ranked = _rarest(rare, MAX_RANKED_WHILE_TYPING)
+        return [row_id for row_id, _ in self.best(connection, ranked, limit)] if ranked else newest[:limit]
+
     def among(self, connection: Connection, ids: Sequence[int] | Select[Any]) -> ColumnElement[bool]:
         """Return the condition that a row is one of those with some ids."""
         _, key = self.columns(connection)
@@ -162,6 +173,16 @@ class WordIndex:
         given = {"words": _as_json(connection, words), "ids": json.dumps(list(ids))}
         for n, row_id in connection.execute(text(query), given):
             yield words[n], row_id
+
+    def _newest(self, connection: Connection, words: Sequence[str], limit: int) -> list[int]:
+        """Return up to ``limit`` ids of rows that hold any of ``words``, the newest first."""
+        table, key = self.columns(connection)
+        if connection.dialect.name == "sqlite":
+            holds = self._holds_any(words)
+        else:
+            held = table.c.words.op("@@", is_comparison=True)
+            holds = or_(*(held(func.plainto_tsquery(ENGLISH, word)) for word in words))
+        return list(connection.execute(select(key).where(holds).order_by(key.desc()).limit(limit)).scalars())
 
     def _rows_at_most(self, connection: Connection) -> int:
         _, key = self.columns(connection)
@@ -292,26 +313,3 @@ def _bm25(candidates: Subquery, usual_length: float, total: int, rows_with: Mapp
 
 CHUNK_WORDS = WordIndex("chunk_words", "chunk_id")
 TURN_WORDS = WordIndex("turn_words", "turn_id")
-
-
-class KeywordIndex:
-    """Finds chunks by their words, the best first."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def unknown(self, words: Sequence[str]) -> set[str]:
-        """Return those of some words that no chunk holds."""
-        with self._database.read() as connection:
-            return {word for word, rows in CHUNK_WORDS.counted(connection, words, 0).items() if not rows}
-
-    def search(self, words: Sequence[str], limit: int, scope: Scope = EVERYTHING) -> list[tuple[int, float]]:
-        """Return up to ``limit`` chunk ids of the scope with their score (higher is better) that hold any of ``words``.
-
-        An empty list of words finds nothing.
-        """
-        if not words:
-            return []
-        with self._database.read() as connection:
-            within = select(chunks.c.id).where(in_scope(chunks.c.document_id, scope))
-            return CHUNK_WORDS.best(connection, words, limit, CHUNK_WORDS.among(connection, within) if scope else None)

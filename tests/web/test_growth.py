@@ -9,6 +9,9 @@ from flask.testing import FlaskClient
 from sqlalchemy import event, func, insert, select
 from sqlalchemy.pool import Pool
 
+from rag_assistant.storage import full_text
+from rag_assistant.storage.conversations import search
+from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.tables import conversations, documents, messages, now, turns
 from rag_assistant.web.services import Services
 
@@ -20,6 +23,7 @@ PATHS = (
     "/",
     "/conversations",
     "/conversations?part=1",
+    "/conversations?part=1&q=geese",
     "/conversations/1",
     "/conversations/1?before=100",
     "/settings",
@@ -71,6 +75,7 @@ def grow(services: Services, rows: int) -> None:
                 for position, (role, content) in enumerate(said)
             ],
         )
+        TURN_WORDS.insert(connection, [(number, "geese hiss") for number in turn_ids])
         file = {"name": "a", "media_type": "text/plain", "size_bytes": 1, "owner": "", "file": "", "state": "ready"}
         file |= {"chunks": 0, "embedded": 0, "created_at": now()}
         connection.execute(insert(documents), [file | {"sha256": f"{first + n}"} for n in range(rows)])
@@ -92,7 +97,11 @@ def steps_of(client: FlaskClient) -> dict[str, int]:
 
 
 @pytest.mark.usefixtures("app")
-def test_a_page_takes_no_more_steps_when_much_more_is_stored(client: FlaskClient, services: Services) -> None:
+def test_a_page_takes_no_more_steps_when_much_more_is_stored(
+    client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(full_text, "MAX_RANKED_WHILE_TYPING", FEW // 2)
+    monkeypatch.setattr(search, "MAX_HITS", FEW // 2)
     grow(services, FEW)
     before = steps_of(client)
     grow(services, MANY)

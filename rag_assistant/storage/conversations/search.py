@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Connection, RowMapping, or_, select
+from sqlalchemy import Connection, RowMapping, exists, or_, select
 
 from rag_assistant.storage.full_text import TURN_WORDS, beginning
 from rag_assistant.storage.tables import conversations, messages, turns
 
 MAX_HITS = 1000
+# Shorter beginnings stand for so many words that they are looked for in titles alone, and as words.
+MIN_BEGINNING_CHARS = 3
 
 # A conversation with the number and the text of the turn that was found; no number where its title was.
 Found = tuple[RowMapping, int | None, str]
@@ -17,48 +19,54 @@ Found = tuple[RowMapping, int | None, str]
 
 def find_conversations(connection: Connection, words: Sequence[str], limit: int, typing: bool) -> list[Found]:
     """Return up to ``limit`` conversations with any of ``words``, each once: those named so first, then the best."""
-    asked = [*words[:-1], beginning(words[-1])] if typing else words
-    hits = [turn_id for turn_id, _ in TURN_WORDS.best(connection, asked, MAX_HITS)]
-    turns_found = _turns_of(connection, hits)
+    begun = typing and len(words[-1]) >= MIN_BEGINNING_CHARS
+    asked = [*words[:-1], beginning(words[-1])] if begun else words
+    hits = TURN_WORDS.best_or_newest(connection, asked, MAX_HITS)
     # The best turn of each conversation; hits come in their order.
-    best: dict[int, RowMapping] = {}
-    for hit in hits:
-        if hit in turns_found:
-            best.setdefault(turns_found[hit]["id"], turns_found[hit])
-    named = {row["id"]: row for row in _titled(connection, words, limit)}
-    chosen = [*named, *(one for one in best if one not in named)][:limit]
-    texts = _texts(connection, [best[one]["turn_id"] for one in chosen if one in best])
-    found: list[Found] = []
-    for one in chosen:
-        hit_turn = best.get(one)
-        if hit_turn is None:
-            found.append((named[one], None, ""))
-        else:
-            found.append((hit_turn, hit_turn["turn_number"], texts.get(hit_turn["turn_id"], "")))
-    return found
+    best: dict[int, tuple[int, int]] = {}
+    turns_found = _turns_of(connection, hits)
+    for hit in filter(turns_found.__contains__, hits):
+        conversation_id, number = turns_found[hit]
+        best.setdefault(conversation_id, (hit, number))
+    rows = {row["id"]: row for row in _titled(connection, words, limit)}
+    chosen = [*rows, *(one for one in best if one not in rows)][:limit]
+    texts = _texts(connection, [best[one][0] for one in chosen if one in best])
+    rows |= _rows_of(connection, [one for one in chosen if one not in rows])
+    return [(rows[one], *_told(best.get(one), texts)) for one in chosen]
 
 
-def _turns_of(connection: Connection, turn_ids: Sequence[int]) -> dict[int, RowMapping]:
+def _told(hit: tuple[int, int] | None, texts: Mapping[int, str]) -> tuple[int | None, str]:
+    """Return the number and the text of the turn that was found, if there is one."""
+    return (None, "") if hit is None else (hit[1], texts.get(hit[0], ""))
+
+
+def _turns_of(connection: Connection, turn_ids: Sequence[int]) -> dict[int, tuple[int, int]]:
+    """Return the conversation and the number of each of some turns, but for those of deleted conversations."""
     if not turn_ids:
         return {}
-    query = (
-        select(turns.c.id.label("turn_id"), turns.c.number.label("turn_number"), conversations)
-        .join_from(turns, conversations, conversations.c.id == turns.c.conversation_id)
-        .where(turns.c.id.in_(turn_ids), conversations.c.deleted_at.is_(None))
-    )
-    return {row["turn_id"]: row for row in connection.execute(query).mappings()}
+    # A join would begin with all conversations that were not deleted.
+    there = exists().where(conversations.c.id == turns.c.conversation_id, conversations.c.deleted_at.is_(None))
+    query = select(turns.c.id, turns.c.conversation_id, turns.c.number).where(turns.c.id.in_(turn_ids), there)
+    return {row[0]: (row[1], row[2]) for row in connection.execute(query)}
+
+
+def _rows_of(connection: Connection, conversation_ids: Sequence[int]) -> dict[int, RowMapping]:
+    query = select(conversations).where(conversations.c.id.in_(conversation_ids))
+    return {row["id"]: row for row in connection.execute(query).mappings()}
 
 
 def _titled(connection: Connection, words: Sequence[str], limit: int) -> Sequence[RowMapping]:
     """Return the latest conversations whose title holds all of the words."""
     title = conversations.c.title
-    query = select(conversations).where(conversations.c.deleted_at.is_(None))
+    latest_first = conversations.c.updated_at.desc(), conversations.c.id.desc()
+    # Of the others, only the index is read, and not the rows.
+    named = select(conversations.c.id).where(conversations.c.deleted_at.is_(None))
     for word in words:
         # Not every database knows capitals beyond A to Z.
-        spellings = {word, word.upper(), word.capitalize()}
-        query = query.where(or_(*(title.icontains(spelling, autoescape=True) for spelling in sorted(spellings))))
-    latest = query.order_by(conversations.c.updated_at.desc(), conversations.c.id.desc()).limit(limit)
-    return connection.execute(latest).mappings().all()
+        spellings = {word} if word.isascii() else {word, word.upper(), word.capitalize()}
+        named = named.where(or_(*(title.icontains(spelling, autoescape=True) for spelling in sorted(spellings))))
+    chosen = conversations.c.id.in_(named.order_by(*latest_first).limit(limit))
+    return connection.execute(select(conversations).where(chosen).order_by(*latest_first)).mappings().all()
 
 
 def _texts(connection: Connection, turn_ids: Sequence[int]) -> dict[int, str]:

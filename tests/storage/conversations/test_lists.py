@@ -5,6 +5,7 @@ from sqlalchemy import Engine, event
 
 from rag_assistant.errors import TooManyPinned
 from rag_assistant.records import Question
+from rag_assistant.storage import full_text
 from rag_assistant.storage.conversations import conversations as module
 from rag_assistant.storage.conversations.conversations import ConversationManager
 from rag_assistant.storage.conversations.history import HistoryStore
@@ -63,6 +64,31 @@ def test_titles_are_found_first_and_each_conversation_once(manager: Conversation
     ]
     assert [hit.conversation.id for hit in manager.find(["geese"], 1)] == [named.id]
     assert next(hit.conversation.id for hit in manager.find(["my", "gees"], 9, typing=True)) == named.id
+
+
+def test_the_beginning_of_a_word_is_sought_in_turns_from_three_letters_on(
+    manager: ConversationManager, database: Database
+) -> None:
+    if database.engine.dialect.name != "sqlite":
+        pytest.skip("finds whole words only")
+    turns = TurnStore(database, "here", str.lower)
+    turns.finish(turns.accept(Question("Of swans"), "Birds")[0], "completed", "We saw it.")
+    named = manager.create("Swimming")
+    assert [hit.conversation.id for hit in manager.find(["sw"], 9, typing=True)] == [named.id]
+    assert [hit.turn for hit in manager.find(["swa"], 9, typing=True)] == [1]
+    assert [hit.turn for hit in manager.find(["we"], 9, typing=True)] == [1]
+
+
+def test_words_of_too_many_turns_bring_the_newest_and_a_rare_one_the_best(
+    manager: ConversationManager, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(full_text, "MAX_RANKED_WHILE_TYPING", 3)
+    turns = TurnStore(database, "here", str.lower)
+    said = ("Geese geese geese", "Geese and swans of the lake", "Swans geese", "Geese here", "Geese and more")
+    ids = [turns.finish(turns.accept(Question(text), "t")[0], "completed", ".").conversation_id for text in said]
+    assert [hit.conversation.id for hit in manager.find(["geese"], 9)] == ids[::-1]
+    assert [hit.conversation.id for hit in manager.find(["geese", "swans"], 9)] == [ids[2], ids[1]]
+    assert [hit.conversation.id for hit in manager.find(["geese", "boats"], 9)] == ids[::-1]
 
 
 @pytest.mark.parametrize("word", ["%", "_", "\\", "'", '"', "*"])

@@ -9,7 +9,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from rag_assistant.records import Scope
 from rag_assistant.storage import full_text
 from rag_assistant.storage.database import Database
-from rag_assistant.storage.full_text import KeywordIndex
+from rag_assistant.storage.documents.keywords import KeywordIndex
 from testkit.shelf import Shelf
 
 TEXTS = [f"common word{number % 7} rare{number}" for number in range(60)]
