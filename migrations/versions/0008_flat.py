@@ -15,6 +15,7 @@ COUNTERS = ("changes", "user_messages", "assistant_messages", "tool_messages")
 
 
 def upgrade() -> None:
+    op.execute("ALTER TABLE conversations RENAME COLUMN doing TO operation")
     for name in COUNTERS:
         op.add_column("conversations", sa.Column(name, sa.Integer, nullable=False, server_default="0"))
     op.add_column("conversations", sa.Column("origin_id", sa.Integer))
@@ -83,6 +84,7 @@ def keep_gaps() -> None:
 
 
 def downgrade() -> None:
+    op.execute("ALTER TABLE conversations RENAME COLUMN operation TO doing")
     op.drop_column("chunks", "gap")
     op.drop_index("ix_conversations_latest", "conversations")
     op.create_index("ix_conversations_latest", "conversations", ["deleted_at", "updated_at", "id"])

@@ -88,7 +88,7 @@ conversations = Table(
     Column("branched_from", JSON(none_as_null=True)),
     Column("origin_id", Integer),
     # What is being done with it that takes its time, such as {"what": "compact", "part": 1, "parts": 3}.
-    Column("doing", JSON(none_as_null=True)),
+    Column("operation", JSON(none_as_null=True)),
     # Whether it stands in the list beside the pages: somebody asked there, or it has an answer.
     Column("listed", Boolean, nullable=False, server_default=true()),
     # With the title, so that a word in titles is looked for in the index alone.

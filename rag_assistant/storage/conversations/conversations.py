@@ -133,13 +133,15 @@ class ConversationManager:
             connection.execute(
                 update(conversations)
                 .where(conversations.c.id == conversation_id)
-                .values(doing=None if operation is None else dict(operation))
+                .values(operation=None if operation is None else dict(operation))
             )
 
     def clear_operations(self) -> None:
         """Take away what a process that crashed was doing."""
         with self._database.write() as connection:
-            connection.execute(update(conversations).where(conversations.c.doing.is_not(None)).values(doing=None))
+            connection.execute(
+                update(conversations).where(conversations.c.operation.is_not(None)).values(operation=None)
+            )
 
     def delete(self, conversation_id: int) -> None:
         """Put a conversation away: it is not found any more until ``restore``. Raises ConversationNotFound."""
@@ -241,7 +243,7 @@ def _record_of(row: Row, summary: Summary | None) -> Conversation:
         decided_until=row["decided_until"],
         held_turns=row["held_turns"],
         standing_runs=tuple(row["standing_runs"]),
-        operation=row["doing"],
+        operation=row["operation"],
         summary=summary,
         pinned=row["pinned"],
         branched_from=row["branched_from"],

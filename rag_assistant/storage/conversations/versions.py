@@ -139,7 +139,7 @@ def refuse_to_regenerate(turn: Turn, conversation: RowMapping) -> None:
         raise TurnNotRegenerable(
             f"Turn {turn.number} asks for a confirmation or answers one; that is not done twice. Ask again."
         )
-    if conversation["doing"] is not None:
+    if conversation["operation"] is not None:
         raise TurnNotRegenerable("The conversation is being summarised. Wait until that is done.")
     if turn.number < conversation["view_start"]:
         raise TurnNotRegenerable(
@@ -172,7 +172,7 @@ def _refuse_to_choose(connection: Connection, turn: Turn, conversation: RowMappi
         raise VersionFixed(
             f"Turn {turn.number} asks for a confirmation, or asked for one. Its answer stays: a yes or no is about it."
         )
-    if conversation["doing"] is not None:
+    if conversation["operation"] is not None:
         raise VersionFixed("The conversation is being summarised. Wait until that is done to choose another answer.")
     for summary_id in _summaries_in_reach(connection, conversation):
         if any(first <= turn.number <= last for first, last in covered_by(connection, summary_id)):
