@@ -170,3 +170,9 @@ def test_what_is_pure_imports_nothing_that_acts() -> None:
 def test_history_is_importable_without_the_rest() -> None:
     code = "import sys, rag_assistant.history; print([m for m in ('flask', 'sqlalchemy', 'numpy') if m in sys.modules])"
     assert subprocess.check_output([sys.executable, "-c", code], text=True, cwd=PACKAGE.parent).strip() == "[]"
+
+
+def test_no_driver_of_postgresql_is_loaded_before_a_database_asks_for_it() -> None:
+    code = "import sys, rag_assistant.factory; print('psycopg' in sys.modules, 'huey' in sys.modules)"
+    said = subprocess.check_output([sys.executable, "-c", code], text=True, cwd=PACKAGE.parent)
+    assert said.strip() == "False True"

@@ -9,17 +9,22 @@ from __future__ import annotations
 import json
 import logging
 import sqlite3
+import sys
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from huey import Huey
-from huey.consumer import Consumer
-from huey.registry import Message
-from huey.serializer import Serializer
-from huey.storage import PostgresStorage, SqliteStorage
+# huey loads PostgreSQL's driver wherever it is installed: 0.25 s of each start. Who needs it, loads it.
+_DRIVER = sys.modules.setdefault("psycopg", None)  # type: ignore[arg-type]
+from huey import Huey, storage  # noqa: E402
+from huey.consumer import Consumer  # noqa: E402
+from huey.registry import Message  # noqa: E402
+from huey.serializer import Serializer  # noqa: E402
+
+if _DRIVER is None:
+    del sys.modules["psycopg"]
 
 log = logging.getLogger(__name__)
 logging.getLogger("huey").setLevel(logging.WARNING)
@@ -98,16 +103,17 @@ class JobQueue:
 
     def _open_in_postgresql(self, name: str, where: str) -> _Queue:
         """Return the queue; each thread has a connection of its own, which is known here so that it can be closed."""
+        import psycopg
+
+        storage.psycopg = psycopg
 
         def connect() -> Any:
-            import psycopg
-
             connection = psycopg.connect(where)
             self._connections.append(connection)
             return connection
 
         return _Queue(
-            name, storage_class=PostgresStorage, connection=connect, table_prefix="assistant_queue", **_OPTIONS
+            name, storage_class=storage.PostgresStorage, connection=connect, table_prefix="assistant_queue", **_OPTIONS
         )
 
     def _threads(self) -> list[Any]:
@@ -164,8 +170,8 @@ def _open_in_file(name: str, path: Path) -> _Queue:
     # No WAL: a server and the command line both write, and SQLite before 3.51.3 has a bug there.
     file = {"filename": str(path), "journal_mode": "delete", "timeout": 20}
     try:
-        return _Queue(name, storage_class=SqliteStorage, **file, **_OPTIONS)
+        return _Queue(name, storage_class=storage.SqliteStorage, **file, **_OPTIONS)
     except sqlite3.DatabaseError as error:
         log.warning("The queue's file %s cannot be read and is begun anew: %s", path, error)
         path.replace(path.with_suffix(".broken"))
-        return _Queue(name, storage_class=SqliteStorage, **file, **_OPTIONS)
+        return _Queue(name, storage_class=storage.SqliteStorage, **file, **_OPTIONS)
