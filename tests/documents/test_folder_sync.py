@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from rag_assistant.factory import create_app
 from tests.cli.shell import Shell
 
 
@@ -61,6 +62,17 @@ def test_files_that_are_gone_go_only_when_that_is_said(shell: Shell, folder: Pat
     assert len(shell("documents", "list").stdout.splitlines()) == 3, "what is gone elsewhere stays"
     assert "gone, document" in shell("documents", "add", str(folder), "--remove-missing").stdout
     assert "geese.txt" not in shell("documents", "list").stdout
+
+
+def test_what_was_uploaded_stays_when_its_copy_in_a_folder_goes(shell: Shell, folder: Path) -> None:
+    app = create_app(shell.environment)
+    with (folder / "geese.txt").open("rb") as file:
+        assert app.test_client().post("/api/documents", data={"file": (file, "uploaded.txt")}).status_code == 202
+    app.extensions["assistant"].close()
+    assert "1 new, 1 known" in shell("documents", "add", str(folder)).stdout
+    (folder / "geese.txt").unlink()
+    assert "gone" not in shell("documents", "add", str(folder), "--remove-missing").stdout
+    assert "uploaded.txt" in shell("documents", "list").stdout
 
 
 def test_a_file_that_becomes_what_another_is_is_not_kept_twice(shell: Shell, folder: Path) -> None:

@@ -46,9 +46,10 @@ class DocumentStore(DocumentLists):
     def add(self, new: NewDocument) -> tuple[Document, bool]:
         """Keep a new document as ``queued``; return it and True, or the one with the same content and False.
 
-        One with the same content gets the new tags, too, and an origin if it has none; if it failed or was cancelled,
-        it is queued again. A newer version takes the place of those of the same document that are on their way.
-        Raises DocumentNotFound, and SameContent if another document has the content of a newer version.
+        One with the same content gets the new tags, too; if it failed or was cancelled, it is queued again. It does not
+        get the origin: what was uploaded does not go when a copy of it in a folder goes. A newer version takes the
+        place of those of the same document that are on their way. Raises DocumentNotFound, and SameContent if another
+        document has the content of a newer version.
         """
         try:
             return self._add(new)
@@ -91,8 +92,6 @@ class DocumentStore(DocumentLists):
         if same["state"] in GIVEN_UP and same["owner"] == self._owner:
             replaces = None if replaces == same["id"] else replaces
             set_values(connection, same["id"], state="queued", reason=None, replaces=replaces)
-        if new.origin and not same["origin"]:
-            set_values(connection, same["id"], origin=new.origin)
         add_tags(connection, same["id"], new.tags)
 
     def change(
