@@ -14,6 +14,7 @@ from rag_assistant.errors import (
     NothingToSummarise,
     OverflowDecisionNeeded,
 )
+from rag_assistant.history import UNANSWERED
 from rag_assistant.presenters.history import figures_in_words, numbers_in_words, sentence_about
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from rag_assistant.storage.conversations.history import HistoryStore
 
 CONTINUED = "All earlier turns were sent this once, up to the model's limit."
+CONTINUED_IN_PART = (
+    "All earlier turns that are not summarised, cleared or excluded were sent this once, up to the model's limit."
+)
 RESET = "The model started over with this question and saw none of the earlier turns. You can undo this."
 NOTHING_OLDER = "Nothing can be summarised: the turns that would be left out are pinned."
 NOT_COMPACTED = "The older turns could not be summarised, so they were left out. {}"
@@ -75,7 +79,7 @@ class OverflowHandling:
         if not built.fitted.history_trimmed or decision in ("trim", "ask"):
             return built.draft, None
         if decision == "continue":
-            return self._with_everything(draft, turn_number, settings), CONTINUED
+            return self._with_everything(draft, turn_number, settings), _continued(draft.window.conversation)
         before = draft.window.conversation
         if decision == "reset":
             after = self.history.move_context_start(before.id, "reset", turn_number)
@@ -149,3 +153,9 @@ class OverflowHandling:
             self.history, conversation or known.conversation, turn_number, rules or known.rules, settings
         )
         return replace(draft, window=window)
+
+
+def _continued(conversation: Conversation) -> str:
+    """Return what was sent where everything was to be; turns without an answer are not missed."""
+    stays_out = any(run["reason"] not in UNANSWERED for run in conversation.standing_runs)
+    return CONTINUED_IN_PART if stays_out else CONTINUED

@@ -134,6 +134,7 @@ def test_the_overflow_choice_and_a_confirmation_work_without_scripts(
 ) -> None:
     page = chromium_without_scripts.new_page(base_url=server.url)
     page.goto("/")
+    stub.replies.append(Reply(tool_calls=[call("list_documents")]))  # A model that uses tools is offered them.
     for number in range(1, 3):
         plain(page, f"Question {number}")
         expect(page.locator(f"#turn-{number}.completed")).to_be_visible()

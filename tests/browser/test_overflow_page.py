@@ -39,7 +39,7 @@ def test_a_compaction_is_chosen_read_edited_and_undone_and_every_turn_outlives_a
     assert above(page, ".summary", ".horizon")
     assert above(page, ".horizon", "#turn-3")
     summary.get_by_text("Read summary").click()
-    expect(summary.locator(".text")).to_have_text(SUMMARY)
+    expect(summary.locator(".text")).to_have_text(f"Turns 1 and 2: {SUMMARY}")
 
     summary.get_by_text("Edit summary").click()
     box = summary.get_by_label("Summary sent to the model")

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
+from rag_assistant.answering.overflow import CONTINUED_IN_PART
 from rag_assistant.conversations.compaction import EXTRACTED
 from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
@@ -300,6 +301,16 @@ def test_continue_sends_everything_once_with_a_warning(client: FlaskClient, stub
     assert answer["history"]["turns_kept"] == 7
     assert "All earlier turns were sent this once" in answer["notes"][0]
     assert ask(client, "Question 9.", conversation_id=conversation)["history"]["turns_kept"] == 5
+
+
+def test_continue_says_that_what_is_summarised_stays_out(client: FlaskClient) -> None:
+    conversation = conversation_of(client, 7)
+    ask(client, "Question 8.", conversation_id=conversation, on_overflow="compact")
+    ask(client, "Question 9.", conversation_id=conversation, on_overflow="trim")
+    ask(client, "Question 10.", conversation_id=conversation, on_overflow="trim")
+    answer = ask(client, "Question 11.", conversation_id=conversation, on_overflow="continue")
+    assert answer["history"]["turns_kept"] < 10
+    assert answer["notes"] == [CONTINUED_IN_PART]
 
 
 # --- undo
