@@ -54,6 +54,14 @@ def test_a_command_works_on_the_data_of_the_settings(shell: Shell) -> None:
     assert ended.stdout.startswith("Schema: ")
 
 
+def test_a_postgresql_that_is_away_is_named_in_one_line(shell: Shell) -> None:
+    ended = run(shell.under(DATABASE_URL="postgresql://somebody:secret@127.0.0.1:1/nothing"), "status")
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines()[-1].startswith("Error: PostgreSQL (database_url) cannot be reached: ")
+    assert "Traceback" not in ended.stderr
+    assert "secret" not in ended.stderr
+
+
 def test_a_command_that_does_not_exist_is_named(shell: Shell) -> None:
     result = CliRunner().invoke(program, ["dokuments"])
     assert result.exit_code == 2

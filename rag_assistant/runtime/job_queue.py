@@ -23,6 +23,8 @@ from huey.consumer import Consumer  # noqa: E402
 from huey.registry import Message  # noqa: E402
 from huey.serializer import Serializer  # noqa: E402
 
+from rag_assistant.errors import StorageFailed  # noqa: E402
+
 if _DRIVER is None:
     del sys.modules["psycopg"]
 
@@ -108,7 +110,11 @@ class JobQueue:
         storage.psycopg = psycopg
 
         def connect() -> Any:
-            connection = psycopg.connect(where)
+            try:
+                connection = psycopg.connect(where)
+            except psycopg.OperationalError as error:
+                reason = str(error).partition("\n")[0].removesuffix(".")
+                raise StorageFailed(f"PostgreSQL (database_url) cannot be reached: {reason}.") from error
             self._connections.append(connection)
             return connection
 
