@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rag_assistant.answering.receipt import usage_of
-from rag_assistant.conversations.prompts import mark_cited
+from rag_assistant.conversations.prompts import mark_cited, note_citations
 from rag_assistant.errors import AnswerStopped, AssistantError, StorageFailed
 from rag_assistant.presenters.turns import error_data, last_event
 from rag_assistant.records import Event, Message, Turn, TurnStatus
@@ -65,7 +65,7 @@ class AnswerWriter:
         Raises StorageFailed.
         """
         text = live.text()
-        turn = replace(turn, sources=mark_cited(turn, text))
+        turn = replace(turn, sources=mark_cited(turn, text), notes=note_citations(turn, text))
         end = time.monotonic() + KEEP_TIMEOUT_SECONDS
         while True:
             try:

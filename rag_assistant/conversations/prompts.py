@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 
 from rag_assistant.document_records import Passage
 from rag_assistant.records import QUOTES, Message, RelatedTurn, Source, Turn
-from rag_assistant.retrieval.claims import CITATION, check_citations
+from rag_assistant.retrieval.claims import CITATION, check_citations, unknown_citations
 
 INSTRUCTIONS = (
     "You answer questions about the user's own documents. Each question comes with numbered passages from them, "
@@ -164,6 +164,16 @@ def mark_cited(turn: Turn, answer: str) -> tuple[Source, ...]:
         )
         for source in turn.sources
     )
+
+
+def note_citations(turn: Turn, answer: str) -> tuple[str, ...]:
+    """Return a turn's notes, with one about citations of what is no source."""
+    unknown = [] if turn.model in (None, QUOTES) else unknown_citations(answer, [one.n for one in turn.sources])
+    if not unknown:
+        return turn.notes
+    *others, last = [f"[{number}]" for number in unknown]
+    named = f"{', '.join(others)} and {last} name" if others else f"{last} names"
+    return (*turn.notes, f"{named} no source of this answer.")
 
 
 def title_for(question: str) -> str:

@@ -7,7 +7,7 @@ question says may be repeated. Measured in docs/retrieval-benchmarks.md, and the
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -65,6 +65,18 @@ class Checked:
 
     doubts: tuple[Doubt, ...] = ()
     offered: tuple[str, ...] = ()
+
+
+def unknown_citations(answer: str, known: Collection[int]) -> list[int]:
+    """Return the numbers that an answer cites and that no passage has; links and code cite nothing."""
+    text = CODE.sub("", answer)
+    cited = {int(match[1]) for match in CITATION.finditer(text) if _is_citation(text, match)}
+    return sorted(cited - set(known))
+
+
+def _is_citation(text: str, match: re.Match[str]) -> bool:
+    before, after = text[: match.start()][-1:], text[match.end() :][:1]
+    return not before.isalnum() and after not in ("(", ":")
 
 
 def check_citations(answer: str, question: str, passages: Mapping[int, str]) -> dict[int, Checked]:

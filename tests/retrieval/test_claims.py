@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag_assistant.retrieval.claims import check_citations
+from rag_assistant.retrieval.claims import check_citations, unknown_citations
 
 PASSAGES = {
     1: "The keeper of the lighthouse at Lindau feeds 17 geese every morning since 1942. The geese are not fed on "
@@ -69,6 +69,18 @@ def test_what_the_question_says_may_be_repeated() -> None:
 )
 def test_other_languages_are_not_flooded(sentence: str, passage: str) -> None:
     assert check_citations(sentence, "?", {1: passage})[1].doubts == ()
+
+
+@pytest.mark.parametrize(
+    ("answer", "unknown"),
+    [
+        ("Seventeen [1].", []),
+        ("Seventeen [2] and [9], so [9].", [2, 9]),
+        ("See [9](https://example.org), `words[9]` and words[9].", []),
+    ],
+)
+def test_a_number_that_no_passage_has_is_found(answer: str, unknown: list[int]) -> None:
+    assert unknown_citations(answer, [1]) == unknown
 
 
 def test_a_sentence_without_a_citation_is_offered_the_passage_that_carries_it() -> None:
