@@ -152,6 +152,13 @@ def test_what_is_worked_on_is_shown_and_cancelled(page: Page, stub: StubModel) -
     expect(page.get_by_role("region", name="Uploads").get_by_role("status")).to_have_text("1 cancelled")
 
 
+def test_the_same_content_chosen_twice_at_once_is_added_once_and_said(page: Page) -> None:
+    page.goto("/documents")
+    choose(page, a_file("a.txt", "Geese hiss."), a_file("b.txt", "Geese hiss."))
+    status = page.get_by_role("region", name="Uploads").get_by_role("status")
+    expect(status).to_have_text("1 file added, 1 already in your library")
+
+
 @pytest.mark.parametrize("count", [100, pytest.param(500, marks=pytest.mark.long)])
 def test_hundreds_of_files_do_not_freeze_the_page(page: Page, server: ServerProcess, count: int) -> None:
     page.goto("/documents")

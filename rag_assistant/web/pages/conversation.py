@@ -141,7 +141,6 @@ def turn(turn_id: int) -> str:
         view=services().history_actions.view(found.conversation_id),
         around=around(found.conversation_id, [found], earlier[0] if earlier else None),
         editing=found.number if request.args.get("edit") == "1" else None,
-        max_question_chars=services().settings.current.max_question_chars,
     )
 
 
@@ -223,7 +222,6 @@ def conversation_page(
         around=around(shown.id if shown else None, turns, earlier),
         origin=services().branches.origin_of(shown.branched_from) if shown else None,
         editing=editing,
-        max_question_chars=services().settings.current.max_question_chars,
         result=result,
         decision=decision,
         **({} if shown else library_holds()),

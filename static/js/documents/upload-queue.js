@@ -110,9 +110,10 @@ function accepted(item, request) {
     settle(item, "failed", refusal.message);
     return;
   }
+  // A file that failed and is sent again is known, but was never added.
+  item.isDuplicate = !data.new && item.id !== data.document_id;
   item.id = data.document_id;
   updateState(item, data);
-  if (!data.new && item.state === "ready") settle(item, "duplicate", data.name === item.name ? null : `Already in your library as ${data.name}.`);
   redrawList();
   poll();
 }
@@ -127,6 +128,9 @@ function updateState(item, data) {
   item.reason = data.reason;
   item.embedded = data.embedded;
   item.chunks = data.chunks;
+  if (item.isDuplicate && item.state === "ready") {
+    settle(item, "duplicate", data.name === item.name ? null : `Already in your library as ${data.name}.`);
+  }
 }
 
 /** Poll the pending files, the oldest first, until none is left. */
