@@ -44,6 +44,14 @@ class ConversationNotFound(AssistantError):
         super().__init__(f"There is no conversation {conversation_id}.")
 
 
+class ConversationDeleted(ConversationNotFound):
+    """The conversation is in the trash."""
+
+    def __init__(self, conversation_id: int) -> None:
+        AssistantError.__init__(self, f"Conversation {conversation_id} is in the trash. Restore it to go on with it.")
+        self.details = {"conversation_id": conversation_id}
+
+
 class TurnNotFound(AssistantError):
     """There is no such turn."""
 

@@ -34,7 +34,7 @@ def test_an_answer_that_is_gone_is_not_copied_as_a_word(
     page.evaluate("navigator.clipboard.writeText('as before')")
     server.call("DELETE", "/api/conversations/1")
     page.get_by_role("button", name="Copy the answer as Markdown").click()
-    expect(page.locator(".toast.bad", has_text="There is no conversation").first).to_be_visible()
+    expect(page.locator(".toast.bad", has_text="Conversation 1 is in the trash.").first).to_be_visible()
     assert page.evaluate(COPIED) == "as before"
 
 
@@ -147,7 +147,7 @@ def test_what_cannot_be_opened_in_the_drawer_leaves_the_page_as_it_is(page: Page
     page.get_by_label("Your question").fill("Half a tho")
     server.call("DELETE", "/api/conversations/1")
     page.get_by_role("link", name="What the model saw").click()
-    expect(page.locator(".toast.bad", has_text="There is no conversation").first).to_be_visible()
+    expect(page.locator(".toast.bad", has_text="Conversation 1 is in the trash.").first).to_be_visible()
     page.context.set_offline(True)
     page.get_by_role("link", name="Settings", exact=True).click()
     expect(page.get_by_text("The server cannot be reached.")).to_be_visible()

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, RowMapping, Select, bindparam, delete, func, insert, select, tuple_, update
 
-from rag_assistant.errors import ConversationBusy, ConversationNotFound, NotInTrash, TooManyPinned
+from rag_assistant.errors import ConversationBusy, ConversationDeleted, ConversationNotFound, NotInTrash, TooManyPinned
 from rag_assistant.records import EVERYTHING, UNSET, Conversation, ConversationHit, Scope, Summary, Unset
 from rag_assistant.storage.conversations.search import find_conversations
 from rag_assistant.storage.database import Database
@@ -202,12 +202,21 @@ def insert_conversation(connection: Connection, title: str, scope: Scope = EVERY
 
 
 def load_conversation(connection: Connection, conversation_id: int, *, lock: bool = False) -> RowMapping:
-    """Return a conversation's row, locked against other writers if asked. Raises ConversationNotFound."""
+    """Return a conversation's row, locked against other writers if asked.
+
+    Raises ConversationNotFound, of which ConversationDeleted is a kind.
+    """
     query = _CONVERSATION.with_for_update() if lock else _CONVERSATION
     row = connection.execute(query, {"conversation": conversation_id}).mappings().first()
     if row is None:
-        raise ConversationNotFound(conversation_id)
+        raise not_found(connection, conversation_id)
     return row
+
+
+def not_found(connection: Connection, conversation_id: int) -> ConversationNotFound:
+    """Return what is to be said of a conversation that cannot be used."""
+    kept = connection.execute(select(conversations.c.id).where(conversations.c.id == conversation_id)).first()
+    return ConversationNotFound(conversation_id) if kept is None else ConversationDeleted(conversation_id)
 
 
 def conversation_of(connection: Connection, row: Row) -> Conversation:

@@ -15,13 +15,12 @@ from sqlalchemy.exc import IntegrityError
 
 from rag_assistant.errors import (
     ConversationBusy,
-    ConversationNotFound,
     IdempotencyKeyReused,
     TurnNotRetryable,
 )
 from rag_assistant.records import EVERYTHING, UNTITLED, Message, Question, Scope, Source, Turn, TurnStatus, Unset
 from rag_assistant.storage.conversations.branching import branch_for
-from rag_assistant.storage.conversations.conversations import insert_conversation, load_conversation
+from rag_assistant.storage.conversations.conversations import insert_conversation, load_conversation, not_found
 from rag_assistant.storage.conversations.counters import recount
 from rag_assistant.storage.conversations.turn_endings import INSERT_MESSAGE, end_turn, insert_messages, message_row
 from rag_assistant.storage.conversations.turn_rows import (
@@ -128,7 +127,7 @@ class TurnStore:
         next_one = {"conversation": conversation_id, "moment": moment, "interactive": question.interactive}
         number = connection.execute(_NEXT_NUMBER, next_one).scalar()
         if number is None:
-            raise ConversationNotFound(conversation_id)
+            raise not_found(connection, conversation_id)
         scope = _scope_of(connection, question, conversation_id)
         if number == 1 and named:
             connection.execute(_NAME_BY_QUESTION, {"conversation": conversation_id, "new_title": title})

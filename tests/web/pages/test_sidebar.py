@@ -313,6 +313,18 @@ def test_the_start_page_names_the_conversation_that_was_deleted_last(client: Fla
     assert "</bdi>” deleted." not in client.get("/?deleted=1").text
 
 
+def test_a_deleted_conversation_says_so_and_offers_to_restore_it(client: FlaskClient, services: Services) -> None:
+    fill(services, 1)
+    client.delete("/api/conversations/1")
+    shown = client.get("/conversations/1", headers=PAGE)
+    assert shown.status_code == 404
+    assert "Conversation 1 is in the trash." in shown.text
+    assert '<form method="post" action="/conversations/1/restore">' in shown.text
+    refused = client.post("/api/query", json={"question": "Why?", "conversation_id": 1})
+    assert (refused.status_code, refused.json["error"]["type"]) == (404, "ConversationDeleted")
+    assert client.get("/api/conversations/9").json["error"]["type"] == "ConversationNotFound"
+
+
 def test_what_was_brought_back_meanwhile_is_not_erased(client: FlaskClient, services: Services) -> None:
     fill(services, 1)
     client.delete("/api/conversations/1")
