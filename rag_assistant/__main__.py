@@ -58,7 +58,7 @@ class Commands(click.Group):
 
 @click.group(cls=Commands, invoke_without_command=True)
 @click.version_option(__version__, prog_name="rag-assistant", message="%(prog)s %(version)s")
-@click.option("--host", help="Listen on this address, instead of the one of the settings.")
+@click.option("--host", type=click.Choice(["127.0.0.1", "localhost"]), help="Listen on this address.")
 @click.option("--port", type=click.IntRange(0, 65535), help="Listen on this port, instead of the one of the settings.")
 @click.pass_context
 def program(ctx: click.Context, host: str | None, port: int | None) -> None:

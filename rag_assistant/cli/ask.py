@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rag_assistant.cli.errors import named_errors
+from rag_assistant.cli.params import ID
 from rag_assistant.conversations.commands import is_command, run_command
 from rag_assistant.errors import AssistantError, OverflowDecisionNeeded
 from rag_assistant.history import OVERFLOW_CHOICES
 from rag_assistant.presenters.history import seen
 from rag_assistant.presenters.turns import view_sentence
-from rag_assistant.records import MAX_INT32, UNSET, Question, Turn, Unset
+from rag_assistant.records import UNSET, Question, Turn, Unset
 from rag_assistant.validation import spells_number
 
 if TYPE_CHECKING:
     from rag_assistant.web.services import Services
 
-CONVERSATION = click.option("--conversation", type=click.IntRange(1, MAX_INT32), help="Continue this conversation.")
+CONVERSATION = click.option("--conversation", type=ID, help="Continue this conversation.")
 LIMIT = click.option("--max-history-turns", help='How many earlier turns the model sees, or "all".')
 OVERFLOW = click.option(
     "--on-overflow", type=click.Choice(OVERFLOW_CHOICES), help="What to do when the conversation gets too long."

@@ -13,9 +13,9 @@ import click
 from flask.cli import AppGroup
 
 from rag_assistant.cli.errors import named_errors
+from rag_assistant.cli.params import ID, YES, confirm
 from rag_assistant.document_records import Document
 from rag_assistant.errors import AssistantError, SettingsError
-from rag_assistant.records import MAX_INT32
 from rag_assistant.runtime.data_dir import lock_data_dir
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 POLL_INTERVAL_SECONDS = 0.2
 WORKED_ON = ("queued", "reading", "embedding")
-DOCUMENT_IDS = click.argument("document_ids", nargs=-1, required=True, type=click.IntRange(1, MAX_INT32))
+DOCUMENT_IDS = click.argument("document_ids", nargs=-1, required=True, type=ID)
 
 
 def documents_commands(services: Services) -> AppGroup:
@@ -60,10 +60,13 @@ def documents_commands(services: Services) -> AppGroup:
                     click.echo(_line(one))
 
     @group.command("tag")
-    @click.argument("document_id", type=click.IntRange(1, MAX_INT32))
+    @click.argument("document_id", type=ID)
     @click.argument("tags", nargs=-1)
-    def tag(document_id: int, tags: tuple[str, ...]) -> None:
+    @click.option("--clear", is_flag=True, help="Remove all tags.")
+    def tag(document_id: int, tags: tuple[str, ...], clear: bool) -> None:
         """Replace the tags of a document."""
+        if clear == bool(tags):
+            raise click.UsageError("Name the new tags, or use --clear to remove all of them.")
         with named_errors():
             services.prepare()
             click.echo(_line(services.documents.change(document_id, tags=tags)))
@@ -89,11 +92,14 @@ def documents_commands(services: Services) -> AppGroup:
 
     @group.command("delete")
     @DOCUMENT_IDS
-    def delete(document_ids: tuple[int, ...]) -> None:
+    @YES
+    def delete(document_ids: tuple[int, ...], yes: bool) -> None:
         """Delete documents permanently."""
         with named_errors():
             services.prepare()
-            for document_id in document_ids:
+            names = [services.documents.get(document_id).name for document_id in dict.fromkeys(document_ids)]
+            confirm(f"Delete {', '.join(names)} permanently?", yes)
+            for document_id in dict.fromkeys(document_ids):
                 services.library.remove(document_id)
                 click.echo(f"Document {document_id} deleted.")
 

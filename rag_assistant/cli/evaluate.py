@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rag_assistant.cli.params import ID
 from rag_assistant.errors import AssistantError
 from rag_assistant.presenters.evaluation import count_verdicts, counts_in_words, figures_in_words, what_is_worse
 from rag_assistant.presenters.turns import rated_data
-from rag_assistant.records import MAX_INT32
 
 if TYPE_CHECKING:
     from rag_assistant.answering.evaluation import Evaluated
     from rag_assistant.records import Turn
     from rag_assistant.web.services import Services
 
-NUMBER = click.IntRange(1, MAX_INT32)
 NOTHING_RATED = "There is nothing to ask: no answer was rated. Rate answers with the thumbs below them."
 # A row has less than 80 columns.
 ROW = "{turn:>5} {rated:1} {question:24}  {found:7}  {cited:8}  {doubts:6}  {answer:10}  "
@@ -39,8 +38,8 @@ def eval_command(services: Services) -> click.Command:
     """Return the command that asks rated questions again."""
 
     @click.command("eval")
-    @click.option("--conversation", type=NUMBER, help="Only the questions of this conversation.")
-    @click.option("--limit", type=NUMBER, help="Only so many, the newest.")
+    @click.option("--conversation", type=ID, help="Only the questions of this conversation.")
+    @click.option("--limit", type=ID, help="Only so many, the newest.")
     @click.option("--json", "as_json", is_flag=True, help="For programs.")
     def evaluate(conversation: int | None, limit: int | None, as_json: bool) -> None:
         """Ask every rated question again and show what got better or worse.

@@ -9,11 +9,13 @@ import click
 from flask.cli import AppGroup
 
 from rag_assistant.cli.errors import named_errors
+from rag_assistant.cli.params import ID, YES, confirm
 from rag_assistant.conversations.commands import run_command
-from rag_assistant.errors import InvalidRequest, ReceiptNotFound
+from rag_assistant.conversations.prompts import title_for
+from rag_assistant.errors import ConversationDeleted, InvalidRequest, ReceiptNotFound
 from rag_assistant.presenters.export import FORMATS, as_json, as_markdown
 from rag_assistant.presenters.turns import receipt_data
-from rag_assistant.records import MAX_INT32, ModelRequest
+from rag_assistant.records import ModelRequest
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from rag_assistant.web.services import Services
 
 TURNS_SHOWN = 20
-NUMBER = click.IntRange(1, MAX_INT32)
 
 
 def history_commands(services: Services) -> AppGroup:
@@ -40,7 +41,7 @@ def history_commands(services: Services) -> AppGroup:
                     click.echo(f"{one.id:6}  {one.turns:4} {'turn ' if one.turns == 1 else 'turns'}  {one.title}")
 
     @group.command("show")
-    @click.argument("conversation", type=NUMBER)
+    @click.argument("conversation", type=ID)
     def show(conversation: int) -> None:
         """Show what is saved, what the model would see next, and the newest turns as they were said."""
         with named_errors():
@@ -54,7 +55,7 @@ def history_commands(services: Services) -> AppGroup:
                 click.echo(f"> {turn.question}\n\n{turn.answer or turn.error_message or ''}".rstrip())
 
     @group.command("export")
-    @click.argument("conversation", type=NUMBER)
+    @click.argument("conversation", type=ID)
     @click.option("--format", "format_name", type=click.Choice(list(FORMATS)), default="markdown", show_default=True)
     def export(conversation: int, format_name: str) -> None:
         """Export a conversation."""
@@ -66,7 +67,7 @@ def history_commands(services: Services) -> AppGroup:
                 click.echo(piece, nl=False)
 
     @group.command("receipt")
-    @click.argument("turn", type=NUMBER, metavar="TURN_ID")
+    @click.argument("turn", type=ID, metavar="TURN_ID")
     def receipt(turn: int) -> None:
         """Print the receipt of a turn as JSON: what the model was sent, and what was left out."""
         with named_errors():
@@ -78,7 +79,7 @@ def history_commands(services: Services) -> AppGroup:
             click.echo(json.dumps(shown, ensure_ascii=False, indent=2))
 
     @group.command("replay")
-    @click.argument("turn", type=NUMBER, metavar="TURN_ID")
+    @click.argument("turn", type=ID, metavar="TURN_ID")
     def replay(turn: int) -> None:
         """Send a turn's exact request again, to the current endpoint. Nothing is saved."""
         with named_errors():
@@ -96,29 +97,40 @@ def history_commands(services: Services) -> AppGroup:
                 services.close()
 
     @group.command("erase")
-    @click.argument("turn", type=NUMBER, metavar="TURN_ID")
-    @click.confirmation_option(
-        prompt="Erase this question and its answers permanently, here and in branches, along with any summary of them? "
-        "Text that other answers repeat stays. This can't be undone."
-    )
-    def erase(turn: int) -> None:
+    @click.argument("turn", type=ID, metavar="TURN_ID")
+    @YES
+    def erase(turn: int, yes: bool) -> None:
         """Erase a turn permanently. Its place in the conversation stays."""
         with named_errors():
             services.prepare()
+            question = title_for(services.turns.get(turn).question)
+            confirm(
+                f"Erase the question “{question}” and its answers permanently, here and in branches, along with any "
+                "summary of them? Text that other answers repeat stays.",
+                yes,
+            )
             erased = services.eraser.erase(turn)
             click.echo(f"Turn {erased.number} of conversation {erased.conversation_id} erased.")
 
     @group.command("purge")
-    @click.argument("conversation", type=NUMBER)
-    @click.confirmation_option(prompt="Erase the conversation permanently? This can't be undone.")
-    def purge(conversation: int) -> None:
+    @click.argument("conversation", type=ID)
+    @YES
+    def purge(conversation: int, yes: bool) -> None:
         """Erase a conversation permanently."""
         with named_errors():
             services.prepare()
+            confirm(f"Erase {_named(services, conversation)} permanently?", yes)
             services.conversations.purge(conversation)
             click.echo(f"Conversation {conversation} erased.")
 
     return group
+
+
+def _named(services: Services, conversation: int) -> str:
+    try:
+        return f"“{services.conversations.get(conversation).title}”"
+    except ConversationDeleted:
+        return f"conversation {conversation}, which is in the trash,"
 
 
 def _replay(services: Services, request: dict[str, object]) -> None:

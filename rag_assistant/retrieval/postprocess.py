@@ -9,7 +9,9 @@ from typing import TypeVar
 from rag_assistant.document_records import Passage, table_head_of
 from rag_assistant.history import estimate_tokens
 from rag_assistant.records import Source
-from rag_assistant.retrieval.tokenize import query_words, search_words
+from rag_assistant.retrieval.quotes import MAX_EMBEDDED, Embed
+from rag_assistant.retrieval.sentences import sentences_of
+from rag_assistant.retrieval.tokenize import query_words, search_words, stem
 
 Sized = TypeVar("Sized", Passage, Source)
 
@@ -23,6 +25,8 @@ TOKENS_BETWEEN = 4
 # and of xquad in cranfield (docs/retrieval-benchmarks.md).
 MIN_COSINE = 0.3
 MIN_COVERAGE = 0.5
+# Unless a sentence is as near as this: 93 % or more of what was told to have nothing stays so.
+MIN_SENTENCE_COSINE = 0.4
 # The same where no vector says anything.
 MIN_COVERAGE_ALONE = 0.15
 
@@ -36,6 +40,18 @@ def nothing_found(question: str, passages: Sequence[Passage], best_cosine: float
     if best_cosine is None:
         return coverage < MIN_COVERAGE_ALONE
     return best_cosine < MIN_COSINE and coverage < MIN_COVERAGE
+
+
+def has_near_sentence(question: str, passages: Sequence[Passage], embed: Embed) -> bool:
+    """Return whether a sentence that has a word of the question is near to it, though no whole passage is."""
+    words = set(map(stem, query_words(question)))
+    sentences = {one.text for passage in passages for one in sentences_of(passage.text)}
+    shared = {text: len(words & set(map(stem, search_words(text)))) for text in sorted(sentences)}
+    best_first = sorted(filter(shared.get, shared), key=lambda text: -shared[text])[:MAX_EMBEDDED]
+    if not best_first:
+        return False
+    question_vector, *vectors = embed([question, *best_first])
+    return max(float(vector @ question_vector) for vector in vectors) >= MIN_SENTENCE_COSINE
 
 
 def distinct(passages: Sequence[Passage]) -> list[Passage]:

@@ -20,7 +20,7 @@ from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.follow_up import Exchange, SearchQuery, Similarity, compared_with, search_query
 from rag_assistant.retrieval.headings import SEPARATOR as HEADING_SEPARATOR
 from rag_assistant.retrieval.hybrid import VECTOR_WEIGHT, Hit, add, fuse
-from rag_assistant.retrieval.postprocess import distinct, joined, nothing_found, within
+from rag_assistant.retrieval.postprocess import distinct, has_near_sentence, joined, nothing_found, within
 from rag_assistant.retrieval.quotes import Embed, Quote, choose_quotes, nearest_range
 from rag_assistant.retrieval.tokenize import content_words, query_words
 
@@ -97,7 +97,7 @@ class Retriever:
         if limit == 0:
             return []
         found, best_cosine = self._found(asked, limit, scope)
-        if nothing_found(f"{asked.text} {asked.context}", found[:MIN_CANDIDATES_READ], best_cosine):
+        if self._is_about_nothing(asked, found[:MIN_CANDIDATES_READ], best_cosine):
             return []
         return joined(within(distinct(found)[:limit], budget_tokens))
 
@@ -126,6 +126,13 @@ class Retriever:
         found = self._existing(ranked, max(2 * limit, MIN_CANDIDATES_READ))
         knows_text = by_vector and familiarity.pieces >= MIN_KNOWN_PIECES
         return found, by_vector[0][1] if knows_text else None
+
+    def _is_about_nothing(self, asked: SearchQuery, found: Sequence[Passage], best_cosine: float | None) -> bool:
+        question = f"{asked.text} {asked.context}"
+        if not nothing_found(question, found, best_cosine):
+            return False
+        # A list among other things is far from a question about one of them; the sentences are nearer.
+        return not self._with_vectors(asked, lambda embed: embed and has_near_sentence(question, found, embed))
 
     def follow_up(self, question: str, exchanges: Sequence[Exchange], scope: Scope = EVERYTHING) -> SearchQuery:
         """Return what to search with after some exchanges (question and answer each, the oldest first).

@@ -48,7 +48,11 @@ def test_ask_tells_what_the_model_did_not_see(shell: Shell, stub: StubModel) -> 
         (("ask", "Why?", "--conversation", "99"), "99"),
         (("ask", "Why?", "--max-history-turns", "-1"), '"-1"; it must be a whole number, 0 or more, or "all"'),
         (("ask", "Why?", "--max-history-turns", "ten"), '"ten"; it must be a whole number'),
-        (("documents", "delete", "7"), "7"),
+        (("documents", "delete", "7"), "There is no document 7;"),
+        (("documents", "delete", "seven"), "'seven' is not a valid number."),
+        (("documents", "tag", "7"), "Name the new tags, or use --clear"),
+        (("history", "erase", "7"), "There is no turn 7."),
+        (("history", "purge", "7"), "There is no conversation 7."),
         (("documents", "add", "no-such-file"), "no-such-file"),
     ],
 )
@@ -80,7 +84,9 @@ def test_documents_are_added_listed_and_deleted(shell: Shell, tmp_path: Path) ->
     assert [line.split()[1] for line in listed.splitlines()] == ["ready", "ready"]
     assert "geese.txt" in listed
     assert "boats.md" in listed
-    assert shell("documents", "delete", "1").exit_code == 0
+    assert "Delete boats.md permanently? This can't be undone. [y/N]" in shell("documents", "delete", "1").stdout
+    assert len(shell("documents", "list").stdout.splitlines()) == 2, "nobody said yes"
+    assert shell("documents", "delete", "1", "--yes").stdout == "Document 1 deleted.\n"
     assert len(shell("documents", "list").stdout.splitlines()) == 1
 
 
@@ -166,7 +172,9 @@ def test_a_receipt_is_printed_and_replayed_exactly(shell: Shell, stub: StubModel
 def test_a_turn_is_erased_after_a_yes_and_its_place_is_shown(shell: Shell) -> None:
     shell("ask", "What is the password?")
     shell("ask", "--conversation", "1", "And why?")
-    assert shell("history", "erase", "1").exit_code == 1, "nobody said yes"
+    asked = shell("history", "erase", "1")
+    assert "“What is the password?”" in asked.stdout
+    assert asked.exit_code == 1, "nobody said yes"
     assert shell("history", "erase", "1", "--yes").stdout == "Turn 1 of conversation 1 erased.\n"
     shown = shell("history", "show", "1").stdout
     assert "\nTurn 1 (id 1, erased)\nErased on 2" in shown
@@ -182,6 +190,7 @@ def test_a_conversation_is_shown_exported_and_erased(shell: Shell) -> None:
     assert "\nTurn 1 (id 1, completed)\n> Why?\n\nAn answer.\n" in shown
     assert "## 1. Why?" in shell("history", "export", "1").stdout
     assert json.loads(shell("history", "export", "1", "--format", "json").stdout)["turns"][0]["question"] == "Why?"
+    assert "Erase “Why?” permanently? This can't be undone." in shell("history", "purge", "1").stdout
     assert shell("history", "purge", "1", "--yes").stdout == "Conversation 1 erased.\n"
     assert "There is no conversation 1." in shell("history", "show", "1").stderr
 

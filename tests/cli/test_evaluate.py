@@ -80,7 +80,7 @@ def test_nothing_is_worse_where_nothing_has_changed(shell: Shell, stub: StubMode
 def test_a_document_that_is_gone_makes_it_worse(shell: Shell, stub: StubModel, client: FlaskClient) -> None:
     stub.default = Reply("The ferry leaves at nine [1].")
     rated(client, "When does the ferry leave the harbour?", "up")
-    shell("documents", "delete", "1")
+    shell("documents", "delete", "1", "--yes")
     result = shell("eval")
     assert result.exit_code == 1
     assert cells(result.stdout)[1] == ["#1 → no", "yes → no", "0", "100%", "worse"]
