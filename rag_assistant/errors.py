@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 # The end of a sentence that says why a model did not answer.
-QUESTION_KEPT = " Your question was kept; try again."
+QUESTION_KEPT = " Your question was saved; try again."
 TEXT_SAVED = " The text so far was saved."
 
 

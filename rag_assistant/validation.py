@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 MAX_SHOWN_VALUE_CHARS = 60
 MAX_DIGITS = 15
+INVALID_CHARACTER = "contains an invalid character: an unpaired surrogate or NUL."
 
 
 def first_problem(error: ValidationError, model: type[BaseModel], called: str = "field") -> tuple[str, str]:
@@ -28,7 +29,8 @@ def first_problem(error: ValidationError, model: type[BaseModel], called: str = 
     fields = {(field.alias or key): field for key, field in model.model_fields.items()}
     if detail["type"] == "extra_forbidden":
         close = get_close_matches(name, fields, n=1)
-        hint = f'Did you mean "{close[0]}"?' if close else f"Allowed {called}s: {', '.join(sorted(fields))}."
+        all_of_them = f"Allowed {called}s: {', '.join(sorted(fields))}." if fields else f"No {called}s are allowed."
+        hint = f'Did you mean "{close[0]}"?' if close else all_of_them
         return name, f'Unknown {called} "{name}". {hint}'
     allowed = allowed_for(model, name)
     if detail["type"] == "missing":

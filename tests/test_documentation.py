@@ -58,7 +58,7 @@ def settings_table() -> str:
     for name, field in Settings.model_fields.items():
         extra = field.json_schema_extra
         assert isinstance(extra, dict)
-        allowed = str(extra["allowed"]).split(": ")[0]
+        allowed = re.split(r"(?<=\w): ", str(extra["allowed"]))[0]
         waits = "" if is_live(name) else " Requires a restart."
         rows.append(f"| `{name}` | `{as_json(field.default)}` | {allowed} | {field.description}{waits} |")
     return "\n".join(rows) + "\n"

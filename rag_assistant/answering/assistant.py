@@ -23,7 +23,7 @@ from rag_assistant.conversations.window import rules_for
 from rag_assistant.errors import ConversationBusy, InvalidRequest, NothingWaits, Overloaded
 from rag_assistant.presenters.turns import last_event, replay
 from rag_assistant.records import Conversation, Event, Question, Turn, Unset
-from rag_assistant.validation import storable
+from rag_assistant.validation import INVALID_CHARACTER, storable
 
 if TYPE_CHECKING:
     from rag_assistant.answering.dependencies import Dependencies
@@ -145,7 +145,7 @@ class Assistant:
     def _check(self, question: Question) -> None:
         longest = self._deps.settings().max_question_chars
         if storable(question.text) != question.text:
-            raise InvalidRequest("The question holds a character that is none: half of a pair, or the character 0.")
+            raise InvalidRequest(f"The question {INVALID_CHARACTER}")
         if not question.text.strip():
             raise InvalidRequest("The question is empty; it must have at least one visible character.")
         if len(question.text) > longest:

@@ -114,7 +114,8 @@ class OverflowHandling:
         receipt = everything.fitted.receipt
         outcomes["continue"] = (
             f"The model sees {numbers_in_words(receipt.kept_turns)}, just this once: "
-            f"about {sum(receipt.tokens.values()):,} tokens. This may be slow or expensive."
+            f"about {sum(receipt.tokens.values()):,} tokens."
+            + ("" if built.draft.profile.endpoint.quotes else " This may be slow or expensive.")
         )
         return outcomes
 

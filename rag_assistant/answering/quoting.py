@@ -42,7 +42,8 @@ TASK = re.compile(
 )
 # What is said to a person, and is the whole question.
 SMALL_TALK = re.compile(
-    r"\W*(?:(?:hi|hello|hey)(?: there)?|thanks?|thank you(?: very much| so much)?|good (?:morning|day|evening|night)"
+    r"\W*(?:(?:hi|hello|hey)(?: there)?|(?:thanks?|thank you)(?:,? (?:very|so) much|,? that(?: was|'s|\u2019s) \w+)?"
+    r"|(?:great|perfect|nice|cool|super|got it)(?:,? thanks?(?: you)?)?|good (?:morning|day|evening|night)"
     r"|how are you(?: doing| today)?|(?:who|what) are you|(?:good)?bye|ok|okay|hallo|danke|guten (?:tag|morgen|abend)"
     r"|wie geht es dir|wer bist du|你好|您好|谢谢|謝謝|你是谁|你是誰)\W*",
     re.IGNORECASE,

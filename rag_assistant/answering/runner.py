@@ -115,7 +115,8 @@ class Runner:
     # --- prepare: who answers, by which rules, with which window and which passages
 
     def _prepare(self, conversation: Conversation, is_trial: bool = False) -> None:
-        self._tell("preparing", "Waiting for the model.")
+        if self._deps.models.connected and not self._quotes:
+            self._tell("preparing", "Waiting for the model.")
         profile = self._profile(is_trial)
         rules = rules_for(conversation, self._settings, self._turn)
         window = load_window(self._deps.history, conversation, self._turn.number, rules, self._settings)

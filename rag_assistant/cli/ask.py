@@ -169,7 +169,10 @@ def _print_rest(answer: dict[str, Any]) -> None:
     if history and history["left_out"]:
         seen_turns = seen(history["turns_kept"], history["left_out"])
         click.secho(view_sentence(seen_turns, answer.get("model")), fg="yellow", err=True)
-    for source in answer.get("sources", ()):
+    sources = answer.get("sources", ())
+    if sources and not any(source["cited"] for source in sources):
+        click.secho("No sources cited. Passages provided:", dim=True, err=True)
+    for source in sources:
         page = f", page {source['page']}" if source["page"] else ""
         click.secho(f"[{source['n']}] {source['document']}{page}", dim=True, err=True)
     for note in answer.get("notes", ()):

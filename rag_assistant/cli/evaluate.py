@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rag_assistant.records import Turn
     from rag_assistant.web.services import Services
 
+NOTHING_RATED_THERE = "No answer of conversation {} was rated. Rate answers with the thumbs below them."
 NOTHING_RATED = "There is nothing to ask: no answer was rated. Rate answers with the thumbs below them."
 # A row has less than 80 columns.
 ROW = "{turn:>5} {rated:1} {question:24}  {found:7}  {cited:8}  {doubts:6}  {answer:10}  "
@@ -71,11 +72,14 @@ def eval_command(services: Services) -> click.Command:
 
 
 def _chosen(services: Services, conversation: int | None, limit: int | None) -> list[Turn]:
-    """Return the rated turns that are meant, the oldest first. Raises NotEvaluated if there are none."""
+    """Return the rated turns that are meant, the oldest first. Raises NotEvaluated if there are none,
+    ConversationNotFound."""
     services.prepare()
+    if conversation is not None:
+        services.conversations.get(conversation)
     rated = [turn for turn in services.evaluation.rated() if conversation in (None, turn.conversation_id)]
     if not rated:
-        raise NotEvaluated(NOTHING_RATED)
+        raise NotEvaluated(NOTHING_RATED_THERE.format(conversation) if conversation else NOTHING_RATED)
     services.load_embedder()
     return rated[-limit:] if limit else rated
 

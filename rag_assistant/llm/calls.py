@@ -32,7 +32,7 @@ class ModelCall:
         self._socket: socket.socket | None = None
         self._deadline: float | None = None
         self._last_moment: float | None = None
-        self._waits_for = ""
+        self._if_late = ""
         self.stopped = False
         self.replies: list[ModelReply] = []
         self.overdue: str | None = None
@@ -68,9 +68,9 @@ class ModelCall:
         self._deadline = None
         self.overdue = None
 
-    def wait_for(self, what: str, seconds: float) -> None:
-        """Set what is awaited now, and how long it may take."""
-        self._waits_for = what
+    def wait_for(self, seconds: float, if_late: str) -> None:
+        """Set how long what is awaited now may take, and what is said if it does not come."""
+        self._if_late = if_late
         self._deadline = time.monotonic() + seconds
 
     def attach(self, connection: socket.socket) -> None:
@@ -85,9 +85,9 @@ class ModelCall:
         if self.ended:
             return
         if self._deadline is not None and now > self._deadline:
-            self.overdue = self._waits_for
+            self.overdue = self._if_late
         elif self._last_moment is not None and now > self._last_moment:
-            self.overdue = "the end of the answer"
+            self.overdue = "the answer did not end"
         if self.overdue is not None:
             self._hang_up()
 

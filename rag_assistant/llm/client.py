@@ -146,7 +146,7 @@ class ModelClient:
         from rag_assistant.llm.transport import current_call
 
         current_call.set(call)
-        call.wait_for("its list of models", timeout_seconds)
+        call.wait_for(timeout_seconds, "no list of models arrived")
         with failures_named(endpoint, call), self._watchdog.watching(call):
             answer = self._client(endpoint).models.with_raw_response.list()
             try:
@@ -165,7 +165,7 @@ class ModelClient:
 
         deadlines = self._deadlines()
         reader = AnswerReader(endpoint.api_key)
-        call.wait_for("the first text", deadlines.connect + deadlines.first_token)
+        call.wait_for(deadlines.connect + deadlines.first_token, "no text arrived")
         with (
             failures_named(endpoint, call, lambda: reader.shown),
             self._watchdog.watching(call),
@@ -177,7 +177,7 @@ class ModelClient:
             for piece in pieces_of(response):
                 text = read(piece)
                 if text:
-                    call.wait_for("more text", deadlines.token)
+                    call.wait_for(deadlines.token, "no more text arrived")
                     yield ModelReply(text=text)
             reader.check()
             if not streams and (text := reader.whole_answer()):

@@ -63,7 +63,7 @@ class failures_named:
             return AnswerStopped("The answer was stopped.")
         if self._call.overdue is not None:
             kept = TEXT_SAVED if shown else QUESTION_KEPT
-            return ModelTimedOut(f"{where} was silent for too long: {self._call.overdue} did not come.{kept}")
+            return ModelTimedOut(f"{where} took too long: {self._call.overdue}.{kept}")
         if isinstance(error, AssistantError) and not (shown and isinstance(error, (ModelFailed, ContextTooLong))):
             return error
         if isinstance(error, openai.APIStatusError) and not shown:

@@ -39,7 +39,7 @@ class LocalModel:
         endpoint = self.process.wait(START_TIMEOUT_SECONDS, ended)
         if endpoint is None:
             problem = self.process.problem or "It did not start in time."
-            raise ModelUnreachable(f"The local model is not running. {problem} Your question was kept; try again.")
+            raise ModelUnreachable(f"The local model is not running. {problem} Your question was saved; try again.")
         return endpoint
 
     def _launch(self) -> Process:

@@ -10,7 +10,7 @@ WORSE = {
     "found": "the passages that it needs are no longer found",
     "cited": "it no longer cites them",
     "claims": "more citations are doubtful",
-    "answer": "it no longer says what was right",
+    "answer": "it has less of the right answer",
 }
 
 
@@ -35,7 +35,7 @@ def _measured(score: Mapping[str, Any]) -> dict[str, str]:
 
 def what_is_worse(checks: Mapping[str, str]) -> str:
     """Return in a sentence what no longer holds of an answer, an empty text if all does."""
-    sentence = ", ".join(words for check, words in WORSE.items() if checks.get(check) == "worse")
+    sentence = "; ".join(words for check, words in WORSE.items() if checks.get(check) == "worse")
     return f"{sentence[:1].upper()}{sentence[1:]}." if sentence else ""
 
 

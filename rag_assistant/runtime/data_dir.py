@@ -82,7 +82,7 @@ def lock_data_dir(data_dir: Path) -> IO[str]:
     except OSError as error:
         lock_file.close()
         raise SettingsError(
-            f'data_dir is "{data_dir}"; another server uses it already. Stop that one, or set another DATA_DIR.'
+            f'data_dir is "{data_dir}"; a server uses it already. Stop it, or set another DATA_DIR.'
         ) from error
     return lock_file
 

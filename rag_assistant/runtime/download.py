@@ -49,7 +49,7 @@ def download(url: str, target: Path, begins_with: bytes, sha256: str | None, on_
         raise DownloadFailed(f"{url} answers {error.code} {error.reason}.") from error
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
-        raise DownloadFailed(f"{url} could not be fetched: {reason}. Run it again to go on where it was.") from error
+        raise DownloadFailed(f"{url} could not be fetched: {reason}. Run it again to resume.") from error
     return digest
 
 

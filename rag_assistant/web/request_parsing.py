@@ -13,7 +13,7 @@ from rag_assistant.documents.uploads import MAX_NAME_CHARS
 from rag_assistant.errors import InvalidRequest, MalformedBody, UnsupportedContentType
 from rag_assistant.history import OVERFLOW_CHOICES, HistoryStrategy, OverflowChoice
 from rag_assistant.records import MAX_INT32, UNSET, UNTITLED, Question, Scope, Unset
-from rag_assistant.validation import first_problem, spells_number, storable
+from rag_assistant.validation import INVALID_CHARACTER, first_problem, spells_number, storable
 
 Body = TypeVar("Body", bound=BaseModel)
 View = TypeVar("View", bound=Callable[..., Any])
@@ -195,9 +195,7 @@ class NoFields(Strict):
 def read_json(model: type[Body]) -> Body:
     """Return the request's JSON body. Raises UnsupportedContentType, MalformedBody, InvalidRequest."""
     if request.mimetype != "application/json":
-        raise UnsupportedContentType(
-            f'The content type is "{request.mimetype or "not given"}"; it must be application/json.'
-        )
+        raise UnsupportedContentType(f"{content_type_said()}; it must be application/json.")
     try:
         content = json.loads(request.get_data().decode("utf-8"), parse_constant=_no_constant)
     except UnicodeDecodeError as error:
@@ -212,6 +210,11 @@ def read_json(model: type[Body]) -> Body:
     return checked(model, content)
 
 
+def content_type_said() -> str:
+    """Return what kind of content the request says it has, as the beginning of a sentence."""
+    return f'The content type is "{request.mimetype}"' if request.mimetype else "No content type was given"
+
+
 def read_optional_json(model: type[Body]) -> Body:
     """Return the request's JSON body, or the model's defaults where there is no body."""
     return read_json(model) if request.content_length else model()
@@ -221,7 +224,7 @@ def checked(model: type[Body], content: dict[str, Any]) -> Body:
     """Return the content as a body. Raises InvalidRequest with the name, the value and what is allowed."""
     try:
         if not _can_be_kept(content):
-            raise InvalidRequest("The request holds a character that is none: half of a pair, or the character 0.")
+            raise InvalidRequest(f"The request {INVALID_CHARACTER}")
         return model.model_validate(content)
     except RecursionError:
         raise InvalidRequest("The body is nested too deeply; one object with plain values is enough.") from None
@@ -275,7 +278,7 @@ def scope_asked() -> Scope:
     """Return the documents that the address names with document_id and tag, each any number of times."""
     tags = request.args.getlist("tag")
     if any(storable(tag) != tag for tag in tags):
-        raise InvalidRequest("tag holds a character that is none: half of a pair, or the character 0.")
+        raise InvalidRequest(f"tag {INVALID_CHARACTER}")
     return Scope(ids_of("document_id", request.args.getlist("document_id")), tuple(tags))
 
 

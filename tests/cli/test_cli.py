@@ -44,7 +44,7 @@ def test_ask_tells_what_the_model_did_not_see(shell: Shell, stub: StubModel) -> 
     ("words", "said"),
     [
         (("ask", " "), "The question is empty"),
-        (("ask", "caf\udce9"), "a character that is none"),
+        (("ask", "caf\udce9"), "an invalid character"),
         (("ask", "Why?", "--conversation", "99"), "99"),
         (("ask", "Why?", "--max-history-turns", "-1"), '"-1"; it must be a whole number, 0 or more, or "all"'),
         (("ask", "Why?", "--max-history-turns", "ten"), '"ten"; it must be a whole number'),
@@ -67,7 +67,7 @@ def test_a_model_that_is_away_is_named_and_the_question_is_kept(shell: Shell, st
     shell = shell.under(OPENAI_BASE_URL="http://127.0.0.1:9/v1", CONNECT_TIMEOUT_SECONDS="0.3")
     result = shell("ask", "Why?")
     assert result.exit_code == 1
-    assert "Your question was kept" in result.stderr
+    assert "Your question was saved" in result.stderr
 
 
 def test_documents_are_added_listed_and_deleted(shell: Shell, tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def test_a_file_comes_whole_with_its_progress(shop: Shop, tmp_path: Path) -> Non
 def test_what_broke_off_is_gone_on_with(shop: Shop, tmp_path: Path) -> None:
     target = tmp_path / "small.gguf"
     shop.break_after = 500_000
-    with pytest.raises(DownloadFailed, match="Run it again to go on where it was"):
+    with pytest.raises(DownloadFailed, match="Run it again to resume"):
         fetch(shop, target)
     assert not target.exists()
     shop.break_after = None

@@ -17,6 +17,7 @@ from rag_assistant.web.request_parsing import (
     NoFields,
     UploadFields,
     checked,
+    content_type_said,
     page_limit,
     read_json,
     read_optional_json,
@@ -137,8 +138,7 @@ def uploaded_files(max_files: int) -> tuple[list[tuple[IO[bytes], str]], UploadF
     Raises UnsupportedContentType, InvalidRequest.
     """
     if request.mimetype != "multipart/form-data":
-        kind = request.mimetype or "not given"
-        raise UnsupportedContentType(f'The content type is "{kind}"; it must be multipart/form-data, field "file".')
+        raise UnsupportedContentType(f'{content_type_said()}; it must be multipart/form-data, field "file".')
     request.max_content_length = max_files * services().settings.current.max_upload_mb * 1_000_000 + FORM_OVERHEAD_BYTES
     request.max_form_parts = max_files + MAX_FORM_PARTS
     files = request.files.getlist("file")
@@ -148,8 +148,10 @@ def uploaded_files(max_files: int) -> tuple[list[tuple[IO[bytes], str]], UploadF
         raise InvalidRequest(f'Unknown field "{unknown[0]}". Allowed fields: {", ".join(fields)}.')
     named = [(file.stream, file.filename) for file in files if file.filename]
     if not 1 <= len(files) <= max_files or len(named) < len(files):
-        allowed = "one, with a name" if max_files == 1 else f"1 to {max_files}, each with a name"
-        raise InvalidRequest(f'There are {len(files)} files in the field "file"; there must be {allowed}.')
+        allowed = "one file with a name" if max_files == 1 else f"1 to {max_files} files, each with a name"
+        there = "1 file" if len(files) == 1 else f"{len(files)} files"
+        nameless = " without a name" if len(named) < len(files) else ""
+        raise InvalidRequest(f'The field "file" has {there}{nameless}; it must have {allowed}.')
     return named, _said_beside(request.form)
 
 

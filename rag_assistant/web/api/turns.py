@@ -6,6 +6,7 @@ from typing import Any
 
 from flask import Blueprint, Response, current_app, jsonify, make_response, request
 
+from rag_assistant.conversations.scope import check_scope
 from rag_assistant.errors import InvalidRequest, ReceiptNotFound
 from rag_assistant.presenters.turns import (
     Exchange,
@@ -162,6 +163,7 @@ def search() -> Response:
     if not text.strip():
         raise InvalidRequest("q is empty; give the words to search for, such as /api/search?q=history+window.")
     limit, scope = page_limit(default=10, highest=100), scope_asked()
+    check_scope(services().documents, scope)
     conversation_id = whole_number("conversation_id", None, 1, MAX_INT32)
     exchanges = _newest_exchanges(conversation_id) if conversation_id is not None else []
     asked = services().retriever.follow_up(text, exchanges, scope)

@@ -125,7 +125,7 @@ def test_a_failed_document_is_tried_again_when_it_comes_again(
         ({"file": (io.BytesIO(b""), "empty.txt")}, 422, "The file is empty"),
         ({}, 415, "must be multipart/form-data"),
         ({"other": (io.BytesIO(b"x"), "x.txt")}, 422, 'Unknown field "other". Allowed fields: file'),
-        ({"file": [(io.BytesIO(b"x"), "x"), (io.BytesIO(b"y"), "y")]}, 422, "There are 2 files"),
+        ({"file": [(io.BytesIO(b"x"), "x"), (io.BytesIO(b"y"), "y")]}, 422, "has 2 files; it must have one"),
     ],
 )
 def test_a_wrong_upload_is_refused_and_leaves_nothing(  # type: ignore[no-untyped-def]

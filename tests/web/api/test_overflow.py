@@ -185,7 +185,7 @@ def test_the_next_compaction_extends_the_summary_with_its_edit(client: FlaskClie
         (Reply("I am glad. " * 6), "over and over"),
         (Reply(" ".join(f"Sentence {n}." for n in range(900))), "it saves none"),
         (Reply(status=400, body=b'{"error": {"message": "no"}}'), "refused the request"),
-        (Reply(hang_at=0), "silent for too long"),
+        (Reply(hang_at=0), "took too long"),
         (Reply("Half a su", break_at=1), "dropped the connection"),
         (Reply(tool_calls=[{"id": "a", "name": "x", "arguments": {}}]), "called a tool"),
     ],

@@ -237,7 +237,7 @@ def test_a_crash_before_the_first_word_leaves_a_turn_that_can_be_retried(
     services.assistant.recover()
     found = client.get(f"/api/turns/{turn.id}").json
     assert (found["status"], found["error"]["type"]) == ("failed", "AnswerInterrupted")
-    assert "Your question was kept" in found["error"]["message"]
+    assert "Your question was saved" in found["error"]["message"]
     client.post(f"/api/turns/{turn.id}/retry")
     assert services.assistant.wait(turn.id).status == "completed"
 

@@ -65,7 +65,7 @@ def test_a_wrong_form_is_refused_whole(client: FlaskClient) -> None:
     status, page = post(client, "/documents", file=files((b"One.", "one.txt")), replaces="9")
     assert (status, "There is no document 9;" in page) == (404, True)
     status, page = post(client, "/documents", file=files(*[(b"One.", "one.txt")] * 21))
-    assert (status, "There are 21 files" in page) == (422, True)
+    assert (status, "has 21 files; it must have 1 to 20 files" in page) == (422, True)
     assert client.get("/api/documents").json["documents"] == []
 
 
