@@ -11,8 +11,8 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-# A test waits for its server and its browser, too, so there is one process more than there are cores.
-PARALLEL := -n $$(($$(nproc) + 1)) --maxprocesses 4 --dist worksteal
+# A test waits for its server and its browser, too, so there are two processes more than there are cores.
+PARALLEL := -n $$(($$(nproc) + 2)) --maxprocesses 6 --dist worksteal
 # The tests start many Python processes, none of which should compile what another one has compiled.
 test test-long: export PYTHONDONTWRITEBYTECODE =
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt

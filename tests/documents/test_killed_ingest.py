@@ -22,13 +22,13 @@ def long(step: str) -> ParameterSet:
     return pytest.param(step, marks=pytest.mark.long)
 
 
-# Before it is accepted, while it is read, in the midst of its vectors and before its end; every step with the marker.
+# Before it is accepted and in the midst of its vectors; every step with the marker.
 STEPS = [
     "rag_assistant.documents.uploads:Uploads.receive:after:1",
     long(f"{DOCUMENTS}.add:after:1"),
     long("rag_assistant.runtime.job_queue:JobQueue.add:after:2"),
     long(f"{DOCUMENTS}.take:before:1"),
-    f"{DOCUMENTS}.take:after:1",
+    long(f"{DOCUMENTS}.take:after:1"),
     long("rag_assistant.documents.library:extract:after:1"),
     long("rag_assistant.documents.library:chunk_document:after:1"),
     long(f"{CHUNKS}.keep_text:before:1"),
@@ -36,7 +36,7 @@ STEPS = [
     long(f"{EMBEDDINGS}.keep_embeddings:before:1"),
     f"{EMBEDDINGS}.keep_embeddings:after:1",
     long(f"{EMBEDDINGS}.keep_embeddings:after:2"),
-    f"{DOCUMENTS}.finish:before:1",
+    long(f"{DOCUMENTS}.finish:before:1"),
     long(f"{DOCUMENTS}.finish:after:1"),
 ]
 TEXT = "\n\n".join(f"Paragraph {n} about geese. " + "Words and words. " * 45 for n in range(40))

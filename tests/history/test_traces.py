@@ -18,7 +18,7 @@ STRATEGIES: tuple[HistoryStrategy, ...] = get_args(HistoryStrategy)
 # What can be left out may stay to this part; below 0 not even the rest fits, and None is no budget.
 BUDGETS = (None, 0.8, 0.4, 0.05, -0.2)
 # The sample: as many requests as take a few seconds. Primes, so that every limit meets every strategy and budget.
-SAMPLED_TRACES, SAMPLED_POLICIES = 7, 37
+SAMPLED_TRACES, SAMPLED_POLICIES = 13, 37
 
 counted = lru_cache(maxsize=100_000)(estimate_tokens)
 

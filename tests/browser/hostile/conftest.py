@@ -15,7 +15,7 @@ from tests.browser.hostile.seeding import seed
 from tests.browser.hostile.watch import Elsewhere, Watch
 
 # A prime number, so that the sample has something of every row and every column of the tables behind the payloads.
-EVERY = 7
+EVERY = 13
 
 
 @pytest.fixture(

@@ -221,7 +221,7 @@ def guide(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlaskClient]:
     services.close()
 
 
-@pytest.mark.parametrize("in_one_conversation", [False, True])
+@pytest.mark.parametrize("in_one_conversation", [pytest.param(False, marks=pytest.mark.long), True])
 def test_questions_about_the_guide_are_answered_from_the_right_page(
     guide: FlaskClient, in_one_conversation: bool
 ) -> None:

@@ -209,7 +209,7 @@ def test_what_python_takes_for_the_end_of_a_line_draws_nothing_twice(separator: 
 
 
 # So long that what grows with its square would not end before the timeout.
-LONG = 160_000
+LONG = 80_000
 
 
 @pytest.mark.timeout(60)
