@@ -75,6 +75,6 @@ def test_no_request_of_a_real_trace_becomes_one_that_a_provider_refuses() -> Non
             assert any(message is question for message in sent), told
             if policy.token_budget is not None:
                 assert count_messages(sent, counted) <= policy.token_budget, told
-    assert figures["requests"] > 10_000
+    assert figures["requests"] > 5_000
     assert min(figures.values()) > 0
     print(dict(figures))
