@@ -8,6 +8,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
+from bench.readers import different_question
 from bench.stage import (
     add_conversation,
     cpu_seconds,
@@ -24,6 +25,7 @@ from rag_assistant.retrieval.embeddings.minilm import MiniLM
 CHUNKS = 1_000
 WINDOW_TURNS = 10
 STARTS_PER_SECOND = 25
+ROUNDS = 10
 
 
 def main() -> None:
@@ -35,12 +37,12 @@ def main() -> None:
 
 
 def embedding_ms() -> float:
-    """Return the CPU milliseconds for the vector of the readers' question."""
+    """Return the CPU milliseconds for the vector of a question of the readers."""
     embedder = MiniLM()
     embedder.embed(["warm"])
     began = time.process_time()
     for _ in range(100):
-        embedder.embed(["What does the harbour master say about the weather?"])
+        embedder.embed([different_question()])
     return (time.process_time() - began) * 10
 
 
@@ -48,6 +50,7 @@ def cpu_per_answer(model: str) -> None:
     """CPU time of the server for an answer of 10 and of 100 tokens at 20 tokens a second, at 10 streams at once."""
     print("| tokens | pace | CPU ms per answer |\n|---|---|---|")
     print(f"| 10, without documents | 20 | {measure_cpu(model, 10, 20, MAX_PASSAGES='0'):.1f} |")
+    print(f"| 10, the first of a conversation | 20 | {measure_cpu(model, 10, 20, conversations=0):.1f} |", flush=True)
     for per_second in (20, 0):
         used = {tokens: measure_cpu(model, tokens, per_second) for tokens in (10, 100)}
         for tokens, ms in used.items():
@@ -56,24 +59,25 @@ def cpu_per_answer(model: str) -> None:
     print()
 
 
-def measure_cpu(model: str, tokens: int, per_second: int, **environment: str) -> float:
-    """Return CPU milliseconds per answer, with retrieval over 1,000 chunks and a full window."""
+def measure_cpu(
+    model: str, tokens: int, per_second: int, conversations: int = 10 * (ROUNDS + 1), **environment: str
+) -> float:
+    """Return CPU milliseconds per answer, with retrieval over 1,000 chunks.
+
+    Each is asked in a conversation of its own with a full window, searched as what may be a follow-up; without
+    ``conversations`` it is the first question of one.
+    """
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
-        conversation_ids = prepare(data, 10)
-        with server(
-            data, OPENAI_BASE_URL=model, OPENAI_MODEL=f"{tokens}@{per_second}", QUERY_REWRITING="off", **environment
-        ) as (
-            url,
-            process,
-        ):
+        conversation_ids = prepare(data, conversations)
+        environment |= {"OPENAI_BASE_URL": model, "OPENAI_MODEL": f"{tokens}@{per_second}", "QUERY_REWRITING": "words"}
+        with server(data, **environment) as (url, process):
             wait_for(f"{url}/readyz")
-            read_streams(url, 10, conversation_ids)
-            rounds = 10
+            read_streams(url, 10, conversation_ids[-10:])
             began = cpu_seconds(process)
-            for _ in range(rounds):
-                whole(read_streams(url, 10, conversation_ids), tokens)
-            return (cpu_seconds(process) - began) / rounds / 10 * 1000
+            for n in range(ROUNDS):
+                whole(read_streams(url, 10, conversation_ids[10 * n : 10 * (n + 1)]), tokens)
+            return (cpu_seconds(process) - began) / ROUNDS / 10 * 1000
 
 
 def pacing(model: str) -> None:

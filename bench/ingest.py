@@ -7,7 +7,7 @@ import logging
 import tempfile
 import time
 
-from bench.stage import text_of
+from bench.words import text_of
 from rag_assistant.documents.library import CHUNKS_AT_ONCE
 from rag_assistant.factory import create_app
 from rag_assistant.retrieval.chunking import indexed_text

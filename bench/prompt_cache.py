@@ -10,7 +10,7 @@ import json
 import urllib.request
 from typing import Any
 
-from bench.stage import text_of
+from bench.words import text_of
 from rag_assistant.history import HistoryPolicy, fit_history
 from rag_assistant.records import Message
 from testkit.gguf import carried_gguf

@@ -7,9 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 import sys
 import time
 from typing import Any
+
+from bench.words import common_words
+
+
+def different_question() -> str:
+    """Return a question that was hardly asked before: the vectors of the newest questions are remembered."""
+    one, other = random.SystemRandom().sample(common_words(), 2)
+    return f"What does the {one} of the {other} say about the weather?"
 
 
 async def read_one(host: str, port: int, conversation: int | None, begin: float) -> dict[str, Any]:
@@ -18,7 +27,7 @@ async def read_one(host: str, port: int, conversation: int | None, begin: float)
     All in seconds.
     """
     await asyncio.sleep(max(0.0, begin - time.monotonic()))
-    body = {"question": "What does the harbour master say about the weather?"}
+    body = {"question": different_question()}
     if conversation is not None:
         body |= {"conversation_id": conversation}  # type: ignore[dict-item]
     data = json.dumps(body).encode()

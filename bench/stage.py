@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import random
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ import numpy as np
 import psutil
 from sqlalchemy import insert
 
+from bench.words import guide_text, text_of
 from rag_assistant.document_records import Chunk, ExtractedText, NewDocument
 from rag_assistant.retrieval.tokenize import search_words
 from rag_assistant.storage.database import Database, sqlite_url
@@ -30,19 +30,6 @@ from testkit.server_process import ServerProcess, run_command
 
 PROJECT = Path(__file__).resolve().parents[1]
 EMBEDDER = "all-MiniLM-L6-v2-int8"
-
-
-def text_of(words: int, seed: int) -> str:
-    """Return a text of words whose frequencies fall as in a language, from a vocabulary of 5,000.
-
-    The words of the readers' question stand in 5 % of the chunks each, as those of cranfield's questions do (cacm and
-    mtrag: 1 %).
-    """
-    chance = random.Random(seed)
-    vocabulary = [f"word{n}" for n in range(5000)]
-    vocabulary[285:289] = ["harbour", "master", "weather", "say"]
-    weights = [1 / (n + 2) for n in range(len(vocabulary))]
-    return " ".join(chance.choices(vocabulary, weights, k=words))
 
 
 def fill_library(database: Database, chunks: int) -> None:
@@ -99,7 +86,7 @@ def add_conversation(database: Database, turn_count: int) -> int:
                         "turn_id": first + n,
                         "position": position,
                         "role": role,
-                        "content": f"{role} {n}: " + "text " * 30,
+                        "content": f"{role} {n}: {guide_text(2 * n + position)}",
                     }
                     for n in numbers
                     for position, role in enumerate(("user", "assistant"))
