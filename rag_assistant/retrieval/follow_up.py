@@ -18,7 +18,7 @@ Exchange = tuple[str, str]
 
 # What of the past a question can lean on: its last questions, and where the last answer begins.
 QUESTIONS = 3
-ANSWER_CHARACTERS = 300
+ANSWER_CHARACTERS = 120
 
 # The context counts 0.8 where the conversation is as near as the library, and 0.15 less for each 0.1 that it is
 # farther; under 0.4 the question stands alone, and so it does when nothing in the conversation is near to it at all.

@@ -137,7 +137,7 @@ class Retriever:
     def follow_up(self, question: str, exchanges: Sequence[Exchange], scope: Scope = EVERYTHING) -> SearchQuery:
         """Return what to search with after some exchanges (question and answer each, the oldest first).
 
-        Costs one embedding more than the question's own, of 40 to 70 words: 13 to 21 ms of CPU.
+        Costs one embedding more than the question's own, of 30 to 50 words.
         """
         unknown = self._keywords.unknown(content_words(question)) if exchanges else set()
         try:
