@@ -67,7 +67,7 @@ def program(ctx: click.Context, host: str | None, port: int | None) -> None:
         if value is not None:
             os.environ[name] = str(value)
     if ctx.invoked_subcommand is None:
-        from rag_assistant.server import serve
+        from rag_assistant.server.serve import serve
 
         serve("rag_assistant.factory:create_app()")
 

@@ -66,6 +66,16 @@ class DocumentNotFound(AssistantError):
         super().__init__(f"There is no document {document_id}; it may have been deleted.")
 
 
+class FileMissing(AssistantError):
+    """The file of a document is not in the folder of uploads any more; what was read of it is."""
+
+    def __init__(self, document_id: int) -> None:
+        super().__init__(
+            f"The file of document {document_id} is gone from the data folder. "
+            "What was read of it is still found; add the file again to have it back."
+        )
+
+
 class ReceiptNotFound(AssistantError):
     """The turn has no receipt: nothing was sent to a model yet."""
 
@@ -207,6 +217,10 @@ class Overloaded(AssistantError):
 
 class StorageFailed(AssistantError):
     """The database did not take or give what was asked, for instance because the disk is full."""
+
+
+class StorageDamaged(StorageFailed):
+    """The database's file cannot be read any more: waiting does not help, a backup does."""
 
 
 class BackupFailed(AssistantError):

@@ -42,6 +42,7 @@ from rag_assistant.storage.conversations.ratings import RatingStore
 from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.conversations.versions import VersionStore
 from rag_assistant.storage.database import Database, sqlite_url
+from rag_assistant.storage.database_probe import DatabaseProbe
 from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.embeddings import EmbeddingStore
@@ -115,6 +116,7 @@ def build_services(settings: LiveSettings) -> Services:
     return Services(
         settings=settings,
         database=stores.database,
+        probe=DatabaseProbe(stores.database),
         conversations=stores.conversations,
         turns=stores.turns,
         versions=stores.versions,

@@ -36,7 +36,7 @@ from testkit.server_process import PROJECT, Launched
 from testkit.stub_model import StubModel
 
 # Loaded by the program itself; what an application loads, the warm-up shows.
-LOADED_BY_THE_PROGRAM = ("gunicorn.workers.gthread", "psycopg", "rag_assistant.cli", "rag_assistant.server")
+LOADED_BY_THE_PROGRAM = ("rag_assistant.server.worker", "psycopg", "rag_assistant.cli", "rag_assistant.server.serve")
 
 # What the program says once it has warmed up.
 WARM = b"warm\n"

@@ -17,6 +17,7 @@ from rag_assistant.cli.params import ID, YES, confirm
 from rag_assistant.document_records import Document
 from rag_assistant.errors import AssistantError, SettingsError
 from rag_assistant.runtime.data_dir import lock_data_dir
+from rag_assistant.validation import storable
 
 if TYPE_CHECKING:
     from rag_assistant.web.services import Services
@@ -108,21 +109,23 @@ def documents_commands(services: Services) -> AppGroup:
 
 def _take_in(services: Services, paths: tuple[Path, ...], tags: tuple[str, ...]) -> tuple[list[Document], int]:
     """Return the documents to be processed, and how many files were rejected."""
-    from rag_assistant.documents.folder_sync import Folders, files_below
+    from rag_assistant.documents.folder_sync import Folders, files_below, refuse_strange
 
     folders = Folders(services.library, services.documents)
     added, refused, counts = [], 0, dict.fromkeys(("new", "changed", "moved", "known", "unchanged"), 0)
     for path in files_below(paths):
+        named = storable(str(path))
         try:
+            refuse_strange(path, paths)
             document, outcome = folders.take_in(path, tags)
         except (AssistantError, OSError) as error:
-            click.secho(f"{path}: {error}", fg="red", err=True)
+            click.secho(f"{named}: {error}", fg="red", err=True)
             refused += 1
             continue
         counts[outcome] += 1
         if outcome != "unchanged":
             same = " (same content)" if outcome == "known" else ""
-            click.echo(f"{path}: {outcome}, document {document.id}{same}")
+            click.echo(f"{named}: {outcome}, document {document.id}{same}")
         if document.state in WORKED_ON:
             added.append(document)
     said = [f"{count} {outcome}" for outcome, count in counts.items() if count]

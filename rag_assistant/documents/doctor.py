@@ -52,9 +52,11 @@ class Doctor:
         self._index = index
 
     def examine(self) -> Iterator[Finding]:
-        """Yield what does not agree, the worst first."""
-        for line in self._checks.database_damage():
-            yield Finding(f"The database is damaged: {line}. Restore a backup.")
+        """Yield what does not agree, the worst first; of a damaged database, whose answers mean nothing, only that."""
+        damage = self._checks.database_damage()
+        yield from (Finding(f"The database is damaged: {line}. Restore a backup.") for line in damage)
+        if damage:
+            return
         yield from self._texts()
         yield from self._vectors()
         yield from self._counters()

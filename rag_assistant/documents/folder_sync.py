@@ -10,8 +10,9 @@ from typing import Literal
 from rag_assistant.document_records import Document
 from rag_assistant.documents.library import Library
 from rag_assistant.documents.uploads import clean_name, sha256_of
-from rag_assistant.errors import SameContent
+from rag_assistant.errors import InvalidRequest, SameContent
 from rag_assistant.storage.documents.documents import GIVEN_UP, DocumentStore
+from rag_assistant.validation import storable
 
 Outcome = Literal["new", "unchanged", "changed", "moved", "known"]
 
@@ -81,13 +82,27 @@ class Folders:
 
 
 def files_below(paths: Iterable[Path]) -> Iterator[Path]:
-    """Yield the files, and those below folders in the order of their names, without hidden ones."""
+    """Yield the files, and those below folders in the order of their names, without hidden ones.
+
+    Below a folder, pipes and devices are passed over; a link is not, see ``refuse_strange``.
+    """
     for path in paths:
         if path.is_dir():
             found = sorted(below for below in path.rglob("*") if below.is_file())
             yield from (below for below in found if not _hidden(below, path))
         else:
             yield path
+
+
+def refuse_strange(path: Path, given: Iterable[Path]) -> None:
+    """Refuse what is no file, a path that is no text, and a link out of the given folders. Raises InvalidRequest."""
+    if storable(str(path)) != str(path):
+        raise InvalidRequest("The name of this file is not UTF-8. Rename it.")
+    if not path.is_file():
+        raise InvalidRequest("This is not a file.")
+    target = path.resolve()
+    if path not in given and not any(target.is_relative_to(folder.resolve()) for folder in given if folder.is_dir()):
+        raise InvalidRequest(f"This is a link to {target}, outside the folder. Add that file by its own path.")
 
 
 def _hidden(path: Path, folder: Path) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from itertools import chain, repeat
 from pathlib import Path
@@ -16,7 +17,14 @@ from typing import IO
 
 from rag_assistant.document_records import Document, NewDocument
 from rag_assistant.documents.uploads import Uploads
-from rag_assistant.errors import AssistantError, EmbedderFailed, ExtractionCancelled, StorageFailed
+from rag_assistant.errors import (
+    AssistantError,
+    EmbedderFailed,
+    ExtractionCancelled,
+    ExtractionFailed,
+    FileMissing,
+    StorageFailed,
+)
 from rag_assistant.extraction.extract import extract
 from rag_assistant.retrieval.chunking import chunk_document, indexed_text
 from rag_assistant.retrieval.embeddings.registry import PROBE_TEXT, Embedders, RecognisedEmbedder
@@ -114,16 +122,20 @@ class Library:
     def read_again(self, document_id: int) -> Document:
         """Read a document once more: it failed, was cancelled, or is to be cut anew. Raises DocumentNotFound.
 
-        One that is ready is found as before until its new chunks are there.
+        One that is ready is found as before until its new chunks are there. Raises FileMissing.
         """
+        self.path_of(document_id)
         document = self._documents.queue_again(document_id)
         if document.state == "queued":
             self._queue(document.id)
         return document
 
     def path_of(self, document_id: int) -> Path:
-        """Return where the uploaded file lies. Raises DocumentNotFound."""
-        return self._uploads.path_of(self._documents.file_of(document_id))
+        """Return where the uploaded file lies. Raises DocumentNotFound, FileMissing."""
+        path = self._uploads.path_of(self._documents.file_of(document_id))
+        if not path.exists():
+            raise FileMissing(document_id)
+        return path
 
     def _queue(self, document_id: int) -> None:
         """Put a document into the reading lane. It is accepted already: if that fails, the next start sees to it."""
@@ -177,14 +189,25 @@ class Library:
         if document is None:
             return
         settings = self._settings()
+        too_late = time.monotonic() + 2 * settings.extraction_timeout_seconds
+
+        def cancelled() -> bool:
+            return self._closing.is_set() or not self._documents.is_in(document_id, "reading")
+
+        def refuse() -> None:
+            if cancelled():
+                raise ExtractionCancelled
+            if time.monotonic() > too_late:
+                raise ExtractionFailed("Cutting this text into chunks took too long. Cut the file up.")
+
         extracted = extract(
             self.path_of(document.id),
             document.media_type,
             memory_mb=settings.extraction_memory_mb,
             timeout_seconds=settings.extraction_timeout_seconds,
-            cancelled=lambda: self._closing.is_set() or not self._documents.is_in(document_id, "reading"),
+            cancelled=cancelled,
         )
-        chunks = chunk_document(extracted, settings.chunk_chars)
+        chunks = chunk_document(extracted, settings.chunk_chars, refuse)
         words = [" ".join(search_words(indexed_text(document.name, chunk.section, chunk.text))) for chunk in chunks]
         if self._chunks.keep_text(document.id, extracted, chunks, words):
             self._embedding.add("embed", document.id)

@@ -53,6 +53,7 @@ TOPICS: dict[str, tuple[str, ...]] = {
         "host",
         "port",
         "allowed_hosts",
+        "base_path",
         "max_running_answers",
         "data_dir",
         "database_url",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 from rag_assistant.document_records import Chunk, ExtractedText
@@ -11,12 +11,17 @@ from rag_assistant.retrieval.headings import section_starts
 from rag_assistant.retrieval.tables import Tables, without_rules
 
 MAX_CHARS_AT_ONCE = 50_000
+# Of one line with hardly a blank.
+MAX_UNBROKEN_CHARS = 5_000
+USUAL_WORD_CHARS = 50
 
 
-def chunk_document(extracted: ExtractedText, chunk_chars: int) -> list[Chunk]:
+def chunk_document(
+    extracted: ExtractedText, chunk_chars: int, refuse: Callable[[], None] = lambda: None
+) -> list[Chunk]:
     """Return the chunks of a document in their order, each cut from at most ``chunk_chars`` characters of it.
 
-    Together they hold every character but white space.
+    Together they hold every character but white space. ``refuse`` is called again and again, and may raise.
     """
     from semantic_text_splitter import MarkdownSplitter, TextSplitter
 
@@ -27,6 +32,7 @@ def chunk_document(extracted: ExtractedText, chunk_chars: int) -> list[Chunk]:
     for number, (first, last) in enumerate(_pages(extracted), 1):
         page = number if extracted.page_starts else None
         for begin, end in _sections(extracted.text, first, last):
+            refuse()
             for start, text in splitter.chunk_indices(extracted.text[begin:end]):
                 above = bisect_right(starts, begin + start)
                 section = paths[above - 1] if above else None
@@ -45,10 +51,14 @@ def indexed_text(document_name: str, section: str | None, text: str) -> str:
 
 def _sections(text: str, first: int, last: int) -> Iterator[tuple[int, int]]:
     """Yield where the splitter is given a new piece: on one long line its time grows with the square of the length."""
-    while last - first > MAX_CHARS_AT_ONCE:
-        half = first + MAX_CHARS_AT_ONCE // 2
-        ends = (text.rfind(mark, half, first + MAX_CHARS_AT_ONCE) for mark in ("\n\n", "\n", " "))
-        end = next((end for end in ends if end > 0), first + MAX_CHARS_AT_ONCE)
+    while last - first > MAX_UNBROKEN_CHARS:
+        end = min(first + MAX_CHARS_AT_ONCE, last)
+        if text.find("\n", first, end) < 0 and text.count(" ", first, end) * USUAL_WORD_CHARS < end - first:
+            end = first + MAX_UNBROKEN_CHARS
+        if end == last:
+            break
+        ends = (text.rfind(mark, (first + end) // 2, end) for mark in ("\n\n", "\n", " "))
+        end = next((better for better in ends if better > 0), end)
         yield first, end
         first = end
     yield first, last

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import logging
+import os
+import stat
 import uuid
 from pathlib import Path
 from typing import IO
@@ -22,12 +24,15 @@ QUEUE_FILE = "queue.db"
 def open_data_dir(path: Path) -> Path:
     """Return the folder. If it is not there it is made, and the log says so: another one may have been meant.
 
-    Raises SettingsError if it cannot be made or written to.
+    From here on what this process creates is for its owner alone, and so is the folder, but for a group that it was
+    given. Raises SettingsError if it cannot be made or written to.
     """
+    os.umask(0o077)
     try:
         is_new = not path.exists()
         path.mkdir(parents=True, exist_ok=True)
         (path / LOCK_FILE).open("a").close()
+        _close_to_others(path)
     except OSError as error:
         raise SettingsError(
             f'data_dir is "{path}": cannot create or write to this folder ({error.strerror}). '
@@ -36,6 +41,13 @@ def open_data_dir(path: Path) -> Path:
     if is_new:
         log.warning("New data folder: %s. If you have data elsewhere, set DATA_DIR to its folder.", path)
     return path
+
+
+def _close_to_others(path: Path) -> None:
+    """Take from a folder of ours what everybody may do with it."""
+    mode = path.stat().st_mode
+    if mode & stat.S_IRWXO and path.stat().st_uid == os.geteuid():
+        path.chmod(stat.S_IMODE(mode) & ~stat.S_IRWXO)
 
 
 def drop_unused(data_dir: Path) -> None:
@@ -49,10 +61,22 @@ def drop_unused(data_dir: Path) -> None:
 
 
 def installation_id(data_dir: Path) -> str:
-    """Return the name of this installation, made at its first start: by it we find our own turns after a crash."""
+    """Return the name of this installation, made at its first start: by it we find our own turns after a crash.
+
+    Raises SettingsError if it cannot be written.
+    """
     path = data_dir / INSTALLATION_FILE
-    if not path.exists():
-        path.write_text(uuid.uuid4().hex)
+    if not path.exists() or not path.read_text():
+        part = path.with_suffix(".part")
+        try:
+            with part.open("w") as file:
+                file.write(uuid.uuid4().hex)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(path)
+        except OSError as error:
+            part.unlink(missing_ok=True)
+            raise SettingsError(f'data_dir is "{data_dir}": cannot write to it ({error.strerror}).') from error
     return path.read_text()
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import secrets
+import stat
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -139,7 +140,10 @@ def open_settings(environment: Mapping[str, str] | None = None) -> LiveSettings:
 def _read(path: Path) -> bytes | None:
     """Return the file's bytes, just more than allowed if it is too large, ``None`` if there is no file."""
     try:
-        with path.open("rb") as file:
+        # Opening a pipe would wait for somebody who writes into it.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123 - see above
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise SettingsError(f"{path.name} is not a file.")
             content = file.read(MAX_FILE_BYTES + 1)
     except FileNotFoundError:
         return None

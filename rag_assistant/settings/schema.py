@@ -254,6 +254,13 @@ class Settings(BaseModel):
         live=False,
         strict=False,
     )
+    base_path: str = setting(
+        "",
+        'a path such as "/rag", or "" for none',
+        "The path below which a proxy serves the assistant.",
+        live=False,
+        pattern=r"^(/[A-Za-z0-9._~-]+)*$",
+    )
     max_running_answers: int = setting(
         500,
         WHOLE_FROM_1,

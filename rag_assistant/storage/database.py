@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, Table, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
 
-from rag_assistant.errors import SettingsError, StorageFailed
+from rag_assistant.errors import SettingsError, StorageDamaged, StorageFailed
 
 log = logging.getLogger(__name__)
 
@@ -21,6 +21,8 @@ BUSY_TIMEOUT_MS = 20_000
 READ_CONNECTIONS = 8
 ROWS_IN_ONE_STATEMENT = 100
 CHECKPOINT_ATTEMPTS = 5
+# SQLITE_CORRUPT and SQLITE_NOTADB in words.
+DAMAGED = ("malformed", "not a database")
 
 
 class Database:
@@ -37,6 +39,7 @@ class Database:
         self._write_lock = threading.Lock()
         self._writing: Connection | None = None
         self._text: Any = None
+        self._opened: tuple[int, int] | None = None
         if self.is_sqlite:
             self._reader = self._sqlite_engine("FULL", "BEGIN", pool_size=READ_CONNECTIONS)
             self._writer = self._sqlite_engine("FULL", "BEGIN IMMEDIATE", pool_size=1)
@@ -104,6 +107,14 @@ class Database:
         """SQLite's file."""
         return Path(self.url.database or "")
 
+    def file_is_ours(self) -> bool:
+        """Tell whether SQLite's file is there, and the one that was opened first."""
+        try:
+            found = self.file.stat()
+        except FileNotFoundError:
+            return False
+        return self._opened in (None, (found.st_dev, found.st_ino))
+
     @property
     def copies(self) -> list[Path]:
         """The copies from before an upgrade of the schema, oldest first; see migrate.py."""
@@ -114,7 +125,7 @@ class Database:
         part = path.with_name(f"{path.name}.{os.getpid()}.part")
         try:
             with self._failures_named(), self._reader.connect() as connection:
-                with closing(_sqlite_module().connect(str(part))) as target:
+                with closing(sqlite_module().connect(str(part))) as target:
                     # All pages at once: in steps, it would begin anew whenever another process writes.
                     connection.connection.driver_connection.backup(target)  # type: ignore[union-attr]
                 part.replace(path)
@@ -180,12 +191,14 @@ class Database:
 
     def _sqlite_engine(self, synchronous: str, begin: str, pool_size: int) -> Engine:
         engine = create_engine(
-            self.url, module=_sqlite_module(), pool_size=pool_size, max_overflow=-1, hide_parameters=True
+            self.url, module=sqlite_module(), pool_size=pool_size, max_overflow=-1, hide_parameters=True
         )
 
         @event.listens_for(engine, "connect")
         def prepare(connection: Any, _record: object) -> None:
             connection.isolation_level = None  # The driver begins nothing by itself; the event below does.
+            found = self.file.stat()
+            self._opened = self._opened or (found.st_dev, found.st_ino)
             for pragma in (
                 "journal_mode=WAL",
                 f"synchronous={synchronous}",
@@ -221,7 +234,7 @@ def sqlite_url(data_dir: Path) -> str:
     return f"sqlite+pysqlite:///{(data_dir / 'assistant.db').resolve()}"
 
 
-def _sqlite_module() -> Any:
+def sqlite_module() -> Any:
     """Prefer a current SQLite: before 3.51.3 two writing processes could damage a database in WAL mode."""
     try:
         from pysqlite3 import dbapi2
@@ -239,5 +252,10 @@ def _sqlite_module() -> Any:
 
 def _storage_failed(error: Exception) -> StorageFailed:
     log.error("The database failed: %s", error)
+    if any(sign in str(error) for sign in DAMAGED):
+        return StorageDamaged(
+            "The database file is damaged, and what it holds may be incomplete. Stop the server, copy the data folder, "
+            "see what rag-assistant doctor finds, and restore a backup."
+        )
     reason = "the disk is full" if "full" in str(error) else "see the server's log"
     return StorageFailed(f"The database could not do this: {reason}. Nothing that was stored is lost.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 from typing import Any
 
@@ -28,6 +29,7 @@ STATUS: dict[type[Exception], int] = {
     errors.TurnNotFound: 404,
     errors.DocumentNotFound: 404,
     errors.ReceiptNotFound: 404,
+    errors.FileMissing: 410,
     errors.SourceNotFound: 404,
     errors.ConversationBusy: 409,
     errors.SameContent: 409,
@@ -67,6 +69,7 @@ RETRY_AFTER_SECONDS = 5
 MAY_PASS = (errors.ModelUnreachable, errors.AnswerInterrupted, errors.StorageFailed)
 # Only programs ask below these, whatever they say that they accept.
 FOR_PROGRAMS = ("/api/", "/v1/")
+DISK_FULL = "The disk is full, so nothing could be stored. Nothing that was stored is lost."
 
 
 def init_app(app: Flask) -> None:
@@ -114,7 +117,10 @@ def answer_http_error(error: HTTPException) -> Response:
 
 
 def answer_unexpected(error: Exception) -> Response:
-    """Answer what nobody expected, without a word about its inside."""
+    """Answer what nobody expected, without a word about its inside; a full disk may be full anywhere."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        log.error("The disk is full: %s %s", request.method, request.path)
+        return answer_assistant_error(errors.StorageFailed(DISK_FULL))
     log.exception("Unexpected: %s %s", request.method, request.path, exc_info=error)
     return _answer(500, {"type": "InternalError", "message": "The server had an error; its log says more."})
 

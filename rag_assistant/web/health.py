@@ -47,10 +47,11 @@ def init_app(app: Flask, services: Services) -> None:
 def readiness(services: Services) -> dict[str, str]:
     """Return the state of each part that takes its time: ``ready``, ``off`` where it is not used, or what it does.
 
-    An endpoint is ``not_checked`` until a question went to it; then it is as it was the last time.
+    The database is asked: ``missing`` if its file is gone or another one, ``failed`` if it does not answer within a
+    second. An endpoint is ``not_checked`` until a question went to it; then it is as it was the last time.
     """
     return {
-        "database": "ready",
+        "database": services.probe.state(),
         "model": services.models.state,
         "embedder": "ready" if services.embedders.loaded else "failed" if services.embedders.problem else "starting",
         "chroma": services.vectors.chroma.state if services.vectors.chroma else "off",

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from rag_assistant.storage.conversations.turns import TurnStore
     from rag_assistant.storage.conversations.versions import VersionStore
     from rag_assistant.storage.database import Database
+    from rag_assistant.storage.database_probe import DatabaseProbe
     from rag_assistant.storage.documents.chunks import ChunkStore
     from rag_assistant.storage.documents.documents import DocumentStore
     from rag_assistant.storage.documents.embeddings import EmbeddingStore
@@ -80,6 +81,7 @@ class Services:
     page_images: PagePictures
     data_dir: Path
     guide: Path
+    probe: DatabaseProbe
     _lock_file: IO[str] | None = None
     _start_lock: threading.Lock = field(default_factory=threading.Lock)
     _started: bool = False

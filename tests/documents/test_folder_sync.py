@@ -1,5 +1,6 @@
 """Folders on the command line: what is unchanged is skipped, what changed is replaced, what is gone may go."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,24 @@ def test_a_folder_is_taken_in_once(shell: Shell, folder: Path) -> None:
     assert second.stdout.strip() == "2 unchanged"
     assert shell("documents", "list", "--tag", "notes").stdout.count("[notes]") == 2
     assert "secret" not in shell("documents", "list").stdout
+
+
+def test_what_is_no_file_of_the_folder_is_refused_and_the_rest_is_taken_in(
+    shell: Shell, folder: Path, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside.txt"
+    outside.write_text("Somebody else's secret.")
+    (folder / "link.txt").symlink_to(outside)
+    (folder / "own.md").symlink_to(folder / "deep" / "boats.md")
+    os.mkfifo(folder / "pipe.txt")
+    Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9.txt")).write_text("Latin letters.")
+    result = shell("documents", "add", str(folder))
+    assert result.exit_code == 1
+    assert "2 new, 1 unchanged, 2 rejected" in result.stdout
+    assert f"link.txt: This is a link to {outside}, outside the folder." in result.stderr
+    assert "caf\ufffd.txt: The name of this file is not UTF-8. Rename it." in result.stderr
+    assert "This is not a file." in shell("documents", "add", str(folder / "pipe.txt")).stderr
+    assert "1 new" in shell("documents", "add", str(folder / "link.txt")).stdout, "a person named it"
 
 
 def test_a_changed_file_replaces_its_older_version(shell: Shell, folder: Path) -> None:

@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assistant.document_records import ExtractedText
+from rag_assistant.errors import ExtractionCancelled
 from rag_assistant.extraction.loaders import MARKDOWN, PDF, PLAIN
-from rag_assistant.retrieval.chunking import MAX_CHARS_AT_ONCE, _sections, chunk_document
+from rag_assistant.retrieval.chunking import MAX_CHARS_AT_ONCE, MAX_UNBROKEN_CHARS, _sections, chunk_document
 from testkit.shared_data import shared_jsonl
 
 
@@ -44,6 +45,26 @@ def test_real_passages_are_cut_without_loss(limit: int) -> None:
         text = row["text"]
         chunks = chunk_document(ExtractedText(text, PLAIN), limit)
         assert "".join("".join(chunk.text.split()) for chunk in chunks) == "".join(text.split())
+
+
+@pytest.mark.parametrize(
+    "text", ["a" * 60_000, "鵝" * 60_000, "geese.are.noisy." * 4000], ids=["letters", "cjk", "dots"]
+)
+def test_a_line_with_hardly_a_blank_reaches_it_in_small_pieces_and_can_be_given_up(text: str) -> None:
+    """The splitter's time for one word grows with the square of its length, and nobody else runs meanwhile."""
+    sections = list(_sections(text, 0, len(text)))
+    assert max(end - begin for begin, end in sections) <= MAX_UNBROKEN_CHARS
+    asked: list[int] = []
+
+    def refuse() -> None:
+        asked.append(1)
+        if len(asked) == 4:
+            raise ExtractionCancelled
+
+    with pytest.raises(ExtractionCancelled):
+        chunk_document(ExtractedText(text, PLAIN), 900, refuse)
+    assert len(asked) == 4
+    assert "".join(chunk.text for chunk in chunk_document(ExtractedText(text, PLAIN), 900)) == text
 
 
 def test_a_text_on_one_line_reaches_the_splitter_in_pieces() -> None:

@@ -1,11 +1,13 @@
 """The folder in which everything is kept."""
 
+import errno
+import stat
 from pathlib import Path
 
 import pytest
 
 from rag_assistant.errors import SettingsError
-from rag_assistant.runtime.data_dir import LOCK_FILE, open_data_dir
+from rag_assistant.runtime.data_dir import INSTALLATION_FILE, LOCK_FILE, installation_id, open_data_dir
 from rag_assistant.settings import package_files
 
 
@@ -19,6 +21,34 @@ def test_a_new_folder_is_told_and_one_that_is_there_is_not(tmp_path: Path, caplo
     caplog.clear()
     open_data_dir(tmp_path / "data")
     assert caplog.text == ""
+
+
+def test_what_is_kept_is_for_its_owner_alone(tmp_path: Path) -> None:
+    made = open_data_dir(tmp_path / "data")
+    installation_id(made)
+    assert stat.S_IMODE(made.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(file.stat().st_mode) for file in made.iterdir()} == {0o600}
+    made.chmod(0o775)
+    assert stat.S_IMODE(open_data_dir(made).stat().st_mode) == 0o770, "a group may have been meant"
+
+
+def test_an_installation_without_a_name_gets_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / INSTALLATION_FILE).touch()
+    name = installation_id(tmp_path)
+    assert len(name) == 32
+    assert installation_id(tmp_path) == name
+
+
+def test_a_full_disk_at_the_first_start_is_a_sentence_and_leaves_no_empty_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_number: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("rag_assistant.runtime.data_dir.os.fsync", full)
+    with pytest.raises(SettingsError, match=r"cannot write to it \(No space left on device\)"):
+        installation_id(tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["file", "file/data", "read-only"])

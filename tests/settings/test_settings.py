@@ -174,6 +174,23 @@ def test_a_file_that_goes_away_changes_nothing(file: Path) -> None:
     assert "is gone" in live.problem
 
 
+def test_a_pipe_or_a_folder_in_its_place_changes_nothing_and_stops_no_watching(file: Path) -> None:
+    file.write_text('{"max_history_turns": 4}')
+    live = LiveSettings(file, {})
+    for make, take_away in ((os.mkfifo, Path.unlink), (Path.mkdir, Path.rmdir)):
+        file.unlink(missing_ok=True)
+        make(file)
+        live.look()
+        live.look()
+        assert live.problem is not None
+        assert file.name in live.problem
+        assert live.current.max_history_turns == 4
+        take_away(file)
+    file.write_text('{"max_history_turns": 6}')
+    live.look()
+    assert live.current.max_history_turns == 6
+
+
 def test_a_setting_that_needs_a_restart_waits_for_it_and_says_so(file: Path, caplog: pytest.LogCaptureFixture) -> None:
     live = LiveSettings(file, {})
     file.write_text('{"max_history_turns": 9, "port": 1234}')

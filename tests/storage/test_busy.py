@@ -24,7 +24,7 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Database:
 
 def test_a_database_that_stays_locked_is_a_failure_of_storage(opened: Database, tmp_path: Path) -> None:
     # The same library: two of them in one process do not see the locks of one another.
-    other = module._sqlite_module().connect(str(tmp_path / "assistant.db"), isolation_level=None)
+    other = module.sqlite_module().connect(str(tmp_path / "assistant.db"), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StorageFailed):
         ConversationManager(opened).create("One")

@@ -1,5 +1,7 @@
 """How the server says how it is."""
 
+import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,55 @@ def test_readiness_names_each_part(client: FlaskClient) -> None:
         "settings_problem": None,
         "restart_required": [],
     }
+
+
+def database_state(client: FlaskClient) -> tuple[int, str]:
+    response = client.get("/readyz")
+    return response.status_code, response.json["parts"]["database"]
+
+
+def test_a_database_that_is_gone_or_another_one_is_503(client: FlaskClient, services: Services) -> None:
+    until(lambda: database_state(client) == (200, "ready"))
+    file = services.database.file
+    kept = file.rename(file.with_name("kept.db"))
+    assert database_state(client) == (503, "missing")
+    shutil.copy(kept, file)
+    assert database_state(client) == (503, "missing")
+    kept.replace(file)
+    assert database_state(client) == (200, "ready")
+
+
+def test_a_damaged_database_is_503_and_is_named_so(
+    client: FlaskClient, services: Services, environment: dict[str, str]
+) -> None:
+    turn = ask(client)
+    services.database.checkpoint()
+    with services.database.file.open("r+b") as file:
+        file.write(b"geese" * 20_000)
+    assert database_state(client) == (503, "failed")
+    services.database.close()
+    for path, method in ((f"/api/turns/{turn['turn_id']}", client.get), ("/api/query", client.post)):
+        response = method(path, json={"question": "Why?"} if path == "/api/query" else None)
+        assert response.status_code == 507
+        assert response.json["error"]["type"] == "StorageDamaged"
+        assert "Nothing that was stored is lost" not in response.json["error"]["message"]
+    findings = [finding.sentence for finding in services.doctor(with_chroma=False).examine()]
+    assert findings == ["The database is damaged: file is not a database. Restore a backup."]
+
+
+def test_a_database_that_does_not_answer_in_time_is_503(
+    client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    until(lambda: database_state(client) == (200, "ready"))
+    waiting = threading.Event()
+    monkeypatch.setattr("rag_assistant.storage.database_probe.MAX_SECONDS", 0.05)
+    monkeypatch.setattr(services.database, "file_is_ours", lambda: waiting.wait(20))
+    threads = threading.active_count()
+    for _ in range(5):
+        assert database_state(client) == (503, "failed")
+    assert threading.active_count() == threads + 1
+    waiting.set()
+    until(lambda: database_state(client) == (200, "ready"))
 
 
 def test_an_endpoint_is_as_it_was_when_it_was_asked_last(client: FlaskClient, stub: StubModel) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, func, select, text, update
 
 from rag_assistant.document_records import table_head_of
+from rag_assistant.errors import StorageDamaged
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.full_text import CHUNK_WORDS
 from rag_assistant.storage.tables import chunks, document_texts, documents, embedders, embeddings
@@ -24,8 +25,11 @@ class LibraryChecks:
         """Return what the database itself says is broken; PostgreSQL is not asked."""
         if not self._database.is_sqlite:
             return []
-        with self._database.read() as connection:
-            found = list(connection.execute(text("PRAGMA quick_check(10)")).scalars())
+        try:
+            with self._database.read() as connection:
+                found = list(connection.execute(text("PRAGMA quick_check(10)")).scalars())
+        except StorageDamaged as error:
+            return [str(getattr(error.__cause__, "orig", error.__cause__))]
         return [] if found == ["ok"] else [str(line) for line in found]
 
     def badly_cut(self) -> Ids:

@@ -1,5 +1,6 @@
 """Documents over the API: formats, states, sameness, search, deletion, refusals."""
 
+import errno
 import io
 import zipfile
 from pathlib import Path
@@ -219,6 +220,30 @@ def test_the_original_is_a_download_that_no_browser_opens(client: FlaskClient) -
         assert response.content_type == "application/octet-stream"
         assert response.headers["X-Content-Type-Options"] == "nosniff"
         assert "sandbox" in response.headers["Content-Security-Policy"]
+
+
+def test_a_file_that_is_gone_is_named_and_its_text_stays(client: FlaskClient, services: Services) -> None:
+    number = upload(client, "The keeper feeds geese.")["document_id"]
+    services.library.path_of(number).unlink()
+    for response in (client.get(f"/api/documents/{number}/file"), client.post(f"/api/documents/{number}/retry")):
+        assert response.status_code == 410
+        assert response.json["error"]["type"] == "FileMissing"
+        assert f"The file of document {number} is gone" in response.json["error"]["message"]
+    assert client.get(f"/api/documents/{number}").json["state"] == "ready"
+    assert client.get("/api/search?q=geese").json["passages"]
+
+
+def test_an_upload_to_a_full_disk_is_507_and_leaves_nothing(
+    client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_number: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("rag_assistant.documents.uploads.os.fsync", full)
+    response = client.post("/api/documents", data={"file": (io.BytesIO(b"Geese."), "geese.txt")})
+    assert response.status_code == 507
+    assert "The disk is full" in response.json["error"]["message"]
+    assert services.uploads.names() == set()
 
 
 def test_search_says_what_is_wrong(client: FlaskClient) -> None:
