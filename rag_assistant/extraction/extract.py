@@ -86,7 +86,7 @@ def main(path: str, media_type: str, memory_mb: str, seconds: str) -> int:
     """Read one file under limits and print its text; return the exit status."""
     end_with_parent()
     limit(int(memory_mb), int(seconds))
-    confine()
+    confine(Path(path))
     try:
         extracted = _shortened(read_document(Path(path), media_type))
     except ExtractionFailed as error:

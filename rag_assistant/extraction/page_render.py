@@ -238,7 +238,7 @@ def main(path: str, page: str, mark: str, memory_mb: str, seconds: str) -> int:
     """Draw one page under limits and print the picture; return the exit status."""
     end_with_parent()
     limit(int(memory_mb), int(seconds))
-    confine()
+    confine(Path(path))
     try:
         output = _drawn(Path(path), int(page), Mark(**json.loads(mark)))
         status = 0

@@ -1,6 +1,6 @@
 """Run a module of ours on a file in a process of its own, and take what it prints: a hostile file breaks that alone.
 
-The process limits and confines itself (confinement.py) before it touches the file; what it prints is bounded here.
+The process limits and confines itself (sandbox.py) before it touches the file; what it prints is bounded here.
 """
 
 from __future__ import annotations

@@ -111,6 +111,7 @@ def test_an_archive_that_repeats_itself_ends(tmp_path: Path) -> None:
     "content",
     [
         archive(DOCUMENT | {"word/document.xml": f"{LAUGHS}<w>&a11;</w>"}),
+        archive(DOCUMENT | {"word/document.xml": f"{LAUGHS}<w>&a11;</w>".encode("utf-16")}),
         a_docx(paragraph("x"), footnotes=f"{LAUGHS}<w>&a11;</w>"),
         an_opendocument("text", "", **{"content.xml": f"{LAUGHS}<w>&a11;</w>"}),
         an_opendocument("spreadsheet", "", **{"content.xml": f"{LAUGHS}<w>&a11;</w>"}),
@@ -119,7 +120,7 @@ def test_an_archive_that_repeats_itself_ends(tmp_path: Path) -> None:
         f"{LAUGHS}<html><body>&a11;</body></html>".encode(),
         f"<?xml version='1.0'?>{LAUGHS}<svg><text>&a11;</text></svg>".encode(),
     ],
-    ids=["docx", "docx part", "odt", "ods", "xlsx", "epub", "html", "svg"],
+    ids=["docx", "docx utf-16", "docx part", "odt", "ods", "xlsx", "epub", "html", "svg"],
 )
 def test_entities_are_never_expanded(tmp_path: Path, content: bytes) -> None:
     try:
@@ -232,10 +233,11 @@ def test_a_reader_has_no_key_no_network_and_changes_no_file(tmp_path: Path, monk
     victim = tmp_path / "victim"
     victim.write_text("x")
     program = f"""
-import json, os, socket, subprocess
+import ctypes, json, os, pathlib, resource, socket, subprocess, threading
 from rag_assistant.extraction.sandbox import confine, limit
 limit(1000, 20)
-assert confine()
+assert confine(pathlib.Path({str(victim)!r}))[0]
+libc = ctypes.CDLL(None, use_errno=True)
 done = []
 def attempt(name, what):
     try:
@@ -254,6 +256,20 @@ attempt("mkdir", lambda: os.mkdir({str(tmp_path / "folder")!r}))
 attempt("chmod", lambda: os.chmod({str(victim)!r}, 0))
 attempt("program", lambda: subprocess.run(["true"]))
 attempt("kill", lambda: os.kill(os.getppid(), 0))
+attempt("fork", lambda: os.fork() or os._exit(0))
+attempt("limits of another", lambda: resource.prlimit(os.getppid(), resource.RLIMIT_CPU))
+def call(number, *arguments):
+    if libc.syscall(number, *arguments) < 0:
+        raise OSError(ctypes.get_errno(), "refused")
+NUMBERS = dict(tgkill=(234, os.getppid(), os.getppid(), 0), chroot=(161, b"/"), unshare=(272, 0x10000000),
+    shmget=(29, 77, 4096, 0o1600), mq_open=(240, b"geese", 0o102, 0o600, None), memfd_create=(319, b"geese", 0),
+    open_by_handle_at=(304, -100, b"x" * 64, 0), vfork=(58,), ptrace=(101, 16, os.getppid(), 0, 0),
+    process_vm_readv=(310, os.getppid(), None, 0, None, 0, 0), io_uring_setup=(425, 8, b"x" * 200),
+    prctl=(157, 4, 1, 0, 0, 0), own_io_signal=(72, 1, 8, os.getppid()), setsid=(112,))
+for name, (number, *arguments) in NUMBERS.items():
+    attempt(name, lambda: call(number, *arguments))
+started = threading.Thread(target=lambda: None)
+started.start()
 text = f"done {{done}} key {{'OPENAI_API_KEY' in os.environ}} read {{open({str(victim)!r}).read()}}"
 print(json.dumps(dict(media_type="", page_starts=[], markdown=False, warning=None)))
 print(text)
@@ -262,6 +278,30 @@ print(text)
     assert run(child(tmp_path, monkeypatch, program)).text.strip() == "done [] key False read x"
     assert victim.read_text() == "x"
     assert {path.name for path in tmp_path.iterdir()} == {"victim", "kept"}
+
+
+def test_a_reader_reads_its_own_file_and_code_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "settings.json").write_text("sk-secret")
+    program = f"""
+import json, os, pathlib, sys
+from rag_assistant.extraction.sandbox import confine, limit
+limit(1000, 20)
+closed = confine(pathlib.Path({str(tmp_path / "kept")!r}))[1]
+read = []
+for path in ({str(tmp_path / "settings.json")!r}, f"/proc/{{os.getppid()}}/environ", "/etc/passwd", {__file__!r}):
+    try:
+        read.append(open(path).read())
+    except PermissionError:
+        pass
+import xml.dom.minidom, rag_assistant.extraction.page_layout
+print(json.dumps(dict(media_type="", page_starts=[], markdown=False, warning=None)))
+print(f"closed {{closed}} read {{len(read)}}", open({str(tmp_path / "kept")!r}).read())
+"""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[2]))
+    text = run(child(tmp_path, monkeypatch, program)).text.strip()
+    if text == "closed False read 4 x":
+        pytest.skip("this kernel cannot close the file system to a process (Landlock)")
+    assert text == "closed True read 0 x"
 
 
 def test_the_real_reader_is_confined(tmp_path: Path) -> None:
