@@ -338,12 +338,16 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """A piece of what a model streams: text, or at the end the tools that it calls and the closing figures."""
+    """A piece of what a model streams: text, or at the end the tools that it calls and the closing figures.
+
+    ``thought``: it wrote down what it thought, which is no part of the answer.
+    """
 
     text: str = ""
     finish_reason: str | None = None
     usage: dict[str, Any] | None = None
     tool_calls: tuple[dict[str, Any], ...] = ()
+    thought: bool = False
 
 
 @dataclass(frozen=True, slots=True)

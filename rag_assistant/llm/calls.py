@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from rag_assistant.errors import AnswerStopped
+from rag_assistant.errors import QUESTION_KEPT, AnswerInterrupted, AnswerStopped
 
 if TYPE_CHECKING:
     from rag_assistant.records import ModelReply
@@ -34,22 +34,35 @@ class ModelCall:
         self._last_moment: float | None = None
         self._if_late = ""
         self.stopped = False
+        self.interrupted = False
         self.replies: list[ModelReply] = []
         self.overdue: str | None = None
 
     @property
     def ended(self) -> bool:
         """Whether the call was ended from outside."""
-        return self.stopped or self.overdue is not None
+        return self.given_up or self.overdue is not None
 
-    def refuse_stopped(self) -> None:
-        """Raise AnswerStopped if a person has ended the call."""
+    @property
+    def given_up(self) -> bool:
+        """Whether a person or the end of the server has ended the call: no other request follows."""
+        return self.stopped or self.interrupted
+
+    def refuse_stopped(self, kept: str = QUESTION_KEPT) -> None:
+        """Raise AnswerStopped if a person has ended the call, AnswerInterrupted if the server ends."""
         if self.stopped:
             raise AnswerStopped("The answer was stopped.")
+        if self.interrupted:
+            raise AnswerInterrupted(f"The server stopped before the answer was complete.{kept}")
 
     def stop(self) -> None:
         """End the call because a person said so."""
         self.stopped = True
+        self._hang_up()
+
+    def interrupt(self) -> None:
+        """End the call because the server ends."""
+        self.interrupted = True
         self._hang_up()
 
     def restart_deadline(self) -> None:

@@ -161,7 +161,7 @@ class ModelClient:
         request: ModelRequest,
         call: ModelCall,
     ) -> Iterator[ModelReply]:
-        from rag_assistant.llm.transport import pieces_of
+        from rag_assistant.llm.transport import is_event_stream, pieces_of
 
         deadlines = self._deadlines()
         reader = AnswerReader(endpoint.api_key)
@@ -172,7 +172,7 @@ class ModelClient:
             self._open(endpoint, _request_body(endpoint, request), call) as opened,
         ):
             response = opened.response
-            streams = response.headers.get("content-type", "").startswith("text/event-stream")
+            streams = is_event_stream(response.headers)
             read = reader.feed if streams else reader.feed_whole
             for piece in pieces_of(response):
                 text = read(piece)
@@ -184,7 +184,8 @@ class ModelClient:
                 yield ModelReply(text=text)
             if call.ended or not reader.complete:
                 raise ConnectionResetError("the stream ended before the answer did")
-        yield ModelReply(finish_reason=reader.finish_reason, usage=reader.usage, tool_calls=reader.tool_calls.calls())
+        calls = reader.tool_calls.calls()
+        yield ModelReply("", reader.finish_reason, reader.usage, calls, thought=reader.thought)
 
     def _open(self, endpoint: Endpoint, body: bytes, call: ModelCall) -> openai.Stream[Any]:
         """Send a request and return the SDK's stream when the headers are there.

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 BATCH_TIMEOUT_SECONDS = 60.0
 # A single text is mostly a question, which words can answer, too.
 ITEM_TIMEOUT_SECONDS = 8.0
+# A batch of the longest vectors as text.
+MAX_ANSWER_BYTES = 64_000_000
 
 
 class EndpointEmbedder:
@@ -29,12 +31,16 @@ class EndpointEmbedder:
 
     def load(self) -> None:
         """Load the SDK."""
+        import httpx2
         import openai
+
+        from rag_assistant.llm.transport import BoundedTransport
 
         self._client = openai.OpenAI(
             base_url=self._base_url,
             api_key=self._api_key or "none",
             max_retries=0,
+            http_client=httpx2.Client(transport=BoundedTransport(MAX_ANSWER_BYTES, BATCH_TIMEOUT_SECONDS)),
         )
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import socket
 import ssl
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     import openai
 
 MAX_REASON_CHARS = 300
+MAX_RETRY_AFTER_SECONDS = 86_400.0
 # And not about a path, such as /models.
 ABOUT_A_MODEL = re.compile(r"(?<![/\w])model(?![/\w])", re.IGNORECASE)
 CHECK_ADDRESS = "Check openai_base_url; it usually ends in /v1."
@@ -59,8 +61,10 @@ class failures_named:
 
         shown = self._shown()
         where = "The local model" if self._endpoint.local else f"The model at {self._endpoint.base_url}"
-        if self._call.stopped:
-            return AnswerStopped("The answer was stopped.")
+        try:
+            self._call.refuse_stopped(TEXT_SAVED if shown else QUESTION_KEPT)
+        except (AnswerStopped, AnswerInterrupted) as ended:
+            return ended
         if self._call.overdue is not None:
             kept = TEXT_SAVED if shown else QUESTION_KEPT
             return ModelTimedOut(f"{where} took too long: {self._call.overdue}.{kept}")
@@ -139,7 +143,9 @@ def _in_seconds(seconds: float) -> str:
 
 
 def _seconds(header: str | None) -> float | None:
+    """Return the seconds that an endpoint asks for, at most a day; ``None`` where it names none."""
     try:
-        return max(0.0, float(header)) if header is not None else None
+        seconds = float(header or "nan")
     except ValueError:
         return None
+    return min(max(0.0, seconds), MAX_RETRY_AFTER_SECONDS) if math.isfinite(seconds) else None

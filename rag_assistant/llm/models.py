@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from rag_assistant.errors import AnswerStopped, ModelTimedOut, ModelUnreachable, ToolsRefused
+from rag_assistant.errors import ModelTimedOut, ModelUnreachable, ToolsRefused
 from rag_assistant.llm.calibration import Calibration
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.client import OPENAI_BASE_URL, ModelClient
@@ -63,9 +63,8 @@ class LanguageModels:
         if self._local is not None and not self.has_endpoint:
             try:
                 endpoint = self._local.endpoint(lambda: call.ended)
-            except ModelUnreachable as error:
-                if call.stopped:
-                    raise AnswerStopped("The answer was stopped.") from error
+            except ModelUnreachable:
+                call.refuse_stopped()
                 raise
             return replace(endpoint, takes_tools=self.tool_habits.takes_tools(endpoint))
         endpoint = self.client.named(self.configured_endpoint(), call)
@@ -101,7 +100,7 @@ class LanguageModels:
         with self._noting_failures(endpoint):
             for reply in self.client.stream(endpoint, request, call, on_wait):
                 self._states[endpoint.base_url] = "ready"
-                if reply.usage is not None or reply.finish_reason is not None:
+                if reply.usage is not None or reply.finish_reason is not None or reply.thought:
                     call.replies.append(reply)
                 yield reply
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from rag_assistant.errors import ModelError, ModelFailed
+from rag_assistant.errors import TEXT_SAVED, AnswerInterrupted, ModelError, ModelFailed
 from rag_assistant.llm.failures import CHECK_ADDRESS, reason_given
 from rag_assistant.llm.refusals import context_too_long, is_web_page
 from rag_assistant.llm.sse import EventStreamDecoder
@@ -16,6 +16,10 @@ from rag_assistant.validation import storable
 
 # Enough to tell what a body is.
 MAX_START_BYTES = 1000
+# Twice what the models of today write at most (128,000 tokens); whoever writes more does not end.
+MAX_ANSWER_CHARS = 1_000_000
+# Under these names endpoints send what a model thinks before it answers.
+REASONING = ("reasoning_content", "reasoning")
 
 
 class AnswerReader:
@@ -28,6 +32,8 @@ class AnswerReader:
         self._failure: ModelError | None = None
         self.shown = False
         self.done = False
+        self.thought = False
+        self._length = 0
         self.finish_reason: str | None = None
         self.usage: dict[str, Any] | None = None
         self.tool_calls = ToolCallCollector()
@@ -80,34 +86,55 @@ class AnswerReader:
         except ValueError as error:
             raise ModelFailed(f"The model sent something that is not JSON: {data[:80]!r}.") from error
         if not isinstance(chunk, dict):
-            raise ModelFailed(f"The model sent something that is not an answer: {data[:80]!r}.")
+            raise _no_answer(data)
         if chunk.get("error"):
             raise context_too_long(chunk) or ModelFailed(
                 f"The model reported an error: {reason_given(chunk, self._api_key)}"
             )
         if isinstance(chunk.get("usage"), dict):
             self.usage = chunk["usage"]
-        choices = chunk.get("choices") or ()
-        if not choices:
-            return ""
-        choice = choices[0]
-        self.finish_reason = choice.get("finish_reason") or self.finish_reason
-        delta = choice.get("delta") or choice.get("message") or {}
+        choices = chunk.get("choices") or [{}]
+        choice = choices[0] if isinstance(choices, list) else None
+        delta = (choice.get("delta") or choice.get("message") or {}) if isinstance(choice, dict) else None
+        if not isinstance(choice, dict) or not isinstance(delta, dict):
+            raise _no_answer(data)
+        if isinstance(choice.get("finish_reason"), str):
+            self.finish_reason = choice["finish_reason"]
         if delta.get("tool_calls"):
             self.tool_calls.feed(delta["tool_calls"])
-        content = delta.get("content") or ""
-        return storable(content if isinstance(content, str) else _text_of_parts(content))
+        self.thought = self.thought or any(delta.get(name) for name in REASONING)
+        return self._bounded(_text_in(delta.get("content")))
+
+    def _bounded(self, text: str) -> str:
+        """Return text of the answer. Raises AnswerInterrupted if the answer does not end."""
+        self._length += len(text)
+        if self._length > MAX_ANSWER_CHARS:
+            raise AnswerInterrupted(f"The answer was cut off after {MAX_ANSWER_CHARS:,} characters.{TEXT_SAVED}")
+        return text
+
+
+def _no_answer(data: bytes) -> ModelFailed:
+    return ModelFailed(f"The model sent something that is not an answer: {data[:80]!r}.")
 
 
 def _parsed(data: bytes) -> Any:
-    """Return the JSON value; the strict parser refuses half a pair of characters, which some providers send."""
+    """Return the JSON value; the strict parser refuses half a pair of characters, which some providers send.
+
+    Raises ValueError.
+    """
     try:
         return orjson.loads(data)
     except ValueError:
-        return json.loads(data)
+        try:
+            return json.loads(data)
+        except RecursionError as error:
+            raise ValueError("nested too deeply") from error
 
 
-def _text_of_parts(content: Any) -> str:
-    """Return the text of a content that comes as a list of parts."""
+def _text_in(content: Any) -> str:
+    """Return the text of a content, which may come as a list of parts."""
+    if isinstance(content, str):
+        return storable(content)
     parts = content if isinstance(content, list) else ()
-    return "".join(part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str))
+    texts = (part.get("text") for part in parts if isinstance(part, dict))
+    return storable("".join(text for text in texts if isinstance(text, str)))

@@ -6,7 +6,11 @@ bytes: a line is whole before anyone decodes it, so no character is ever cut.
 
 from __future__ import annotations
 
+from rag_assistant.errors import ModelFailed
+
 BOM = b"\xef\xbb\xbf"
+# A token takes some hundred bytes; whole tool calls may come in one line.
+MAX_LINE_BYTES = 2_000_000
 
 
 class EventStreamDecoder:
@@ -16,9 +20,12 @@ class EventStreamDecoder:
         self._rest = b""
         self._data: list[bytes] = []
         self._begun = False
+        self._after_return = False
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """Return the data of every event that is complete with this piece."""
+        """Return the data of every event that is complete with this piece. Raises ModelFailed if a line has no end."""
+        if not piece:
+            return []
         text = self._rest + piece if self._rest else piece
         if not self._begun:
             if len(text) < len(BOM) and BOM.startswith(text):
@@ -26,13 +33,14 @@ class EventStreamDecoder:
                 return []
             self._begun = True
             text = text.removeprefix(BOM)
-        held = b""
+        if self._after_return:  # It ended a line already, and a line feed behind it belongs to it.
+            text = text.removeprefix(b"\n")
+        self._after_return = text.endswith(b"\r")
         if b"\r" in text:
-            # A carriage return at the end may be half of a line break: it waits for the next piece.
-            held = b"\r" if text.endswith(b"\r") else b""
-            text = text.removesuffix(b"\r").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        *lines, rest = text.split(b"\n")
-        self._rest = rest + held
+            text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        *lines, self._rest = text.split(b"\n")
+        if len(self._rest) > MAX_LINE_BYTES:
+            raise ModelFailed(f"The model sent a line of more than {MAX_LINE_BYTES:,} bytes.")
         whole = []
         for line in lines:
             if not line:

@@ -7,12 +7,16 @@ import re
 import secrets
 from typing import Any
 
+from rag_assistant.errors import ModelFailed
 from rag_assistant.validation import storable
 
 # How a call that is written out may begin, and what may stand around it.
 OPENINGS = tuple(f"{wrapped}{bare}" for wrapped in ("", "```json", "```", "<tool_call>") for bare in ('{"', '[{"'))
 MAX_OPENING_CHARS = 40
 MAX_WRITTEN_CHARS = 4000
+# More than any model means: an endpoint that goes on and on would keep us busy with them.
+MAX_CALLS = 100
+MAX_ARGUMENTS_CHARS = 200_000
 WRAPPING = re.compile(r"```(?:json|tool_call)?|</?tool_call>")
 
 
@@ -22,9 +26,10 @@ class ToolCallCollector:
     def __init__(self) -> None:
         self._calls: list[dict[str, str]] = []
         self._by_index: dict[int, dict[str, str]] = {}
+        self._argument_chars = 0
 
     def feed(self, pieces: Any) -> None:
-        """Take the pieces of one delta; what is not a piece of a call is passed over.
+        """Take the pieces of one delta; what is not a piece of a call is passed over. Raises ModelFailed.
 
         A piece continues the call with its index. One that names a tool begins a call of its own if it has no index,
         another id, or comes when the arguments of that call are whole: some providers send whole calls, all with the
@@ -41,12 +46,18 @@ class ToolCallCollector:
             if call is None or (name and _is_another(call, call_id)):
                 call = {"id": "", "name": "", "arguments": ""}
                 self._calls.append(call)
+                if len(self._calls) > MAX_CALLS:
+                    raise ModelFailed(f"The model called more than {MAX_CALLS} tools at once. Try again.")
                 if isinstance(index, int):
                     self._by_index[index] = call
             call["id"] = call["id"] or call_id
             call["name"] = call["name"] or name
             arguments = function.get("arguments")
-            call["arguments"] += arguments if isinstance(arguments, str) else _as_json(arguments)
+            text = arguments if isinstance(arguments, str) else _as_json(arguments)
+            self._argument_chars += len(text)
+            if self._argument_chars > MAX_ARGUMENTS_CHARS:
+                raise ModelFailed(f"The model called tools with more than {MAX_ARGUMENTS_CHARS:,} characters.")
+            call["arguments"] += text
 
     def calls(self) -> tuple[dict[str, Any], ...]:
         """Return the calls in their order. A call without an id of its own gets one that no other call has."""

@@ -6,8 +6,10 @@ a call waits on. Every call has a connection of its own: between two questions o
 
 from __future__ import annotations
 
+import math
 import socket
 import ssl
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from typing import cast
@@ -18,6 +20,11 @@ import httpx2
 from rag_assistant.llm.calls import ModelCall
 
 BYTES_AT_ONCE = 65536
+# What an endpoint may send, however long it goes on. Of a stream, some 300 bytes a token, nothing is held.
+MAX_HEAD_BYTES = 100_000
+MAX_ERROR_BYTES = 100_000
+MAX_BODY_BYTES = 16_000_000
+MAX_STREAM_BYTES = 256_000_000
 
 current_call: ContextVar[ModelCall | None] = ContextVar("current_call", default=None)
 
@@ -42,7 +49,11 @@ class SocketTransport(httpx2.BaseTransport):
         except BaseException:
             connection.close()
             raise
-        return httpx2.Response(body.parser.get_status_code(), headers=body.headers, stream=body, request=request)
+        status = body.parser.get_status_code()
+        headers = httpx2.Headers(body.headers)
+        max_bytes = MAX_STREAM_BYTES if is_event_stream(headers) else MAX_BODY_BYTES
+        stream = BoundedStream(body, MAX_ERROR_BYTES if status >= 400 else max_bytes, cut=status >= 400)
+        return httpx2.Response(status, headers=headers, stream=stream, request=request)
 
     def _connect(self, url: httpx2.URL) -> socket.socket:
         """Return an open connection. Only connecting is limited here: later silence is the watchdog's business."""
@@ -59,6 +70,51 @@ class SocketTransport(httpx2.BaseTransport):
             raise httpx2.ConnectError(str(error)) from error
         connection.settimeout(None)
         return connection
+
+
+class BoundedStream(httpx2.SyncByteStream):
+    """A body that ends: ``cut`` there without a word, else with a ReadError, or after some seconds a ReadTimeout."""
+
+    def __init__(
+        self, body: httpx2.SyncByteStream, max_bytes: int, *, cut: bool = False, max_seconds: float = math.inf
+    ) -> None:
+        self._body = body
+        self._left = max_bytes
+        self._cut = cut
+        self._until = time.monotonic() + max_seconds
+
+    def __iter__(self) -> Iterator[bytes]:
+        for piece in self._body:
+            self._left -= len(piece)
+            if self._left < 0 and self._cut:
+                return
+            if self._left < 0:
+                raise httpx2.ReadError("the answer is larger than any answer can be")
+            if time.monotonic() > self._until:
+                raise httpx2.ReadTimeout("the answer does not end")
+            yield piece
+
+    def close(self) -> None:
+        """Close the connection: the endpoint sees it and stops."""
+        self._body.close()
+
+
+class BoundedTransport(httpx2.HTTPTransport):
+    """The SDK's own transport, which keeps connections open, with bodies that end."""
+
+    def __init__(self, max_bytes: int, max_seconds: float) -> None:
+        super().__init__()
+        self._max_bytes = max_bytes
+        self._max_seconds = max_seconds
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Return the response when its headers are there."""
+        response = super().handle_request(request)
+        body = cast("httpx2.SyncByteStream", response.stream)
+        is_error = response.status_code >= 400
+        max_bytes = MAX_ERROR_BYTES if is_error else self._max_bytes
+        response.stream = BoundedStream(body, max_bytes, cut=is_error, max_seconds=self._max_seconds)
+        return response
 
 
 class _Body(httpx2.SyncByteStream):
@@ -89,10 +145,15 @@ class _Body(httpx2.SyncByteStream):
         self._complete = self._head_read
 
     def read_head(self) -> None:
-        """Return when the head is read."""
+        """Return when the head is read, without what only promises one (100 Continue)."""
+        received = 0
         while not self._head_read:
-            if not self._receive():
+            size = self._receive()
+            received += size
+            if not size:
                 raise httpx2.RemoteProtocolError("the connection was closed without an answer")
+            if received > MAX_HEAD_BYTES + BYTES_AT_ONCE:
+                raise httpx2.RemoteProtocolError("the head of the answer does not end")
 
     def __iter__(self) -> Iterator[bytes]:
         while True:
@@ -106,22 +167,29 @@ class _Body(httpx2.SyncByteStream):
         """Close the connection: the endpoint sees it and stops."""
         self._connection.close()
 
-    def _receive(self) -> bool:
-        """Feed the parser with what has arrived; return False at the end of the connection."""
+    def _receive(self) -> int:
+        """Feed the parser with what has arrived; return how many bytes, 0 at the end of the connection."""
         try:
             data = self._connection.recv(BYTES_AT_ONCE)
             if data:
                 self.parser.feed_data(data)
         except OSError as error:
             raise httpx2.ReadError(str(error)) from error
+        except httptools.HttpParserUpgrade as error:
+            raise httpx2.RemoteProtocolError("the endpoint changed to another protocol") from error
         except httptools.HttpParserError as error:
             raise httpx2.RemoteProtocolError(str(error)) from error
-        return bool(data)
+        return len(data)
 
 
 def pieces_of(response: httpx2.Response) -> Iterable[bytes]:
     """Return the body as it arrives, without the layers that would look for an encoding which we did not accept."""
     return cast("httpx2.SyncByteStream", response.stream)
+
+
+def is_event_stream(headers: httpx2.Headers) -> bool:
+    """Tell whether a body comes as server-sent events."""
+    return headers.get("content-type", "").startswith("text/event-stream")
 
 
 def _head(request: httpx2.Request) -> bytes:

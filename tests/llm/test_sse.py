@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assistant.llm.sse import EventStreamDecoder
+from rag_assistant.errors import ModelFailed
+from rag_assistant.llm.sse import MAX_LINE_BYTES, EventStreamDecoder
 
 STREAM = "﻿: a comment\r\ndata: Grüße, 世界 👋🏽\n\nevent: x\ndata:no blank\rdata: two\r\n\r\nid: 7\n\ndata\n\n"
 EVENTS = ["Grüße, 世界 👋🏽", "no blank\ntwo", ""]
@@ -46,3 +47,15 @@ def test_any_json_survives_any_cuts(texts: list[str], data: st.DataObject) -> No
 @pytest.mark.parametrize("ending", ["\n", "\r", "\r\n"])
 def test_all_three_line_ends_end_a_line(ending: str) -> None:
     assert read([f"data: a{ending}{ending}data: b{ending}{ending}".encode(), b"data: c\n\n"]) == ["a", "b", "c"]
+
+
+def test_a_bare_return_ends_the_last_event() -> None:
+    assert read([b"data: a\r\r"]) == ["a"]
+    assert read([b"data: a\r", b"\n\r", b"\ndata: b\r\n\r\n"]) == ["a", "b"]
+
+
+def test_a_line_without_end_is_given_up() -> None:
+    decoder = EventStreamDecoder()
+    with pytest.raises(ModelFailed, match="a line of more than"):
+        for _ in range(MAX_LINE_BYTES // 65_536 + 2):
+            decoder.feed(b"x" * 65_536)

@@ -1,0 +1,173 @@
+"""An endpoint that never ends, or that answers with what is no answer: an error that names it, in little memory."""
+
+import itertools
+import json
+import socket
+import threading
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_assistant.errors import AnswerInterrupted, EmbedderFailed, ModelBusy, ModelError, ModelFailed
+from rag_assistant.llm import client as client_module
+from rag_assistant.llm.calls import ModelCall
+from rag_assistant.llm.client import ModelClient
+from rag_assistant.llm.embeddings import EndpointEmbedder
+from rag_assistant.llm.endpoint import Deadlines, Endpoint
+from rag_assistant.llm.reader import MAX_ANSWER_CHARS, AnswerReader
+from rag_assistant.records import ModelRequest
+from testkit.stub_model import Reply, StubModel
+
+REQUEST = ModelRequest(({"role": "user", "content": "Why?"},))
+STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+WORDS = json.dumps({"choices": [{"index": 0, "delta": {"content": "geese " * 2000}}]}).encode()
+MANY_CALLS = json.dumps(
+    {"choices": [{"delta": {"tool_calls": [{"function": {"name": "search_documents", "arguments": "{}"}}] * 3000}}]}
+).encode()
+LONG_CALL = json.dumps(
+    {"choices": [{"delta": {"tool_calls": [{"function": {"name": "x", "arguments": "x" * 300_000}}]}}]}
+).encode()
+
+
+@contextmanager
+def endless(head: bytes, piece: bytes) -> Iterator[str]:
+    """Serve an answer that begins so and goes on so until the client leaves; yield its address."""
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        while True:
+            try:
+                connection, _ = listening.accept()
+            except OSError:
+                return
+            with closing(connection):
+                try:
+                    connection.recv(65536)
+                    connection.sendall(head)
+                    for _ in itertools.repeat(None, 200_000):
+                        connection.sendall(piece)
+                except OSError:
+                    pass
+
+    threading.Thread(target=serve, daemon=True).start()
+    yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+    listening.shutdown(socket.SHUT_RDWR)
+    listening.close()
+
+
+@pytest.fixture
+def client(monkeypatch: pytest.MonkeyPatch) -> ModelClient:
+    monkeypatch.setattr(client_module, "RETRY_BACKOFF_SECONDS", ())
+    made = ModelClient(lambda: Deadlines(connect=2.0, first_token=60.0, token=60.0, answer=120.0))
+    made.warm_up()
+    return made
+
+
+def answer(client: ModelClient, url: str) -> str:
+    return "".join(reply.text for reply in client.stream(Endpoint(url, None, "m"), REQUEST, ModelCall()))
+
+
+@pytest.mark.parametrize(
+    ("head", "piece", "error"),
+    [
+        (b"HTTP/1.1 200 OK\r\n", b"X-Geese: " + b"a" * 5000 + b"\r\n", "without an answer"),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 500, "without an answer"),
+        (
+            b"HTTP/1.1 101 X\r\nUpgrade: geese\r\nConnection: Upgrade\r\n\r\n",
+            b"x",
+            "without an answer",
+        ),
+        (b"HTTP/1.1 500 Trouble\r\n\r\n", b"a" * 60_000, r"failed \(500\)"),
+        (b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n", b"[" * 60_000, "without an answer"),
+        (STREAM, b"a" * 60_000, "a line of more than"),
+        (STREAM, b"data: " + MANY_CALLS + b"\n\n", "more than 100 tools"),
+        (STREAM, b"data: " + LONG_CALL + b"\n\n", "more than 200,000 characters"),
+        (STREAM, b"data: " + WORDS + b"\n\n", "cut off after 1,000,000 characters"),
+    ],
+    ids=["head", "promises", "protocol", "error", "body", "line", "calls", "arguments", "words"],
+)
+def test_what_never_ends_is_given_up(client: ModelClient, head: bytes, piece: bytes, error: str) -> None:
+    with endless(head, piece) as url:
+        tracemalloc.start()
+        with pytest.raises(ModelError, match=error):
+            answer(client, url)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert peak < 60_000_000
+
+
+@pytest.mark.parametrize("status", [200, 500])
+def test_an_embedding_that_never_ends_is_given_up(status: int) -> None:
+    with endless(b"HTTP/1.1 %d X\r\nContent-Type: application/json\r\n\r\n" % status, b"[" * 500_000) as url:
+        embedder = EndpointEmbedder(url, None, "m", 2.0)
+        embedder.load()
+        with pytest.raises(EmbedderFailed):
+            embedder.embed(["geese"])
+
+
+def test_an_answer_that_is_cut_off_keeps_its_text(client: ModelClient) -> None:
+    came = ""
+    with endless(STREAM, b"data: " + WORDS + b"\n\n") as url, pytest.raises(AnswerInterrupted):
+        for reply in client.stream(Endpoint(url, None, "m"), REQUEST, ModelCall()):
+            came += reply.text
+    assert MAX_ANSWER_CHARS - 12_000 <= len(came) <= MAX_ANSWER_CHARS
+
+
+@pytest.mark.parametrize("seconds", ["1e400", "nan", "-inf", "soon"])
+def test_a_time_that_is_none_is_not_told(client: ModelClient, stub: StubModel, seconds: str) -> None:
+    stub.default = Reply(status=429, headers={"Retry-After": seconds})
+    with pytest.raises(ModelBusy) as refused:
+        answer(client, stub.url)
+    assert refused.value.retry_after_seconds is None
+    assert "Try again in" not in str(refused.value)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def shaped(**fields: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
+    """Return objects that have some of these fields, or something else altogether."""
+    return st.fixed_dictionaries({}, optional=dict(fields)) | json_values
+
+
+calls = st.lists(
+    shaped(
+        index=json_values, id=json_values, function=shaped(name=json_values, arguments=json_values | st.just("{")),
+    ),
+    max_size=3,
+)  # fmt: skip
+deltas = shaped(content=json_values, tool_calls=calls | json_values, reasoning=json_values)
+choices = st.lists(shaped(delta=deltas, message=deltas, finish_reason=json_values), max_size=2)
+chunks = shaped(choices=choices | json_values, usage=json_values, error=json_values)
+
+
+@given(st.lists(chunks, max_size=4), st.booleans())
+def test_whatever_json_comes_is_an_answer_or_an_error_of_the_model(given_chunks: list[object], streams: bool) -> None:
+    reader = AnswerReader()
+    try:
+        for chunk in given_chunks:
+            data = json.dumps(chunk).encode()
+            if streams:
+                assert isinstance(reader.feed(b"data: " + data + b"\n\n"), str)
+            else:
+                reader.feed_whole(data)
+        if not streams:
+            reader.whole_answer()
+        reader.check()
+    except ModelError as error:
+        assert str(error)  # noqa: PT017 - both endings are right
+    json.dumps(reader.tool_calls.calls())
+    assert reader.finish_reason is None or isinstance(reader.finish_reason, str)
+
+
+def test_json_without_end_is_no_answer() -> None:
+    with pytest.raises(ModelFailed, match="not JSON"):
+        AnswerReader().feed(b"data: " + b"[" * 500_000 + b"\n\n")
