@@ -104,7 +104,7 @@ def test_without_a_command_it_serves_on_the_address_that_was_named(monkeypatch: 
     def serve(_create_app: Callable[[], Any]) -> None:
         served.append((os.environ["HOST"], os.environ["PORT"]))
 
-    monkeypatch.setattr("rag_assistant.server.serve", serve)
+    monkeypatch.setattr("rag_assistant.server.serve.serve", serve)
     monkeypatch.setenv("HOST", "before")
     monkeypatch.setenv("PORT", "before")
     assert CliRunner().invoke(program, ["--host", "localhost", "--port", "8001"]).exit_code == 0

@@ -112,13 +112,18 @@ def test_a_reader_who_loses_the_connection_comes_back_and_misses_nothing(forked:
 def test_an_end_on_request_comes_soon_and_keeps_what_is_written(forked: ServerProcess, stub: StubModel) -> None:
     stub.default = Reply("word " * 2000, seconds_between=0.01)
     forked.start("/readyz")
-    stream = forked.stream("Why?").read(until_length=30)
+    streams = [forked.stream("Why?").read(until_length=30) for _ in range(3)]
     forked.terminate()
-    stream.read()
+    for stream in streams:
+        stream.read()
+        assert stream.last is not None
+        assert stream.last[0] == "error"
+        assert stream.last[1]["error"]["message"].startswith("The server stopped before the answer was complete.")
+    with contextlib.closing(sqlite3.connect(forked.data / "assistant.db")) as alone:
+        assert alone.execute("SELECT DISTINCT status FROM turns").fetchall() == [("interrupted",)]
     forked.start()
-    _, turn = forked.call("GET", f"/api/turns/{stream.turn_id}")
-    assert turn["status"] in ("interrupted", "stopped")
-    assert turn["answer"].startswith(stream.text)
+    for stream in streams:
+        assert forked.call("GET", f"/api/turns/{stream.turn_id}")[1]["answer"] == stream.text
 
 
 def test_an_end_on_request_leaves_the_database_in_one_file(forked: ServerProcess) -> None:

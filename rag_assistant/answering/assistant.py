@@ -131,10 +131,10 @@ class Assistant:
             )
 
     def close(self) -> None:
-        """Stop every running answer, and wait a little until what is written is kept."""
+        """Interrupt every running answer, and wait a little until what is written is kept."""
         running = self._live.all()
         for live in running:
-            live.call.stop()
+            live.call.interrupt()
         end = time.monotonic() + CLOSE_TIMEOUT_SECONDS
         for live in running:
             live.ended.wait(max(0.0, end - time.monotonic()))

@@ -44,6 +44,7 @@ SHARE_OF_REFUSED = 0.8
 WITHOUT_TOOLS = "This model does not use tools, so your documents were searched for it instead."
 NO_TOOL_CALLED = "The model called no tool, so your documents were searched for it instead."
 EMPTY_ANSWER = "The model returned an empty answer. Your question was saved; try again."
+ONLY_THOUGHTS = "The model thought but wrote no answer. If max_answer_tokens is set, raise it; or try again."
 NO_ANSWER = (
     "The model called tools {} times without giving an answer. Raise max_tool_iterations or ask a narrower question."
 )
@@ -211,7 +212,9 @@ class Runner:
                 continue
             if not calls or not may_call:
                 if not text.strip():  # What it said before a call is no answer.
-                    raise ModelFailed(NO_ANSWER.format(rounds) if calls and rounds else EMPTY_ANSWER)
+                    thought = self._live.call.replies and self._live.call.replies[-1].thought
+                    empty = ONLY_THOUGHTS if thought else EMPTY_ANSWER
+                    raise ModelFailed(NO_ANSWER.format(rounds) if calls and rounds else empty)
                 return
             rounds += 1
             self._call_tools(text, calls)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_assistant.answering.receipt import usage_of
 from rag_assistant.conversations.prompts import mark_cited, note_citations
-from rag_assistant.errors import AnswerStopped, AssistantError, StorageFailed
+from rag_assistant.errors import AnswerStopped, AssistantError, StorageDamaged, StorageFailed
 from rag_assistant.presenters.turns import error_data, last_event
 from rag_assistant.records import Event, Message, Turn, TurnStatus
 
@@ -46,8 +46,8 @@ class AnswerWriter:
             try:
                 self._answers.append(turn.id, live.length, text)
                 return
-            except StorageFailed:
-                if live.call.stopped or time.monotonic() > end:
+            except StorageFailed as error:
+                if isinstance(error, StorageDamaged) or live.call.given_up or time.monotonic() > end:
                     raise
                 time.sleep(RETRY_INTERVAL_SECONDS)
 
@@ -70,8 +70,10 @@ class AnswerWriter:
         while True:
             try:
                 return self._turns.finish(turn, status, text, usage=usage_of(live.call.replies), error=error)
-            except StorageFailed:
-                if time.monotonic() > end or self._closing.wait(RETRY_INTERVAL_SECONDS):
+            except StorageFailed as error:
+                if isinstance(error, StorageDamaged) or time.monotonic() > end:
+                    raise
+                if self._closing.wait(RETRY_INTERVAL_SECONDS):
                     raise
 
     def fail(self, turn: Turn, live: LiveTurn, error: AssistantError) -> Turn:
@@ -86,8 +88,8 @@ class AnswerWriter:
     def last_resort(self, turn: Turn, live: LiveTurn) -> None:
         """Keep a turn with what is committed of it and nothing else, so that its conversation goes on.
 
-        Nobody waits longer than for the first try; after that it goes on until it works. The next start keeps what
-        even this could not.
+        Nobody waits longer than for the first try; after that it goes on until it works, unless the database is
+        damaged. The next start keeps what even this could not.
         """
         lost = StorageFailed("The end of the answer could not be stored; what was shown is kept.")
         while True:
@@ -95,10 +97,11 @@ class AnswerWriter:
                 kept = self._turns.interrupt(turn.id, mark_cited, (type(lost).__name__, str(lost)))
                 live.finish(last_event(kept))
                 return
-            except Exception:
+            except Exception as error:
                 log.exception("Turn %s could not be kept at all", turn.id)
-                live.finish(Event("error", {"status": "failed", "error": error_data(lost)}))
-                if self._closing.wait(LAST_RESORT_INTERVAL_SECONDS):
+                told = error if isinstance(error, StorageDamaged) else lost
+                live.finish(Event("error", {"status": "failed", "error": error_data(told)}))
+                if told is error or self._closing.wait(LAST_RESORT_INTERVAL_SECONDS):
                     return
 
     def close(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flask import Flask
-from werkzeug.middleware.proxy_fix import ProxyFix
 from werkzeug.routing import IntegerConverter, Map
 
 from rag_assistant.records import MAX_INT32
@@ -15,6 +14,7 @@ from rag_assistant.web.api import documents as documents_api
 from rag_assistant.web.api import model as model_api
 from rag_assistant.web.api import ratings as ratings_api
 from rag_assistant.web.api import turns as turns_api
+from rag_assistant.web.entry import Entry
 from rag_assistant.web.pages import (
     conversation,
     documents,
@@ -58,9 +58,7 @@ class NumberConverter(IntegerConverter):
 def init_app(app: Flask, services: Services) -> None:
     """Connect every way in over HTTP."""
     app.url_map.converters["int"] = NumberConverter
-    # A proxy may serve us below a path. Only programs of this machine can connect, so whoever says so is believed;
-    # gunicorn does the same with X-Forwarded-Proto.
-    app.wsgi_app = ProxyFix(app.wsgi_app, x_for=0, x_proto=0, x_prefix=1)  # type: ignore[method-assign]
+    app.wsgi_app = Entry(app.wsgi_app, services.settings.current.base_path)  # type: ignore[method-assign, assignment]
     security.init_app(app, services.settings.current)
     errors.init_app(app)
     health.init_app(app, services)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flask import Flask, Response, request
 
-from rag_assistant.errors import RequestRefused
+from rag_assistant.errors import MalformedBody, RequestRefused
 from rag_assistant.settings.schema import Settings
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -52,8 +52,15 @@ def init_app(app: Flask, settings: Settings) -> None:
         MAX_FORM_MEMORY_SIZE=MAX_FORM_FIELD_BYTES,
         MAX_FORM_PARTS=MAX_FORM_PARTS,
     )
+    app.before_request(refuse_no_host)
     app.before_request(refuse_foreign_pages)
     app.after_request(add_headers)
+
+
+def refuse_no_host() -> None:
+    """Refuse a request that names no host (RFC 9112, section 3.2), since nothing could be told by it."""
+    if not request.headers.get("Host"):
+        raise MalformedBody("The request names no host: the header Host is missing.")
 
 
 def refuse_foreign_pages() -> None:

@@ -9,7 +9,7 @@ from flask.testing import FlaskClient
 
 from rag_assistant.answering.request import FEWER_PASSAGES
 from rag_assistant.answering.stream import LiveTurn, LiveTurns
-from rag_assistant.errors import Overloaded, StorageFailed
+from rag_assistant.errors import Overloaded, StorageDamaged, StorageFailed
 from rag_assistant.factory import create_app
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.records import Question
@@ -55,6 +55,16 @@ def test_a_reason_that_no_database_keeps_is_kept_without_what_is_no_character(
     message = response.json["error"]["message"]
     assert "bad \ufffd and  end [the key]" in message
     assert client.get("/api/turns/1").json["status"] == "failed"
+
+
+def test_a_model_that_only_thinks_is_told_from_one_that_says_nothing(client: FlaskClient, stub: StubModel) -> None:
+    thought = b'data: {"choices": [{"delta": {"reasoning_content": "Geese, then."}, "finish_reason": "length"}]}\n\n'
+    for body, sentence in ((thought, "thought but wrote no answer"), (b"data: [DONE]\n\n", "an empty answer")):
+        stub.replies.append(Reply(body=body, headers={"Content-Type": "text/event-stream"}))
+        response = client.post("/api/query", json={"question": "Why?"})
+        assert response.status_code == 502
+        assert sentence in response.json["error"]["message"]
+    assert len(stub.requests) == 2
 
 
 def test_a_turn_whose_end_cannot_be_kept_as_it_is_frees_its_conversation(
@@ -165,6 +175,23 @@ def test_an_end_that_the_database_never_takes_is_given_up(
     answer = client.post("/api/query", json={"question": "Why?"}).json
     assert (answer["status"], answer["answer"], answer["model"]) == ("interrupted", "An answer.", "stub-model")
     assert answer["error"]["type"] == "StorageFailed"
+
+
+def test_an_end_that_a_damaged_database_cannot_take_ends_at_once(
+    client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        asked.append("again")
+        raise StorageDamaged("The database file is damaged.")
+
+    for name in ("finish", "interrupt"):
+        monkeypatch.setattr(services.turns, name, refuse)
+    events = client.post("/api/query/stream", json={"question": "Why?"}).text
+    assert events.count("event: error") == 1
+    assert '"StorageDamaged"' in events
+    assert len(asked) <= 3, "waiting mends nothing"
 
 
 def test_a_turn_that_cannot_be_kept_at_all_ends_once_it_can(

@@ -12,15 +12,17 @@ from typing import Any
 from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
 from gunicorn.glogging import Logger
+from gunicorn.http.errors import ParseException
 from gunicorn.util import import_app
 
-from rag_assistant.errors import AssistantError
+from rag_assistant.errors import AssistantError, MalformedBody
 from rag_assistant.runtime.data_dir import open_data_dir
 from rag_assistant.runtime.log_lines import configure_logging
 from rag_assistant.runtime.supervised_process import end_with_parent
 from rag_assistant.settings.live import open_settings
 from rag_assistant.settings.package_files import home
 from rag_assistant.settings.schema import Settings
+from rag_assistant.web.errors import answer_assistant_error
 
 log = logging.getLogger(__name__)
 access_log = logging.getLogger("rag_assistant.access")
@@ -77,13 +79,15 @@ class Server(BaseApplication):
         options = {
             "bind": f"{settings.host}:{settings.port}",
             "workers": 1,
-            "worker_class": "gthread",
+            "worker_class": "rag_assistant.server.worker.Worker",
+            "forwarder_headers": "",
             "threads": settings.max_running_answers + SPARE_THREADS,
             "worker_connections": 2 * (settings.max_running_answers + SPARE_THREADS),
             "backlog": 2048,
             "timeout": 60,
             "graceful_timeout": GRACEFUL_TIMEOUT_SECONDS,
             "keepalive": 5,
+            "umask": 0o077,
             "loglevel": "error",
             "logger_class": ServerLog,
             "accesslog": "-" if settings.access_log else None,
@@ -95,12 +99,16 @@ class Server(BaseApplication):
             self.cfg.set(name, value)
 
     def load(self) -> Any:
-        """Make the application and start its services. What keeps it from starting is one sentence in the log."""
+        """Make the application and start its services. What keeps it from starting is one sentence in the log.
+
+        A body in parts of impossible sizes is found by gunicorn while the application reads it.
+        """
         # A master that is killed could not tell us; gunicorn would see it after seconds, with the port still taken.
         end_with_parent()
         try:
             app: Any = import_app(self._app_uri)
             app.extensions["assistant"].start()
+            app.register_error_handler(ParseException, answer_malformed_body)
         except AssistantError as error:
             log.error("Cannot start. %s", error)
             sys.exit(Arbiter.WORKER_BOOT_ERROR)
@@ -135,6 +143,11 @@ def refuse_used_port(settings: Settings) -> None:
                 f"Cannot start. Port {settings.port} of {settings.host} cannot be used ({error.strerror}). "
                 "Choose another with --port or the variable PORT, such as PORT=8001 make run."
             )
+
+
+def answer_malformed_body(error: ParseException) -> Any:
+    """Answer a request whose body could not be taken apart."""
+    return answer_assistant_error(MalformedBody(f"The body of the request could not be read: {error}."))
 
 
 def say_where(arbiter: Arbiter) -> None:

@@ -1,0 +1,192 @@
+"""gunicorn's worker with threads, in which a request gets a thread when it is there, and not while it is on its way.
+
+A client that sends half a request, or none, waits in the loop that accepts connections, for some seconds, and makes
+room when there are many. A long body, such as an uploaded file, is read in a thread, of which there are few for that,
+and at a least pace. When the server ends, answers that still run get a moment, and then an end that says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import select
+import selectors
+import socket
+import struct
+import threading
+import time
+from collections import deque
+from functools import partial
+from typing import Any
+
+from gunicorn.http.unreader import SocketUnreader
+from gunicorn.workers.gthread import TConn, ThreadWorker
+from werkzeug.exceptions import RequestTimeout
+
+MAX_WAIT_SECONDS = 10.0
+BYTES_AT_ONCE = 65536
+MAX_HEAD_BYTES = 65536
+# What is read before a thread takes the request; the longest question has less.
+MAX_SMALL_BODY_BYTES = 65536
+MAX_LARGE_AT_ONCE = 16
+# A large body: so long until its pace is looked at, and what it must come to then.
+GRACE_SECONDS = 30.0
+MIN_BYTES_PER_SECOND = 10_000
+# Who does not read for so long is taken for gone.
+SEND_TIMEOUT_SECONDS = 60
+# Of gunicorn's graceful time, what is left to answers that run.
+LAST_ANSWERS_SECONDS = 5.0
+HEAD_END = b"\r\n\r\n"
+HEAD_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,18})[ \t]*\r\n", re.IGNORECASE)
+IN_PARTS = re.compile(rb"\r\n(?:transfer-encoding|expect):", re.IGNORECASE)
+
+
+class BodyTooSlow(RequestTimeout, TimeoutError):
+    """The body of a request comes too slowly, or not at all any more."""
+
+    description = "The body of the request did not arrive in time."
+
+
+class PacedUnreader(SocketUnreader):
+    """Reads what of a request is not there yet, as long as it comes at a pace."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        super().__init__(sock)
+        self._began = 0.0
+        self._bytes = 0
+
+    def begin(self, received: bytes) -> None:
+        """Begin a request, of which this has been received."""
+        self._began, self._bytes = time.monotonic(), 0
+        self.unread(received)
+
+    def chunk(self, size_hint: int | None = None) -> bytes:
+        """Return the next piece. Raises BodyTooSlow."""
+        left = self._began + GRACE_SECONDS + self._bytes / MIN_BYTES_PER_SECOND - time.monotonic()
+        waiting = select.poll()
+        waiting.register(self.sock, select.POLLIN)
+        if left <= 0 or not waiting.poll(left * 1000):
+            raise BodyTooSlow
+        piece: bytes = super().chunk(size_hint)  # type: ignore[call-arg] # the stubs are older
+        self._bytes += len(piece)
+        return piece
+
+
+class Connection(TConn):
+    """A connection with what has been received of its next request."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.received = bytearray()
+        self.large = False
+
+    def init(self) -> None:
+        """Hand to the parser what has been received; a thread goes on from there."""
+        super().init()
+        parser: Any = self.parser
+        if not isinstance(parser.unreader, PacedUnreader):
+            parser.unreader = PacedUnreader(self.sock)
+        parser.unreader.begin(bytes(self.received))
+        self.received.clear()
+
+    def is_whole(self) -> bool:
+        """Tell whether a thread can take the request; ``large`` if its body is still to come then."""
+        end = self.received.find(HEAD_END)
+        if end < 0:
+            return False
+        head = bytes(self.received[: end + len(HEAD_END)])
+        length = LENGTH.search(head)
+        body_bytes = int(length[1]) if length else 0
+        self.large = IN_PARTS.search(head) is not None or body_bytes > MAX_SMALL_BODY_BYTES
+        return self.large or len(self.received) >= len(head) + body_bytes
+
+
+class Worker(ThreadWorker):
+    """Accepts connections, collects requests and hands them to threads."""
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self._large = 0
+        self._waiting_large: deque[Connection] = deque()
+
+    def accept(self, listener: Any) -> None:
+        """Accept a connection, and wait for its request without a thread."""
+        try:
+            client, address = listener.accept()
+        except (BlockingIOError, ConnectionAbortedError):
+            return
+        self.nr_conns += 1
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SEND_TIMEOUT_SECONDS, 0))
+        if self.nr_conns >= self.worker_connections and self.pending_conns:
+            self._drop(self.pending_conns[0])
+        self._collect(Connection(self.cfg, client, address, listener.getsockname()))
+
+    def on_client_socket_readable(self, conn: Any, client: Any) -> None:
+        """Wait for the next request of a connection that was kept."""
+        self.poller.unregister(client)
+        self.keepalived_conns.remove(conn)
+        self._collect(conn)
+
+    def on_pending_socket_readable(self, conn: Any, client: Any) -> None:
+        """Take what has arrived of a request; once it is whole, a thread takes it."""
+        try:
+            piece = client.recv(BYTES_AT_ONCE)
+        except BlockingIOError:
+            return
+        except OSError:
+            piece = b""
+        if not piece:
+            self._drop(conn)
+            return
+        conn.received += piece
+        if not conn.is_whole():
+            if len(conn.received) > MAX_HEAD_BYTES + MAX_SMALL_BODY_BYTES:
+                with contextlib.suppress(OSError):
+                    client.send(HEAD_TOO_LARGE)
+                self._drop(conn)
+            return
+        self.poller.unregister(client)
+        self.pending_conns.remove(conn)
+        conn.data_ready = True
+        if conn.large and self._large >= MAX_LARGE_AT_ONCE:
+            self._waiting_large.append(conn)
+            return
+        self._hand_over(conn)
+
+    def finish_request(self, conn: Any, fs: Any) -> None:
+        """Go on with a connection whose request was answered; a large one makes room for the next."""
+        if conn.large:
+            conn.large = False
+            self._large -= 1
+            if self._waiting_large:
+                self._hand_over(self._waiting_large.popleft())
+        super().finish_request(conn, fs)
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        """End gracefully: no new connections; what is answered may come to its end for some seconds."""
+        super().handle_exit(sig, frame)
+        threading.Thread(target=self._end_answers, name="end-answers", daemon=True).start()
+
+    def _end_answers(self) -> None:
+        time.sleep(LAST_ANSWERS_SECONDS)
+        app: Any = self.wsgi
+        app.extensions["assistant"].assistant.close()
+
+    def _hand_over(self, conn: Connection) -> None:
+        self._large += conn.large
+        self.enqueue_req(conn)
+
+    def _collect(self, conn: Connection) -> None:
+        """Wait for a request in the loop; who has waited longest stands first."""
+        conn.sock.setblocking(False)
+        conn.timeout = time.monotonic() + MAX_WAIT_SECONDS
+        self.pending_conns.append(conn)
+        self.poller.register(conn.sock, selectors.EVENT_READ, partial(self.on_pending_socket_readable, conn))
+
+    def _drop(self, conn: TConn) -> None:
+        """Close a connection that waits for its request."""
+        self.poller.unregister(conn.sock)
+        self.pending_conns.remove(conn)
+        self.nr_conns -= 1
+        conn.close()

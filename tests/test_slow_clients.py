@@ -1,0 +1,117 @@
+"""Clients that are slow, silent or malformed: nobody else waits for them, and each gets an end."""
+
+import contextlib
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from testkit.server_fork import ServerFork
+from testkit.server_process import ServerProcess
+from testkit.stub_model import StubModel
+
+MORE_THAN_THREADS = 60
+ASKED = b'{"question": "Why?"}'
+HEAD = b"POST /api/query HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, server_fork: ServerFork) -> Iterator[ServerProcess]:
+    stub = StubModel()
+    made = ServerProcess(
+        tmp_path_factory.mktemp("slow"), server_fork.launch,
+        OPENAI_BASE_URL=stub.url, OPENAI_MODEL="stub-model", QUERY_REWRITING="words", MAX_RUNNING_ANSWERS="8",
+    )  # fmt: skip
+    made.start("/readyz")
+    yield made
+    made.kill()
+    stub.close()
+
+
+def sent(server: ServerProcess, *pieces: bytes) -> bytes:
+    """Send pieces over one connection and return all that comes back."""
+    with socket.create_connection(("127.0.0.1", server.port), 20) as connection:
+        for piece in pieces:
+            connection.sendall(piece)
+            time.sleep(0.05)
+        connection.settimeout(20)
+        answer = b""
+        while piece := connection.recv(65536):
+            answer += piece
+        return answer
+
+
+@pytest.mark.parametrize(
+    "half",
+    [
+        b"",
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: ",
+        HEAD + b"Content-Length: 100\r\n\r\n{",
+        HEAD + b"Content-Length: 900000\r\n\r\n{",
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\n{",
+    ],
+    ids=["silent", "head", "body", "large body", "chunks"],
+)
+def test_nobody_waits_for_those_who_send_half_a_request(server: ServerProcess, half: bytes) -> None:
+    with ExitStack() as stack:
+        for _ in range(MORE_THAN_THREADS):
+            connection = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), 10))
+            connection.sendall(half)
+        assert server.call("GET", "/healthz") == (200, {"status": "ok"})
+        status, answer = server.call("POST", "/api/query", {"question": "Why?"})
+        assert (status, answer["status"]) == (200, "completed")
+
+
+def test_who_is_not_done_makes_room_for_more(server: ServerProcess) -> None:
+    """Twice as many as the server has threads for answers and for everything else, and as many again."""
+    with ExitStack() as stack:
+        silent = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", server.port), 10)) for _ in range(2 * (8 + 24))
+        ]
+        assert server.call("GET", "/healthz")[0] == 200
+        silent[0].settimeout(10)
+        assert silent[0].recv(1) == b"", "the oldest one left"
+
+
+def test_a_request_in_pieces_and_several_in_one_are_answered(server: ServerProcess) -> None:
+    length = b"Content-Length: %d\r\n" % len(ASKED)
+    closing = b"Connection: close\r\n"
+    for cut in (1, 40, len(HEAD), len(HEAD) + 10, len(HEAD) + len(length) + 2):
+        whole = HEAD + length + closing + b"\r\n" + ASKED
+        assert b'"status":"completed"' in sent(server, whole[:cut], whole[cut:])
+    parts = HEAD + b"Transfer-Encoding: chunked\r\n" + closing + b"\r\n"
+    assert b'"status":"completed"' in sent(server, parts, b"%x\r\n%s\r\n" % (len(ASKED), ASKED), b"0\r\n\r\n")
+    ping = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+    assert sent(server, (ping + b"\r\n") * 2 + ping + closing + b"\r\n").count(b'{"status":"ok"}') == 3
+    waiting = HEAD + length + b"Expect: 100-continue\r\n" + closing + b"\r\n"
+    assert sent(server, waiting, ASKED).startswith(b"HTTP/1.1 100 Continue\r\n")
+
+
+@pytest.mark.parametrize("header", [b"SCRIPT_NAME: /x", b"Script-Name: /x", b"PATH_INFO: /api/documents"])
+def test_no_header_changes_the_path(server: ServerProcess, header: bytes) -> None:
+    ask = b"GET /x/api/documents HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" + header + b"\r\n\r\n"
+    assert sent(server, ask).startswith(b"HTTP/1.1 404 ")
+
+
+def test_a_host_is_named_and_is_the_same_in_capitals(server: ServerProcess) -> None:
+    rest = b"Connection: close\r\n\r\n"
+    assert sent(server, b"GET /healthz HTTP/1.1\r\nHost: LOCALHOST\r\n" + rest).startswith(b"HTTP/1.1 200 ")
+    assert sent(server, b"GET /healthz HTTP/1.1\r\n" + rest).startswith(b"HTTP/1.1 400 ")
+
+
+@pytest.mark.parametrize("size", [b"-1", b"x"])
+def test_a_body_in_impossible_parts_is_a_bad_request(server: ServerProcess, size: bytes) -> None:
+    parts = HEAD + b"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n" + size + b"\r\n{}\r\n0\r\n\r\n"
+    assert sent(server, parts).startswith(b"HTTP/1.1 400 ")
+
+
+def test_a_head_without_end_is_refused(server: ServerProcess) -> None:
+    with (
+        contextlib.suppress(ConnectionResetError, BrokenPipeError),  # The answer may be lost where we still send.
+        socket.create_connection(("127.0.0.1", server.port), 20) as connection,
+    ):
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"X-Geese: hiss\r\n" * 10_000)
+        assert connection.recv(100).startswith(b"HTTP/1.1 431 ")
+    assert server.call("GET", "/healthz")[0] == 200
