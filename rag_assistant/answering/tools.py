@@ -38,6 +38,8 @@ MAX_LISTED = 100
 MAX_PIECE_CHARS = 8000
 MAX_DELETED_AT_ONCE = 100
 DOCUMENTS_NAMED = 5
+MAX_NAME_CHARS = 60
+NAME_END_CHARS = 15
 PASSAGES = "<passages>\n{}\n</passages>"
 
 LEGAL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -307,7 +309,14 @@ def _documents(count: int) -> str:
     return "1 document" if count == 1 else f"{count} documents"
 
 
+def _quoted(name: str) -> str:
+    """Return a name so that nothing in it can be read as a sentence of ours, in plain text and as Markdown."""
+    if len(name) > MAX_NAME_CHARS:
+        name = f"{name[: MAX_NAME_CHARS - NAME_END_CHARS - 1]}…{name[-NAME_END_CHARS:]}"
+    return "`" + name.replace("`", "'") + "`"
+
+
 def _names(names: Sequence[str]) -> str:
     """Return some names as a list in a sentence."""
-    shown = ", ".join(f'"{name}"' for name in names[:DOCUMENTS_NAMED])
+    shown = ", ".join(map(_quoted, names[:DOCUMENTS_NAMED]))
     return f"{shown} and {len(names) - DOCUMENTS_NAMED} more" if len(names) > DOCUMENTS_NAMED else shown

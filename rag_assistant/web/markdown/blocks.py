@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from rag_assistant.web.markdown.open_end import completed
-from rag_assistant.web.markdown.render import MAX_MARKDOWN_CHARS, drawn, parse, render_markdown
+from rag_assistant.web.markdown.render import drawn, is_too_much, parse, render_markdown
 
 # Lines as Markdown counts them; str.splitlines also breaks at form feeds and at Unicode's own separators.
 LINES = re.compile(r"[^\r\n]*(?:\r\n?|\n|\Z)")
@@ -26,7 +26,7 @@ class Blocks:
         """Take a piece; return how many of the elements that were drawn so far stay, and the HTML behind them."""
         self._open += text
         keep = self._finished
-        if len(self._open) > MAX_MARKDOWN_CHARS:
+        if is_too_much(self._open):
             return keep, str(render_markdown(self._open))
         html = self._draw_finished()
         return keep, html + str(drawn(parse(completed(self._open))))

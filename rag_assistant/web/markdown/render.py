@@ -27,6 +27,8 @@ from rag_assistant.web.markdown.marked import END, START, mark_between
 from rag_assistant.web.markdown.nesting import limit_nesting
 
 MAX_MARKDOWN_CHARS = 200_000
+MARKS = "[]()*_`<>!$\\|&~#"
+MAX_MARKS = 20_000
 
 TAGS = frozenset(
     "a blockquote br code del em h1 h2 h3 h4 h5 h6 hr li ol p pre s strong table tbody td th thead tr ul".split()
@@ -51,9 +53,14 @@ def render_markdown(
 
     ``doubts`` says what is doubtful about a citation, by its number and how often that number stood before it, plus 1.
     """
-    if len(text) > MAX_MARKDOWN_CHARS:
+    if is_too_much(text):
         return Markup("<pre>") + text + Markup("</pre>")
     return drawn(parse(text, sources, anchor, doubts))
+
+
+def is_too_much(text: str) -> bool:
+    """Tell whether a text is shown as it is: drawing takes 15 µs for each sign that may be a mark."""
+    return len(text) > MAX_MARKDOWN_CHARS or sum(map(text.count, MARKS)) > MAX_MARKS
 
 
 def render_document(pieces: Sequence[str | int]) -> Markup | None:

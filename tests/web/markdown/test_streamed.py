@@ -11,6 +11,19 @@ from rag_assistant.web.markdown.blocks import Blocks
 from rag_assistant.web.markdown.open_end import completed
 from rag_assistant.web.markdown.render import render_markdown
 
+TOO_MANY_MARKS = 20_001
+
+
+@pytest.mark.parametrize("mark", ["[", "*", "_a", "`", "\\(", "![", "|a"])
+def test_a_flood_of_marks_is_shown_as_it_is(mark: str) -> None:
+    text = mark * TOO_MANY_MARKS
+    drawn = str(render_markdown(text))
+    assert drawn == f"<pre>{html_module.escape(text)}</pre>"
+    blocks = Blocks()
+    blocks.add(text[:100])
+    assert blocks.add(text[100:])[1] == drawn
+
+
 WHOLE = """# What it says
 
 It is **five**, *not six*, see [1]; ~~old~~ `code with ** marks` and a [link](https://example.org/a_b).
