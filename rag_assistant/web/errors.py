@@ -70,6 +70,8 @@ MAY_PASS = (errors.ModelUnreachable, errors.AnswerInterrupted, errors.StorageFai
 # Only programs ask below these, whatever they say that they accept.
 FOR_PROGRAMS = ("/api/", "/v1/")
 DISK_FULL = "The disk is full, so nothing could be stored. Nothing that was stored is lost."
+DISK_FAILED = "The disk does not take this; the server's log says why. Nothing that was stored is lost."
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 
 
 def init_app(app: Flask) -> None:
@@ -117,10 +119,11 @@ def answer_http_error(error: HTTPException) -> Response:
 
 
 def answer_unexpected(error: Exception) -> Response:
-    """Answer what nobody expected, without a word about its inside; a full disk may be full anywhere."""
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        log.error("The disk is full: %s %s", request.method, request.path)
-        return answer_assistant_error(errors.StorageFailed(DISK_FULL))
+    """Answer what nobody expected, without a word about its inside; a disk may be full or fail anywhere."""
+    if isinstance(error, OSError) and error.errno in DISK_ERRORS:
+        log.error("The disk does not take it (%s): %s %s", error.strerror, request.method, request.path)
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        return answer_assistant_error(errors.StorageFailed(DISK_FULL if full else DISK_FAILED))
     log.exception("Unexpected: %s %s", request.method, request.path, exc_info=error)
     return _answer(500, {"type": "InternalError", "message": "The server had an error; its log says more."})
 

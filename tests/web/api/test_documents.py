@@ -2,6 +2,7 @@
 
 import errno
 import io
+import os
 import zipfile
 from pathlib import Path
 
@@ -233,16 +234,20 @@ def test_a_file_that_is_gone_is_named_and_its_text_stays(client: FlaskClient, se
     assert client.get("/api/search?q=geese").json["passages"]
 
 
-def test_an_upload_to_a_full_disk_is_507_and_leaves_nothing(
-    client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [(errno.ENOSPC, "The disk is full"), (errno.EIO, "does not take this"), (errno.EROFS, "does not take this")],
+)
+def test_an_upload_that_the_disk_does_not_take_is_507_and_leaves_nothing(
+    client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch, number: int, told: str
 ) -> None:
-    def full(_number: int) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
+    def full(_file: int) -> None:
+        raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr("rag_assistant.documents.uploads.os.fsync", full)
     response = client.post("/api/documents", data={"file": (io.BytesIO(b"Geese."), "geese.txt")})
     assert response.status_code == 507
-    assert "The disk is full" in response.json["error"]["message"]
+    assert told in response.json["error"]["message"]
     assert services.uploads.names() == set()
 
 
