@@ -2,6 +2,7 @@
 # make test   run the tests (under five minutes on two cores)
 # make test-long  the same, with every sweep whole (marker `long`) and more generated conversations
 # make lint   ruff and mypy
+# make torture  kills, full disks, lying endpoints and floods: what was tried, lost and doubled (an hour or more)
 # make bench  the benchmarks of docs/benchmarks.md
 # make bench-history  our history beside other libraries' (docs/history-benchmarks.md)
 # make bench-retrieval  search on real data sets (docs/retrieval-benchmarks.md)
@@ -18,7 +19,7 @@ test test-long: export PYTHONDONTWRITEBYTECODE =
 # Nothing is compiled ahead: what is never imported would be, too, which takes a third of the time.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
-.PHONY: run test test-long lint bench bench-history bench-retrieval wheel pictures clean
+.PHONY: run test test-long lint torture bench bench-history bench-retrieval wheel pictures clean
 
 run: .venv/run
 	@$(BIN)/python app.py
@@ -33,6 +34,9 @@ lint: .venv/dev
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+
+torture: .venv/dev
+	@$(BIN)/python -m torture $(FAULTS)
 
 bench: .venv/dev
 	@$(BIN)/python -m bench

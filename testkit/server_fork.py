@@ -2,7 +2,8 @@
 
 Most of a start is loading modules. What is forked here goes through the same ``app.py`` as ``python app.py``; tests of
 the start itself run that command (tests/test_server.py), with the model that embeds for people; here it is the quick
-one, which takes half as long for a question. As a program this module is the process that forks.
+one, which takes half as long for a question. With KILL_AT in its environment, a server ends itself at that step. As a
+program this module is the process that forks.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from rag_assistant.web import assets
 from rag_assistant.web.services import Services
 from testkit.compiled_once import compile_once
 from testkit.embedders import WordHashEmbedder
+from testkit.kill_at import kill_at
 from testkit.server_process import PROJECT, Launched
 from testkit.stub_model import StubModel
 
@@ -178,6 +180,8 @@ def become_server(environment: dict[str, str], log: str) -> None:
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = ["app.py"]
+    if step := os.environ.pop("KILL_AT", None):
+        kill_at(step)
     status = 1
     try:
         runpy.run_path("app.py", run_name="__main__")

@@ -71,9 +71,13 @@ class ServerProcess:
     def start(self, path: str = "/healthz") -> float:
         """Start the server and return after how many seconds ``path`` answered 200."""
         began = time.monotonic()
-        self.process = self._launch(self.environment, self.log)
+        self.launch()
         self.wait_until_ready(path)
         return time.monotonic() - began
+
+    def launch(self) -> None:
+        """Start the server and do not wait for it."""
+        self.process = self._launch(self.environment, self.log)
 
     def wait_until_ready(self, path: str = "/readyz") -> None:
         """Return when ``path`` answers 200."""
@@ -89,7 +93,8 @@ class ServerProcess:
     def kill(self) -> None:
         """End the server and everything that it started, at once and without a word."""
         assert self.process is not None
-        os.killpg(self.process.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # It may have ended itself.
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         self._wait_for_port()
 
@@ -146,11 +151,12 @@ class ServerProcess:
             with error:
                 return error.code, json.loads(error.read())
 
-    def stream(self, question: str, **fields: Any) -> Stream:
-        """Ask over the streaming API and return the open stream."""
+    def stream(self, question: str, key: str | None = None, **fields: Any) -> Stream:
+        """Ask over the streaming API, under an Idempotency-Key if one is given, and return the open stream."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         body = json.dumps({"question": question} | fields)
-        connection.request("POST", "/api/query/stream", body, {"Content-Type": "application/json"})
+        headers = {"Content-Type": "application/json"} | ({} if key is None else {"Idempotency-Key": key})
+        connection.request("POST", "/api/query/stream", body, headers)
         return Stream(connection)
 
     def follow(self, turn_id: int, after: int | None) -> Stream:
@@ -186,7 +192,8 @@ class Stream:
         self.status = self._response.status
         self.text = ""
         self.position: int | None = None
-        self.turn_id: int | None = None
+        accepted = self._response.getheader("X-Turn-Id")
+        self.turn_id = None if accepted is None else int(accepted)
         self.last: tuple[str, dict[str, Any]] | None = None
 
     def read(self, until_length: int | None = None) -> Stream:

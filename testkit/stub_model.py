@@ -87,7 +87,7 @@ class StubModel:
         self.url = f"http://127.0.0.1:{self.port}/v1"
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
-    def next_reply(self) -> Reply:
+    def next_reply(self, _seen: Seen) -> Reply:
         """Return what to do with the next request."""
         return self.replies.popleft() if self.replies else self.default
 
@@ -133,7 +133,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path.endswith("/embeddings"):
             return self._embed(seen)
         self.model.requests.append(seen)
-        reply = self.model.next_reply()
+        reply = self.model.next_reply(seen)
         try:
             if reply.hang_before_headers:
                 return self._hang(seen)

@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,7 +73,7 @@ def test_a_kill_in_the_middle_of_an_answer_loses_nothing_that_was_shown(forked: 
     forked.start("/readyz")
     conversation = None
     for cut in range(cuts):
-        fields: dict[str, int] = {} if conversation is None else {"conversation_id": conversation}
+        fields: dict[str, Any] = {} if conversation is None else {"conversation_id": conversation}
         stream = forked.stream(f"Question {cut}", **fields).read(until_length=chance.randrange(1, 300))
         forked.kill()
         stream.read()

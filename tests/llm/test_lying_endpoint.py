@@ -1,12 +1,8 @@
 """An endpoint that never ends, or that answers with what is no answer: an error that names it, in little memory."""
 
-import itertools
 import json
-import socket
-import threading
 import tracemalloc
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager
 
 import pytest
 from hypothesis import given
@@ -20,6 +16,7 @@ from rag_assistant.llm.embeddings import EndpointEmbedder
 from rag_assistant.llm.endpoint import Deadlines, Endpoint
 from rag_assistant.llm.reader import MAX_ANSWER_CHARS, AnswerReader
 from rag_assistant.records import ModelRequest
+from testkit.lying_endpoint import Shape, lying_endpoint
 from testkit.stub_model import Reply, StubModel
 
 REQUEST = ModelRequest(({"role": "user", "content": "Why?"},))
@@ -33,30 +30,9 @@ LONG_CALL = json.dumps(
 ).encode()
 
 
-@contextmanager
-def endless(head: bytes, piece: bytes) -> Iterator[str]:
-    """Serve an answer that begins so and goes on so until the client leaves; yield its address."""
-    listening = socket.create_server(("127.0.0.1", 0))
-
-    def serve() -> None:
-        while True:
-            try:
-                connection, _ = listening.accept()
-            except OSError:
-                return
-            with closing(connection):
-                try:
-                    connection.recv(65536)
-                    connection.sendall(head)
-                    for _ in itertools.repeat(None, 200_000):
-                        connection.sendall(piece)
-                except OSError:
-                    pass
-
-    threading.Thread(target=serve, daemon=True).start()
-    yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
-    listening.shutdown(socket.SHUT_RDWR)
-    listening.close()
+def endless(head: bytes, piece: bytes) -> AbstractContextManager[str]:
+    """Serve an answer that begins so and goes on so until the client leaves."""
+    return lying_endpoint(lambda _request: Shape(head, "repeat", piece))
 
 
 @pytest.fixture

@@ -1,0 +1,66 @@
+"""An endpoint on loopback that answers as none should: with bytes as they are, without end, or with silence."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal
+
+MAX_PIECES = 200_000
+MAX_SILENCE_SECONDS = 60.0
+LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What is sent: a beginning, and then a piece again and again, or silence, or the end of the connection."""
+
+    head: bytes
+    then: Literal["repeat", "silence", "close", "reset"] = "close"
+    piece: bytes = b""
+
+
+@contextmanager
+def lying_endpoint(shape_of: Callable[[bytes], Shape]) -> Iterator[str]:
+    """Serve for each request the shape that is chosen for it, and yield the base URL."""
+    listening = socket.create_server(("127.0.0.1", 0), backlog=1024)
+
+    def accept() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                threading.Thread(target=play, args=(listening.accept()[0],), daemon=True).start()
+
+    def play(connection: socket.socket) -> None:
+        with connection, contextlib.suppress(OSError):
+            shape = shape_of(_request(connection))
+            connection.sendall(shape.head)
+            if shape.then == "repeat":
+                for _ in range(MAX_PIECES):
+                    connection.sendall(shape.piece)
+            elif shape.then == "silence":
+                connection.settimeout(MAX_SILENCE_SECONDS)
+                connection.recv(1)
+            elif shape.then == "reset":
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    threading.Thread(target=accept, daemon=True).start()
+    yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+    listening.shutdown(socket.SHUT_RDWR)
+    listening.close()
+
+
+def _request(connection: socket.socket) -> bytes:
+    """Read one request with its body."""
+    came = connection.recv(65536)
+    while b"\r\n\r\n" not in came and (piece := connection.recv(65536)):
+        came += piece
+    length = LENGTH.search(came)
+    while length and len(came.partition(b"\r\n\r\n")[2]) < int(length[1]) and (piece := connection.recv(65536)):
+        came += piece
+    return came

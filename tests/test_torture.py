@@ -1,0 +1,34 @@
+"""Each fault of ``make torture`` in its short form: nothing lost, nothing doubled, nothing wrong."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from testkit.server_fork import ServerFork
+from torture.__main__ import FAULTS
+from torture.stage import Skipped, Stage
+
+# Their parts are tested one by one, too, or they wait more than they work.
+LONG = {"kill", "retries", "clock", "soak", "chroma", "settings"}
+NAMES = [pytest.param(name, marks=pytest.mark.long) if name in LONG else name for name in FAULTS]
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Return a folder that a server of any user may be in, and that is gone afterwards."""
+    made = Path(tempfile.mkdtemp(prefix="torture"))
+    yield made
+    shutil.rmtree(made, ignore_errors=True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_fault_loses_and_doubles_nothing(name: str, server_fork: ServerFork, folder: Path) -> None:
+    try:
+        with Stage(server_fork, folder, seed=1, size="short") as stage:
+            outcome = FAULTS[name](stage)
+    except Skipped as missing:
+        pytest.skip(str(missing))
+    assert outcome.good, outcome.told()

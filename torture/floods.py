@@ -1,0 +1,118 @@
+"""Floods: silent connections, half requests and streams by the thousand; light requests are answered meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import resource
+import socket
+import threading
+import time
+from contextlib import ExitStack
+
+from testkit.server_process import ServerProcess
+from torture.processes import held_by
+from torture.stage import Outcome, Stage, check_database, until
+
+HEAD = b"POST /api/query HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+HALVES = {
+    "silent": b"",
+    "half a head": b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: ",
+    "half a body": HEAD + b"Content-Length: 900000\r\n\r\n{",
+    "half a part": HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\n{",
+}
+LIGHT_SECONDS = 1.0
+LIGHT_REQUESTS = 10
+SECONDS_BETWEEN_WORDS = 0.2
+DESCRIPTORS_NEEDED = 10_000
+
+
+def half_requests(stage: Stage) -> Outcome:
+    """Hold thousands of connections that never finish what they say."""
+    outcome, stub = Outcome(), stage.echo()
+    server = _server(stage, stub.url)
+    before = held_by(server)
+    slowest = 0.0
+    for half in HALVES.values():
+        with ExitStack() as stack:
+            for _ in range(stage.count(150, 2000)):
+                connection = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), 20))
+                with contextlib.suppress(OSError):  # The oldest ones are sent away.
+                    connection.sendall(half)
+                outcome.tried += 1
+            slowest = max(slowest, _light(server, outcome))
+            status, answer = server.call("POST", "/api/query", {"question": f"Question {outcome.tried}"})
+            if (status, answer["status"]) != (200, "completed"):
+                outcome.wrong.append(f"a question was {status} {answer['status']}")
+    _told(stage, slowest, outcome)
+    if not until(lambda: held_by(server)["descriptors"] <= before["descriptors"] + 10, 30):
+        outcome.wrong.append(f"held {before} before and {held_by(server)} afterwards")
+    return outcome
+
+
+def streams(stage: Stage) -> Outcome:
+    """Open two thousand streams: as many as the server carries are written, the others are told to come back."""
+    outcome, stub = Outcome(), stage.echo(SECONDS_BETWEEN_WORDS)
+    server = _server(stage, stub.url)
+    many, carried = stage.count(60, 2000), stage.count(30, 500)
+    statuses: list[int] = []
+    ended: list[str] = []
+
+    def ask(number: int) -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            body = json.dumps({"question": f"Question {number}"})
+            connection.request("POST", "/api/query/stream", body, {"Content-Type": "application/json"})
+            response = connection.getresponse()
+            statuses.append(response.status)
+            text = response.read().decode()
+            if response.status == 200:
+                ended.append("end" if "event: end" in text else text[-300:])
+            elif response.status != 503 or not response.getheader("Retry-After"):
+                outcome.wrong.append(f"a stream was {response.status}: {text[:200]}")
+        connection.close()
+
+    server.kill()
+    server.environment["MAX_RUNNING_ANSWERS"] = str(carried)
+    server.start("/readyz")
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(many)]
+    for thread in threads:
+        thread.start()
+    slowest = _light(server, outcome)
+    for thread in threads:
+        thread.join()
+    outcome.tried = many
+    if len(statuses) != many or statuses.count(200) < carried:
+        outcome.wrong.append(f"{len(statuses)} of {many} streams got an answer, {statuses.count(200)} a stream")
+    outcome.lost += [f"a stream ended with {one!r}" for one in ended if one != "end"]
+    _told(stage, slowest, outcome)
+    outcome.note += f", {statuses.count(200)} streams written, {statuses.count(503)} refused"
+    check_database(server, outcome)
+    return outcome
+
+
+def _server(stage: Stage, url: str) -> ServerProcess:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, DESCRIPTORS_NEEDED)), hard))
+    server = stage.server(url)
+    server.start("/readyz")
+    return server
+
+
+def _light(server: ServerProcess, outcome: Outcome) -> float:
+    """Make light requests, and return how long the slowest took."""
+    slowest = 0.0
+    for path in ("/healthz", "/api/conversations"):
+        for _ in range(LIGHT_REQUESTS):
+            began = time.monotonic()
+            if (status := server.call("GET", path)[0]) != 200:
+                outcome.wrong.append(f"{path} was {status}")
+            slowest = max(slowest, time.monotonic() - began)
+    return slowest
+
+
+def _told(stage: Stage, slowest: float, outcome: Outcome) -> None:
+    outcome.note = f"the slowest light request took {slowest:.2f} s"
+    if stage.is_full and slowest > LIGHT_SECONDS:
+        outcome.wrong.append(outcome.note)
