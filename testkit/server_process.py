@@ -55,6 +55,10 @@ def run_command(environment: dict[str, str], log: Path) -> Launched:
         )  # fmt: skip
 
 
+class ServerEnded(AssertionError):
+    """A server ended before it was ready; the text is its log."""
+
+
 class ServerProcess:
     """Starts, kills and asks a server. It keeps its port and its data from one start to the next."""
 
@@ -80,13 +84,14 @@ class ServerProcess:
         self.process = self._launch(self.environment, self.log)
 
     def wait_until_ready(self, path: str = "/readyz") -> None:
-        """Return when ``path`` answers 200."""
+        """Return when ``path`` answers 200; raise ``ServerEnded`` if the server ends before."""
         assert self.process is not None
         end = time.monotonic() + 60
         while True:
             with contextlib.suppress(OSError), urllib.request.urlopen(self.url + path, timeout=5):
                 return
-            assert self.process.poll() is None, self.log.read_text()
+            if self.process.poll() is not None:
+                raise ServerEnded(self.log.read_text())
             assert time.monotonic() < end, self.log.read_text()
             time.sleep(0.01)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 import urllib.error
 import urllib.request
 
-from testkit.server_process import ServerProcess
+from testkit.server_process import ServerEnded, ServerProcess
 from torture.asking import Asked, ask_all, check_all
 from torture.stage import Outcome, Stage, check_database, rows, start_again, until
 
@@ -41,7 +42,7 @@ EMBEDDINGS = "rag_assistant.storage.documents.embeddings:EmbeddingStore"
 STEPS_OF_AN_INGEST = (
     "rag_assistant.documents.uploads:Uploads.receive:after:1",
     f"{DOCUMENTS}.add:after:1",
-    "rag_assistant.runtime.job_queue:JobQueue.add:after:1",
+    "rag_assistant.runtime.job_queue:JobQueue.add:after:2",
     f"{DOCUMENTS}.take:before:1",
     f"{DOCUMENTS}.take:after:1",
     f"{LIBRARY}:extract:after:1",
@@ -126,10 +127,11 @@ def steps_of_an_ingest(stage: Stage) -> Outcome:
 
 
 def start_until(server: ServerProcess, step: str) -> None:
-    """Start a server that ends itself at a step."""
+    """Start a server that ends itself at a step, be it before it is ready: work of the last round may go on."""
     server.environment["KILL_AT"] = step
     try:
-        server.start("/readyz")
+        with contextlib.suppress(ServerEnded):
+            server.start("/readyz")
     finally:
         del server.environment["KILL_AT"]
 

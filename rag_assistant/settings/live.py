@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 MAX_FILE_BYTES = 1_000_000
 POLL_INTERVAL_SECONDS = 1.0
+# What stands for the content of a file that could not be read.
+UNREADABLE = "unreadable"
 
 
 class LiveSettings:
@@ -30,8 +32,9 @@ class LiveSettings:
     def __init__(self, path: Path, environment: Mapping[str, str]) -> None:
         self._path = path
         self._environment = dict(environment)
-        self._read_last = _read(path)
-        self._loaded = load_settings(_decoded(self._read_last, path.name), self._environment, path.name)
+        content = _read(path)
+        self._read_last: bytes | str | None = content
+        self._loaded = load_settings(_decoded(content, path.name), self._environment, path.name)
         self._former_names_logged: set[str] = set()
         self._name_former_names()
         self._closing = threading.Event()
@@ -68,11 +71,12 @@ class LiveSettings:
         What is wrong is reported when it is still so at the next look: an editor may be in the middle of saving.
         """
         try:
-            content = _read(self._path)
-            if content == self._read_last:
+            last, self._read_last = self._read_last, UNREADABLE
+            content = self._read_last = _read(self._path)
+            if content == last:
                 self._settle()
                 return
-            self._read_last, self._unsettled = content, None
+            self._unsettled = None
             if content is None:
                 raise SettingsError(f"{self._path.name} is gone.")
             loaded = load_settings(_decoded(content, self._path.name), self._environment, self._path.name)

@@ -174,6 +174,23 @@ def test_a_file_that_goes_away_changes_nothing(file: Path) -> None:
     assert "is gone" in live.problem
 
 
+def test_a_file_that_can_be_read_again_is_a_problem_no_more(file: Path) -> None:
+    text = '{"max_history_turns": 3}'
+    file.write_text(text)
+    live = LiveSettings(file, {})
+    file.unlink()
+    file.mkdir()
+    live.look()
+    live.look()
+    assert live.problem is not None
+    file.rmdir()
+    file.write_text(text)
+    live.look()
+    live.look()
+    assert live.problem is None
+    assert live.current.max_history_turns == 3
+
+
 def test_a_pipe_or_a_folder_in_its_place_changes_nothing_and_stops_no_watching(file: Path) -> None:
     file.write_text('{"max_history_turns": 4}')
     live = LiveSettings(file, {})
