@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import resource
 import subprocess
+import threading
 import time
 import urllib.error
 from collections.abc import Callable, Iterator
@@ -92,13 +93,17 @@ def _trouble(stage: Stage, folder: Path, trouble: Trouble, times: int) -> Outcom
         statuses: list[int] = []
 
         def meanwhile(number: int = number, statuses: list[int] = statuses) -> None:
+            # An answer that cannot be kept is tried again for minutes, and who asked waits: that ends with the trouble.
+            question = {"question": f"Late question {number}"}
+            late = threading.Thread(target=lambda: statuses.append(_try(server, "POST", "/api/query", question)))
             time.sleep(stage.chance.uniform(0, MAX_SECONDS_BEFORE))
             with trouble(server):
-                statuses += [_try(server, "POST", "/api/query", {"question": f"Late question {number}"})]
+                late.start()
                 statuses += [_try_upload(server, f"late{number}.txt")]
                 if (status := _try(server, "GET", "/api/conversations")) != 200:
                     outcome.wrong.append(f"reading was {status}")
                 time.sleep(stage.chance.uniform(0, MAX_SECONDS_OF_TROUBLE))
+            late.join()
 
         ask_all(asked, meanwhile)
         outcome.wrong += [f"a write was {status}" for status in statuses if status not in (200, 202, 502, 503, 507)]
