@@ -60,7 +60,7 @@ def _fetch(url: str, part: Path, tag: Path, on_progress: OnProgress) -> None:
     # If-Range: the rest of the same file, or the whole of the one that has taken its place.
     headers = {"Range": f"bytes={have}-", "If-Range": known} if have else {}
     try:
-        response = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=SILENCE_SECONDS)  # noqa: S310
+        response = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=SILENCE_SECONDS)
     except urllib.error.HTTPError as error:
         if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and have:
             return  # It is all there.

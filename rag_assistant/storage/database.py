@@ -86,7 +86,7 @@ class Database:
         def write(rows: Sequence[tuple[Any, ...]]) -> None:
             for start in range(0, len(rows), ROWS_IN_ONE_STATEMENT):
                 some = rows[start : start + ROWS_IN_ONE_STATEMENT]
-                statement = f"INSERT INTO {table.name} ({columns}) VALUES {', '.join([row_of_marks] * len(some))}"  # noqa: S608
+                statement = f"INSERT INTO {table.name} ({columns}) VALUES {', '.join([row_of_marks] * len(some))}"
                 self._commit_text(statement, [value for row in some for value in row])
 
         return write

@@ -67,10 +67,10 @@ class WordIndex:
     def insert(self, connection: Connection, rows: Sequence[tuple[int, str]]) -> None:
         """Index the words of rows, given as (id, words)."""
         if connection.dialect.name == "sqlite":
-            statement = text(f"INSERT INTO {self.name} (rowid, words) VALUES (:id, :words)")  # noqa: S608 - our names
+            statement = text(f"INSERT INTO {self.name} (rowid, words) VALUES (:id, :words)")
         else:
             statement = text(
-                f"INSERT INTO {self.name} ({self._key}, words) VALUES (:id, to_tsvector('english', :words))"  # noqa: S608
+                f"INSERT INTO {self.name} ({self._key}, words) VALUES (:id, to_tsvector('english', :words))"
             )
         connection.execute(statement, [{"id": row_id, "words": words} for row_id, words in rows])
 
@@ -144,12 +144,12 @@ class WordIndex:
         """Return how many rows hold each word, counted up to one more than ``most``."""
         if connection.dialect.name == "sqlite":
             query = (
-                f"SELECT (SELECT count(*) FROM (SELECT 1 FROM {self.name} WHERE {self.name} MATCH word.value "  # noqa: S608
+                f"SELECT (SELECT count(*) FROM (SELECT 1 FROM {self.name} WHERE {self.name} MATCH word.value "
                 "LIMIT :most)) FROM json_each(:words) AS word ORDER BY word.key"
             )
         else:
             query = (
-                f"SELECT (SELECT count(*) FROM (SELECT 1 FROM {self.name} WHERE words @@ "  # noqa: S608
+                f"SELECT (SELECT count(*) FROM (SELECT 1 FROM {self.name} WHERE words @@ "
                 "plainto_tsquery('english', word) LIMIT :most) AS held) "
                 "FROM json_array_elements_text(CAST(:words AS json)) WITH ORDINALITY AS asked(word, n) ORDER BY n"
             )
@@ -160,12 +160,12 @@ class WordIndex:
         """Yield (word, id) for each of the words that each of the rows holds."""
         if connection.dialect.name == "sqlite":
             query = (
-                f"SELECT word.key, {self.name}.rowid FROM json_each(:words) AS word CROSS JOIN {self.name} "  # noqa: S608
+                f"SELECT word.key, {self.name}.rowid FROM json_each(:words) AS word CROSS JOIN {self.name} "
                 f"WHERE {self.name} MATCH word.value AND {self.name}.rowid IN (SELECT value FROM json_each(:ids))"
             )
         else:
             query = (
-                f"SELECT n - 1, {self._key} FROM {self.name}, "  # noqa: S608
+                f"SELECT n - 1, {self._key} FROM {self.name}, "
                 "json_array_elements_text(CAST(:words AS json)) WITH ORDINALITY AS asked(word, n) "
                 f"WHERE words @@ plainto_tsquery('english', word) AND {self._key} = ANY("
                 "SELECT value::bigint FROM json_array_elements_text(CAST(:ids AS json)))"
