@@ -34,6 +34,7 @@ from rag_assistant.web.services import Services
 from testkit.compiled_once import compile_once
 from testkit.embedders import WordHashEmbedder
 from testkit.kill_at import kill_at
+from testkit.loopback_only import loopback_only
 from testkit.server_process import PROJECT, Launched
 from testkit.stub_model import StubModel
 
@@ -122,6 +123,7 @@ def main(folder: Path) -> None:
     minilm.MiniLM = WordHashEmbedder  # type: ignore[assignment, misc]
     compressed = assets.Compressed()
     assets.Compressed = lambda: compressed  # type: ignore[assignment, misc]
+    loopback_only()
     compile_once(folder)
     warm_up(folder)
     gc.collect()

@@ -16,12 +16,15 @@ from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.migrate import migrate
 from testkit.compiled_once import compile_once
 from testkit.embedders import WordHashEmbedder
+from testkit.loopback_only import loopback_only
 from testkit.server_fork import ServerFork
 from testkit.stub_model import StubModel
 from tests.cli.shell import Shell
 
 MEMORY = Path("/dev/shm")
 MEMORY_NEEDED = 3_000_000_000
+
+loopback_only()
 
 # What the tests write is gone when they end, so it need not reach a disk. pytest itself numbers the runs and cleans up.
 if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > MEMORY_NEEDED:

@@ -1,6 +1,7 @@
 """Who may ask, and what leaves: checked on every route that there is."""
 
 import re
+import socket
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from rag_assistant.errors import SettingsError
 from rag_assistant.factory import create_app
 from rag_assistant.web.security import HEADERS
 from rag_assistant.web.services import Services
+from testkit.loopback_only import ForeignConnection
 from testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, upload
 
@@ -115,6 +117,11 @@ def test_settings_say_whether_a_secret_is_set(client: FlaskClient) -> None:
 def test_an_address_that_others_reach_is_refused_at_start(environment: dict[str, str], host: str) -> None:
     with pytest.raises(SettingsError, match=r"it must be 127\.0\.0\.1 or localhost"):
         create_app(environment | {"HOST": host})
+
+
+def test_no_test_and_no_server_of_the_tests_speaks_to_another_machine() -> None:
+    with socket.socket() as ours, pytest.raises(ForeignConnection, match="192.0.2.1"):
+        ours.connect(("192.0.2.1", 80))
 
 
 def test_html_enters_the_page_in_one_place_only() -> None:
