@@ -2,7 +2,9 @@
 
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -118,3 +120,26 @@ def test_a_server_that_is_not_there_leaves_search_to_the_exact_index(store: Stor
             index.search(np.ones(384, np.float32), 1, store.version("e"))
     finally:
         index.close()
+
+
+def test_what_many_searches_notice_at_once_is_one_failure(store: Store, tmp_path: Path) -> None:
+    class Away:
+        def query(self, **_: object) -> None:
+            meeting.wait()
+            raise ConnectionResetError("away")
+
+    searchers = 8
+    meeting = threading.Barrier(searchers)
+    (tmp_path / "chroma").mkdir()
+    index = ChromaIndex(store, "an-embedder", None, tmp_path / "chroma")
+    index._collection, index._in_step_with = Away(), (1, 0)
+
+    def search(_: int) -> bool:
+        with pytest.raises(IndexUnavailable):
+            index.search(np.ones(4, np.float32), 1, (1, 0))
+        return True
+
+    with ThreadPoolExecutor(searchers) as pool:
+        assert all(pool.map(search, range(searchers)))
+    assert (tmp_path / "chroma").exists(), "one failure is no broken folder"
+    assert not (tmp_path / "chroma-broken").exists()

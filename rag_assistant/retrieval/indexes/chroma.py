@@ -90,6 +90,7 @@ class ChromaIndex:
         self._collection: Any = None
         self._in_step_with: tuple[int, int] | None = None
         self._closing = threading.Event()
+        self._losing = threading.Lock()
         self._started = False
         self._failures = 0
         self._begun_anew = False
@@ -127,7 +128,7 @@ class ChromaIndex:
         try:
             found = collection.query(query_embeddings=[vector], n_results=limit, include=["distances"])
         except Exception as error:
-            self._lose(error)
+            self._lose(error, collection)
             raise IndexUnavailable("Chroma does not answer.") from error
         pairs = zip(found["ids"][0], found["distances"][0], strict=True)
         return [(int(chunk_id), 1.0 - float(distance)) for chunk_id, distance in pairs]
@@ -155,7 +156,7 @@ class ChromaIndex:
             try:
                 self._come_in_step()
             except Exception as error:  # noqa: BLE001 - whatever Chroma does, exact search goes on
-                self._lose(error)
+                self._lose(error, self._collection)
                 self._closing.wait(POLL_INTERVAL_SECONDS)
 
     def _come_in_step(self) -> None:
@@ -238,8 +239,13 @@ class ChromaIndex:
             f"chunks-{_plain(self._embedder)}", embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
         )
 
-    def _lose(self, error: Exception) -> None:
+    def _lose(self, error: Exception, collection: Any) -> None:
         """Take note that Chroma is away. If it stays away, take its folder from it: it is built anew."""
+        with self._losing:
+            if collection is self._collection:  # Else another thread has noticed it already.
+                self._note_loss(error)
+
+    def _note_loss(self, error: Exception) -> None:
         if self.problem is None:
             log.warning("Chroma is away; exact search answers. %s: %s", type(error).__name__, error)
         self.problem = str(error)
