@@ -98,6 +98,7 @@ def _wedge(_stage: Stage, server: ServerProcess) -> None:
 
 def _corrupt(stage: Stage, server: ServerProcess) -> None:
     """Write random bytes into Chroma's largest file, and kill its process."""
+    until(lambda: bool(_files(server)), RECOVERY_TIMEOUT_SECONDS)  # It may just be made anew.
     largest = max(_files(server), key=lambda path: path.stat().st_size)
     with largest.open("r+b") as file:
         file.seek(stage.chance.randrange(max(1, largest.stat().st_size)))
