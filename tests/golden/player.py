@@ -38,9 +38,7 @@ class Player:
         """Send a request, record it with its answer and what the model was sent for it, and return its JSON."""
         before = len(self.stub.requests)
         response = self.client.open(path, method=method, json=body, buffered=True, **more)
-        step = {"request": f"{method} {path}", "body": body, "status": response.status_code, "type": response.mimetype}
-        sent = [seen.body for seen in self.stub.requests[before:]]
-        self.steps.append(step | {"answer": _answer(response)} | ({"sent to the model": sent} if sent else {}))
+        self._record(f"{method} {path}", body, response, before)
         return response.json if response.is_json else response.text
 
     def upload(self, text: str, name: str, **fields: str) -> int:
@@ -54,11 +52,18 @@ class Player:
         return document
 
     def play_to_its_end(self, path: str, turn: int) -> None:
-        """Send a request that lets a turn be answered behind it, and record the turn once it has ended."""
-        self.play("POST", path, {})
+        """Send a request that lets a turn be answered behind it, and record it and the turn once that has ended."""
+        before = len(self.stub.requests)
+        response = self.client.post(path, json={})
         while self.client.get(f"/api/turns/{turn}").json["status"] == "running":
             time.sleep(0.01)
+        self._record(f"POST {path}", {}, response, before)
         self.play("GET", f"/api/turns/{turn}")
+
+    def _record(self, request: str, body: Any, response: Any, before: int) -> None:
+        step = {"request": request, "body": body, "status": response.status_code, "type": response.mimetype}
+        sent = [seen.body for seen in self.stub.requests[before:]]
+        self.steps.append(step | {"answer": _answer(response)} | ({"sent to the model": sent} if sent else {}))
 
     def recorded(self) -> str:
         """Return everything that was recorded, as text that reads well."""
