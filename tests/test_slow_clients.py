@@ -2,14 +2,19 @@
 
 import contextlib
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
+from rag_assistant.factory import create_app
+from rag_assistant.server.worker import WAITS_FOR_ANSWER
 from testkit.server_fork import ServerFork
-from testkit.server_process import ServerProcess
+from testkit.server_process import PROJECT, Launch, ServerProcess
 from testkit.stub_model import StubModel
 
 MORE_THAN_THREADS = 60
@@ -28,6 +33,19 @@ def server(tmp_path_factory: pytest.TempPathFactory, server_fork: ServerFork) ->
     yield made
     made.kill()
     stub.close()
+
+
+def with_descriptors(limit: int) -> Launch:
+    """Return what starts a server that may open so many files."""
+
+    def launch(environment: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
+        command = ["prlimit", f"--nofile={limit}", sys.executable, "app.py"]
+        with log.open("ab") as written:
+            return subprocess.Popen(
+                command, cwd=PROJECT, env=environment, stdout=written, stderr=written, start_new_session=True
+            )
+
+    return launch
 
 
 def sent(server: ServerProcess, *pieces: bytes) -> bytes:
@@ -64,12 +82,13 @@ def test_nobody_waits_for_those_who_send_half_a_request(server: ServerProcess, h
         assert (status, answer["status"]) == (200, "completed")
 
 
-def test_who_is_not_done_makes_room_for_more(server: ServerProcess) -> None:
-    """Twice as many as the server has threads for answers and for everything else, and as many again."""
+def test_who_is_not_done_makes_room_for_more(tmp_path: Path) -> None:
+    """With 180 descriptors, of which answers and the server itself need 108."""
+    server = ServerProcess(tmp_path, with_descriptors(180), MAX_RUNNING_ANSWERS="8")
     with ExitStack() as stack:
-        silent = [
-            stack.enter_context(socket.create_connection(("127.0.0.1", server.port), 10)) for _ in range(2 * (8 + 24))
-        ]
+        stack.callback(server.kill)
+        server.start()
+        silent = [stack.enter_context(socket.create_connection(("127.0.0.1", server.port), 10)) for _ in range(72)]
         assert server.call("GET", "/healthz")[0] == 200
         silent[0].settimeout(10)
         assert silent[0].recv(1) == b"", "the oldest one left"
@@ -115,3 +134,20 @@ def test_a_head_without_end_is_refused(server: ServerProcess) -> None:
         connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"X-Geese: hiss\r\n" * 10_000)
         assert connection.recv(100).startswith(b"HTTP/1.1 431 ")
     assert server.call("GET", "/healthz")[0] == 200
+
+
+def test_requests_that_wait_for_an_answer_have_threads_of_their_own(tmp_path: Path) -> None:
+    app = create_app({"DATA_DIR": str(tmp_path), "SETTINGS_FILE": str(tmp_path / "settings.json")})
+    waiting = {
+        str(rule)
+        for rule in app.url_map.iter_rules()
+        for method in rule.methods or ()
+        if WAITS_FOR_ANSWER.match(f"{method} /rag{rule} HTTP/1.1\r\n".encode())
+    }
+    assert waiting == {
+        "/ask",
+        "/api/query",
+        "/api/query/stream",
+        "/api/turns/<int:turn_id>/stream",
+        "/api/conversations/<int:conversation_id>/compact",
+    }

@@ -27,6 +27,9 @@ HALVES = {
 }
 LIGHT_SECONDS = 1.0
 LIGHT_REQUESTS = 10
+# How long a flood of questions is watched: until it is answered or refused, on a machine that is not busy with others.
+FLOOD_SECONDS = 8.0
+SECONDS_BETWEEN_LIGHT = 0.02
 SECONDS_BETWEEN_WORDS = 0.2
 DESCRIPTORS_NEEDED = 10_000
 
@@ -83,7 +86,7 @@ def streams(stage: Stage) -> Outcome:
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(many)]
     for thread in threads:
         thread.start()
-    slowest = _light(server, outcome, other)
+    slowest = _light(server, outcome, other, FLOOD_SECONDS if stage.is_full else 0.0)
     for thread in threads:
         thread.join()
     outcome.tried = many
@@ -104,18 +107,20 @@ def _server(stage: Stage, url: str) -> ServerProcess:
     return server
 
 
-def _light(server: ServerProcess, outcome: Outcome, other: ProcessPoolExecutor) -> float:
-    """Make light requests from another process, and return how long the slowest took."""
-    slowest, wrong = other.submit(light_requests, server.url).result()
+def _light(server: ServerProcess, outcome: Outcome, other: ProcessPoolExecutor, seconds: float = 0.0) -> float:
+    """Make light requests from another process, for so long, and return how long the slowest took."""
+    slowest, wrong = other.submit(light_requests, server.url, seconds).result()
     outcome.wrong += wrong
     return slowest
 
 
-def light_requests(url: str) -> tuple[float, list[str]]:
+def light_requests(url: str, seconds: float) -> tuple[float, list[str]]:
     """Return how many seconds the slowest light request took, and those that were not answered 200."""
-    slowest, wrong = 0.0, []
-    for path in ("/healthz", "/api/conversations"):
-        for _ in range(LIGHT_REQUESTS):
+    slowest, wrong, end = 0.0, [], time.monotonic() + seconds
+    rounds = 0
+    while rounds < LIGHT_REQUESTS or time.monotonic() < end:
+        rounds += 1
+        for path in ("/healthz", "/api/conversations"):
             began = time.monotonic()
             try:
                 with urllib.request.urlopen(url + path, timeout=30) as response:
@@ -123,6 +128,7 @@ def light_requests(url: str) -> tuple[float, list[str]]:
             except OSError as error:
                 wrong.append(f"{path}: {error}")
             slowest = max(slowest, time.monotonic() - began)
+        time.sleep(SECONDS_BETWEEN_LIGHT)
     return slowest, wrong
 
 

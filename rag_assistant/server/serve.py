@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import resource
 import socket
 import sys
 from collections.abc import MutableMapping
@@ -27,8 +28,12 @@ from rag_assistant.web.errors import answer_assistant_error
 log = logging.getLogger(__name__)
 access_log = logging.getLogger("rag_assistant.access")
 
-# Beside the threads that wait for answers, some for everything else.
+# Beside those whose answers are written, some threads that refuse what is too much.
 SPARE_THREADS = 24
+# Connections that wait for a thread are cheaper than clients that wait for a connection.
+MAX_CONNECTIONS = 4096
+# What is open beside clients and models: the database, the index, the log, document files.
+SPARE_DESCRIPTORS = 100
 GRACEFUL_TIMEOUT_SECONDS = 10
 
 
@@ -82,8 +87,8 @@ class Server(BaseApplication):
             "worker_class": "rag_assistant.server.worker.Worker",
             "forwarder_headers": "",
             "threads": settings.max_running_answers + SPARE_THREADS,
-            "worker_connections": 2 * (settings.max_running_answers + SPARE_THREADS),
-            "backlog": 2048,
+            "worker_connections": max_connections(settings),
+            "backlog": 4096,
             "timeout": 60,
             "graceful_timeout": GRACEFUL_TIMEOUT_SECONDS,
             "keepalive": 5,
@@ -130,6 +135,14 @@ def serve(app_uri: str) -> None:
     refuse_used_port(settings)
     print(f"Settings: {live.path}\nData: {data_dir}", flush=True)
     Server(app_uri, settings).run()
+
+
+def max_connections(settings: Settings) -> int:
+    """Return how many clients may be connected at once: an answer needs a second descriptor, for its model."""
+    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    left = sys.maxsize if hard == resource.RLIM_INFINITY else hard - settings.max_running_answers - SPARE_DESCRIPTORS
+    return max(settings.max_running_answers + SPARE_THREADS + 1, min(MAX_CONNECTIONS, left))
 
 
 def refuse_used_port(settings: Settings) -> None:

@@ -2,7 +2,8 @@
 
 A client that sends half a request, or none, waits in the loop that accepts connections, for some seconds, and makes
 room when there are many. A long body, such as an uploaded file, is read in a thread, of which there are few for that,
-and at a least pace. When the server ends, answers that still run get a moment, and then an end that says so.
+and at a least pace. Requests that wait for an answer have threads of their own, so that a thousand of them keep no
+other request waiting. When the server ends, answers that still run get a moment, and then an end that says so.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import struct
 import threading
 import time
 from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -29,6 +31,10 @@ MAX_HEAD_BYTES = 65536
 # What is read before a thread takes the request; the longest question has less.
 MAX_SMALL_BODY_BYTES = 65536
 MAX_LARGE_AT_ONCE = 16
+# More than one needs, since a reader that is slow holds its thread.
+MAX_OTHERS_AT_ONCE = 128
+# Whatever else has arrived gets its thread before the next few questions get theirs.
+MAX_QUESTIONS_AT_ONCE = 8
 # A large body: so long until its pace is looked at, and what it must come to then.
 GRACE_SECONDS = 30.0
 MIN_BYTES_PER_SECOND = 10_000
@@ -39,6 +45,8 @@ LAST_ANSWERS_SECONDS = 5.0
 HEAD_END = b"\r\n\r\n"
 HEAD_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,18})[ \t]*\r\n", re.IGNORECASE)
+# Requests that may last as long as an answer does.
+WAITS_FOR_ANSWER = re.compile(rb"(?:POST \S*/(?:query|ask|compact)|[A-Z]+ \S*/stream)[? ]")
 IN_PARTS = re.compile(rb"\r\n(?:transfer-encoding|expect):", re.IGNORECASE)
 
 
@@ -80,6 +88,7 @@ class Connection(TConn):
         super().__init__(*arguments)
         self.received = bytearray()
         self.large = False
+        self.waits_for_answer = False
 
     def init(self) -> None:
         """Hand to the parser what has been received; a thread goes on from there."""
@@ -98,6 +107,7 @@ class Connection(TConn):
         head = bytes(self.received[: end + len(HEAD_END)])
         length = LENGTH.search(head)
         body_bytes = int(length[1]) if length else 0
+        self.waits_for_answer = WAITS_FOR_ANSWER.match(head) is not None
         self.large = IN_PARTS.search(head) is not None or body_bytes > MAX_SMALL_BODY_BYTES
         return self.large or len(self.received) >= len(head) + body_bytes
 
@@ -107,20 +117,23 @@ class Worker(ThreadWorker):
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
+        self._answers = ThreadPoolExecutor(self.cfg.threads, "answer")
+        self._questions: deque[Connection] = deque()
         self._large = 0
         self._waiting_large: deque[Connection] = deque()
 
     def accept(self, listener: Any) -> None:
-        """Accept a connection, and wait for its request without a thread."""
-        try:
-            client, address = listener.accept()
-        except (BlockingIOError, ConnectionAbortedError):
-            return
-        self.nr_conns += 1
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SEND_TIMEOUT_SECONDS, 0))
-        if self.nr_conns >= self.worker_connections and self.pending_conns:
-            self._drop(self.pending_conns[0])
-        self._collect(Connection(self.cfg, client, address, listener.getsockname()))
+        """Accept all who wait, and wait for their requests without a thread."""
+        while True:
+            try:
+                client, address = listener.accept()
+            except (BlockingIOError, ConnectionAbortedError):
+                return
+            self.nr_conns += 1
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SEND_TIMEOUT_SECONDS, 0))
+            if self.nr_conns >= self.worker_connections and self.pending_conns:
+                self._drop(self.pending_conns[0])
+            self._collect(Connection(self.cfg, client, address, listener.getsockname()))
 
     def on_client_socket_readable(self, conn: Any, client: Any) -> None:
         """Wait for the next request of a connection that was kept."""
@@ -153,6 +166,32 @@ class Worker(ThreadWorker):
             self._waiting_large.append(conn)
             return
         self._hand_over(conn)
+
+    def get_thread_pool(self) -> ThreadPoolExecutor:
+        """Return the threads for everything but answers."""
+        return ThreadPoolExecutor(MAX_OTHERS_AT_ONCE, "request")
+
+    def enqueue_req(self, conn: Any) -> None:
+        """Give a request to a thread; one that waits for an answer gets its turn."""
+        if conn.waits_for_answer:
+            self._questions.append(conn)
+        else:
+            self._submit(self.tpool, conn)
+
+    def wait_for_and_dispatch_events(self, timeout: float | None) -> None:
+        """Do what is there to be done, and begin a few of the questions that wait."""
+        super().wait_for_and_dispatch_events(0.0 if self._questions else timeout)
+        for _ in range(min(MAX_QUESTIONS_AT_ONCE, len(self._questions))):
+            self._submit(self._answers, self._questions.popleft())
+
+    def _submit(self, threads: ThreadPoolExecutor, conn: Connection) -> None:
+        handled: Future[Any] = threads.submit(self.handle, conn)
+        handled.add_done_callback(lambda done: self.method_queue.defer(self.finish_request, conn, done))
+
+    def run(self) -> None:
+        """Serve until the end."""
+        super().run()
+        self._answers.shutdown(wait=False)
 
     def finish_request(self, conn: Any, fs: Any) -> None:
         """Go on with a connection whose request was answered; a large one makes room for the next."""
