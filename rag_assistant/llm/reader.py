@@ -32,11 +32,16 @@ class AnswerReader:
         self._failure: ModelError | None = None
         self.shown = False
         self.done = False
-        self.thought = False
+        self._thought_chars = 0
         self._length = 0
         self.finish_reason: str | None = None
         self.usage: dict[str, Any] | None = None
         self.tool_calls = ToolCallCollector()
+
+    @property
+    def thought(self) -> bool:
+        """Whether the model thought before it answered."""
+        return self._thought_chars > 0
 
     @property
     def complete(self) -> bool:
@@ -102,8 +107,14 @@ class AnswerReader:
             self.finish_reason = choice["finish_reason"]
         if delta.get("tool_calls"):
             self.tool_calls.feed(delta["tool_calls"])
-        self.thought = self.thought or any(delta.get(name) for name in REASONING)
+        self._think(delta)
         return self._bounded(_text_in(delta.get("content")))
+
+    def _think(self, delta: dict[str, Any]) -> None:
+        """Count what the model thinks. Raises ModelFailed if that does not end."""
+        self._thought_chars += sum(len(str(delta[name])) for name in REASONING if delta.get(name))
+        if self._thought_chars > MAX_ANSWER_CHARS:
+            raise ModelFailed(f"The model thought for more than {MAX_ANSWER_CHARS:,} characters, so it was stopped.")
 
     def _bounded(self, text: str) -> str:
         """Return text of the answer. Raises AnswerInterrupted if the answer does not end."""

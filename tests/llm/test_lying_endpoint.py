@@ -93,6 +93,15 @@ def test_an_answer_that_is_cut_off_keeps_its_text(client: ModelClient) -> None:
     assert MAX_ANSWER_CHARS - 12_000 <= len(came) <= MAX_ANSWER_CHARS
 
 
+def test_thoughts_that_never_end_are_given_up(client: ModelClient) -> None:
+    thoughts = json.dumps({"choices": [{"delta": {"reasoning_content": "geese " * 2000}}]}).encode()
+    with (
+        endless(STREAM, b"data: " + thoughts + b"\n\n") as url,
+        pytest.raises(ModelFailed, match="thought for more than 1,000,000 characters"),
+    ):
+        list(client.stream(Endpoint(url, None, "m"), REQUEST, ModelCall()))
+
+
 @pytest.mark.parametrize("seconds", ["1e400", "nan", "-inf", "soon"])
 def test_a_time_that_is_none_is_not_told(client: ModelClient, stub: StubModel, seconds: str) -> None:
     stub.default = Reply(status=429, headers={"Retry-After": seconds})
