@@ -4,7 +4,20 @@ from __future__ import annotations
 
 import sys
 
-from bench import answers, documents, embedders, indexes, ingest, page, prepare, promises, quality, questions, start
+from bench import (
+    answers,
+    documents,
+    embedders,
+    indexes,
+    ingest,
+    page,
+    prepare,
+    promises,
+    quality,
+    questions,
+    scans,
+    start,
+)
 
 PARTS = {
     "prepare": prepare.main,
@@ -18,6 +31,7 @@ ON_REQUEST = {
     "indexes": indexes.main,
     "questions": questions.main,
     "documents": documents.main,
+    "scans": scans.main,
     "page": page.main,
     "quality": quality.main,
 }

@@ -109,7 +109,7 @@ def main() -> None:
 
 def start(folder: str) -> AbstractContextManager[tuple[str, psutil.Process]]:
     """Start a server whose model is elsewhere: it is not asked."""
-    return server(Path(folder) / "data", OPENAI_BASE_URL="http://127.0.0.1:9")
+    return server(Path(folder) / "data", OPENAI_BASE_URL="http://127.0.0.1:9", OCR="off")
 
 
 def worker_of(process: psutil.Process) -> psutil.Process:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, get_args
 
-DocumentState = Literal["queued", "reading", "embedding", "ready", "failed", "cancelled"]
+DocumentState = Literal["queued", "reading", "recognising", "embedding", "ready", "failed", "cancelled"]
 DOCUMENT_STATES: tuple[DocumentState, ...] = get_args(DocumentState)
 # With "-" the largest, the last of the alphabet or the newest comes first.
 DocumentSort = Literal["added", "-added", "name", "-name", "size", "-size"]
@@ -34,8 +34,9 @@ class NewDocument:
 class Document:
     """A document of the library; ``state`` says how far it has come.
 
-    ``reason`` is a sentence about why it failed or what of it could not be read. ``origin`` is the file on this machine
-    that it was read from. While it is the newer version of another document, ``replaces`` is that one's id.
+    ``reason`` is a sentence about why it failed or what of it could not be read. Of its ``pages``, ``scanned_pages``
+    hold no text, and text recognition is through with ``recognised_pages`` of these. ``origin`` is the file on this
+    machine that it was read from. While it is the newer version of another document, ``replaces`` is that one's id.
     """
 
     id: int
@@ -52,6 +53,8 @@ class Document:
     tags: tuple[str, ...] = ()
     origin: str | None = None
     replaces: int | None = None
+    scanned_pages: int = 0
+    recognised_pages: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +87,9 @@ class KnownEmbedder:
 class ExtractedText:
     """The text of a document, read from a file of the kind ``media_type``; ``markdown`` if it is written in Markdown.
 
-    ``page_starts`` are character offsets into it, empty where there are no pages (slides are pages). ``warning`` is a
-    sentence about what could not be read, where most of it could.
+    ``page_starts`` are character offsets into it, empty where there are no pages (slides are pages). ``scans`` are the
+    pages, counted from 1, that show something but hold no text. ``warning`` is a sentence about what could not be read,
+    where most of it could.
     """
 
     text: str
@@ -93,6 +97,27 @@ class ExtractedText:
     page_starts: tuple[int, ...] = ()
     markdown: bool = False
     warning: str | None = None
+    scans: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word that was recognised on a page, in points from the upper left corner of the page as it is seen."""
+
+    text: str
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+
+@dataclass(frozen=True, slots=True)
+class RecognisedPage:
+    """The lines of words that were recognised on a page; ``problem`` is a sentence about why there are none."""
+
+    page: int
+    lines: tuple[tuple[Word, ...], ...] = ()
+    problem: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,7 @@ from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.embeddings import EmbeddingStore
 from rag_assistant.storage.documents.keywords import KeywordIndex
+from rag_assistant.storage.documents.scans import ScanStore
 from rag_assistant.web.services import Services
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class Stores:
     documents: DocumentStore
     chunks: ChunkStore
     embeddings: EmbeddingStore
+    scans: ScanStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +171,7 @@ def build_stores(values: Settings, data_dir: Path, owner: str) -> Stores:
         documents=DocumentStore(database, owner),
         chunks=ChunkStore(database),
         embeddings=EmbeddingStore(database),
+        scans=ScanStore(database),
     )
 
 
@@ -204,6 +207,7 @@ def build_library(
         uploads,
         lambda lane: JobQueue(f"{owner}-{lane}", queues),
         lambda: settings.current,
+        stores.scans,
     )
 
 
@@ -211,7 +215,7 @@ def build_page_images(settings: LiveSettings, stores: Stores, library: Library) 
     """Return what draws pages of documents."""
     from rag_assistant.documents.page_images import PagePictures
 
-    return PagePictures(stores.documents, library, lambda: settings.current)
+    return PagePictures(stores.documents, stores.scans, library, lambda: settings.current)
 
 
 def build_dependencies(

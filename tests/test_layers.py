@@ -63,6 +63,8 @@ HOMES = {
     "tokenizers": ("retrieval",),
     "kreuzberg": ("extraction",),
     "pypdfium2": ("extraction",),
+    "rapidocr": ("extraction",),
+    "PIL": ("extraction",),
     "flask": ("web", "cli", "factory"),
     "markdown_it": ("web", "retrieval"),
     "nh3": ("web",),

@@ -35,7 +35,7 @@ STEPS_OF_A_TURN = (
     "rag_assistant.answering.stream:LiveTurn.finish:after:1",
 )
 
-LIBRARY = "rag_assistant.documents.library"
+READING = "rag_assistant.documents.reading"
 DOCUMENTS = "rag_assistant.storage.documents.documents:DocumentStore"
 CHUNKS = "rag_assistant.storage.documents.chunks:ChunkStore"
 EMBEDDINGS = "rag_assistant.storage.documents.embeddings:EmbeddingStore"
@@ -45,8 +45,8 @@ STEPS_OF_AN_INGEST = (
     "rag_assistant.runtime.job_queue:JobQueue.add:after:2",
     f"{DOCUMENTS}.take:before:1",
     f"{DOCUMENTS}.take:after:1",
-    f"{LIBRARY}:extract:after:1",
-    f"{LIBRARY}:chunk_document:after:1",
+    f"{READING}:extract:after:1",
+    f"{READING}:chunk_document:after:1",
     f"{CHUNKS}.keep_text:before:1",
     f"{CHUNKS}.keep_text:after:1",
     f"{EMBEDDINGS}.keep_embeddings:before:1",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rag_assistant.web.services import Services
 
 POLL_INTERVAL_SECONDS = 0.2
-WORKED_ON = ("queued", "reading", "embedding")
+WORKED_ON = ("queued", "reading", "recognising", "embedding")
 DOCUMENT_IDS = click.argument("document_ids", nargs=-1, required=True, type=ID)
 
 

@@ -1,7 +1,8 @@
 """A document, top to bottom: accept, read, chunk, index, embed, remove.
 
 Accepting is quick and durable; the rest is work in the background, read in one lane and embedded in another, so that a
-long document is searchable by keyword while its embeddings, or those of the one before it, are still on their way. How
+long document is searchable by keyword while its embeddings, or those of the one before it, are still on their way. Text
+recognition is in the lane of reading, behind everything that is to be read, and gives way to it after each page. How
 far each document has come stands in the documents' table; after a crash the lanes are filled from there.
 """
 
@@ -9,31 +10,29 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Sequence
 from itertools import chain, repeat
 from pathlib import Path
 from typing import IO
 
 from rag_assistant.document_records import Document, NewDocument
+from rag_assistant.documents.reading import DocumentReader, Following
 from rag_assistant.documents.uploads import Uploads
 from rag_assistant.errors import (
     AssistantError,
     EmbedderFailed,
     ExtractionCancelled,
-    ExtractionFailed,
     FileMissing,
     StorageFailed,
 )
-from rag_assistant.extraction.extract import extract
-from rag_assistant.retrieval.chunking import chunk_document, indexed_text
+from rag_assistant.retrieval.chunking import indexed_text
 from rag_assistant.retrieval.embeddings.registry import PROBE_TEXT, Embedders, RecognisedEmbedder
-from rag_assistant.retrieval.tokenize import search_words
 from rag_assistant.runtime.job_queue import JobQueue, Work
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.embeddings import EmbeddingStore
+from rag_assistant.storage.documents.scans import ScanStore
 
 log = logging.getLogger(__name__)
 
@@ -55,17 +54,19 @@ class Library:
         uploads: Uploads,
         open_queue: Callable[[str], JobQueue],
         settings: Callable[[], Settings],
+        scans: ScanStore,
     ) -> None:
         self._documents = documents
-        self._chunks = chunks
         self._embeddings = embeddings
         self._embedders = embedders
         self._uploads = uploads
         self._settings = settings
         self._closing = threading.Event()
+        self._reader = DocumentReader(documents, chunks, scans, self.path_of, settings, self._closing.is_set)
         self._reading = open_queue("reading")
         self._embedding = open_queue("embedding")
-        self._reading.offer("read", self._guarded(self._read))
+        self._reading.offer("read", self._guarded(self._read), priority=1)
+        self._reading.offer("recognise", self._guarded(self._recognise))
         self._embedding.offer("embed", self._guarded(self._embed), priority=1)
         # Behind everything that is new.
         self._embedding.offer("reindex", self._guarded(self._reindex))
@@ -151,11 +152,13 @@ class Library:
         self._uploads.drop_strays(self._documents.known_files())
         self._reading.forget()
         self._embedding.forget()
-        to_read, to_embed = self._documents.take_up_unfinished()
-        if to_read or to_embed:
-            log.info("Documents to process: %s.", len(to_read) + len(to_embed))
+        to_read, to_embed, to_recognise = self._documents.take_up_unfinished(recognises=self._reader.recognises)
+        if to_read or to_embed or to_recognise:
+            log.info("Documents to process: %s.", len(to_read) + len(to_embed) + len(to_recognise))
         for document_id in to_read:
             self._reading.add("read", document_id)
+        for document_id in to_recognise:
+            self._reading.add("recognise", document_id)
         for document_id in to_embed:
             self._embedding.add("embed", document_id)
         self._embedding.add("reindex")
@@ -184,33 +187,17 @@ class Library:
         self._embedding.add("reindex")
 
     def _read(self, document_id: int) -> None:
-        """Keep text, chunks and words: keyword search finds the document from here on."""
-        document = self._documents.take(document_id)
-        if document is None:
-            return
-        settings = self._settings()
-        too_late = time.monotonic() + 2 * settings.extraction_timeout_seconds
+        self._go_on(document_id, self._reader.read(document_id))
 
-        def cancelled() -> bool:
-            return self._closing.is_set() or not self._documents.is_in(document_id, "reading")
+    def _recognise(self, document_id: int) -> None:
+        self._go_on(document_id, self._reader.recognise(document_id))
 
-        def refuse() -> None:
-            if cancelled():
-                raise ExtractionCancelled
-            if time.monotonic() > too_late:
-                raise ExtractionFailed("Cutting this text into chunks took too long. Cut the file up.")
-
-        extracted = extract(
-            self.path_of(document.id),
-            document.media_type,
-            memory_mb=settings.extraction_memory_mb,
-            timeout_seconds=settings.extraction_timeout_seconds,
-            cancelled=cancelled,
-        )
-        chunks = chunk_document(extracted, settings.chunk_chars, refuse)
-        words = [" ".join(search_words(indexed_text(document.name, chunk.section, chunk.text))) for chunk in chunks]
-        if self._chunks.keep_text(document.id, extracted, chunks, words):
-            self._embedding.add("embed", document.id)
+    def _go_on(self, document_id: int, following: Following) -> None:
+        """Queue what comes next for a document."""
+        if following == "embed":
+            self._embedding.add("embed", document_id)
+        elif following == "recognise":
+            self._reading.add("recognise", document_id)
 
     def _embed(self, document_id: int) -> None:
         """Embed what is not embedded yet, batch by batch; what fails is tried again later."""
@@ -242,8 +229,10 @@ class Library:
         return True
 
     def _finish(self, document_id: int, embedder: str) -> None:
-        not_needed = self._documents.finish(document_id, embedder)
+        not_needed = self._documents.finish(document_id, embedder, recognises=self._reader.recognises)
         if not_needed is None:
+            if self._documents.is_in(document_id, "recognising"):
+                self._go_on(document_id, "recognise")
             return
         for file in not_needed:
             self._uploads.drop(file)

@@ -8,13 +8,19 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from rag_assistant.document_records import Document
 from rag_assistant.documents.library import Library
 from rag_assistant.errors import ExtractionFailed, PageNotDrawn
-from rag_assistant.extraction.formats.kinds import PDF
-from rag_assistant.extraction.page_render import Mark, draw_page, letters_of
+from rag_assistant.extraction.formats.kinds import IMAGES, PDF
+from rag_assistant.extraction.page_layout import letters_of
+from rag_assistant.extraction.page_render import Mark, MarkedLines, draw_page
+from rag_assistant.extraction.recognised import lines_marked
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.documents.documents import DocumentStore
+from rag_assistant.storage.documents.scans import ScanStore
 
+# What has pages that are drawn.
+DRAWN = (PDF, *IMAGES)
 MAX_DRAWN_AT_ONCE = 2
 MAX_KEPT_BYTES = 40_000_000
 MAX_SECONDS = 20.0
@@ -40,10 +46,13 @@ Wanted = tuple[str, PageView]
 
 
 class PagePictures:
-    """Draws pages of PDF documents."""
+    """Draws pages of PDF documents, and images."""
 
-    def __init__(self, documents: DocumentStore, library: Library, settings: Callable[[], Settings]) -> None:
+    def __init__(
+        self, documents: DocumentStore, scans: ScanStore, library: Library, settings: Callable[[], Settings]
+    ) -> None:
         self._documents = documents
+        self._scans = scans
         self._library = library
         self._settings = settings
         self._drawing = threading.BoundedSemaphore(MAX_DRAWN_AT_ONCE)
@@ -57,8 +66,8 @@ class PagePictures:
         Raises DocumentNotFound, and PageNotDrawn with a sentence about why.
         """
         document = self._documents.get(document_id)
-        if document.media_type != PDF:
-            raise PageNotDrawn(f"{document.name} is no PDF; its text is shown instead.")
+        if document.media_type not in DRAWN:
+            raise PageNotDrawn(f"{document.name} is no PDF and no image; its text is shown instead.")
         key = document.sha256, view
         known = self._known(key)
         if known is not None:
@@ -66,18 +75,19 @@ class PagePictures:
         if not self._drawing.acquire(timeout=WAIT_TIMEOUT_SECONDS):
             raise PageNotDrawn("Other pages are being drawn. Try again in a moment.")
         try:
-            return self._known(key) or self._drawn(document_id, key)
+            return self._known(key) or self._drawn(document, key)
         finally:
             self._drawing.release()
 
-    def _drawn(self, document_id: int, key: Wanted) -> bytes:
+    def _drawn(self, document: Document, key: Wanted) -> bytes:
         _, view = key
         values = self._settings()
         try:
             picture = draw_page(
-                self._library.path_of(document_id),
+                self._library.path_of(document.id),
+                document.media_type,
                 view.page,
-                self._mark(document_id, view),
+                self._mark(document.id, view),
                 memory_mb=values.extraction_memory_mb,
                 timeout_seconds=min(MAX_SECONDS, values.extraction_timeout_seconds),
             )
@@ -102,8 +112,8 @@ class PagePictures:
                 self._kept.move_to_end(key)
             return self._kept.get(key)
 
-    def _mark(self, document_id: int, view: PageView) -> Mark:
-        """Return what of a passage and of its quote stands on a page."""
+    def _mark(self, document_id: int, view: PageView) -> Mark | MarkedLines:
+        """Return what of a passage and of its quote stands on a page; of a scanned one, where."""
         extracted = self._documents.text(document_id)
         starts = (*extracted.page_starts, len(extracted.text))
         if not 1 <= view.page < len(starts):
@@ -114,4 +124,8 @@ class PagePictures:
             return extracted.text[max(start, first) : max(first, min(end, last))]
 
         before = len(letters_of(on_page(first, view.passage[0])))
-        return Mark(on_page(*view.passage), before, on_page(*view.quote), view.whole)
+        mark = Mark(on_page(*view.passage), before, on_page(*view.quote), view.whole)
+        scan = self._scans.recognised(document_id, view.page).get(view.page)
+        if scan is None:
+            return mark
+        return MarkedLines(*lines_marked(scan, mark.passage, before, mark.quote), view.whole)

@@ -57,14 +57,15 @@ def _understood(output: bytes, status: int, timeout_seconds: float) -> Extracted
         if "failed" in found:
             raise ExtractionFailed(str(found["failed"])) from RuntimeError(str(found.get("cause")))
         starts = tuple(int(start) for start in found["page_starts"])
-        return ExtractedText(text.decode(), found["media_type"], starts, found["markdown"], found["warning"])
+        scans = tuple(int(page) for page in found["scans"])
+        return ExtractedText(text.decode(), found["media_type"], starts, found["markdown"], found["warning"], scans)
     except (ValueError, KeyError, TypeError) as error:
         raise ExtractionFailed("Reading this file failed: what came out of it made no sense.") from error
 
 
 def _checked(extracted: ExtractedText) -> ExtractedText:
-    """Return a text that is not empty and not too long, with a warning if its end was cut off."""
-    if not extracted.text.strip():
+    """Return a text that is not too long, with a warning if its end was cut off; empty only where all is scanned."""
+    if not extracted.text.strip() and not extracted.scans:
         raise ExtractionFailed(" ".join(filter(None, ["There is no text in this file.", extracted.warning])))
     return _shortened(extracted)
 
@@ -97,6 +98,7 @@ def main(path: str, media_type: str, memory_mb: str, seconds: str) -> int:
         "page_starts": list(extracted.page_starts),
         "markdown": extracted.markdown,
         "warning": extracted.warning,
+        "scans": list(extracted.scans),
     }
     sys.stdout.buffer.write(json.dumps(about).encode() + b"\n" + extracted.text.encode("utf-8", "replace"))
     sys.stdout.buffer.flush()

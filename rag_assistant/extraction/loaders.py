@@ -41,6 +41,10 @@ def _read(path: Path, media_type: str) -> ExtractedText:
         from rag_assistant.extraction.formats.pdf import read_pdf
 
         return read_pdf(path)
+    if media_type in kinds.IMAGES:
+        from rag_assistant.extraction.formats.images import read_image
+
+        return read_image(path, media_type)
     if media_type in PACKAGES:
         return _read_package(path)
     if media_type == kinds.OLE:

@@ -5,6 +5,7 @@ Positions are in points (1/72 inch) from the upper left corner of the page as it
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,8 @@ NEAR = 100.0
 # Parts that would show more of a page than that, or more parts, show nothing more clearly than the page itself.
 MAX_SHOWN_SHARE = 0.75
 MAX_PARTS = 3
+# Of a passage that does not stand on its page as it was read, this much is looked for.
+CHARACTERS_TO_RECOGNISE = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,39 @@ def lines_near(lines: Sequence[Box], quote: Sequence[Box]) -> list[Box]:
     return [
         line for line in lines if any(_overlap_across(line, one) and abs(line.top - one.top) <= NEAR for one in quote)
     ]
+
+
+def letters_of(text: str) -> str:
+    """Return the letters and digits of a text in their plain form, by which two readings of it are compared."""
+    return "".join(character for character in unicodedata.normalize("NFKC", text).casefold() if character.isalnum())
+
+
+def find_letters(page: str, passage: str, before: int) -> tuple[int, int] | None:
+    """Return where the passage stands among the letters of a page, the place nearest to ``before``; None if nowhere.
+
+    Where it is not there word for word, as far as its beginning and its end are.
+    """
+    if not passage:
+        return None
+    whole = _nearest(page, passage, before)
+    if whole is not None:
+        return whole, whole + len(passage)
+    head, tail = passage[:CHARACTERS_TO_RECOGNISE], passage[-CHARACTERS_TO_RECOGNISE:]
+    start = _nearest(page, head, before)
+    if start is None:
+        return None
+    end = page.find(tail, start)
+    known = 0 <= end <= start + 2 * len(passage)
+    return start, end + len(tail) if known else min(len(page), start + len(head))
+
+
+def _nearest(page: str, needle: str, before: int) -> int | None:
+    indexes: list[int] = []
+    index = page.find(needle)
+    while index >= 0 and len(indexes) < 1000:
+        indexes.append(index)
+        index = page.find(needle, index + 1)
+    return min(indexes, key=lambda one: abs(one - before), default=None)
 
 
 def _on_one_line(line: Box, box: Box) -> bool:

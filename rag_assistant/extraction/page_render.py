@@ -1,7 +1,7 @@
-"""Draw a page of a PDF with a passage marked on it, in a process of its own under the limits of reading.
+"""Draw a page of a PDF or an image with a passage marked on it, in a process of its own under the limits of reading.
 
-As a program (``python -m rag_assistant.extraction.page_render FILE PAGE MARK MEMORY_MB SECONDS``) this module is that
-process; it prints a PNG. What a browser gets is always drawn here, never a file that somebody uploaded.
+As a program (``python -m rag_assistant.extraction.page_render FILE MEDIA_TYPE PAGE MARK MEMORY_MB SECONDS``) this
+module is that process; it prints a PNG. What a browser gets is always drawn here, never a file that somebody uploaded.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ import ctypes
 import json
 import struct
 import sys
-import unicodedata
 import zlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from rag_assistant.errors import ExtractionFailed
-from rag_assistant.extraction.page_layout import Box, lines_near, lines_of, parts_of
+from rag_assistant.extraction.formats.kinds import IMAGES
+from rag_assistant.extraction.page_layout import Box, find_letters, letters_of, lines_near, lines_of, parts_of
 from rag_assistant.extraction.sandbox import confine, limit
 from rag_assistant.extraction.sandbox_process import FAILED_CLEANLY, Limits, raise_for_end, run_confined
 from rag_assistant.runtime.supervised_process import end_with_parent
@@ -32,8 +32,7 @@ MAX_PICTURE_BYTES = 13_000_000
 # An argument of a program has room for 131,072 bytes; a character takes up to 12 in JSON.
 MAX_MARKED_CHARS = 9_000
 MAX_QUOTED_CHARS = 1_000
-# Of a passage that does not stand on its page as it was read, this much is looked for.
-CHARACTERS_TO_RECOGNISE = 40
+MAX_MARKED_LINES = 500
 # As a highlighter marks: the paper takes the colour, what is printed stays dark. The quote lies on the passage.
 TINT, QUOTE_TINT = (255, 244, 207), (255, 212, 96)
 # A passage that fills more of its page than that is not tinted: nothing would stand out.
@@ -57,14 +56,38 @@ class Mark:
     whole: bool = False
 
 
-def draw_page(path: Path, page: int, mark: Mark, *, memory_mb: int, timeout_seconds: float) -> bytes:
+@dataclass(frozen=True, slots=True)
+class MarkedLines:
+    """The same for a page of which it is known where its words stand: the lines of the passage and of the quote."""
+
+    passage: Sequence[Box] = ()
+    quote: Sequence[Box] = ()
+    whole: bool = False
+
+
+class _Page(Protocol):
+    """What is drawn."""
+
+    def get_size(self) -> tuple[float, float]:
+        """Return its width and height in points."""
+
+    def rows(self, part: Box, scale: float) -> list[bytearray]:
+        """Return the rows of pixels of a part of it, red, green and blue."""
+
+
+def draw_page(
+    path: Path, media_type: str, page: int, mark: Mark | MarkedLines, *, memory_mb: int, timeout_seconds: float
+) -> bytes:
     """Return a PNG of a page, counted from 1, or of the part of it that is marked.
 
     Raises ExtractionFailed with a sentence about what went wrong.
     """
-    bounded = replace(mark, passage=mark.passage[:MAX_MARKED_CHARS], quote=mark.quote[:MAX_QUOTED_CHARS])
+    if isinstance(mark, Mark):
+        mark = replace(mark, passage=mark.passage[:MAX_MARKED_CHARS], quote=mark.quote[:MAX_QUOTED_CHARS])
+    else:
+        mark = replace(mark, passage=mark.passage[:MAX_MARKED_LINES], quote=mark.quote[:MAX_MARKED_LINES])
     limits = Limits(memory_mb, timeout_seconds, MAX_PICTURE_BYTES)
-    output, status = run_confined(__spec__.name, [str(path), str(page), json.dumps(asdict(bounded))], limits)
+    output, status = run_confined(__spec__.name, [str(path), media_type, str(page), json.dumps(asdict(mark))], limits)
     raise_for_end(status, timeout_seconds)
     if output.startswith(FAILED):
         raise ExtractionFailed(output.removeprefix(FAILED).decode("utf-8", "replace")[:300])
@@ -73,40 +96,9 @@ def draw_page(path: Path, page: int, mark: Mark, *, memory_mb: int, timeout_seco
     return output
 
 
-def letters_of(text: str) -> str:
-    """Return the letters and digits of a text in their plain form, by which two readings of it are compared."""
-    return "".join(character for character in unicodedata.normalize("NFKC", text).casefold() if character.isalnum())
-
-
-def find_letters(page: str, passage: str, before: int) -> tuple[int, int] | None:
-    """Return where the passage stands among the letters of a page, the place nearest to ``before``; None if nowhere.
-
-    Where it is not there word for word, as far as its beginning and its end are.
-    """
-    if not passage:
-        return None
-    whole = _nearest(page, passage, before)
-    if whole is not None:
-        return whole, whole + len(passage)
-    head, tail = passage[:CHARACTERS_TO_RECOGNISE], passage[-CHARACTERS_TO_RECOGNISE:]
-    start = _nearest(page, head, before)
-    if start is None:
-        return None
-    end = page.find(tail, start)
-    known = 0 <= end <= start + 2 * len(passage)
-    return start, end + len(tail) if known else min(len(page), start + len(head))
-
-
-def _nearest(page: str, needle: str, before: int) -> int | None:
-    indexes: list[int] = []
-    index = page.find(needle)
-    while index >= 0 and len(indexes) < 1000:
-        indexes.append(index)
-        index = page.find(needle, index + 1)
-    return min(indexes, key=lambda one: abs(one - before), default=None)
-
-
-def _drawn(path: Path, number: int, mark: Mark) -> bytes:
+def _drawn(path: Path, media_type: str, number: int, told: dict[str, Any]) -> bytes:
+    if media_type in IMAGES:
+        return _picture(_ImagePage(path, number), *_lines_told(told))
     import pypdfium2
 
     from rag_assistant.extraction.formats.pdf import flattened_page
@@ -116,16 +108,24 @@ def _drawn(path: Path, number: int, mark: Mark) -> bytes:
         if not 1 <= number <= len(pdf):
             pages = "1 page" if len(pdf) == 1 else f"{len(pdf)} pages"
             raise ExtractionFailed(f"There is no page {number}; the document has {pages}.")
-        return _picture(flattened_page(pdf, number - 1), mark)
+        page = flattened_page(pdf, number - 1)
+        lines = _marked(page, Mark(**told)) if "before" in told else _lines_told(told)
+        return _picture(_PdfPage(page), *lines)
     except pypdfium2.PdfiumError as error:
         raise ExtractionFailed(f"Page {number} is damaged and cannot be drawn.") from error
 
 
-def _picture(page: Any, mark: Mark) -> bytes:
+def _lines_told(told: dict[str, Any]) -> tuple[list[Box], list[Box], bool]:
+    """Return lines as they come from ``MarkedLines``; none for a mark in words, which an image does not have."""
+    if "before" in told:
+        return [], [], told["whole"]
+    return [Box(**box) for box in told["passage"]], [Box(**box) for box in told["quote"]], told["whole"]
+
+
+def _picture(page: _Page, passage: list[Box], quote: list[Box], show_whole: bool) -> bytes:
     """Return a picture of what is to be seen of a page: parts of it, one below the other, or all of it."""
     whole = Box(0.0, 0.0, *page.get_size())
-    passage, quote = _marked(page, mark) if mark.passage.strip() else ([], [])
-    parts = [] if mark.whole else parts_of(passage, whole) or parts_of(lines_near(passage, quote), whole)
+    parts = [] if show_whole else parts_of(passage, whole) or parts_of(lines_near(passage, quote), whole)
     if sum(line.area for line in passage) > MAX_TINTED_SHARE * whole.area:
         passage = []
     parts = parts or [whole]
@@ -136,21 +136,50 @@ def _picture(page: Any, mark: Mark) -> bytes:
         (MAX_PIXELS / max(across * down, 1)) ** 0.5,
         MAX_SCALE,
     )
-    drawn = [_part(page, part, whole, scale, passage, quote) for part in parts]
+    drawn = [_part(page, part, scale, passage, quote) for part in parts]
     width = max(len(row) for rows in drawn for row in rows) // 3
     gap = [bytes(GAP_COLOR) * width] * GAP_PIXELS
     rows = [row for index, part_rows in enumerate(drawn) for row in [*(gap if index else ()), *part_rows]]
     return png_of([bytes(row).ljust(3 * width, b"\xff") for row in rows], width)
 
 
-def _part(
-    page: Any, part: Box, whole: Box, scale: float, passage: Sequence[Box], quote: Sequence[Box]
-) -> list[bytearray]:
+class _PdfPage:
+    def __init__(self, page: Any) -> None:
+        self._page = page
+
+    def get_size(self) -> tuple[float, float]:
+        width, height = self._page.get_size()
+        return width, height
+
+    def rows(self, part: Box, scale: float) -> list[bytearray]:
+        width, height = self.get_size()
+        crop = (part.left, height - part.bottom, width - part.right, part.top)
+        bitmap = self._page.render(scale=scale, crop=crop, rev_byteorder=True, may_draw_forms=False)
+        pixels, stride = bytes(bitmap.buffer), bitmap.stride
+        return [bytearray(pixels[y * stride : y * stride + 3 * bitmap.width]) for y in range(bitmap.height)]
+
+
+class _ImagePage:
+    def __init__(self, path: Path, number: int) -> None:
+        from rag_assistant.extraction.formats.images import image_page, points_per_pixel
+
+        self._image = image_page(path, number)
+        self._points = points_per_pixel(*self._image.size)
+
+    def get_size(self) -> tuple[float, float]:
+        width, height = self._image.size
+        return width * self._points, height * self._points
+
+    def rows(self, part: Box, scale: float) -> list[bytearray]:
+        width, height = (max(1, round(side * scale)) for side in (part.width, part.height))
+        corners = tuple(value / self._points for value in (part.left, part.top, part.right, part.bottom))
+        pixels = self._image.resize((width, height), box=corners).tobytes()
+        return [bytearray(pixels[3 * width * y : 3 * width * (y + 1)]) for y in range(height)]
+
+
+def _part(page: _Page, part: Box, scale: float, passage: Sequence[Box], quote: Sequence[Box]) -> list[bytearray]:
     """Return the rows of a part of a page, with the colours of what is marked there."""
-    crop = (part.left, whole.bottom - part.bottom, whole.right - part.right, part.top)
-    bitmap = page.render(scale=scale, crop=crop, rev_byteorder=True, may_draw_forms=False)
-    pixels, stride = bytes(bitmap.buffer), bitmap.stride
-    rows = [bytearray(pixels[y * stride : y * stride + 3 * bitmap.width]) for y in range(bitmap.height)]
+    rows = page.rows(part, scale)
     _tint(rows, passage, part, scale, TINT)
     # What is tinted twice has the colour of the quote.
     _tint(rows, quote, part, scale, QUOTE_TINT)
@@ -171,19 +200,25 @@ def _tint(rows: list[bytearray], boxes: Sequence[Box], part: Box, scale: float, 
                 row[place] = row[place].translate(table)
 
 
-def _marked(page: Any, mark: Mark) -> tuple[list[Box], list[Box]]:
-    """Return the lines of the passage, and those of what is quoted of it; empty where it is not on the page."""
+def _marked(page: Any, mark: Mark) -> tuple[list[Box], list[Box], bool]:
+    """Return the lines of the passage, those of what is quoted of it, and whether the whole page is wanted.
+
+    There are no lines where the passage is not on the page.
+    """
+    if not mark.passage.strip():
+        return [], [], mark.whole
     textpage = page.get_textpage()
     letters, index_of = _letters_on(textpage)
     found = find_letters(letters, letters_of(mark.passage), mark.before)
     if found is None:
-        return [], []
+        return [], [], mark.whole
     first, last = found
     quoted = find_letters(letters[first:last], letters_of(mark.quote), 0)
     passage = _lines_between(page, textpage, index_of[first], index_of[last - 1])
     if quoted is None:
-        return passage, []
-    return passage, _lines_between(page, textpage, index_of[first + quoted[0]], index_of[first + quoted[1] - 1])
+        return passage, [], mark.whole
+    quote = _lines_between(page, textpage, index_of[first + quoted[0]], index_of[first + quoted[1] - 1])
+    return passage, quote, mark.whole
 
 
 def _lines_between(page: Any, textpage: Any, first: int, last: int) -> list[Box]:
@@ -234,13 +269,13 @@ def _chunk(kind: bytes, content: bytes) -> bytes:
     return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
 
 
-def main(path: str, page: str, mark: str, memory_mb: str, seconds: str) -> int:
+def main(path: str, media_type: str, page: str, mark: str, memory_mb: str, seconds: str) -> int:
     """Draw one page under limits and print the picture; return the exit status."""
     end_with_parent()
     limit(int(memory_mb), int(seconds))
     confine(Path(path))
     try:
-        output = _drawn(Path(path), int(page), Mark(**json.loads(mark)))
+        output = _drawn(Path(path), media_type, int(page), json.loads(mark))
         status = 0
     except (ExtractionFailed, MemoryError) as error:
         sentence = str(error) or "Drawing this page takes more memory than is allowed."

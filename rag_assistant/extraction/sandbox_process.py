@@ -11,7 +11,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from rag_assistant.errors import ExtractionCancelled, ExtractionFailed
@@ -41,9 +42,32 @@ def run_confined(
     It is told its arguments, then its limits of memory in MB and of CPU time in seconds. ``cancelled`` is asked several
     times a second. Raises ExtractionFailed if it takes too long or prints too much, ExtractionCancelled.
     """
-    told = [*arguments, str(limits.memory_mb), str(int(limits.timeout_seconds) + 1)]
+    with _started(module, [*arguments, str(limits.memory_mb), str(int(limits.timeout_seconds) + 1)]) as process:
+        output = b"".join(_pieces(process, limits, cancelled))
+    return output, process.returncode
+
+
+def lines_confined(
+    module: str, arguments: Sequence[str], limits: Limits, count: int, *, cancelled: Callable[[], bool] = lambda: False
+) -> Generator[bytes]:
+    """Yield each line that ``module`` prints as a program; each of ``count`` lines may take what the limits say.
+
+    Otherwise as ``run_confined``. Raises ExtractionFailed also for a process that failed in the end.
+    """
+    cpu_seconds = int(count * limits.timeout_seconds) + 1
+    with _started(module, [*arguments, str(limits.memory_mb), str(cpu_seconds)]) as process:
+        rest = b""
+        for piece in _pieces(process, limits, cancelled, line_by_line=True):
+            *lines, rest = (rest + piece).split(b"\n")
+            yield from lines
+    raise_for_end(process.returncode, limits.timeout_seconds)
+
+
+@contextmanager
+def _started(module: str, arguments: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a module, and see to it that nothing of it is left."""
     process = subprocess.Popen(
-        [sys.executable, "-m", module, *told],
+        [sys.executable, "-m", module, *arguments],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -51,12 +75,11 @@ def run_confined(
         env=plain_environment() | {"PYTHONDONTWRITEBYTECODE": "1"},
     )
     try:
-        output = _output(process, limits, cancelled)
+        yield process
     except BaseException:
         _end(process, 0.0)
         raise
     _end(process, GRACEFUL_TIMEOUT_SECONDS)
-    return output, process.returncode
 
 
 def raise_for_end(status: int, timeout_seconds: float) -> None:
@@ -66,11 +89,12 @@ def raise_for_end(status: int, timeout_seconds: float) -> None:
     raise ExtractionFailed(_sentence(status, timeout_seconds))
 
 
-def _output(process: subprocess.Popen[bytes], limits: Limits, cancelled: Callable[[], bool]) -> bytes:
-    """Return all that the process prints. Raises ExtractionFailed if it takes too long or prints too much."""
+def _pieces(
+    process: subprocess.Popen[bytes], limits: Limits, cancelled: Callable[[], bool], *, line_by_line: bool = False
+) -> Iterator[bytes]:
+    """Yield what the process prints. Raises ExtractionFailed if it, or a line of it, takes too long or is too much."""
     assert process.stdout is not None  # noqa: S101 - it was opened above, which the type checker cannot know
     deadline = time.monotonic() + limits.timeout_seconds
-    pieces: list[bytes] = []
     size = 0
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
@@ -83,11 +107,13 @@ def _output(process: subprocess.Popen[bytes], limits: Limits, cancelled: Callabl
                 continue
             piece = os.read(process.stdout.fileno(), BYTES_AT_ONCE)
             if not piece:
-                return b"".join(pieces)
-            pieces.append(piece)
+                return
             size += len(piece)
             if size > limits.max_output_bytes:
                 raise ExtractionFailed("This file turned into more text than can be kept. Cut it up.")
+            yield piece
+            if line_by_line and b"\n" in piece:
+                deadline, size = time.monotonic() + limits.timeout_seconds, 0
 
 
 def _end(process: subprocess.Popen[bytes], timeout_seconds: float) -> None:

@@ -48,7 +48,7 @@ TOPICS: dict[str, tuple[str, ...]] = {
         "embedding_api_key",
         "chroma_url",
     ),
-    "Documents": ("max_upload_mb", "extraction_timeout_seconds"),
+    "Documents": ("max_upload_mb", "extraction_timeout_seconds", "ocr"),
     "Server": (
         "host",
         "port",

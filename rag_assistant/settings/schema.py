@@ -238,6 +238,12 @@ class Settings(BaseModel):
     extraction_memory_mb: int = setting(
         2048, "a whole number, 256 or more", "Maximum memory for reading one document, in megabytes.", ge=256
     )
+    ocr: Literal["auto", "off"] = setting(
+        "auto",
+        "auto or off",
+        "Recognise the text of scanned pages and images if the extra ocr is installed (auto), or never (off). A page "
+        "may take as long as extraction_timeout_seconds.",
+    )
 
     host: Literal["127.0.0.1", "localhost"] = setting(
         "127.0.0.1",

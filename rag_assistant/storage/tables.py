@@ -293,6 +293,9 @@ documents = Table(
     Column("replaces", Integer),
     # How often it could not be embedded since it was read.
     Column("attempts", Integer, nullable=False, server_default="0"),
+    # How many of its pages hold no text, and with how many of these text recognition is through.
+    Column("scanned_pages", Integer, nullable=False, server_default="0"),
+    Column("recognised_pages", Integer, nullable=False, server_default="0"),
     # With the size, so that the figures of a library are read from the index alone.
     Index("ix_documents_state", "state", "id", "size_bytes"),
     Index("ix_documents_name", "name_key", "id"),
@@ -315,6 +318,19 @@ document_texts = Table(
     Column("markdown", Boolean, nullable=False, server_default=false()),
     # What of the file could not be read.
     Column("warning", Text),
+)
+
+# Pages without a text, and what was recognised on them.
+scanned_pages = Table(
+    "scanned_pages",
+    metadata,
+    Column("document_id", Integer, ForeignKey("documents.id", ondelete="CASCADE"), primary_key=True),
+    Column("page", Integer, primary_key=True),
+    # Lines of words such as ["geese", 10.5, 20.0, 42.5, 31.0]: where they stand, in points. None until it was tried.
+    Column("lines", JSON(none_as_null=True)),
+    # Why nothing could be recognised.
+    Column("problem", Text),
+    sqlite_with_rowid=False,
 )
 
 document_tags = Table(

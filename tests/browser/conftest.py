@@ -106,6 +106,7 @@ def server(
     marker = request.node.get_closest_marker("settings")
     more = marker.kwargs if marker else {}
     own = {"OPENAI_BASE_URL": stub.url, "OPENAI_MODEL": "stub-model", "QUERY_REWRITING": "words", "PORT": str(port)}
+    own["OCR"] = "off"  # To recognise a page takes seconds.
     made = ServerProcess(tmp_path, server_fork.launch, **own | more)
     made.start("/readyz")
     yield made

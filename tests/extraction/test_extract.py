@@ -149,7 +149,8 @@ def test_fuzzed_files_end_in_text_or_in_a_sentence() -> None:
     folder = shared("documents/qpdf_fuzz")
     for path in sorted(folder.iterdir()):
         try:
-            assert extract(path, kinds.PDF, memory_mb=2048, timeout_seconds=30).text.strip()
+            found = extract(path, kinds.PDF, memory_mb=2048, timeout_seconds=30)
+            assert found.text.strip() or found.scans
         except ExtractionFailed as error:
             assert str(error).endswith(".")  # noqa: PT017 - both endings are right
             assert "took longer" not in str(error), path.name  # noqa: PT017
@@ -271,7 +272,7 @@ for name, (number, *arguments) in NUMBERS.items():
 started = threading.Thread(target=lambda: None)
 started.start()
 text = f"done {{done}} key {{'OPENAI_API_KEY' in os.environ}} read {{open({str(victim)!r}).read()}}"
-print(json.dumps(dict(media_type="", page_starts=[], markdown=False, warning=None)))
+print(json.dumps(dict(media_type="", page_starts=[], markdown=False, warning=None, scans=[])))
 print(text)
 """
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[2]))
@@ -294,7 +295,7 @@ for path in ({str(tmp_path / "settings.json")!r}, f"/proc/{{os.getppid()}}/envir
     except PermissionError:
         pass
 import xml.dom.minidom, rag_assistant.extraction.page_layout
-print(json.dumps(dict(media_type="", page_starts=[], markdown=False, warning=None)))
+print(json.dumps(dict(media_type="", page_starts=[], markdown=False, warning=None, scans=[])))
 print(f"closed {{closed}} read {{len(read)}}", open({str(tmp_path / "kept")!r}).read())
 """
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[2]))

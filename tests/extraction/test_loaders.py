@@ -290,8 +290,8 @@ def a_pdf(*pages: str, picture_on: int | None = None) -> bytes:
 def test_a_pdf_keeps_its_pages_and_tells_of_those_without_text(tmp_path: Path) -> None:
     extracted = read(tmp_path, a_pdf("One goose.", "", "Three.", picture_on=2))
     assert [extracted.text[start : start + 3] for start in extracted.page_starts] == ["One", "\n\nT", "Thr"]
-    assert extracted.warning == ("Page 2 of 3 holds no text: probably a scan or a picture. What is on it is not found.")
-    assert read(tmp_path, a_pdf("One goose.", "", "Three.")).warning is None, "an empty page hides nothing"
+    assert extracted.scans == (2,)
+    assert read(tmp_path, a_pdf("One goose.", "", "Three.")).scans == (), "an empty page hides nothing"
 
 
 def test_what_is_filled_in_a_pdf_form_is_read(tmp_path: Path) -> None:

@@ -9,16 +9,9 @@ from fpdf import FPDF
 
 from rag_assistant.errors import ExtractionFailed
 from rag_assistant.extraction import page_render
-from rag_assistant.extraction.page_render import (
-    PNG,
-    QUOTE_TINT,
-    TINT,
-    Mark,
-    draw_page,
-    find_letters,
-    letters_of,
-    png_of,
-)
+from rag_assistant.extraction.formats.kinds import PDF
+from rag_assistant.extraction.page_layout import find_letters, letters_of
+from rag_assistant.extraction.page_render import PNG, QUOTE_TINT, TINT, Mark, draw_page, png_of
 
 FACT = "The lighthouse keeper feeds seventeen geese."
 
@@ -35,7 +28,7 @@ def a_pdf(tmp_path: Path, *pages: str) -> Path:
 
 
 def drawn(path: Path, page: int = 1, passage: str = "", before: int = 0, quote: str = "", whole: bool = True) -> bytes:
-    return draw_page(path, page, Mark(passage, before, quote, whole), memory_mb=1000, timeout_seconds=20)
+    return draw_page(path, PDF, page, Mark(passage, before, quote, whole), memory_mb=1000, timeout_seconds=20)
 
 
 def size_of(picture: bytes) -> tuple[int, int]:

@@ -40,6 +40,8 @@ def environment(tmp_path: Path, migrated: Path, stub: StubModel) -> dict[str, st
         "MAX_RUNNING_ANSWERS": "8",
         # A request more for each follow-up would stand in the way of the tests that count requests.
         "QUERY_REWRITING": "words",
+        # To recognise a page takes seconds.
+        "OCR": "off",
     }
 
 

@@ -29,20 +29,28 @@ DOC = "application/msword"
 XLS = "application/vnd.ms-excel"
 PPT = "application/vnd.ms-powerpoint"
 MSG = "application/vnd.ms-outlook"
+PNG = "image/png"
+JPEG = "image/jpeg"
+TIFF = "image/tiff"
+WEBP = "image/webp"
+# Pictures, whose text is recognised.
+IMAGES = (PNG, JPEG, TIFF, WEBP)
 
 SUPPORTED = (
-    "text, Markdown, HTML, PDF, Word, PowerPoint, Excel, OpenDocument, RTF, EPUB, email, notebooks, CSV and code"
+    "text, Markdown, HTML, PDF, Word, PowerPoint, Excel, OpenDocument, RTF, EPUB, email, notebooks, CSV, code and "
+    "images (PNG, JPEG, TIFF, WebP)"
 )
 SUFFIXES = {
     ".md": MARKDOWN, ".markdown": MARKDOWN, ".mdown": MARKDOWN, ".csv": CSV, ".tsv": TSV, ".ipynb": NOTEBOOK,
 }  # fmt: skip
 PICTURE, SOUND, PROGRAM, ARCHIVE = "an image", "audio or video", "a program", "an archive"
 DATABASE, FONT = "a database", "a font"
+IMAGE_MARKS = {b"\x89PNG\r\n": PNG, b"\xff\xd8\xff": JPEG, b"II*\0": TIFF, b"MM\0*": TIFF}
 # What can never hold text that is read here, by its first bytes. Two letters prove nothing in a text, see BINARY_ONLY.
 REFUSED = {
-    b"\x89PNG\r\n": PICTURE, b"\xff\xd8\xff": PICTURE, b"GIF87a": PICTURE, b"GIF89a": PICTURE, b"II*\0": PICTURE,
-    b"MM\0*": PICTURE, b"\0\0\1\0": PICTURE, b"8BPS": PICTURE, b"\x1f\x8b": ARCHIVE, b"BZh": ARCHIVE,
-    b"\xfd7zXZ\0": ARCHIVE, b"7z\xbc\xaf\x27\x1c": ARCHIVE, b"Rar!\x1a": ARCHIVE, b"\x28\xb5\x2f\xfd": ARCHIVE,
+    b"GIF87a": PICTURE, b"GIF89a": PICTURE, b"\0\0\1\0": PICTURE, b"8BPS": PICTURE, b"\x1f\x8b": ARCHIVE,
+    b"BZh": ARCHIVE, b"\xfd7zXZ\0": ARCHIVE, b"7z\xbc\xaf\x27\x1c": ARCHIVE, b"Rar!\x1a": ARCHIVE,
+    b"\x28\xb5\x2f\xfd": ARCHIVE,
     b"\x7fELF": PROGRAM, b"\xca\xfe\xba\xbe": PROGRAM, b"\xcf\xfa\xed\xfe": PROGRAM, b"\0asm": PROGRAM,
     b"OggS": SOUND, b"fLaC": SOUND, b"ID3": SOUND, b"\x1aE\xdf\xa3": SOUND, b"SQLite format 3\0": DATABASE,
     b"PAR1": DATABASE, b"wOFF": FONT, b"wOF2": FONT, b"OTTO": FONT, b"\0\1\0\0\0": FONT, b"MZ": PROGRAM, b"BM": PICTURE,
@@ -68,6 +76,9 @@ def media_type_of(head: bytes, name: str) -> str:
         return _named_package(head) or ZIP
     if head.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"):
         return OLE
+    image = _image_kind(head)
+    if image is not None:
+        return image
     _refuse_what_is_known(head, name)
     encoding = wide_encoding(head)
     if encoding is None:
@@ -129,6 +140,12 @@ def kind_of_ole(content: bytes) -> str | None:
     return found[min(found)] if found else None
 
 
+def _image_kind(head: bytes) -> str | None:
+    if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
+        return WEBP
+    return next((kind for mark, kind in IMAGE_MARKS.items() if head.startswith(mark)), None)
+
+
 def _named_package(head: bytes) -> str | None:
     """Return the kind that OpenDocument and EPUB write first, uncompressed, so that the first bytes tell it."""
     start = head[30:200]
@@ -143,7 +160,6 @@ def _refuse_what_is_known(head: bytes, name: str) -> None:
     zeros = b"\0" in head
     for start, what in REFUSED.items():
         if head.startswith(start) and (zeros or start not in BINARY_ONLY):
-            what = PICTURE if head[8:12] == b"WEBP" else what
             hint = " Unpack it and add what is in it." if what == ARCHIVE else ""
             raise UnsupportedDocument(
                 f'"{name}" is {what}, which has no text to read.{hint} Supported formats: {SUPPORTED}.'

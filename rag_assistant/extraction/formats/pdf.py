@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ BLANK = " "
 
 
 def read_pdf(path: Path) -> ExtractedText:
-    """Return the text of a PDF. Raises ExtractionFailed if it cannot be opened or holds no text."""
+    """Return the text of a PDF, and which of its pages show something without a text. Raises ExtractionFailed."""
     import pypdfium2
 
     try:
@@ -32,28 +33,12 @@ def read_pdf(path: Path) -> ExtractedText:
         raise ExtractionFailed("This PDF is damaged: it has no pages.")
     found = [_page(pdf, number) for number in range(count)]
     pages = [text or "" for text in found]
-    empty = [number for number, text in enumerate(found, 1) if text is not None and text != BLANK and not text.strip()]
-    broken = [number for number, text in enumerate(found, 1) if text is None]
-    if not any(page.strip() for page in pages):
-        if broken:
-            raise ExtractionFailed(f"This PDF is damaged: no page of {count} can be read.")
-        raise ExtractionFailed(
-            f"This PDF has no text on any page ({count}): probably a scan. Run a text recognition on it first."
-        )
-    warnings = []
-    if empty:
-        warnings.append(
-            f"{_share(empty, count)} no text: probably scans or pictures. What is on them is not found."
-            if len(empty) > 1
-            else f"Page {empty[0]} of {count} holds no text: probably a scan or a picture. What is on it is not found."
-        )
-    if broken:
-        warnings.append(f"{len(broken)} of {count} pages are damaged and could not be read.")
-    return pages_of(pages, PDF, " ".join(warnings) or None)
-
-
-def _share(pages: list[int], count: int) -> str:
-    return f"{len(pages)} of {count} pages hold"
+    scans = tuple(n for n, text in enumerate(found, 1) if text is not None and text != BLANK and not text.strip())
+    broken = sum(text is None for text in found)
+    if broken and not scans and not any(page.strip() for page in pages):
+        raise ExtractionFailed(f"This PDF is damaged: no page of {count} can be read.")
+    warning = f"{broken} of {count} pages are damaged and could not be read." if broken else None
+    return replace(pages_of(pages, PDF, warning), scans=scans)
 
 
 def flattened_page(pdf: Any, number: int) -> Any:

@@ -31,15 +31,16 @@ class ChunkStore:
         """Keep a document's text, its chunks and their words: from now on it is found by keywords.
 
         ``words[i]`` is what keyword search reads of ``pieces[i]``. Chunks of an earlier attempt are replaced, unless
-        they are the same: then their embeddings stay. Return False if the document was deleted or cancelled meanwhile.
+        they are the same: then their embeddings stay. One without any chunk waits for text recognition. Return False if
+        the document was deleted or cancelled meanwhile.
         """
         with self._database.write() as connection:
             state = select(documents.c.state).where(documents.c.id == document_id).with_for_update()
-            if connection.execute(state).scalar() != "reading":
+            if connection.execute(state).scalar() not in ("reading", "recognising"):
                 return False
             same = _chunks_are(connection, document_id, pieces)
             values: dict[str, Any] = {
-                "state": "embedding",
+                "state": "embedding" if pieces else "recognising",
                 "media_type": extracted.media_type,
                 "reason": extracted.warning,
                 "page_starts": list(extracted.page_starts),

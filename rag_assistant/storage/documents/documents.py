@@ -27,9 +27,11 @@ from rag_assistant.storage.documents.rows import (
     set_values,
     take_its_place,
 )
+from rag_assistant.storage.documents.scans import drop_scans, give_up_scans
 from rag_assistant.storage.tables import document_tags, document_texts, documents, now
 
-UNFINISHED: tuple[DocumentState, ...] = ("queued", "reading", "embedding")
+UNFINISHED: tuple[DocumentState, ...] = ("queued", "reading", "recognising", "embedding")
+RECOGNITION_CANCELLED = "Text recognition was cancelled: what stands on scanned pages is not found."
 GIVEN_UP: tuple[DocumentState, ...] = ("failed", "cancelled")
 
 
@@ -165,20 +167,27 @@ class DocumentStore(DocumentLists):
             )
             return load_document(connection, document_id) if taken.rowcount else None
 
-    def take_up_unfinished(self) -> tuple[list[int], list[int]]:
-        """Return which documents are to be read and which to be embedded, after a crash or a start."""
+    def take_up_unfinished(self, *, recognises: bool) -> tuple[list[int], list[int], list[int]]:
+        """Return which documents are to be read, to be embedded and to be recognised, after a crash or a start.
+
+        The last are those with scanned pages that were not recognised yet, where this installation ``recognises`` any.
+        """
         with self._database.write() as connection:
             ours = documents.c.owner == self._owner
             connection.execute(update(documents).where(ours, documents.c.state == "reading").values(state="queued"))
+            if recognises:
+                lacking = documents.c.scanned_pages > documents.c.recognised_pages
+                over = documents.c.state.in_(("ready", "failed"))
+                connection.execute(update(documents).where(ours, over, lacking).values(state="recognising"))
             found = {
                 state: list(
                     connection.execute(
                         select(documents.c.id).where(ours, documents.c.state == state).order_by(documents.c.id)
                     ).scalars()
                 )
-                for state in ("queued", "embedding")
+                for state in ("queued", "embedding", "recognising")
             }
-            return found["queued"], found["embedding"]
+            return found["queued"], found["embedding"], found["recognising"]
 
     def ours(self) -> list[int]:
         """Return the ids of all documents whose files lie with this installation."""
@@ -191,6 +200,12 @@ class DocumentStore(DocumentLists):
         with self._database.read() as connection:
             row = select(documents.c.id).where(documents.c.id == document_id, documents.c.state == state)
             return connection.execute(row).first() is not None
+
+    def any_queued(self) -> bool:
+        """Tell whether a document of ours waits to be read."""
+        waits = documents.c.state == "queued", documents.c.owner == self._owner
+        with self._database.read() as connection:
+            return connection.execute(select(documents.c.id).where(*waits).limit(1)).first() is not None
 
     def count_attempt(self, document_id: int) -> int | None:
         """Return how often a document could not be embedded since it was read, this time included.
@@ -223,29 +238,39 @@ class DocumentStore(DocumentLists):
     def cancel(self, document_id: int) -> Document:
         """Give up a document that is worked on, and forget what was read of it. Raises DocumentNotFound.
 
-        One that is not worked on is left as it is; one that was ready and is to be read again is ready again.
+        One that is not worked on is left as it is; one that was ready and is to be read again is ready again, and one
+        whose scanned pages are being recognised is ready with the rest.
         """
         with self._database.write() as connection:
             row = row_of(connection, document_id)
             was_ready = row["state"] in ("queued", "reading") and 0 < row["chunks"] == row["embedded"]
-            if was_ready:
+            if row["state"] == "recognising" and row["chunks"] and row["replaces"] is None:
+                give_up_scans(connection, document_id, RECOGNITION_CANCELLED)
+                set_values(connection, document_id, state="ready", reason=RECOGNITION_CANCELLED)
+            elif was_ready:
                 set_values(connection, document_id, state="ready", reason=None)
             elif row["state"] in UNFINISHED:
                 drop_chunks(connection, document_id)
-                set_values(connection, document_id, state="cancelled", reason=None, chunks=0, embedded=0)
+                drop_scans(connection, document_id)
+                forgotten = dict.fromkeys(("chunks", "embedded", "scanned_pages", "recognised_pages"), 0)
+                set_values(connection, document_id, state="cancelled", reason=None, **forgotten)
             return load_document(connection, document_id)
 
-    def finish(self, document_id: int, embedder: str) -> list[str] | None:
+    def finish(self, document_id: int, embedder: str, *, recognises: bool = False) -> list[str] | None:
         """Mark a document as ready, if every chunk of it is embedded by ``embedder``; else leave it and return None.
 
-        A newer version takes the place of the older one in the same step. Return the names of the files that are not
-        needed any more.
+        Where scanned pages are to be recognised, and this installation ``recognises`` any, that comes next. A newer
+        version takes the place of the older one in the same step. Return the names of the files that are not needed any
+        more.
         """
         with self._database.write() as connection:
             own = select(documents).where(documents.c.id == document_id).with_for_update()
             row = connection.execute(own).mappings().first()
             # Failed is one that could not be embedded for too long, and now is after all.
             if row is None or row["state"] not in ("embedding", "failed") or not is_whole(connection, row, embedder):
+                return None
+            if recognises and row["scanned_pages"] > row["recognised_pages"]:
+                set_values(connection, document_id, state="recognising", embedded=row["chunks"], reason=None)
                 return None
             warning = select(document_texts.c.warning).where(document_texts.c.document_id == document_id)
             finished = {

@@ -12,12 +12,16 @@ from sqlalchemy import Connection, RowMapping, Select, delete, exists, func, ins
 from rag_assistant.document_records import Document
 from rag_assistant.errors import DocumentNotFound
 from rag_assistant.storage.documents.chunks import drop_chunks, move_chunks
+from rag_assistant.storage.documents.scans import move_scans
 from rag_assistant.storage.tables import chunks, document_tags, documents, embeddings
 
 SORTED_DIGITS = 12
 IDS_AT_ONCE = 10_000  # PostgreSQL takes 65,535 parameters.
 # What a newer version brings to the document whose place it takes.
-TAKEN_OVER = ("media_type", "size_bytes", "sha256", "owner", "file", "chunks", "page_starts")
+TAKEN_OVER = (
+    *("media_type", "size_bytes", "sha256", "owner", "file", "chunks", "page_starts"),
+    *("scanned_pages", "recognised_pages"),
+)
 
 
 def name_key(name: str) -> str:
@@ -99,6 +103,7 @@ def take_its_place(connection: Connection, newer: RowMapping, finished: dict[str
     add_tags(connection, older["id"], connection.execute(newer_tags).scalars().all())
     drop_chunks(connection, older["id"])
     move_chunks(connection, newer["id"], older["id"])
+    move_scans(connection, newer["id"], older["id"])
     connection.execute(delete(documents).where(documents.c.id == newer["id"]))
     set_values(connection, older["id"], **{name: newer[name] for name in TAKEN_OVER}, **finished)
     return [str(older["file"])]
@@ -132,4 +137,6 @@ def _as_document(row: RowMapping, tags: tuple[str, ...]) -> Document:
         tags=tags,
         origin=row["origin"],
         replaces=row["replaces"],
+        scanned_pages=row["scanned_pages"],
+        recognised_pages=row["recognised_pages"],
     )

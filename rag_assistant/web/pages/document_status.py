@@ -11,7 +11,7 @@ KINDS = {
     kinds.RTF: "RTF", kinds.EPUB: "E-book", kinds.ODT: "OpenDocument text", kinds.ODS: "OpenDocument workbook",
     kinds.ODP: "OpenDocument slides", kinds.DOCX: "Word", kinds.DOC: "Word", kinds.PPTX: "PowerPoint",
     kinds.PPT: "PowerPoint", kinds.XLSX: "Excel", kinds.XLS: "Excel", kinds.ZIP: "ZIP archive",
-    kinds.OLE: "Office file",
+    kinds.OLE: "Office file", kinds.PNG: "Image", kinds.JPEG: "Image", kinds.TIFF: "Image", kinds.WEBP: "Image",
 }  # fmt: skip
 # What a container is called until it is looked into, by the end of its name.
 SUFFIXES = {
@@ -25,7 +25,7 @@ STATES = {"reading": "processing"}
 STATE_FILTERS: dict[str, tuple[DocumentState, ...]] = {
     "": (),
     "ready": ("ready",),
-    "processing": ("queued", "reading", "embedding"),
+    "processing": ("queued", "reading", "recognising", "embedding"),
     "failed": ("failed",),
     "cancelled": ("cancelled",),
 }
@@ -69,4 +69,7 @@ def state_of(document: Document) -> str:
         # A newer version is not found at all before it is ready.
         searchable = "" if document.replaces else "searchable by keyword; "
         return f"{searchable}indexing {document.embedded} of {document.chunks}"
+    if document.state == "recognising":
+        searchable = "searchable; " if document.chunks and not document.replaces else ""
+        return f"{searchable}recognising text, page {document.recognised_pages} of {document.scanned_pages}"
     return STATES.get(document.state, document.state)

@@ -9,9 +9,9 @@ from flask import Blueprint, make_response, redirect, render_template, request, 
 from werkzeug.wrappers import Response
 
 from rag_assistant.document_records import DOCUMENT_SORTS, Document, DocumentSort, DocumentState
+from rag_assistant.documents.page_images import DRAWN
 from rag_assistant.documents.uploads import MAX_NAME_CHARS, clean_name
 from rag_assistant.errors import BodyTooLarge, InvalidRequest, UnsupportedDocument
-from rag_assistant.extraction.formats import kinds
 from rag_assistant.records import MAX_INT32
 from rag_assistant.web.api.documents import sought_documents, tags_in, uploaded_files
 from rag_assistant.web.markdown.marked import with_edges
@@ -156,7 +156,7 @@ def document_page(found: Document, start: int, end: int, quote: tuple[int, int] 
         quote=quote,
         holds_passage=(shown.page or 0) <= page <= (shown.last_page or 0),
         whole=flag_asked("whole") is True,
-        page=min(page, found.pages or 1) if found.media_type == kinds.PDF and found.pages else None,
+        page=min(page, found.pages or 1) if found.media_type in DRAWN and found.pages else None,
         here=lambda **changes: url_for(str(request.endpoint), **_arguments() | changes),
         section=services().chunks.section_at(found.id, start) if end > start else None,
         older_names=services().documents.names([found.replaces] if found.replaces else []),

@@ -1,7 +1,7 @@
 // The upload panel: a line that sums up, the files that are being worked on, and what there is to say about others.
 
-const OPEN = ["waiting", "sending", "queued", "reading", "embedding"];
-const RUNNING = ["sending", "reading", "embedding"];
+const OPEN = ["waiting", "sending", "queued", "reading", "recognising", "embedding"];
+const RUNNING = ["sending", "reading", "recognising", "embedding"];
 const SECONDS_TO_READ = 6;
 let drawn = new Map();
 let panel = null;
@@ -127,13 +127,15 @@ function drawRow(item, { row, state, bar, act, reason }) {
 /** Draw how far a file is; while it is read, that is not known. */
 function drawBar(bar, item) {
   bar.hidden = !isOpen(item);
-  if (item.state === "reading") bar.removeAttribute("value");
+  if (item.state === "recognising") bar.value = item.recognised_pages / (item.scanned_pages || 1);
+  else if (item.state === "reading") bar.removeAttribute("value");
   else bar.value = item.state === "sending" ? item.sent : (item.embedded ?? 0) / (item.chunks || 1);
 }
 
 function wordsFor(item) {
   if (item.state === "sending") return item.sent < 1 ? `${Math.floor(item.sent * 100)} %` : "finishing";
   if (item.state === "embedding") return `indexing ${item.embedded} of ${item.chunks}`;
+  if (item.state === "recognising") return `recognising text, page ${item.recognised_pages} of ${item.scanned_pages}`;
   return { reading: "processing", duplicate: "already added" }[item.state] ?? item.state;
 }
 

@@ -8,9 +8,10 @@ import { drawPanel } from "./upload-panel.js";
 const MAX_CONCURRENT = 3;
 const POLL_INTERVAL_SECONDS = 1;
 const PAGE_SIZE = 200;
-const PENDING = ["queued", "reading", "embedding"];
+const PENDING = ["queued", "reading", "recognising", "embedding"];
 
-/** Each has file, fields, state, and as they come: sent (0 to 1), id, reason, refused, embedded, chunks. */
+/** Each has file, fields, state, and as they come: sent (0 to 1), id, reason, refused, embedded, chunks,
+    scanned_pages, recognised_pages. */
 let items = [];
 let polling = false;
 
@@ -128,6 +129,8 @@ function updateState(item, data) {
   item.reason = data.reason;
   item.embedded = data.embedded;
   item.chunks = data.chunks;
+  item.scanned_pages = data.scanned_pages;
+  item.recognised_pages = data.recognised_pages;
   if (item.isDuplicate && item.state === "ready") {
     settle(item, "duplicate", data.name === item.name ? null : `Already in your library as ${data.name}.`);
   }

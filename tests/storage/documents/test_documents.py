@@ -38,7 +38,7 @@ def test_a_document_of_another_installation_is_left_to_it(shelf: Shelf, database
     with database.write() as connection:
         connection.execute(documents.update().values(owner="there"))
     assert shelf.documents.take(document.id) is None
-    assert shelf.documents.take_up_unfinished() == ([], [])
+    assert shelf.documents.take_up_unfinished(recognises=True) == ([], [], [])
     assert shelf.documents.ours() == []
 
 
@@ -69,7 +69,7 @@ def test_what_a_crash_left_half_done_is_taken_up_and_keeps_its_embeddings(shelf:
     first_chunk = shelf.embeddings.without_embedding(half.id, KEY)[0].chunk_id
     assert shelf.embeddings.keep_embeddings(half.id, KEY, [(first_chunk, b"\0" * 1536)])
 
-    assert shelf.documents.take_up_unfinished() == ([waiting.id, read.id], [half.id])
+    assert shelf.documents.take_up_unfinished(recognises=True) == ([waiting.id, read.id], [half.id], [])
     assert [one.text for one in shelf.embeddings.without_embedding(half.id, KEY)] == ["bb", "cc"]
     assert shelf.documents.get(half.id).embedded == 1
 

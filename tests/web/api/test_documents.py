@@ -96,7 +96,7 @@ def test_the_same_content_twice_is_one_document(client: FlaskClient, services: S
     ("name", "content", "reason"),
     [
         ("broken.pdf", b"%PDF-1.7 nonsense", "damaged"),
-        ("scan.pdf", a_pdf("", ""), "no text on any page (2)"),
+        ("blank.pdf", a_pdf("", ""), "There is no text in this file."),
         ("not.docx", b"PK\x03\x04 nonsense", "damaged"),
         ("blank.txt", b" \n\t ", "There is no text"),
         ("empty.html", b"<html><script>1</script></html>", "There is no text"),
@@ -115,7 +115,7 @@ def test_a_failed_document_is_tried_again_when_it_comes_again(
         raise ExtractionFailed("It rained.")
 
     with monkeypatch.context() as patched:
-        patched.setattr("rag_assistant.documents.library.extract", fail)
+        patched.setattr("rag_assistant.documents.reading.extract", fail)
         assert upload(client, FACT)["reason"] == "It rained."
     assert upload(client, FACT)["state"] == "ready"
 

@@ -86,7 +86,7 @@ def endless(_path: Path, _media_type: str, *, cancelled: Callable[[], bool], **_
 
 def test_a_document_is_cancelled_while_it_is_read(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("rag_assistant.documents.library.extract", endless)
+        patched.setattr("rag_assistant.documents.reading.extract", endless)
         document = upload(client, LONG, wait=False)
         until(lambda: client.get(path(document)).json["state"] == "reading")
         assert client.post(path(document) + "/cancel").json["state"] == "cancelled"
@@ -98,7 +98,7 @@ def test_a_document_that_is_read_when_the_server_ends_is_taken_up(
     environment: dict[str, str], stand_ins: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched, running(environment) as (client, _services):
-        patched.setattr("rag_assistant.documents.library.extract", endless)
+        patched.setattr("rag_assistant.documents.reading.extract", endless)
         document = upload(client, LONG, wait=False)
         until(lambda: client.get(path(document)).json["state"] == "reading")
     with running(environment) as (client, _services):

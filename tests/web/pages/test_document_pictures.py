@@ -34,7 +34,7 @@ def drawings(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, Mark]]:
     """Put something quick in the place of the process that draws, and note what it was asked for."""
     asked: list[tuple[int, Mark]] = []
 
-    def draw(_path: object, page: int, mark: Mark, **_limits: Any) -> bytes:
+    def draw(_path: object, _kind: str, page: int, mark: Mark, **_limits: Any) -> bytes:
         asked.append((page, mark))
         if page > 2:
             raise ExtractionFailed(f"There is no page {page}; the document has 2 pages.")

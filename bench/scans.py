@@ -1,0 +1,86 @@
+"""(f) Text recognition: which documents without any text become findable, and what a page costs.
+
+Needs the shared data beside the checkout, and the extra ocr.
+"""
+
+from __future__ import annotations
+
+import resource
+from collections import Counter
+from dataclasses import dataclass
+
+from bench.documents import DATA
+from rag_assistant.document_records import RecognisedPage
+from rag_assistant.errors import ExtractionFailed, UnsupportedDocument
+from rag_assistant.extraction.extract import extract
+from rag_assistant.extraction.loaders import media_type_of
+from rag_assistant.extraction.recognised import text_of
+from rag_assistant.extraction.text_recognition import recognise
+
+MEMORY_MB, TIMEOUT_SECONDS = 2048, 120.0
+MAX_PAGES = 5
+# What is findable holds at least so many words.
+MIN_WORDS = 5
+
+
+@dataclass(frozen=True)
+class Scan:
+    """A document with scanned pages, and what was recognised on the first of them."""
+
+    name: str
+    is_textless: bool
+    scans: int
+    pages: list[RecognisedPage]
+    cpu_seconds: float
+
+    @property
+    def words(self) -> int:
+        """How many words were recognised."""
+        return sum(len(text_of(page).split()) for page in self.pages)
+
+
+def scans() -> list[Scan]:
+    """Recognise the first scanned pages of each of the shared documents."""
+    found = []
+    for path in sorted(path for path in DATA.rglob("*") if path.is_file()):
+        try:
+            media_type = media_type_of(path.read_bytes()[:4096], path.name)
+            text = extract(path, media_type, memory_mb=MEMORY_MB, timeout_seconds=TIMEOUT_SECONDS)
+        except (UnsupportedDocument, ExtractionFailed):
+            continue
+        if not text.scans:
+            continue
+        before = _cpu_seconds()
+        wanted = text.scans[:MAX_PAGES]
+        pages = list(recognise(path, media_type, wanted, memory_mb=MEMORY_MB, timeout_seconds=TIMEOUT_SECONDS))
+        name = str(path.relative_to(DATA))
+        found.append(Scan(name, not text.text.strip(), len(text.scans), pages, _cpu_seconds() - before))
+        last = found[-1]
+        print(
+            f"- {name}: {last.words} words on {len(pages)} of {last.scans} pages, {last.cpu_seconds:.1f} s", flush=True
+        )
+    return found
+
+
+def _cpu_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def main() -> None:
+    """Print what came of each document, and the sums."""
+    found = scans()
+    for kind, some in (
+        ("without any text", [scan for scan in found if scan.is_textless]),
+        ("with other pages", [scan for scan in found if not scan.is_textless]),
+    ):
+        pages = [page for scan in some for page in scan.pages]
+        findable = sum(scan.words >= MIN_WORDS for scan in some)
+        seconds = sum(scan.cpu_seconds for scan in some)
+        problems = Counter(page.problem for page in pages if page.problem)
+        print(f"\n{kind}: {len(some)} documents, {findable} findable; {len(pages)} pages recognised,", end=" ")
+        print(
+            f"{sum(scan.words for scan in some)} words, {seconds / max(1, len(pages)):.1f} s of CPU a page; {problems}"
+        )
+    largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    print(f"\nMost memory of one process: {largest:.0f} MB.")

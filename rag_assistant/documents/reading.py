@@ -1,0 +1,131 @@
+"""From the file of a document to its text in chunks: what was written is read, what was scanned is recognised."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Literal
+
+from rag_assistant.document_records import Document, DocumentState, ExtractedText
+from rag_assistant.documents.scans import RECOGNITION_MISSING, RECOGNITION_OFF, with_scans
+from rag_assistant.errors import ExtractionCancelled, ExtractionFailed
+from rag_assistant.extraction.extract import extract
+from rag_assistant.extraction.text_recognition import is_installed, recognise
+from rag_assistant.retrieval.chunking import chunk_document, indexed_text
+from rag_assistant.retrieval.tokenize import search_words
+from rag_assistant.settings.schema import Settings
+from rag_assistant.storage.documents.chunks import ChunkStore
+from rag_assistant.storage.documents.documents import DocumentStore
+from rag_assistant.storage.documents.scans import ScanStore
+
+# So many scanned pages are read by one process before the next document has its turn; to start one takes a second.
+PAGES_AT_ONCE = 20
+# What is to be done with a document next.
+Following = Literal["embed", "recognise"] | None
+
+
+class DocumentReader:
+    """Reads documents; the library says when."""
+
+    def __init__(
+        self,
+        documents: DocumentStore,
+        chunks: ChunkStore,
+        scans: ScanStore,
+        path_of: Callable[[int], Path],
+        settings: Callable[[], Settings],
+        is_closing: Callable[[], bool],
+    ) -> None:
+        self._documents = documents
+        self._chunks = chunks
+        self._scans = scans
+        self._path_of = path_of
+        self._settings = settings
+        self._is_closing = is_closing
+
+    @property
+    def recognises(self) -> bool:
+        """Whether the text of scanned pages is recognised here."""
+        return self._why_not_recognised is None
+
+    def read(self, document_id: int) -> Following:
+        """Keep text, chunks and words: keyword search finds the document from here on."""
+        document = self._documents.take(document_id)
+        if document is None:
+            return None
+        extracted = self._extracted(document, "reading")
+        recognised = self._scans.add(document_id, extracted.scans)
+        return self._keep_text(document, with_scans(extracted, recognised, self._why_not_recognised), "reading")
+
+    def recognise(self, document_id: int) -> Following:
+        """Recognise the text of scanned pages, as long as nothing is to be read; when all are through, keep it."""
+        document = self._documents.get(document_id)
+        if document.state != "recognising":
+            return None
+        if self.recognises and not self._recognise_pages(document):
+            return "recognise"
+        extracted = self._extracted(document, "recognising")
+        recognised = self._scans.recognised(document_id)
+        return self._keep_text(document, with_scans(extracted, recognised, self._why_not_recognised), "recognising")
+
+    def _recognise_pages(self, document: Document) -> bool:
+        """Recognise pages until other work waits; return whether all of the document are through."""
+        settings = self._settings()
+        pages = recognise(
+            self._path_of(document.id),
+            document.media_type,
+            self._scans.pending(document.id)[:PAGES_AT_ONCE],
+            memory_mb=settings.extraction_memory_mb,
+            timeout_seconds=settings.extraction_timeout_seconds,
+            cancelled=lambda: self._is_over(document.id, "recognising"),
+        )
+        with closing(pages):
+            for page in pages:
+                if not self._scans.keep(document.id, page):
+                    raise ExtractionCancelled
+                if self._documents.any_queued():
+                    break
+        return not self._scans.pending(document.id)
+
+    def _extracted(self, document: Document, state: DocumentState) -> ExtractedText:
+        """Return what a document's file holds. Raises ExtractionFailed, ExtractionCancelled."""
+        settings = self._settings()
+        return extract(
+            self._path_of(document.id),
+            document.media_type,
+            memory_mb=settings.extraction_memory_mb,
+            timeout_seconds=settings.extraction_timeout_seconds,
+            cancelled=lambda: self._is_over(document.id, state),
+        )
+
+    def _keep_text(self, document: Document, extracted: ExtractedText, state: DocumentState) -> Following:
+        """Cut a text into chunks and keep it; what comes next is embedding it, or recognising it."""
+        settings = self._settings()
+        too_late = time.monotonic() + settings.extraction_timeout_seconds
+
+        def refuse() -> None:
+            if self._is_over(document.id, state):
+                raise ExtractionCancelled
+            if time.monotonic() > too_late:
+                raise ExtractionFailed("Cutting this text into chunks took too long. Cut the file up.")
+
+        if not extracted.text.strip() and extracted.warning:
+            raise ExtractionFailed(extracted.warning)
+        chunks = chunk_document(extracted, settings.chunk_chars, refuse)
+        words = [" ".join(search_words(indexed_text(document.name, chunk.section, chunk.text))) for chunk in chunks]
+        if not self._chunks.keep_text(document.id, extracted, chunks, words):
+            return None
+        return "embed" if chunks else "recognise"
+
+    def _is_over(self, document_id: int, state: DocumentState) -> bool:
+        """Tell whether work on a document is to end: it was cancelled or deleted, or we close."""
+        return self._is_closing() or not self._documents.is_in(document_id, state)
+
+    @property
+    def _why_not_recognised(self) -> str | None:
+        """A sentence about why scanned pages are not read here; ``None`` where they are."""
+        if self._settings().ocr == "off":
+            return RECOGNITION_OFF
+        return None if is_installed() else RECOGNITION_MISSING

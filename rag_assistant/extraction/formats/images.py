@@ -1,0 +1,85 @@
+"""Open images: PNG, JPEG, TIFF and WebP. What stands on one is read by text recognition alone (text_recognition.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rag_assistant.document_records import ExtractedText
+from rag_assistant.errors import ExtractionFailed
+from rag_assistant.extraction.formats.kinds import IMAGES
+from rag_assistant.extraction.formats.pages import pages_of
+
+FORMATS = [kind.removeprefix("image/") for kind in IMAGES]
+# A page of A4 at 600 dots per inch has 35 million pixels; 80 million take 240 MB.
+MAX_IMAGE_PIXELS = 80_000_000
+MAX_IMAGES_IN_FILE = 2_000
+# An image has no size on paper that could be trusted: its long side counts as that of A4, in points.
+LONG_SIDE_POINTS = 842.0
+
+
+def read_image(path: Path, media_type: str) -> ExtractedText:
+    """Return no text, and how many pages there are to be recognised: a TIFF holds many. Raises ExtractionFailed.
+
+    Without the library that opens images it counts as one page.
+    """
+    try:
+        with _opened(path) as image:
+            count = min(int(getattr(image, "n_frames", 1)), MAX_IMAGES_IN_FILE)
+            if media_type != "image/tiff":
+                count = 1  # What moves in a PNG or a WebP is no further page.
+    except ModuleNotFoundError:
+        count = 1
+    return replace(pages_of([""] * count, media_type), scans=tuple(range(1, count + 1)))
+
+
+def image_page(path: Path, number: int) -> Any:
+    """Return an image of a file, counted from 1, upright and in colours. Raises ExtractionFailed."""
+    from PIL import Image, ImageOps
+
+    with _opened(path) as image:
+        try:
+            image.seek(number - 1)
+        except EOFError as error:
+            raise ExtractionFailed(f"There is no page {number} in this image.") from error
+        _refuse_too_large(image)
+        # Where it is transparent, it is seen on white paper.
+        upright = ImageOps.exif_transpose(image).convert("RGBA")
+        paper = Image.new("RGBA", upright.size, "white")
+        return Image.alpha_composite(paper, upright).convert("RGB")
+
+
+def points_per_pixel(width: int, height: int) -> float:
+    """Return how large a pixel of an image is on the page that it counts as."""
+    return LONG_SIDE_POINTS / max(width, height, 1)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """Open an image and turn whatever its library raises into a sentence. Raises ExtractionFailed."""
+    from PIL import Image, UnidentifiedImageError
+
+    Image.MAX_IMAGE_PIXELS = None  # The limit is ours, with a sentence of ours.
+    try:
+        with Image.open(path, formats=FORMATS) as image:
+            _refuse_too_large(image)
+            yield image
+    except (ExtractionFailed, MemoryError):
+        raise
+    except UnidentifiedImageError as error:
+        raise ExtractionFailed("This image is damaged and cannot be opened.") from error
+    except Exception as error:
+        # Pillow raises what comes: SyntaxError, struct.error, ValueError, OSError for a file that was cut off.
+        raise ExtractionFailed("This image is damaged and cannot be read.") from error
+
+
+def _refuse_too_large(image: Any) -> None:
+    width, height = image.size
+    if width * height > MAX_IMAGE_PIXELS:
+        raise ExtractionFailed(
+            f"This image has {width} x {height} pixels; the limit is {MAX_IMAGE_PIXELS:,}. Make it smaller and add it "
+            "again."
+        )

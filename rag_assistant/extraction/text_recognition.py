@@ -1,0 +1,176 @@
+"""Recognise the text of scanned pages and images, page by page, in a confined process. RapidOCR lives here.
+
+As a program (``python -m rag_assistant.extraction.text_recognition FILE MEDIA_TYPE PAGES MEMORY_MB SECONDS``) this
+module is that process; it prints one line of JSON for each of the pages.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import sys
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any
+
+from rag_assistant.document_records import RecognisedPage, Word
+from rag_assistant.errors import ExtractionFailed
+from rag_assistant.extraction.formats import kinds
+from rag_assistant.extraction.recognised import in_reading_order
+from rag_assistant.extraction.sandbox import confine, limit
+from rag_assistant.extraction.sandbox_process import Limits, lines_confined
+from rag_assistant.runtime.supervised_process import end_with_parent
+from rag_assistant.settings.package_files import IS_INSTALLED
+
+# One command brings it, another one in a checkout.
+INSTALL = "pip install 'rag-assistant[ocr]'" if IS_INSTALLED else ".venv/bin/pip install -r requirements-ocr.txt"
+MAX_LINE_BYTES = 4_000_000
+# The long side of a page as it is recognised, and what the detector takes: A4 with 170 dots per inch.
+PAGE_PIXELS = 2000
+# Recognition is behind everything else on this machine.
+NICENESS = 10
+
+
+def is_installed() -> bool:
+    """Tell whether text can be recognised at all."""
+    return importlib.util.find_spec("rapidocr") is not None
+
+
+def recognise(
+    path: Path,
+    media_type: str,
+    pages: Sequence[int],
+    *,
+    memory_mb: int,
+    timeout_seconds: float,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Generator[RecognisedPage]:
+    """Yield what is recognised on each of the pages, counted from 1, in their order.
+
+    A page that cannot be read, or takes longer than ``timeout_seconds``, has a problem, and the others are read without
+    it. Raises ExtractionCancelled.
+    """
+    waiting = list(pages)
+    limits = Limits(memory_mb, timeout_seconds, MAX_LINE_BYTES)
+    while waiting:
+        arguments = [str(path), media_type, json.dumps(waiting)]
+        try:
+            lines = lines_confined(__spec__.name, arguments, limits, len(waiting), cancelled=cancelled)
+            with closing(lines):
+                for line in lines:
+                    yield _understood(line, waiting.pop(0))
+            problem = "Text recognition ended early."
+        except ExtractionFailed as error:
+            problem = str(error)
+        if waiting:  # The page at hand broke the process: a new one reads the others.
+            yield RecognisedPage(waiting.pop(0), problem=problem)
+
+
+def _understood(line: bytes, page: int) -> RecognisedPage:
+    """Return what a process printed about a page."""
+    try:
+        found = json.loads(line)
+        lines = tuple(tuple(Word(str(word[0]), *map(float, word[1:])) for word in one) for one in found["lines"])
+        return RecognisedPage(page, lines, found["problem"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ExtractionFailed("Text recognition failed: what came out of it made no sense.") from error
+
+
+def _engine() -> Any:
+    from rapidocr import RapidOCR
+
+    return RapidOCR(
+        params={
+            "Global.log_level": "critical",
+            "Global.return_word_box": True,
+            "Global.max_side_len": PAGE_PIXELS,
+            # A second thread makes a page no cheaper, and this work can wait.
+            "EngineConfig.onnxruntime.intra_op_num_threads": 1,
+            "EngineConfig.onnxruntime.inter_op_num_threads": 1,
+        }
+    )
+
+
+def _page(engine: Any, path: Path, media_type: str, number: int) -> RecognisedPage:
+    """Return what is recognised on one page. Raises ExtractionFailed."""
+    pixels, points = _pixels_of_image(path, number) if media_type in kinds.IMAGES else _pixels_of_pdf(path, number)
+    found = engine(pixels)
+    lines = [_line(words, points) for words in found.word_results if words and found.txts]
+    return RecognisedPage(number, tuple(in_reading_order([line for line in lines if line])))
+
+
+def _line(words: Any, points: float) -> tuple[Word, ...]:
+    """Return a line's words, each with the upright rectangle around it; ``points`` is the size of a pixel."""
+    return tuple(
+        Word(
+            str(text),
+            *(round(points * float(value), 1) for value in (*box.min(axis=0), *box.max(axis=0))),
+        )
+        for text, box in _boxed(words)
+        if str(text).strip()
+    )
+
+
+def _boxed(words: Any) -> Iterator[tuple[str, Any]]:
+    import numpy as np
+
+    for text, _score, corners in words:
+        if corners is not None:
+            yield text, np.asarray(corners)
+
+
+def _pixels_of_pdf(path: Path, number: int) -> tuple[Any, float]:
+    """Return a page as blue, green and red, and how many points a pixel has. Raises ExtractionFailed."""
+    import pypdfium2
+
+    from rag_assistant.extraction.formats.pdf import flattened_page
+
+    try:
+        pdf = pypdfium2.PdfDocument(path)
+        page = flattened_page(pdf, number - 1)
+        scale = PAGE_PIXELS / max(*page.get_size(), 1.0)
+        return page.render(scale=scale, may_draw_forms=False).to_numpy().copy(), 1 / scale
+    except pypdfium2.PdfiumError as error:
+        raise ExtractionFailed("The page is damaged and cannot be drawn.") from error
+
+
+def _pixels_of_image(path: Path, number: int) -> tuple[Any, float]:
+    import numpy as np
+    from PIL.Image import Resampling
+
+    from rag_assistant.extraction.formats.images import image_page, points_per_pixel
+
+    image = image_page(path, number)
+    points = points_per_pixel(*image.size)
+    if max(image.size) > PAGE_PIXELS:
+        factor = PAGE_PIXELS / max(image.size)
+        # Sharper filters make the recogniser lose whole lines.
+        image = image.resize([max(1, round(side * factor)) for side in image.size], Resampling.BOX)
+        points = points / factor
+    return np.asarray(image)[:, :, ::-1].copy(), points
+
+
+def main(path: str, media_type: str, pages: str, memory_mb: str, seconds: str) -> int:
+    """Recognise some pages of one file under limits and print what was found; return the exit status."""
+    end_with_parent()
+    os.nice(NICENESS)
+    limit(int(memory_mb), int(seconds))
+    confine(Path(path))
+    engine = _engine()
+    for number in json.loads(pages):
+        try:
+            page = _page(engine, Path(path), media_type, number)
+        except ExtractionFailed as error:
+            page = RecognisedPage(number, problem=str(error))
+        except MemoryError:
+            page = RecognisedPage(number, problem="Recognising its text takes more memory than is allowed.")
+        lines = [[astuple(word) for word in line] for line in page.lines]
+        print(json.dumps({"lines": lines, "problem": page.problem}), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,97 @@
+"""Scanned pages: which there are, and what was recognised on each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import astuple
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from rag_assistant.document_records import RecognisedPage, Word
+from rag_assistant.storage.database import Database
+from rag_assistant.storage.tables import documents, scanned_pages
+
+
+class ScanStore:
+    """Keeps what text recognition finds, page by page, so that a restart goes on where it was."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, document_id: int, pages: Collection[int]) -> dict[int, RecognisedPage]:
+        """Note which pages of a document are scanned; return what is known of them from an earlier reading.
+
+        A page that could not be recognised is tried again.
+        """
+        own = scanned_pages.c.document_id == document_id
+        with self._database.write() as connection:
+            strange = scanned_pages.c.page.not_in(pages)
+            connection.execute(delete(scanned_pages).where(own, strange | scanned_pages.c.problem.is_not(None)))
+            known = set(connection.execute(select(scanned_pages.c.page).where(own)).scalars())
+            rows = [{"document_id": document_id, "page": page} for page in pages if page not in known]
+            if rows:
+                connection.execute(insert(scanned_pages), rows)
+            _count(connection, document_id)
+        return self.recognised(document_id)
+
+    def pending(self, document_id: int) -> list[int]:
+        """Return the pages that are to be recognised."""
+        query = select(scanned_pages.c.page).where(
+            scanned_pages.c.document_id == document_id, scanned_pages.c.lines.is_(None)
+        )
+        with self._database.read() as connection:
+            return list(connection.execute(query.order_by(scanned_pages.c.page)).scalars())
+
+    def keep(self, document_id: int, found: RecognisedPage) -> bool:
+        """Keep what was recognised on a page; return False if its document was deleted or cancelled meanwhile."""
+        lines = [[list(astuple(word)) for word in line] for line in found.lines]
+        with self._database.write() as connection:
+            state = select(documents.c.state).where(documents.c.id == document_id).with_for_update()
+            if connection.execute(state).scalar() != "recognising":
+                return False
+            this = (scanned_pages.c.document_id == document_id, scanned_pages.c.page == found.page)
+            connection.execute(update(scanned_pages).where(*this).values(lines=lines, problem=found.problem))
+            _count(connection, document_id)
+            return True
+
+    def recognised(self, document_id: int, page: int | None = None) -> dict[int, RecognisedPage]:
+        """Return what was recognised on the pages of a document, or on one of them, by page."""
+        query = select(scanned_pages).where(
+            scanned_pages.c.document_id == document_id, scanned_pages.c.lines.is_not(None)
+        )
+        if page is not None:
+            query = query.where(scanned_pages.c.page == page)
+        with self._database.read() as connection:
+            return {
+                row.page: RecognisedPage(
+                    row.page, tuple(tuple(Word(*word) for word in line) for line in row.lines), row.problem
+                )
+                for row in connection.execute(query)
+            }
+
+
+def drop_scans(connection: Connection, document_id: int) -> None:
+    """Forget the scanned pages of a document."""
+    connection.execute(delete(scanned_pages).where(scanned_pages.c.document_id == document_id))
+
+
+def give_up_scans(connection: Connection, document_id: int, problem: str) -> None:
+    """Note why the scanned pages of a document that are not recognised yet will not be."""
+    pending = scanned_pages.c.document_id == document_id, scanned_pages.c.lines.is_(None)
+    connection.execute(update(scanned_pages).where(*pending).values(lines=[], problem=problem))
+    _count(connection, document_id)
+
+
+def move_scans(connection: Connection, from_document: int, to_document: int) -> None:
+    """Let the scanned pages of one document be those of another."""
+    drop_scans(connection, to_document)
+    moved = update(scanned_pages).where(scanned_pages.c.document_id == from_document)
+    connection.execute(moved.values(document_id=to_document))
+
+
+def _count(connection: Connection, document_id: int) -> None:
+    own = scanned_pages.c.document_id == document_id
+    counted = select(func.count(), func.count(scanned_pages.c.lines)).where(own)
+    scanned, recognised = connection.execute(counted).one()
+    this = update(documents).where(documents.c.id == document_id)
+    connection.execute(this.values(scanned_pages=scanned, recognised_pages=recognised))
