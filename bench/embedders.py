@@ -20,6 +20,7 @@ from bench.stage import open_database
 from rag_assistant.document_records import Chunk, ExtractedText, NewDocument
 from rag_assistant.retrieval import hybrid
 from rag_assistant.retrieval.embeddings.minilm import MiniLM, Vectors
+from rag_assistant.retrieval.embeddings.multilingual_e5 import MultilingualE5
 from rag_assistant.retrieval.search import CANDIDATES
 from rag_assistant.retrieval.tokenize import query_words, search_words
 from rag_assistant.storage.documents.chunks import ChunkStore
@@ -67,7 +68,11 @@ def main() -> None:
     if not DATA.exists():
         print("The shared data is not on this machine; nothing to measure.")
         return
-    embedders: dict[str, Embedder] = {"MiniLM int8": MiniLM(2), "wordllama": Wordllama()}
+    embedders: dict[str, Embedder] = {
+        "MiniLM int8": MiniLM(2),
+        "multilingual-e5": MultilingualE5(2),
+        "wordllama": Wordllama(),
+    }
     print("| data set | measure | keywords | " + " | ".join(f"{n} alone | + {n}" for n in embedders) + " |")
     print("|---|---|---|" + "---|---|" * len(embedders))
     speed: dict[str, list[float]] = {name: [0.0, 0.0] for name in embedders}
@@ -166,7 +171,8 @@ def search_by_keywords(data: DataSet) -> Hits:
 def search_by_vectors(data: DataSet, rows: Vectors, embedder: Embedder) -> Hits:
     """Return the hits of an exact search."""
     hits: Hits = {}
-    for query, vector in zip(data.questions, embedder.embed(list(data.questions.values())), strict=True):
+    embed_questions = getattr(embedder, "embed_questions", embedder.embed)
+    for query, vector in zip(data.questions, embed_questions(list(data.questions.values())), strict=True):
         cosines = rows @ vector
         nearest = np.argsort(-cosines, kind="stable")[:CANDIDATES]
         hits[query] = [(int(place), float(cosines[place])) for place in nearest]

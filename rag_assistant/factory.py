@@ -53,6 +53,7 @@ from rag_assistant.web.services import Services
 if TYPE_CHECKING:
     from rag_assistant.documents.library import Library
     from rag_assistant.documents.page_images import PagePictures
+    from rag_assistant.documents.unfamiliar import UnfamiliarDocuments
     from rag_assistant.retrieval.embeddings.registry import Embedders, EmbeddingModel
     from rag_assistant.retrieval.indexes.vector_search import VectorSearch
     from rag_assistant.retrieval.search import Retriever
@@ -138,6 +139,7 @@ def build_services(settings: LiveSettings) -> Services:
         uploads=uploads,
         library=library,
         page_images=build_page_images(settings, stores, library),
+        unfamiliar=build_unfamiliar(stores, search),
         assistant=Assistant(stores.documents, values.max_running_answers, deps),
         evaluation=build_evaluation(stores, deps),
         history_actions=HistoryActions(
@@ -211,6 +213,13 @@ def build_library(
     )
 
 
+def build_unfamiliar(stores: Stores, search: Search) -> UnfamiliarDocuments:
+    """Return what notices documents in languages that the embedding model does not know."""
+    from rag_assistant.documents.unfamiliar import UnfamiliarDocuments
+
+    return UnfamiliarDocuments(stores.documents, stores.chunks, search.embedders)
+
+
 def build_page_images(settings: LiveSettings, stores: Stores, library: Library) -> PagePictures:
     """Return what draws pages of documents."""
     from rag_assistant.documents.page_images import PagePictures
@@ -255,10 +264,14 @@ def open_embedder(source: dict[str, Any], values: Settings) -> EmbeddingModel:
     from rag_assistant.llm.embeddings import EndpointEmbedder
     from rag_assistant.retrieval.embeddings.chroma_functions import ChromaEmbedder
     from rag_assistant.retrieval.embeddings.minilm import MiniLM
+    from rag_assistant.retrieval.embeddings.multilingual_e5 import MultilingualE5
 
     kind, _, name = source["embedder"].partition(":")
+    threads = max(1, (os.cpu_count() or 1) // 2)
     if kind == "builtin":
-        return MiniLM(threads=max(1, (os.cpu_count() or 1) // 2))
+        return MiniLM(threads)
+    if kind == "builtin-multilingual":
+        return MultilingualE5(threads)
     if kind == "endpoint":
         # The key of one endpoint is never sent to another.
         own = source["base_url"] == embedder_source(values).get("base_url")

@@ -23,10 +23,9 @@ from rag_assistant.extraction.recognised import in_reading_order
 from rag_assistant.extraction.sandbox import confine, limit
 from rag_assistant.extraction.sandbox_process import Limits, lines_confined
 from rag_assistant.runtime.supervised_process import end_with_parent
-from rag_assistant.settings.package_files import IS_INSTALLED
+from rag_assistant.settings.package_files import command_for_extra
 
-# One command brings it, another one in a checkout.
-INSTALL = "pip install 'rag-assistant[ocr]'" if IS_INSTALLED else ".venv/bin/pip install -r requirements-ocr.txt"
+INSTALL = command_for_extra("ocr")
 MAX_LINE_BYTES = 4_000_000
 # The long side of a page as it is recognised, and what the detector takes: A4 with 170 dots per inch.
 PAGE_PIXELS = 2000

@@ -20,6 +20,13 @@ SETTINGS_EXAMPLE = FILES / "settings.example.json"
 SETTINGS_SCHEMA = FILES / "settings.schema.json"
 
 
+def command_for_extra(name: str) -> str:
+    """Return the command that installs an extra: another one in a checkout than where the wheel is installed."""
+    return (
+        f"pip install 'rag-assistant[{name}]'" if IS_INSTALLED else f".venv/bin/pip install -r requirements-{name}.txt"
+    )
+
+
 def home() -> Path:
     """Return the folder from which relative paths count: that of app.py, or the platform's data folder for us."""
     if not IS_INSTALLED:

@@ -193,12 +193,13 @@ class Settings(BaseModel):
     )
     embedder: str = setting(
         "builtin",
-        "builtin, or endpoint:MODEL such as endpoint:text-embedding-3-small, or chroma: and an embedding function that "
-        "Chroma has, such as chroma:ollama",
-        "What embeds documents and questions: the built-in embedding model, one at an OpenAI-compatible endpoint, or "
-        "one of Chroma's embedding functions. After a change, everything is re-embedded in the background.",
+        "builtin, builtin-multilingual, or endpoint:MODEL such as endpoint:text-embedding-3-small, or chroma: and an "
+        "embedding function that Chroma has, such as chroma:ollama",
+        "What embeds documents and questions: the built-in embedding model for English, the one for many languages "
+        "(needs the extra multilingual), one at an OpenAI-compatible endpoint, or one of Chroma's embedding functions. "
+        "After a change, everything is re-embedded in the background.",
         live=False,
-        pattern=rf"^(builtin|endpoint:\S+|chroma:({'|'.join(CHROMA_FUNCTIONS)}))$",
+        pattern=rf"^(builtin|builtin-multilingual|endpoint:\S+|chroma:({'|'.join(CHROMA_FUNCTIONS)}))$",
     )
     embedding_base_url: str | None = setting(
         None,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rag_assistant.documents.doctor import Doctor
     from rag_assistant.documents.library import Library
     from rag_assistant.documents.page_images import PagePictures
+    from rag_assistant.documents.unfamiliar import UnfamiliarDocuments
     from rag_assistant.documents.uploads import Uploads
     from rag_assistant.llm.connection_check import ConnectionCheck
     from rag_assistant.llm.local_servers import LocalServers
@@ -79,6 +80,7 @@ class Services:
     history_actions: HistoryActions
     corrections: Corrections
     page_images: PagePictures
+    unfamiliar: UnfamiliarDocuments
     data_dir: Path
     guide: Path
     probe: DatabaseProbe
@@ -145,7 +147,7 @@ class Services:
             vector: Sized = self.embedders.configured().embedder.embed([text])[0]
             return vector
 
-        return check_connection(self.models, None if self.settings.current.embedder == "builtin" else embed)
+        return check_connection(self.models, None if self.settings.current.embedder.startswith("builtin") else embed)
 
     def _chroma_in_use(self) -> ChromaIndex | None:
         """Return Chroma's index if the library is large enough to use it."""

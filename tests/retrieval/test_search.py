@@ -65,7 +65,7 @@ def test_keywords_answer_while_the_embedder_is_broken(house: Shelf, monkeypatch:
     def broken(_texts: Sequence[str]) -> Vectors:
         raise EmbedderFailed("broken")
 
-    monkeypatch.setattr(house.embedders.configured().embedder, "embed", broken)
+    monkeypatch.setattr(house.embedders.configured().embedder, "embed_questions", broken)
     assert len(house.found("geese")) == 1
     sources = number_sources(house.retriever.search("geese", 5))
     (quote,) = house.retriever.quotes(SearchQuery("Who feeds geese?"), sources)
@@ -189,7 +189,7 @@ def test_while_the_model_is_broken_words_tell_whether_a_question_leans(
     def broken(_texts: Sequence[str]) -> Vectors:
         raise EmbedderFailed("broken")
 
-    monkeypatch.setattr(house.embedders.configured().embedder, "embed", broken)
+    monkeypatch.setattr(house.embedders.configured().embedder, "embed_questions", broken)
     assert house.retriever.follow_up("And why?", [("What does the lamp burn?", "Oil.")]).is_follow_up
 
 
@@ -218,7 +218,7 @@ def test_a_model_that_fails_is_left_alone_for_a_while(house: Shelf, monkeypatch:
         asked.append(1)
         raise EmbedderFailed("broken")
 
-    monkeypatch.setattr(house.embedders.configured().embedder, "embed", broken)
+    monkeypatch.setattr(house.embedders.configured().embedder, "embed_questions", broken)
     for _ in range(3):
         assert house.found("geese") == ["geese hiss"]
     assert len(asked) == 1

@@ -57,7 +57,7 @@ class MiniLM:
         for row, text in enumerate(texts):
             vectors[row] = self._embed_one(text)
         if len(texts) > 1:
-            _return_freed_memory()
+            return_freed_memory()
         return vectors
 
     def close(self) -> None:
@@ -93,24 +93,30 @@ class MiniLM:
             model, tokenizer_file = EMBEDDING_MODEL.checked(), EMBEDDING_TOKENIZER.checked()
         except ModelFileMissing as error:
             raise EmbedderFailed(f"The embedding model cannot be loaded. {error}") from error
-        import onnxruntime
         import tokenizers
 
         tokenizer = tokenizers.Tokenizer.from_file(str(tokenizer_file))
         tokenizer.no_padding()
         tokenizer.enable_truncation(MAX_TOKENS)
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = self._threads
-        options.inter_op_num_threads = 1
-        # Spinning threads would burn a core between two questions; the arena would keep the largest batch's memory.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        options.enable_cpu_mem_arena = False
-        session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
-        _return_freed_memory()
+        session = open_session(str(model), self._threads)
+        return_freed_memory()
         return tokenizer, session
 
 
-def _return_freed_memory() -> None:
+def open_session(model: str | bytes, threads: int) -> Any:
+    """Return what runs a model, given as a file's path or as its content."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    # Spinning threads would burn a core between two questions; the arena would keep the largest batch's memory.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.enable_cpu_mem_arena = False
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+def return_freed_memory() -> None:
     """Give what was freed back to the system: after loading 63 of 229 MB, which glibc would keep for itself."""
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)

@@ -65,8 +65,15 @@ class Embedder:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return one vector of length 1 for each text, as float32 rows. Raises EmbedderFailed."""
+        return self._checked(texts, self._model.embed)
+
+    def embed_questions(self, texts: Sequence[str]) -> Vectors:
+        """Return the same for questions, which some models tell from passages. Raises EmbedderFailed."""
+        return self._checked(texts, getattr(self._model, "embed_questions", self._model.embed))
+
+    def _checked(self, texts: Sequence[str], embed: Callable[[Sequence[str]], Any]) -> Vectors:
         try:
-            rows: Vectors = np.asarray(self._model.embed(texts), np.float32)
+            rows: Vectors = np.asarray(embed(texts), np.float32)
             sound = rows.ndim == 2 and len(rows) == len(texts) and rows.shape[1] > 0 and bool(np.isfinite(rows).all())
         except (TypeError, ValueError):
             sound = False

@@ -67,7 +67,7 @@ class ServingVectors:
     def of_questions(self, texts: Sequence[str]) -> list[Vectors]:
         """Return one vector for each short text; the newest are remembered. Raises EmbedderFailed."""
         try:
-            return self._space.question_vectors.of(texts, self._embedder.embed)
+            return self._space.question_vectors.of(texts, self._embedder.embed_questions)
         except EmbedderFailed:
             self._space.rests_until = time.monotonic() + COOLDOWN_SECONDS
             raise

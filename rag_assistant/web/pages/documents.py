@@ -13,6 +13,7 @@ from rag_assistant.documents.page_images import DRAWN
 from rag_assistant.documents.uploads import MAX_NAME_CHARS, clean_name
 from rag_assistant.errors import BodyTooLarge, InvalidRequest, UnsupportedDocument
 from rag_assistant.records import MAX_INT32
+from rag_assistant.settings.package_files import command_for_extra
 from rag_assistant.web.api.documents import sought_documents, tags_in, uploaded_files
 from rag_assistant.web.markdown.marked import with_edges
 from rag_assistant.web.markdown.render import render_document
@@ -210,6 +211,8 @@ def _library_page(refused: Sequence[Refused] = (), sent: int = 0) -> str:
         sought_documents=sought,
         in_drawer=request.args.get("drawer") == "1",
         tags=services().documents.tags(),
+        unfamiliar=services().unfamiliar.found(),
+        install_multilingual=command_for_extra("multilingual"),
         refused=refused,
         sent=sent,
         zone=zone_named(request.cookies.get(ZONE_COOKIE)),
