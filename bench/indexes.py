@@ -152,6 +152,15 @@ class KnownVectors:
         """Return a vector for each text."""
         return list(self.embed(texts))
 
+    def compare(self, question: str, texts: Sequence[str]) -> list[float]:
+        """Return the cosine of each text with a question."""
+        (vector,) = self.embed([question])
+        return [self.similarity(vector, row) for row in self.embed(texts)]
+
+    def similarity(self, one: Vectors, other: Vectors) -> float:
+        """Return the cosine of two vectors."""
+        return float(one @ other)
+
     def familiarity(self, _text: str) -> Familiarity:
         """Return that every text is well known."""
         return FAMILIAR

@@ -84,7 +84,7 @@ class Shelf:
         """Return the ids of the chunks whose vectors are nearest to that of a text."""
         vectors = self.vectors.now()
         assert vectors is not None
-        return [number for number, _ in vectors.search(vectors.embed([text])[0], 5, chunk_ids)]
+        return [number for number, _ in vectors.search(vectors.of_questions([text])[0], 5, chunk_ids)]
 
 
 class NoChroma:

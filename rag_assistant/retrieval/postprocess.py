@@ -9,7 +9,7 @@ from typing import TypeVar
 from rag_assistant.document_records import Passage, table_head_of
 from rag_assistant.history import estimate_tokens
 from rag_assistant.records import Source
-from rag_assistant.retrieval.quotes import Embed
+from rag_assistant.retrieval.quotes import Compare
 from rag_assistant.retrieval.sentences import sentences_of
 from rag_assistant.retrieval.tokenize import query_words, search_words, stem
 
@@ -44,7 +44,7 @@ def nothing_found(question: str, passages: Sequence[Passage], best_cosine: float
     return best_cosine < MIN_COSINE and coverage < MIN_COVERAGE
 
 
-def has_near_sentence(question: str, passages: Sequence[Passage], embed: Embed) -> bool:
+def has_near_sentence(question: str, passages: Sequence[Passage], compare: Compare) -> bool:
     """Return whether a sentence that has a word of the question is near to it, though no whole passage is."""
     words = set(map(stem, query_words(question)))
     sentences = {one.text[:MAX_SENTENCE_CHARS] for passage in passages for one in sentences_of(passage.text)}
@@ -52,8 +52,7 @@ def has_near_sentence(question: str, passages: Sequence[Passage], embed: Embed) 
     best_first = sorted(filter(shared.get, shared), key=lambda text: -shared[text])[:MAX_SENTENCES]
     if not best_first:
         return False
-    question_vector, *vectors = embed([question, *best_first])
-    return max(float(vector @ question_vector) for vector in vectors) >= MIN_SENTENCE_COSINE
+    return max(compare(question, best_first)) >= MIN_SENTENCE_COSINE
 
 
 def distinct(passages: Sequence[Passage]) -> list[Passage]:

@@ -17,7 +17,6 @@ from itertools import groupby
 from math import log1p
 
 from rag_assistant.records import Source
-from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.follow_up import SearchQuery
 from rag_assistant.retrieval.sentences import Sentence, sentences_of
 from rag_assistant.retrieval.tokenize import content_words, query_words, search_words
@@ -33,7 +32,8 @@ MIN_PLURAL = 3
 MAX_EMBEDDED = 8
 
 _Place = tuple[int, int]
-Embed = Callable[[Sequence[str]], Vectors]
+# Returns how near each of some texts is to a question, 0 to 1.
+Compare = Callable[[str, Sequence[str]], Sequence[float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +58,12 @@ class _Candidate:
         return "\n".join(filter(None, (self.sentence.heading, self.sentence.lead, self.sentence.text)))
 
 
-def choose_quotes(query: SearchQuery, sources: Sequence[Source], embed: Embed | None) -> list[Quote]:
+def choose_quotes(query: SearchQuery, sources: Sequence[Source], compare: Compare | None) -> list[Quote]:
     """Return what to quote of the sources, the best source first, each in its reading order.
 
-    Where ``embed`` is ``None``, because vectors say nothing, the words decide.
+    Where ``compare`` is ``None``, because vectors say nothing, the words decide.
     """
-    scores = _scores(query, sources, embed)
+    scores = _scores(query, sources, compare)
     candidates = list(scores)
     if not candidates:
         return []
@@ -75,12 +75,12 @@ def choose_quotes(query: SearchQuery, sources: Sequence[Source], embed: Embed | 
     return _side_by_side(chosen)
 
 
-def nearest_range(query: SearchQuery, source: Source, embed: Embed | None) -> tuple[int, int] | None:
+def nearest_range(query: SearchQuery, source: Source, compare: Compare | None) -> tuple[int, int] | None:
     """Return from where to where in a source's text the sentence goes that is nearest to a question.
 
     ``None`` if none is nearer than the others.
     """
-    scores = _scores(query, [source], embed)
+    scores = _scores(query, [source], compare)
     if len(set(scores.values())) < 2:
         return None
     best = max(scores, key=lambda one: scores[one])
@@ -89,10 +89,10 @@ def nearest_range(query: SearchQuery, source: Source, embed: Embed | None) -> tu
     return found.span() if found else None
 
 
-def _scores(query: SearchQuery, sources: Sequence[Source], embed: Embed | None) -> dict[_Candidate, float]:
+def _scores(query: SearchQuery, sources: Sequence[Source], compare: Compare | None) -> dict[_Candidate, float]:
     """Return how well each sentence of the sources answers a question."""
     candidates = _candidates(sources)
-    nearness = _nearness(query, candidates, embed) if candidates else {}
+    nearness = _nearness(query, candidates, compare) if candidates else {}
     return {one: _score(one, nearness) for one in candidates}
 
 
@@ -110,18 +110,17 @@ def _candidates(sources: Sequence[Source]) -> list[_Candidate]:
     return list(found.values())
 
 
-def _nearness(query: SearchQuery, candidates: Sequence[_Candidate], embed: Embed | None) -> dict[_Place, float]:
+def _nearness(query: SearchQuery, candidates: Sequence[_Candidate], compare: Compare | None) -> dict[_Place, float]:
     """Return how near each sentence is to a question: by its words, and the best by these also by their cosine."""
     texts = [one.text for one in candidates]
     # A question that leans and has no telling words ("And when?") is as near as what it leans on.
     own_text = query.context if query.is_follow_up and not content_words(query.text) else query.text
     shares = zip(_word_shares(own_text, texts), _word_shares(query.context, texts), strict=True)
     nearness = {one.place: own + query.share * context for one, (own, context) in zip(candidates, shares, strict=True)}
-    if embed is not None:
+    if compare is not None:
         best_first = sorted(candidates, key=lambda one: -nearness[one.place] - one.passage_score)[:MAX_EMBEDDED]
-        question_vector, *vectors = embed([own_text, *(one.text for one in best_first)])
-        for one, vector in zip(best_first, vectors, strict=True):
-            nearness[one.place] += max(0.0, float(vector @ question_vector))
+        for one, similarity in zip(best_first, compare(own_text, [one.text for one in best_first]), strict=True):
+            nearness[one.place] += max(0.0, similarity)
     return nearness
 
 

@@ -21,7 +21,7 @@ from rag_assistant.retrieval.follow_up import Exchange, SearchQuery, Similarity,
 from rag_assistant.retrieval.headings import SEPARATOR as HEADING_SEPARATOR
 from rag_assistant.retrieval.hybrid import VECTOR_WEIGHT, Hit, add, fuse
 from rag_assistant.retrieval.postprocess import distinct, has_near_sentence, joined, nothing_found, within
-from rag_assistant.retrieval.quotes import Embed, Quote, choose_quotes, nearest_range
+from rag_assistant.retrieval.quotes import Compare, Quote, choose_quotes, nearest_range
 from rag_assistant.retrieval.tokenize import content_words, query_words
 
 if TYPE_CHECKING:
@@ -48,8 +48,11 @@ class QueryVectors(Protocol):
     def empty(self) -> bool:
         """Whether there are none."""
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return one vector of length 1 for each text."""
+    def compare(self, question: str, texts: Sequence[str]) -> list[float]:
+        """Return how near each of some texts is to a question."""
+
+    def similarity(self, one: Vectors, other: Vectors) -> float:
+        """Return how near two vectors are."""
 
     def of_questions(self, texts: Sequence[str]) -> list[Vectors]:
         """Return one vector for each short text; the newest are remembered."""
@@ -58,7 +61,7 @@ class QueryVectors(Protocol):
         """Return how well the model knows a text."""
 
     def search(self, vector: Vectors, limit: int, chunk_ids: Collection[int] | None = None) -> list[Hit]:
-        """Return chunk ids with their cosine, the nearest first."""
+        """Return chunk ids with their similarity, the nearest first."""
 
 
 class VectorIndex(Protocol):
@@ -132,7 +135,7 @@ class Retriever:
         if not nothing_found(question, found, best_cosine):
             return False
         # A list among other things is far from a question about one of them; the sentences are nearer.
-        return not self._with_vectors(asked, lambda embed: embed and has_near_sentence(question, found, embed))
+        return not self._with_vectors(asked, lambda compare: compare and has_near_sentence(question, found, compare))
 
     def follow_up(self, question: str, exchanges: Sequence[Exchange], scope: Scope = EVERYTHING) -> SearchQuery:
         """Return what to search with after some exchanges (question and answer each, the oldest first).
@@ -156,27 +159,26 @@ class Retriever:
             return None
         own, *earlier = vectors.of_questions([question, *others])
         library = vectors.search(own, 1, self._allowed(scope))
-        return Similarity(
-            conversation=max(float(other @ own) for other in earlier), library=library[0][1] if library else 0.0
-        )
+        nearest = max(vectors.similarity(own, other) for other in earlier)
+        return Similarity(conversation=nearest, library=library[0][1] if library else 0.0)
 
     def quotes(self, query: SearchQuery, sources: Sequence[Source]) -> list[Quote]:
         """Return what of some sources answers a question."""
-        return self._with_vectors(query, lambda embed: choose_quotes(query, sources, embed))
+        return self._with_vectors(query, lambda compare: choose_quotes(query, sources, compare))
 
     def nearest_range(self, query: SearchQuery, source: Source) -> tuple[int, int] | None:
         """Return from where to where in a source's text the sentence goes that is nearest to a question.
 
         ``None`` if none is nearer than the others.
         """
-        return self._with_vectors(query, lambda embed: nearest_range(query, source, embed))
+        return self._with_vectors(query, lambda compare: nearest_range(query, source, compare))
 
-    def _with_vectors(self, query: SearchQuery, choose: Callable[[Embed | None], Chosen]) -> Chosen:
+    def _with_vectors(self, query: SearchQuery, choose: Callable[[Compare | None], Chosen]) -> Chosen:
         """Choose sentences with the embedding model; where its vectors say nothing, the words decide alone."""
         vectors = self._vectors.now()
         try:
             if vectors is not None and vectors.familiarity(query.text).pieces >= MIN_KNOWN_PIECES:
-                return choose(vectors.embed)
+                return choose(vectors.compare)
         except EmbedderFailed as error:
             log.warning("Choosing sentences by keywords alone: %s", error)
         return choose(None)

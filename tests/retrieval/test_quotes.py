@@ -1,13 +1,26 @@
 """Which sentences of some passages are quoted for a question."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from rag_assistant.records import Source
 from rag_assistant.retrieval.follow_up import SearchQuery
-from rag_assistant.retrieval.quotes import MAX_EMBEDDED, MAX_SENTENCES, Quote, choose_quotes
+from rag_assistant.retrieval.quotes import MAX_EMBEDDED, MAX_SENTENCES, Compare, Quote, choose_quotes
 from testkit.embedders import WordHashEmbedder
 
-embed = WordHashEmbedder().embed
+
+def comparing(embedder: WordHashEmbedder) -> Compare:
+    """Return what compares texts by their vectors."""
+
+    def compare(question: str, texts: Sequence[str]) -> list[float]:
+        vector, *rows = embedder.embed([question, *texts])
+        return [float(row @ vector) for row in rows]
+
+    return compare
+
+
+compare = comparing(WordHashEmbedder())
 
 
 def source(text: str, n: int = 1, score: float = 0.5) -> Source:
@@ -19,7 +32,7 @@ def quoted(question: str, *texts: str) -> list[tuple[int, str]]:
     sources = [source(text, n, 1 / n) for n, text in enumerate(texts, 1)]
     return [
         (quote.n, " ".join(one.text for one in quote.sentences))
-        for quote in choose_quotes(SearchQuery(question), sources, embed)
+        for quote in choose_quotes(SearchQuery(question), sources, compare)
     ]
 
 
@@ -48,7 +61,7 @@ def test_never_more_than_three_sentences_are_chosen() -> None:
     text = " ".join(
         f"The keeper feeds geese on day number {word} of the week." for word in "one two three four".split()
     )
-    (quote,) = choose_quotes(SearchQuery("When does the keeper feed geese?"), [source(text)], embed)
+    (quote,) = choose_quotes(SearchQuery("When does the keeper feed geese?"), [source(text)], compare)
     assert len(quote.sentences) == MAX_SENTENCES
 
 
@@ -111,7 +124,7 @@ def test_only_the_best_by_their_words_are_embedded() -> None:
     choose_quotes(
         SearchQuery("geese"),
         [source("Geese eat. " + " ".join(f"Nothing {n} here." for n in range(40)))],
-        embedder.embed,
+        comparing(embedder),
     )
     assert len(embedder.embedded) == 1 + MAX_EMBEDDED
 
@@ -119,6 +132,6 @@ def test_only_the_best_by_their_words_are_embedded() -> None:
 @pytest.mark.parametrize("text", ["", "# Geese"])
 def test_of_sources_without_a_sentence_nothing_is_quoted_and_nothing_embedded(text: str) -> None:
     embedder = WordHashEmbedder()
-    found: list[Quote] = choose_quotes(SearchQuery("geese"), [source(text)] if text else [], embedder.embed)
+    found: list[Quote] = choose_quotes(SearchQuery("geese"), [source(text)] if text else [], comparing(embedder))
     assert found == []
     assert embedder.embedded == []

@@ -101,8 +101,8 @@ def test_the_exact_index_agrees_with_every_cosine(house: Shelf) -> None:
     house.shelve(*texts)
     vectors = house.vectors.now()
     assert vectors is not None
-    query = vectors.embed(["word1 word2 word0"])[0]
-    cosines = sorted((float(value) for value in vectors.embed(texts) @ query), reverse=True)
+    (query,) = vectors.of_questions(["word1 word2 word0"])
+    cosines = sorted(vectors.compare("word1 word2 word0", texts), reverse=True)
     found = [cosine for _, cosine in vectors.search(query, 10)]
     assert np.allclose(found, cosines[:10], atol=1e-6)
 

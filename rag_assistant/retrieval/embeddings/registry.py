@@ -89,6 +89,15 @@ class Embedder:
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         return (rows / np.where(lengths > 0, lengths, 1)).astype(np.float32)
 
+    def similarity(self, cosine: float) -> float:
+        """Return what a cosine of two of its vectors means, from about 0 for unrelated texts to about 1.
+
+        Everything that weighs cosines or compares them with a limit was measured with a model that spreads them over
+        all of 0 to 1; of one that does not, ``cosine_range`` says between which they lie.
+        """
+        low, high = getattr(self._model, "cosine_range", (0.0, 1.0))
+        return (cosine - low) / (high - low)
+
     def familiarity(self, text: str) -> Familiarity:
         """Return how well the model knows a text; one that cannot tell is taken to know it. Raises EmbedderFailed."""
         tells = getattr(self._model, "familiarity", None)

@@ -60,9 +60,14 @@ class ServingVectors:
         """Whether there are none."""
         return self._known.version[0] == self._known.version[1]
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return one vector of length 1 for each text. Raises EmbedderFailed."""
-        return self._embedder.embed(texts)
+    def compare(self, question: str, texts: Sequence[str]) -> list[float]:
+        """Return how near each of some texts is to a question, 0 to 1. Raises EmbedderFailed."""
+        (vector,) = self.of_questions([question])
+        return [self.similarity(vector, row) for row in self._embedder.embed(texts)]
+
+    def similarity(self, one: Vectors, other: Vectors) -> float:
+        """Return how near two vectors are, 0 to 1."""
+        return self._embedder.similarity(float(one @ other))
 
     def of_questions(self, texts: Sequence[str]) -> list[Vectors]:
         """Return one vector for each short text; the newest are remembered. Raises EmbedderFailed."""
@@ -77,8 +82,12 @@ class ServingVectors:
         return self._embedder.familiarity(text)
 
     def search(self, vector: Vectors, limit: int, chunk_ids: Collection[int] | None = None) -> list[tuple[int, float]]:
-        """Return up to ``limit`` chunk ids with their cosine, the nearest first; with ``chunk_ids``, only of those."""
-        return self._space.search(vector, limit, self._known.version, chunk_ids)
+        """Return up to ``limit`` chunk ids with their similarity (0 to 1), the nearest first.
+
+        With ``chunk_ids``, only of those.
+        """
+        hits = self._space.search(vector, limit, self._known.version, chunk_ids)
+        return [(chunk_id, self._embedder.similarity(cosine)) for chunk_id, cosine in hits]
 
 
 class VectorSearch:
