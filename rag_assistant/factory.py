@@ -13,10 +13,11 @@ from flask import Flask
 from rag_assistant import cli, web
 from rag_assistant.answering.assistant import Assistant
 from rag_assistant.answering.dependencies import Dependencies
-from rag_assistant.answering.evaluation import Evaluation, UnkeptAnswers
+from rag_assistant.answering.evaluation import Evaluation
 from rag_assistant.answering.overflow import OverflowHandling
 from rag_assistant.answering.search import DocumentSearch
 from rag_assistant.answering.tools import Tools
+from rag_assistant.answering.unkept import UnkeptAnswers
 from rag_assistant.answering.writer import AnswerWriter
 from rag_assistant.conversations.actions import HistoryActions
 from rag_assistant.conversations.corrections import Corrections
@@ -240,14 +241,14 @@ def build_dependencies(
         tools=tools,
         models=models,
         writer=AnswerWriter(stores.turns, stores.answers),
+        unkept=UnkeptAnswers(stores.turns, stores.answers),
         settings=lambda: settings.current,
     )
 
 
 def build_evaluation(stores: Stores, deps: Dependencies) -> Evaluation:
     """Return what asks rated questions again: as ever, but nothing of the answers is kept."""
-    not_kept = replace(deps, writer=UnkeptAnswers(stores.turns, stores.answers))
-    return Evaluation(stores.ratings, stores.branches, not_kept)
+    return Evaluation(stores.ratings, stores.branches, replace(deps, writer=deps.unkept))
 
 
 def embedder_source(values: Settings) -> dict[str, Any]:

@@ -65,6 +65,30 @@ class Scope:
 
 EVERYTHING = Scope()
 
+AnswerMode = Literal["documents", "tools", "plain"]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerOptions:
+    """What a caller wants of one answer; ``None`` leaves it to the settings.
+
+    ``mode``: the documents are searched for the question, or the model searches with tools, or neither.
+    ``instructions`` are told the model behind ours.
+    """
+
+    mode: AnswerMode | None = None
+    instructions: str | None = None
+    max_answer_tokens: int | None = None
+    temperature: float | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what is wanted, as it is kept; what is left to the settings is not there."""
+        values = {name: getattr(self, name) for name in self.__slots__}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+AS_SET = AnswerOptions()
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -113,6 +137,7 @@ class Question:
     edits_turn: int | None = None
     # Whether a person asked it, on the page or in a terminal, and not a program.
     interactive: bool = False
+    options: AnswerOptions = AS_SET
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +256,7 @@ class Turn:
     erased_at: datetime | None = None
     rating: Rating | None = None
     retry_after_seconds: float | None = None
+    options: AnswerOptions = AS_SET
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ its own, and ``follow`` shows what is committed to whoever wants to see it.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
 import time
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 from rag_assistant.answering.runner import Runner
 from rag_assistant.answering.stream import LiveTurn, LiveTurns
 from rag_assistant.answering.tools import said_yes
+from rag_assistant.answering.unkept import unkept_turn, without_store
 from rag_assistant.conversations.prompts import mark_cited, title_for
 from rag_assistant.conversations.scope import check_scope
 from rag_assistant.conversations.window import rules_for
@@ -27,6 +29,7 @@ from rag_assistant.validation import INVALID_CHARACTER, storable
 
 if TYPE_CHECKING:
     from rag_assistant.answering.dependencies import Dependencies
+    from rag_assistant.conversations.viewed_history import SentHistory
     from rag_assistant.storage.documents.documents import DocumentStore
 
 log = logging.getLogger(__name__)
@@ -45,6 +48,8 @@ class Assistant:
         # A turn is committed a moment before it is entered as live; who holds this sees both or neither.
         self._beginning = threading.Lock()
         self._deps = deps
+        # Below every id that a database gives.
+        self._unkept_ids = itertools.count(-1, -1)
         self._conversations = deps.conversations
         self._turns = deps.turns
 
@@ -63,6 +68,24 @@ class Assistant:
         return self._begin(
             lambda: self._turns.accept(question, title_for(question.text)), lambda: self._refuse_undecided(question)
         )
+
+    def ask_unkept(self, question: Question, sent: SentHistory) -> LiveTurn:
+        """Begin to answer a question behind the turns that came along with it; keep nothing, and return who follows it.
+
+        Raises InvalidRequest, DocumentNotFound, OverflowDecisionNeeded, Overloaded.
+        """
+        self._check(question)
+        deps, turn = without_store(self._deps, sent), unkept_turn(next(self._unkept_ids), question, sent)
+        live = self._reserved()
+        try:
+            if rules_for(sent.conversation, deps.settings(), turn).on_overflow == "ask":
+                Runner(turn, live, deps).refuse_undecided(sent.conversation)
+            self._live.enter(turn.id, live)
+        except BaseException:
+            self._live.give_back()
+            raise
+        self._start(turn, live, deps, lambda: Runner(turn, live, deps).answer(sent.conversation))
+        return live
 
     def retry(self, turn_id: int, quotes: bool = False) -> Turn:
         """Answer a failed turn once more, by the model or with ``quotes``, and return it.
@@ -206,9 +229,7 @@ class Assistant:
         quotes: bool = False,
     ) -> Turn:
         """Let ``refuse`` look at what would be accepted, accept it, and begin to answer it."""
-        if not self._live.reserve():
-            raise Overloaded(self._live.limit)
-        live = LiveTurn(self._deps.models.new_call())
+        live = self._reserved()
         try:
             refuse()
             with self._beginning:
@@ -221,24 +242,33 @@ class Assistant:
         if not new:
             self._live.give_back()
             return turn
-        try:
-            threading.Thread(target=self._run, args=(turn, live, quotes), name=f"turn {turn.id}", daemon=True).start()
-        except RuntimeError as error:
-            overloaded = Overloaded(self._live.limit)
-            self._conclude(turn, live, lambda: self._deps.writer.fail(turn, live, overloaded))
-            raise overloaded from error
+        self._start(turn, live, self._deps, lambda: Runner(turn, live, self._deps, quotes).answer())
         return turn
 
-    def _run(self, turn: Turn, live: LiveTurn, quotes: bool) -> None:
-        self._conclude(turn, live, lambda: Runner(turn, live, self._deps, quotes).answer())
+    def _reserved(self) -> LiveTurn:
+        """Return who will follow a turn, with a place for it. Raises Overloaded."""
+        if not self._live.reserve():
+            raise Overloaded(self._live.limit)
+        return LiveTurn(self._deps.models.new_call())
 
-    def _conclude(self, turn: Turn, live: LiveTurn, answer: Callable[[], Turn]) -> None:
+    def _start(self, turn: Turn, live: LiveTurn, deps: Dependencies, answer: Callable[[], Turn]) -> None:
+        """Answer a turn in a thread of its own. Raises Overloaded if there is none."""
+        try:
+            run = threading.Thread(target=self._conclude, args=(turn, live, deps, answer), name=f"turn {turn.id}")
+            run.daemon = True
+            run.start()
+        except RuntimeError as error:
+            overloaded = Overloaded(self._live.limit)
+            self._conclude(turn, live, deps, lambda: deps.writer.fail(turn, live, overloaded))
+            raise overloaded from error
+
+    def _conclude(self, turn: Turn, live: LiveTurn, deps: Dependencies, answer: Callable[[], Turn]) -> None:
         """Answer a turn, keep how it ended, whatever happens, and tell all who follow."""
         try:
             live.finish(last_event(answer()))
         except Exception:
             log.exception("Turn %s could not be kept as it ended", turn.id)
-            self._deps.writer.last_resort(turn, live)
+            deps.writer.last_resort(turn, live)
         finally:
             self._live.leave(turn.id, live)
 
@@ -256,4 +286,5 @@ def _as_if_accepted(question: Question, conversation: Conversation) -> Turn:
         max_history_turns=question.max_history_turns,
         scope=conversation.scope if isinstance(question.scope, Unset) else question.scope,
         on_overflow=question.on_overflow,
+        options=question.options,
     )

@@ -11,23 +11,24 @@ if TYPE_CHECKING:
     from rag_assistant.answering.search import DocumentSearch
     from rag_assistant.answering.tools import Tools
     from rag_assistant.answering.writer import AnswerWriter
+    from rag_assistant.conversations.viewed_history import ViewedHistory
     from rag_assistant.llm.models import LanguageModels
     from rag_assistant.settings.schema import Settings
     from rag_assistant.storage.conversations.conversations import ConversationManager
-    from rag_assistant.storage.conversations.history import HistoryStore
     from rag_assistant.storage.conversations.turns import TurnStore
 
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """What an answer needs of the other rooms."""
+    """What an answer needs of the other rooms; ``unkept`` is the writer of those that are not kept."""
 
     conversations: ConversationManager
     turns: TurnStore
-    history: HistoryStore
+    history: ViewedHistory
     search: DocumentSearch
     overflow: OverflowHandling
     tools: Tools
     models: LanguageModels
     writer: AnswerWriter
+    unkept: AnswerWriter
     settings: Callable[[], Settings]

@@ -6,22 +6,18 @@ of it is kept, with its rating; the conversation stays as it is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from rag_assistant.answering.runner import Runner
 from rag_assistant.answering.scoring import Score, Verdict, compare, score_of, verdict_of
 from rag_assistant.answering.stream import LiveTurn
-from rag_assistant.answering.writer import AnswerWriter
-from rag_assistant.conversations.prompts import mark_cited
-from rag_assistant.errors import QUESTION_KEPT, ConversationNotFound
+from rag_assistant.errors import ConversationNotFound
 from rag_assistant.records import Turn
 
 if TYPE_CHECKING:
     from rag_assistant.answering.dependencies import Dependencies
-    from rag_assistant.records import Message, TurnStatus
     from rag_assistant.storage.conversations.branching import BranchStore
     from rag_assistant.storage.conversations.ratings import RatingStore
 
@@ -65,7 +61,7 @@ class Evaluation:
         except ConversationNotFound as error:
             return Evaluated(turn, "failed", error=str(error))
         if answered.error_message is not None or turn.rating is None:
-            return Evaluated(turn, "failed", error=(answered.error_message or "").removesuffix(QUESTION_KEPT))
+            return Evaluated(turn, "failed", error=answered.error_message or "")
         before, now = score_of(turn, turn), score_of(turn, answered)
         checks = compare(before, now)
         verdict = verdict_of(checks)
@@ -95,28 +91,9 @@ class Evaluation:
             created_at=datetime.now(UTC),
             max_history_turns=turn.max_history_turns,
             scope=turn.scope,
+            options=turn.options,
             # With "ask" an answer changes nothing in its conversation: what does not fit is left out.
             on_overflow="ask",
         )
         conversation = self._branches.conversation_before(turn)
         return Runner(asked, LiveTurn(self._deps.models.new_call()), self._deps).answer(conversation)
-
-
-class UnkeptAnswers(AnswerWriter):
-    """Ends answers as ever, and keeps nothing of them."""
-
-    def commit(self, turn: Turn, live: LiveTurn, text: str) -> None:
-        """Leave text as it is shown."""
-
-    def keep_receipt(self, turn: Turn, receipt: dict[str, Any]) -> None:
-        """Keep no receipt."""
-
-    def keep_iteration(self, turn: Turn, messages: Sequence[Message]) -> None:
-        """Keep no iteration."""
-
-    def keep(self, turn: Turn, live: LiveTurn, status: TurnStatus, error: tuple[str, str] | None = None) -> Turn:
-        """Return a turn as it ended."""
-        text = live.text()
-        error_type, message = error or (None, None)
-        sources = mark_cited(turn, text)
-        return replace(turn, status=status, answer=text, sources=sources, error_type=error_type, error_message=message)

@@ -19,12 +19,12 @@ from rag_assistant.presenters.history import figures_in_words, numbers_in_words,
 
 if TYPE_CHECKING:
     from rag_assistant.answering.request import BuiltRequest, Draft
+    from rag_assistant.conversations.viewed_history import ViewedHistory
     from rag_assistant.llm.calls import ModelCall
     from rag_assistant.llm.models import LanguageModels
     from rag_assistant.records import Conversation
     from rag_assistant.settings.schema import Settings
     from rag_assistant.storage.conversations.conversations import ConversationManager
-    from rag_assistant.storage.conversations.history import HistoryStore
 
 CONTINUED = "All earlier turns were sent this once, up to the model's limit."
 CONTINUED_IN_PART = (
@@ -40,7 +40,7 @@ class OverflowHandling:
     """Makes room for a question as it was decided, at most once for an answer."""
 
     conversations: ConversationManager
-    history: HistoryStore
+    history: ViewedHistory
     models: LanguageModels
 
     def refuse_undecided(self, built: BuiltRequest, turn_number: int, settings: Settings) -> None:

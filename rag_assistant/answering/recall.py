@@ -13,9 +13,9 @@ from rag_assistant.retrieval.tokenize import query_words
 
 if TYPE_CHECKING:
     from rag_assistant.answering.search import DocumentSearch
+    from rag_assistant.conversations.viewed_history import ViewedHistory
     from rag_assistant.records import RelatedTurn, Source, Turn
     from rag_assistant.settings.schema import Settings
-    from rag_assistant.storage.conversations.history import HistoryStore
 
 # What a person left out never comes back by itself.
 RECALLABLE = frozenset({"turn_limit", "token_limit", "filtered", "summarised"})
@@ -26,7 +26,7 @@ TURNS_WITH_EVIDENCE = 5
 
 
 def with_recall(
-    built: BuiltRequest, turn: Turn, history: HistoryStore, search: DocumentSearch, settings: Settings
+    built: BuiltRequest, turn: Turn, history: ViewedHistory, search: DocumentSearch, settings: Settings
 ) -> BuiltRequest:
     """Return the request of a turn with what comes back. Related turns that are not sent are its ``missing``."""
     related = _related(built, turn, history, settings.history_recall)
@@ -43,7 +43,7 @@ def _limit(built: BuiltRequest, limit: int) -> int:
     return 0 if built.draft.profile.endpoint.quotes else limit
 
 
-def _related(built: BuiltRequest, turn: Turn, history: HistoryStore, limit: int) -> tuple[RelatedTurn, ...]:
+def _related(built: BuiltRequest, turn: Turn, history: ViewedHistory, limit: int) -> tuple[RelatedTurn, ...]:
     """Return the turns before this one that its request leaves out and its question seems to be about."""
     draft, receipt = built.draft, built.fitted.receipt
     quotes = draft.profile.endpoint.quotes
@@ -57,7 +57,7 @@ def _related(built: BuiltRequest, turn: Turn, history: HistoryStore, limit: int)
 
 
 def _cited(
-    built: BuiltRequest, recalled: tuple[RelatedTurn, ...], history: HistoryStore
+    built: BuiltRequest, recalled: tuple[RelatedTurn, ...], history: ViewedHistory
 ) -> dict[int, tuple[Source, ...]]:
     """Return what was cited in the turns that a question leans on, the newest first, and in those that come back."""
     draft = built.draft

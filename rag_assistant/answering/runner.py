@@ -16,7 +16,7 @@ from rag_assistant.answering.recall import with_recall
 from rag_assistant.answering.receipt import log_what_was_left_out, receipt_of
 from rag_assistant.answering.request import BuiltRequest, Draft, build_request, estimated_tokens
 from rag_assistant.answering.tools import said_yes, with_results
-from rag_assistant.conversations.model_profile import ModelProfile, profile_for
+from rag_assistant.conversations.model_profile import ModelProfile, profile_for, settings_for
 from rag_assistant.conversations.window import load_window, rules_for
 from rag_assistant.errors import (
     AssistantError,
@@ -67,7 +67,7 @@ class Runner:
     def __init__(self, turn: Turn, live: LiveTurn, deps: Dependencies, quotes: bool = False) -> None:
         self._live = live
         self._deps = deps
-        self._settings = deps.settings()
+        self._settings = settings_for(deps.settings(), turn.options)
         self._quotes = quotes
         self._turn = turn
         self._draft: Draft
@@ -132,7 +132,8 @@ class Runner:
         endpoint = QUOTES_ENDPOINT if self._quotes else self._endpoint(is_trial)
         if without_tools:
             endpoint = replace(endpoint, takes_tools=False)
-        return profile_for(endpoint, self._settings, self._deps.models.ratio(endpoint), self._deps.tools.schemas)
+        ratio, tools = self._deps.models.ratio(endpoint), self._deps.tools.schemas
+        return profile_for(endpoint, self._settings, ratio, tools, self._turn.options.instructions)
 
     def _endpoint(self, is_trial: bool) -> Endpoint:
         models = self._deps.models

@@ -63,6 +63,10 @@ class LiveTurn:
             self._hand_out(last)
         self.ended.set()
 
+    def stop(self) -> None:
+        """End the answer because nobody wants it any more."""
+        self.call.stop()
+
     def text(self) -> str:
         """Return the whole text so far."""
         return "".join(self._parts)

@@ -11,6 +11,7 @@ import logging
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -121,6 +122,13 @@ class Tools:
             "delete_documents": (DeleteDocuments, self._ask_to_delete),
         }
         self.schemas: tuple[dict[str, Any], ...] = tuple(_schema(name, kind) for name, (kind, _) in self._tools.items())
+
+    def without_asking(self) -> Tools:
+        """Return the tools without those that ask a person first, for answers to which nobody can come back."""
+        fewer = copy(self)
+        fewer._tools = {name: tool for name, tool in self._tools.items() if name != "delete_documents"}
+        fewer.schemas = tuple(one for one in self.schemas if one["function"]["name"] in fewer._tools)
+        return fewer
 
     def run_all(self, calls: Sequence[dict[str, Any]], scope: Scope) -> list[ToolResult]:
         """Run calls in the OpenAI format, side by side, and return their results in the same order.

@@ -18,6 +18,7 @@ from rag_assistant.presenters.history import seen, turns_by_reason
 from rag_assistant.records import UNSET, Conversation, Message, Summary, Turn, Unset, runs_of
 
 if TYPE_CHECKING:
+    from rag_assistant.conversations.viewed_history import SentHistory, ViewedHistory
     from rag_assistant.llm.endpoint import Endpoint
     from rag_assistant.llm.models import LanguageModels
     from rag_assistant.settings.schema import Settings
@@ -128,7 +129,7 @@ class HistoryActions:
         if strategy is not None:
             rules = replace(rules, strategy=strategy)
         endpoint = self._models.known_endpoint()
-        fitted = self._fitted(conversation, rules, settings, endpoint)
+        fitted = self._fitted(self._history, conversation, rules, settings, endpoint)
         return HistoryView(
             conversation, rules, fitted, endpoint.context_tokens, self._history.last_change(conversation_id)
         )
@@ -151,19 +152,26 @@ class HistoryActions:
         Raises NothingToSummarise, HistoryChanged, ConversationBusy, or that no model is known; then nothing has
         changed.
         """
+        return self._compact(self._conversations.get(conversation_id), self._history)
+
+    def compact_sent(self, sent: SentHistory) -> tuple[Conversation, str]:
+        """Do the same with a history that a caller sent along; nothing is kept. Raises NothingToSummarise."""
+        return self._compact(sent.conversation, sent)
+
+    def _compact(self, conversation: Conversation, history: ViewedHistory) -> tuple[Conversation, str]:
         settings = self._settings()
         call = self._models.new_call()
         endpoint = self._models.endpoint(call)
-        conversation = self._conversations.get(conversation_id)
-        fitted = self._fitted(conversation, rules_for(conversation, settings), settings, endpoint)
+        fitted = self._fitted(history, conversation, rules_for(conversation, settings), settings, endpoint)
         keep_from = first_kept_after_compaction(fitted, conversation.turns + 1)
         if keep_from <= conversation.view_start:
+            named = f"Conversation {conversation.id}" if conversation.id else "The conversation"
             raise NothingToSummarise(
-                f"Conversation {conversation_id} is too short to be summarised: the newest turns stay as they are, "
+                f"{named} is too short to be summarised: the newest turns stay as they are, "
                 "and there are none before them."
             )
         profile = profile_for(endpoint, settings, self._models.ratio(endpoint))
-        return Compaction(self._conversations, self._history, self._models).compact(
+        return Compaction(self._conversations, history, self._models).compact(
             conversation, keep_from, profile, call, lambda _sentence: None
         )
 
@@ -184,10 +192,15 @@ class HistoryActions:
         return self._history.undo(conversation_id)
 
     def _fitted(
-        self, conversation: Conversation, rules: Rules, settings: Settings, endpoint: Endpoint
+        self,
+        history: ViewedHistory,
+        conversation: Conversation,
+        rules: Rules,
+        settings: Settings,
+        endpoint: Endpoint,
     ) -> FittedHistory:
         """Fit the window as for a question that has no text yet."""
-        window = load_window(self._history, conversation, conversation.turns + 1, rules, settings)
+        window = load_window(history, conversation, conversation.turns + 1, rules, settings)
         profile = profile_for(endpoint, settings, self._models.ratio(endpoint), self._tool_schemas)
         question: Message = {"role": "user", "content": ""}
         try:

@@ -19,10 +19,10 @@ from rag_assistant.records import Conversation, ModelRequest, PastTurn
 
 if TYPE_CHECKING:
     from rag_assistant.conversations.model_profile import ModelProfile
+    from rag_assistant.conversations.viewed_history import ViewedHistory
     from rag_assistant.llm.calls import ModelCall
     from rag_assistant.llm.models import LanguageModels
     from rag_assistant.storage.conversations.conversations import ConversationManager
-    from rag_assistant.storage.conversations.history import HistoryStore
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ NOT_SUMMARISED = "The model could not summarise the older turns."
 class Compaction:
     """Summarises."""
 
-    def __init__(self, conversations: ConversationManager, history: HistoryStore, models: LanguageModels) -> None:
+    def __init__(self, conversations: ConversationManager, history: ViewedHistory, models: LanguageModels) -> None:
         self._conversations = conversations
         self._history = history
         self._models = models

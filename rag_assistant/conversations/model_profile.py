@@ -8,11 +8,17 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from rag_assistant.conversations.prompts import AGENT_INSTRUCTIONS, INSTRUCTIONS, QUOTE_INSTRUCTIONS
+from rag_assistant.conversations.prompts import (
+    AGENT_INSTRUCTIONS,
+    INSTRUCTIONS,
+    PLAIN_INSTRUCTIONS,
+    QUOTE_INSTRUCTIONS,
+)
 from rag_assistant.history import CountTokens, estimate_tokens
 
 if TYPE_CHECKING:
     from rag_assistant.llm.endpoint import Endpoint
+    from rag_assistant.records import AnswerOptions
     from rag_assistant.settings.schema import Settings
 
 PASSAGES = 6
@@ -56,16 +62,35 @@ class ModelProfile:
         return self.count_tokens(json.dumps(self.tools)) if self.tools else 0
 
 
+def settings_for(settings: Settings, options: AnswerOptions) -> Settings:
+    """Return the settings as they are for one answer: a caller's word beats them."""
+    wanted: dict[str, Any] = {
+        name: value for name in ("max_answer_tokens", "temperature") if (value := getattr(options, name)) is not None
+    }
+    if options.mode is not None:
+        wanted["retrieval_mode"] = "agent" if options.mode == "tools" else "always"
+    if options.mode == "plain":
+        wanted["max_passages"] = 0
+    return settings.model_copy(update=wanted) if wanted else settings
+
+
 def profile_for(
-    endpoint: Endpoint, settings: Settings, token_ratio: float = 1.0, tools: Sequence[dict[str, Any]] = ()
+    endpoint: Endpoint,
+    settings: Settings,
+    token_ratio: float = 1.0,
+    tools: Sequence[dict[str, Any]] = (),
+    instructions: str | None = None,
 ) -> ModelProfile:
-    """Return what goes with a request to this model; ``tools`` are those that it may be offered."""
+    """Return what goes with a request to this model.
+
+    ``tools`` are those that it may be offered, ``instructions`` what a caller wants it to be told behind ours.
+    """
     offered = tuple(tools) if settings.retrieval_mode == "agent" and endpoint.takes_tools else ()
     answer_tokens, note = _answer_tokens(settings, endpoint)
     max_request_tokens = _max_request_tokens(endpoint, answer_tokens)
     return ModelProfile(
         endpoint=endpoint,
-        instructions=_instructions(endpoint, settings, bool(offered)),
+        instructions=_instructions(endpoint, settings, bool(offered), instructions),
         passages=PASSAGES if settings.max_passages is None else settings.max_passages,
         request_tokens=min_limit(settings.history_token_budget, max_request_tokens),
         max_request_tokens=max_request_tokens,
@@ -82,10 +107,11 @@ def min_limit(*limits: int | None) -> int | None:
     return min((limit for limit in limits if limit is not None), default=None)
 
 
-def _instructions(endpoint: Endpoint, settings: Settings, uses_tools: bool) -> str:
+def _instructions(endpoint: Endpoint, settings: Settings, uses_tools: bool, more: str | None) -> str:
     if endpoint.quotes:
         return QUOTE_INSTRUCTIONS
-    return settings.instructions or (AGENT_INSTRUCTIONS if uses_tools else INSTRUCTIONS)
+    suited = AGENT_INSTRUCTIONS if uses_tools else PLAIN_INSTRUCTIONS if settings.max_passages == 0 else INSTRUCTIONS
+    return "\n\n".join(filter(None, (settings.instructions or suited, more)))
 
 
 def _answer_tokens(settings: Settings, endpoint: Endpoint) -> tuple[int | None, str | None]:

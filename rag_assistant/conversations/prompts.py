@@ -23,6 +23,8 @@ AGENT_INSTRUCTIONS = (
     "answer, say so plainly; then you may answer from general knowledge if you say that you do. Answer in the language "
     "of the question."
 )
+# Where no passages are sent.
+PLAIN_INSTRUCTIONS = "You are a helpful assistant. Answer in the language of the question."
 SUMMARY_INSTRUCTIONS = (
     "You write the record of a conversation between a user and an assistant, in the language of the conversation. "
     "Keep what a later answer may need: names, numbers, dates, decisions, what the user wants and likes, what is "

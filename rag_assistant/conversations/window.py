@@ -29,8 +29,8 @@ from rag_assistant.history import (
 from rag_assistant.records import MAX_INT32, UNSET, Conversation, Message, PastTurn, Turn, Unset
 
 if TYPE_CHECKING:
+    from rag_assistant.conversations.viewed_history import ViewedHistory
     from rag_assistant.settings.schema import Settings
-    from rag_assistant.storage.conversations.history import HistoryStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def rules_for(conversation: Conversation, settings: Settings, turn: Turn | None 
 
 
 def load_window(
-    store: HistoryStore,
+    store: ViewedHistory,
     conversation: Conversation,
     before: int,
     rules: Rules,

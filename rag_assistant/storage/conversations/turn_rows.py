@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, bindparam, select
 
 from rag_assistant.errors import TurnNotFound
-from rag_assistant.records import UNSET, Message, Question, Rating, Scope, Source, Turn, Unset
+from rag_assistant.records import UNSET, AnswerOptions, Message, Question, Rating, Scope, Source, Turn, Unset
 from rag_assistant.storage.tables import answer_parts, messages, ratings, turns
 
 _TURN = select(turns).where(turns.c.id == bindparam("turn"))
@@ -61,6 +61,7 @@ def _as_turn(connection: Connection, row: RowMapping, said: Sequence[Message], r
         scope=Scope(tuple(request.get("document_ids", ())), tuple(request.get("tags", ()))),
         on_overflow=request.get("on_overflow"),
         confirms_turn=request.get("confirms_turn"),
+        options=AnswerOptions(**request.get("options", {})),
         history=row["history"],
         sources=tuple(Source(**source) for source in row["sources"] or ()),
         usage=row["usage"],
@@ -97,6 +98,8 @@ def request_of(question: Question) -> dict[str, Any]:
         request["on_overflow"] = question.on_overflow
     if question.confirms_turn is not None:
         request["confirms_turn"] = question.confirms_turn
+    if wanted := question.options.as_dict():
+        request["options"] = wanted
     return request
 
 

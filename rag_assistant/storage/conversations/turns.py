@@ -160,6 +160,7 @@ class TurnStore:
             scope=scope,
             on_overflow=question.on_overflow,
             confirms_turn=question.confirms_turn,
+            options=question.options,
         )
 
     def retry(self, turn_id: int) -> Turn:

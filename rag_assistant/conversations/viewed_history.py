@@ -1,0 +1,143 @@
+"""The earlier turns that a model may see: what an answer asks of them, whether they are stored or came with a request.
+
+``SentHistory`` are those that came along. It decides like the store, and keeps nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Literal, Protocol
+
+from rag_assistant.history import repair_messages, split_turns
+from rag_assistant.records import UNTITLED, Conversation, Message, PastTurn, RelatedTurn, Source, Summary
+
+
+class ViewedHistory(Protocol):
+    """What is read of earlier turns for an answer, and how the model's view of them is moved; see HistoryStore."""
+
+    def past(self, conversation: Conversation, before: int, newest: int | None) -> list[PastTurn]:
+        """Return the ``newest`` turns in view before number ``before``, oldest first; ``None`` for all."""
+
+    def between(self, conversation: Conversation, first: int, last: int) -> list[PastTurn]:
+        """Return the turns in view from number ``first`` to ``last``, oldest first."""
+
+    def related(
+        self, conversation: Conversation, words: Sequence[str], before: int, seen: Collection[int], limit: int
+    ) -> list[RelatedTurn]:
+        """Return up to ``limit`` turns that ``words`` seem to ask for and that are not ``seen``, the best first."""
+
+    def cited(self, conversation: Conversation, numbers: Collection[int]) -> dict[int, tuple[Source, ...]]:
+        """Return what the answers of some turns cite, by the turn's number."""
+
+    def decide(self, conversation_id: int, until_turn: int) -> None:
+        """Remember that turns up to ``until_turn`` may be left out."""
+
+    def move_context_start(
+        self, conversation_id: int, kind: Literal["clear", "reset"], at_turn: int | None = None
+    ) -> Conversation:
+        """Let the view begin at turn ``at_turn``, without a summary."""
+
+    def keep_summary(
+        self, conversation: Conversation, text: str, covered: Sequence[int], written_by: str, running: int | None
+    ) -> Conversation:
+        """Put a summary in the place of the turns ``covered``."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentSummary:
+    """A summary that a caller sent along, and of how many turns and messages it stands in the place."""
+
+    text: str
+    turns: int
+    messages: int
+
+
+class SentHistory:
+    """The turns that a caller sent along with a question, the oldest first; nothing of them is stored or searched.
+
+    ``question`` is what stands behind the last answer: all that the user said there.
+    """
+
+    def __init__(self, messages: Sequence[Message], summary: SentSummary | None = None) -> None:
+        split = split_turns(repair_messages(messages))
+        # A system message in front belongs to no turn; who calls takes it out before.
+        first = summary.turns + 1 if summary else 1
+        self._turns = [PastTurn(number, turn) for number, turn in enumerate(split.past, first)]
+        self.question = "\n\n".join(m["content"] for m in split.current if m["role"] == "user" and m["content"])
+        self._covered = (summary.turns, summary.messages) if summary else (0, 0)
+        moment = datetime.now(UTC)
+        kept = Summary(0, 1, summary.turns, summary.text, "a model", moment) if summary else None
+        empty = Conversation(0, UNTITLED, moment, moment, first - 1 + len(self._turns), 0, 0)
+        self.conversation = self._seen_from(empty, first, kept)
+
+    def past(self, conversation: Conversation, before: int, newest: int | None) -> list[PastTurn]:
+        """Return the ``newest`` turns in view before number ``before``, oldest first; ``None`` for all."""
+        found = self.between(conversation, conversation.view_start, before - 1)
+        return found if newest is None else found[max(0, len(found) - newest) :]
+
+    def between(self, conversation: Conversation, first: int, last: int) -> list[PastTurn]:
+        """Return the turns in view from number ``first`` to ``last``, oldest first."""
+        return [turn for turn in self._turns if max(first, conversation.view_start) <= turn.number <= last]
+
+    def related(self, *_: Any) -> list[RelatedTurn]:
+        """Find nothing: what is not stored has no index."""
+        return []
+
+    def cited(self, *_: Any) -> dict[int, tuple[Source, ...]]:
+        """Know no sources: a message has none."""
+        return {}
+
+    def decide(self, *_: Any) -> None:
+        """Remember nothing."""
+
+    def move_context_start(
+        self, _conversation_id: int, _kind: Literal["clear", "reset"], at_turn: int | None = None
+    ) -> Conversation:
+        """Let the view begin at turn ``at_turn``, without a summary."""
+        start = at_turn or self.conversation.turns + 1
+        run = self._run("cleared", start - 1) | {"made_room": at_turn is not None}
+        seen = self._seen_from(self.conversation, start, None)
+        self.conversation = replace(seen, context_start=start, standing_runs=(run,))
+        return self.conversation
+
+    def keep_summary(
+        self, conversation: Conversation, text: str, covered: Sequence[int], written_by: str, _running: int | None
+    ) -> Conversation:
+        """Put a summary in the place of the turns ``covered``, and of those that the present one stands for."""
+        summary = Summary(0, 1, covered[-1], text, written_by, datetime.now(UTC))
+        self.conversation = self._seen_from(conversation, covered[-1] + 1, summary)
+        return self.conversation
+
+    @property
+    def summary(self) -> SentSummary | None:
+        """The summary that stands for the oldest turns at present, as it can be sent along again."""
+        known = self.conversation.summary
+        if known is None:
+            return None
+        run = self._run("summarised", known.last_turn)
+        return SentSummary(known.text, run["turns"], run["messages"])
+
+    def _seen_from(self, conversation: Conversation, start: int, summary: Summary | None) -> Conversation:
+        seen = [turn for turn in self._turns if turn.number >= start]
+        return replace(
+            conversation,
+            view_start=start,
+            visible_turns=len(seen),
+            visible_messages=sum(len(turn.messages) for turn in seen),
+            summary=summary,
+            standing_runs=(self._run("summarised", start - 1),) if summary else (),
+        )
+
+    def _run(self, reason: str, last: int) -> dict[str, Any]:
+        """Return the turns up to number ``last`` as a run of turns that are left out."""
+        turns, messages = self._covered
+        own = [turn for turn in self._turns if turn.number <= last]
+        return {
+            "reason": reason,
+            "turns": turns + len(own),
+            "messages": messages + sum(len(turn.messages) for turn in own),
+            "first_turn": 1,
+            "last_turn": last,
+        }
