@@ -6,6 +6,7 @@ do. The cause is chained, for the log only. Which HTTP status a class becomes is
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 # The end of a sentence that says why a model did not answer.
@@ -18,7 +19,11 @@ class AssistantError(Exception):
 
 
 class InvalidRequest(AssistantError):
-    """The request's form is right but a value in it is not."""
+    """The request's form is right but a value in it is not; ``param`` names the field, where it is one."""
+
+    def __init__(self, message: str, param: str | None = None) -> None:
+        super().__init__(message)
+        self.param = param
 
 
 class MalformedBody(AssistantError):
@@ -57,6 +62,21 @@ class TurnNotFound(AssistantError):
 
     def __init__(self, turn_id: int) -> None:
         super().__init__(f"There is no turn {turn_id}.")
+
+
+class ModelNotFound(AssistantError):
+    """There is no model of this name to ask for."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        super().__init__(f'There is no model "{name}". There are: {", ".join(known)}.')
+        self.param = "model"
+
+
+class ResponseNotFound(AssistantError):
+    """There is no stored response of this id."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f'There is no stored response "{name}". One with turns sent along, or store false, is not.')
 
 
 class DocumentNotFound(AssistantError):

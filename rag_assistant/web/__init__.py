@@ -26,6 +26,7 @@ from rag_assistant.web.pages import (
     source,
 )
 from rag_assistant.web.request_parsing import refuse_unknown_params
+from rag_assistant.web.v1 import routes as openai_routes
 
 if TYPE_CHECKING:
     from rag_assistant.web.services import Services
@@ -37,6 +38,7 @@ PARTS = (
     conversations_api,
     documents_api,
     model_api,
+    openai_routes,
     conversation,
     documents,
     source,

@@ -14,6 +14,7 @@ from rag_assistant.errors import AssistantError
 from rag_assistant.presenters.turns import error_data
 from rag_assistant.web.security import MAX_BODY_BYTES
 from rag_assistant.web.services import services
+from rag_assistant.web.v1.errors import openai_error, openai_status
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +29,8 @@ STATUS: dict[type[Exception], int] = {
     errors.ConversationNotFound: 404,
     errors.TurnNotFound: 404,
     errors.DocumentNotFound: 404,
+    errors.ModelNotFound: 404,
+    errors.ResponseNotFound: 404,
     errors.ReceiptNotFound: 404,
     errors.FileMissing: 410,
     errors.SourceNotFound: 404,
@@ -55,6 +58,7 @@ STATUS: dict[type[Exception], int] = {
     errors.QuestionDoesNotFit: 422,
     errors.PageNotDrawn: 422,
     errors.Overloaded: 503,
+    errors.EmbedderFailed: 503,
     errors.StorageFailed: 507,
     errors.ModelError: 502,
     errors.ModelBusy: 503,
@@ -68,7 +72,8 @@ RETRY_AFTER_SECONDS = 5
 # Besides every 503: what may be over soon without anybody doing anything.
 MAY_PASS = (errors.ModelUnreachable, errors.AnswerInterrupted, errors.StorageFailed)
 # Only programs ask below these, whatever they say that they accept.
-FOR_PROGRAMS = ("/api/", "/v1/")
+OPENAI = "/v1/"
+FOR_PROGRAMS = ("/api/", OPENAI)
 DISK_FULL = "The disk is full, so nothing could be stored. Nothing that was stored is lost."
 DISK_FAILED = "The disk does not take this; the server's log says why. Nothing that was stored is lost."
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
@@ -89,16 +94,25 @@ def status_of(kind: type[Exception]) -> int:
 def answer_assistant_error(error: AssistantError) -> Response:
     """Answer an error that was raised on purpose."""
     kind = type(error)
-    response = _answer(status_of(kind), error_data(error))
+    response = _answer(status_of(kind), error_data(error), getattr(error, "param", None))
     return _with_retry_after(response, kind, getattr(error, "retry_after_seconds", None))
 
 
 def answer_with_error(data: dict[str, Any]) -> Response:
     """Answer with what there is of a turn whose error was stored by its name."""
     error = data["error"]
-    kind: type[Exception] = getattr(errors, error["type"], AssistantError)
-    response = make_response(jsonify(data), status_of(kind))
+    kind = kind_named(error["type"])
+    if request.path.startswith(OPENAI):
+        response = _answer(status_of(kind), error)
+    else:
+        response = make_response(jsonify(data), status_of(kind))
     return _with_retry_after(response, kind, error.get("retry_after_seconds"))
+
+
+def kind_named(name: str) -> type[Exception]:
+    """Return the class of an error that was stored by its name."""
+    kind: type[Exception] = getattr(errors, name, AssistantError)
+    return kind
 
 
 def _with_retry_after(response: Response, kind: type[Exception], seconds: float | None) -> Response:
@@ -145,7 +159,10 @@ def _sentence(error: HTTPException) -> str:
     return text if text.endswith(".") else f"{text}."
 
 
-def _answer(status: int, data: dict[str, Any]) -> Response:
+def _answer(status: int, data: dict[str, Any], param: str | None = None) -> Response:
+    if request.path.startswith(OPENAI):
+        status = openai_status(status, data["type"])
+        return make_response(jsonify(error=openai_error(status, data, param)), status)
     wants_page = not request.path.startswith(FOR_PROGRAMS) and request.accept_mimetypes.accept_html
     if wants_page and status != 400:
         return make_response(render_template("error.html", status=status, error=data), status)

@@ -194,6 +194,14 @@ class NoFields(Strict):
 
 def read_json(model: type[Body]) -> Body:
     """Return the request's JSON body. Raises UnsupportedContentType, MalformedBody, InvalidRequest."""
+    content = json_object()
+    if model is QueryBody and "question" in content and "query" in content:
+        raise InvalidRequest('"question" and "query" mean the same; send one of them.')
+    return checked(model, content)
+
+
+def json_object() -> dict[str, Any]:
+    """Return the request's body, one JSON object. Raises UnsupportedContentType, MalformedBody, InvalidRequest."""
     if request.mimetype != "application/json":
         raise UnsupportedContentType(f"{content_type_said()}; it must be application/json.")
     try:
@@ -205,9 +213,7 @@ def read_json(model: type[Body]) -> Body:
         raise MalformedBody(f"The body is not JSON ({reason}).") from error
     if not isinstance(content, dict):
         raise InvalidRequest('The body must be one JSON object, such as {"question": "..."}.')
-    if model is QueryBody and "question" in content and "query" in content:
-        raise InvalidRequest('"question" and "query" mean the same; send one of them.')
-    return checked(model, content)
+    return content
 
 
 def content_type_said() -> str:
@@ -229,7 +235,8 @@ def checked(model: type[Body], content: dict[str, Any]) -> Body:
     except RecursionError:
         raise InvalidRequest("The body is nested too deeply; one object with plain values is enough.") from None
     except ValidationError as error:
-        raise InvalidRequest(first_problem(error, model)[1]) from None
+        name, sentence = first_problem(error, model)
+        raise InvalidRequest(sentence, param=name or None) from None
 
 
 def takes(*params: str) -> Callable[[View], View]:
@@ -248,7 +255,7 @@ def refuse_unknown_params() -> None:
     Raises InvalidRequest.
     """
     view = current_app.view_functions.get(request.endpoint or "")
-    if view is None or not request.path.startswith("/api/"):
+    if view is None or not request.path.startswith(("/api/", "/v1/")):
         return
     known: tuple[str, ...] = getattr(view, "params", ())
     for name in request.args:

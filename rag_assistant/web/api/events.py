@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import orjson
@@ -55,22 +55,22 @@ def event_stream(events: Iterator[Event | None], readers: Readers, blocks: Block
     of what was drawn stay, ``html`` comes behind them. The text itself is left out.
     """
     frames = map(frame, events) if blocks is None else _drawn(events, blocks)
-    return Response(_Frames(frames, readers), headers=HEADERS, direct_passthrough=True)
+    return Response(Frames(frames, readers.leave), headers=HEADERS, direct_passthrough=True)
 
 
-class _Frames:
+class Frames:
     """What the server iterates over, with nothing in between; it closes it however the stream ends."""
 
-    def __init__(self, frames: Iterator[bytes], readers: Readers) -> None:
+    def __init__(self, frames: Iterator[bytes], leave: Callable[[], None]) -> None:
         self._frames = frames
-        self._readers = readers
+        self._leave = leave
 
     def __iter__(self) -> Iterator[bytes]:
         return self._frames
 
     def close(self) -> None:
         """Free the reader's place."""
-        self._readers.leave()
+        self._leave()
 
 
 def frame(event: Event | None) -> bytes:

@@ -1,0 +1,78 @@
+"""What an answer has besides OpenAI's fields: what was left out of it, as a field and as headers; its sources. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rag_assistant.history import estimate_tokens
+from rag_assistant.retrieval.claims import CITATION
+
+TOLD = ("notice", "history", "search", "support", "sources", "notes", "waiting")
+FINISHED = {"length": "length", "content_filter": "content_filter"}
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a view knows of an answer besides its events.
+
+    ``id`` is its own, without a prefix; ``link`` gives the address of a source; ``ignored`` are the fields of the
+    request without effect; ``stored``: its turn and conversation can be asked for.
+    """
+
+    id: str
+    model: str
+    created: int
+    link: Callable[[Mapping[str, Any]], str]
+    ignored: tuple[str, ...] = ()
+    stored: bool = False
+
+
+def extension(data: Mapping[str, Any], about: About) -> dict[str, Any]:
+    """Return the fields of our own, from what an event of the answer says."""
+    told = {name: data[name] for name in TOLD if name in data}
+    ids = {name: data.get(name) if about.stored else None for name in ("conversation_id", "turn_id")}
+    return {
+        "history_trimmed": data.get("history_trimmed", False),
+        "rag_assistant": told | ids | {"ignored": list(about.ignored)},
+    }
+
+
+def headers_of(data: Mapping[str, Any], about: About) -> dict[str, str]:
+    """Return the most wanted figures as headers."""
+    headers = {"X-History-Trimmed": "true" if data.get("history_trimmed") else "false"}
+    if history := data.get("history"):
+        headers["X-History-Turns-Kept"] = str(history["turns_kept"])
+        headers["X-History-Turns-Dropped"] = str(history["turns_dropped"])
+    if about.stored and "turn_id" in data:
+        headers["X-Conversation-Id"] = str(data["conversation_id"])
+        headers["X-Turn-Id"] = str(data["turn_id"])
+    return headers
+
+
+def citations_of(data: Mapping[str, Any], about: About) -> list[dict[str, Any]]:
+    """Return where the answer cites a source, as OpenAI's url_citation has it."""
+    sources = {source["n"]: source for source in data["sources"]}
+    return [
+        {
+            "start_index": found.start(),
+            "end_index": found.end(),
+            "url": about.link(sources[int(found[1])]),
+            "title": sources[int(found[1])]["document"],
+        }
+        for found in CITATION.finditer(data["answer"])
+        if int(found[1]) in sources
+    ]
+
+
+def tokens_of(data: Mapping[str, Any]) -> tuple[int, int, int]:
+    """Return the tokens of prompt and answer, and those from a cache: as the model counted, else as we estimate."""
+    usage, history = data.get("usage") or {}, data.get("history") or {}
+    prompt = usage.get("prompt_tokens", history.get("tokens", {}).get("total", 0))
+    return prompt, usage.get("completion_tokens", estimate_tokens(data["answer"])), usage.get("cached_tokens", 0)
+
+
+def finish_reason_of(data: Mapping[str, Any]) -> str:
+    """Return why an answer ended, in OpenAI's words."""
+    return FINISHED.get((data.get("usage") or {}).get("finish_reason", ""), "stop")

@@ -1,0 +1,196 @@
+"""From a request in OpenAI's protocol to a question, and the turns before it: those that came along, or stored ones."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rag_assistant.conversations.viewed_history import SentHistory, SentSummary
+from rag_assistant.errors import InvalidRequest, ModelNotFound, ResponseNotFound
+from rag_assistant.records import MAX_INT32, UNSET, AnswerMode, AnswerOptions, Message, Question, Scope
+from rag_assistant.validation import spells_number
+from rag_assistant.web.v1.bodies import ChatBody, ChatMessage, Item, OpenAIBody, Part, ResponseBody
+
+# The ways of answering, each as a model.
+MODES: dict[str, AnswerMode] = {
+    "rag-assistant": "documents",
+    "rag-assistant-tools": "tools",
+    "rag-assistant-plain": "plain",
+}
+NEW = "new"
+SYSTEM = ("system", "developer")
+STORED_ID = re.compile(r"(?:resp|msg)_([1-9][0-9]{0,9})")
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What came in the messages: what to tell the model, what to ask it, and the turns before that.
+
+    ``behind`` is the id of the stored turn behind which it is asked, where an item names one.
+    """
+
+    instructions: str | None
+    history: SentHistory
+    behind: int | None = None
+
+
+def mode_of(model: str) -> AnswerMode:
+    """Return the way of answering that a model stands for. Raises ModelNotFound."""
+    if model not in MODES:
+        raise ModelNotFound(model, MODES)
+    return MODES[model]
+
+
+def question_of(
+    body: OpenAIBody, sent: Sent, max_answer_tokens: int | None, key: str | None, conversation_id: int | None = None
+) -> Question:
+    """Return the question that a request asks. Raises ModelNotFound, InvalidRequest."""
+    about = body.model_fields_set & {"document_ids", "tags"}
+    if not sent.history.question.strip():
+        raise InvalidRequest("The last message must be the user's, with at least one visible character.")
+    return Question(
+        text=sent.history.question,
+        conversation_id=conversation_id,
+        max_history_turns=body.max_history_turns if "max_history_turns" in body.model_fields_set else UNSET,
+        scope=Scope(tuple(body.document_ids or ()), tuple(body.tags or ())) if about else UNSET,
+        idempotency_key=key,
+        on_overflow=body.on_overflow or _on_overflow(body),
+        options=AnswerOptions(mode_of(body.model), sent.instructions, max_answer_tokens, body.temperature),
+    )
+
+
+def _on_overflow(body: OpenAIBody) -> str | None:
+    truncation = body.truncation if isinstance(body, ResponseBody) else None
+    return {None: None, "auto": "trim", "disabled": "ask"}[truncation]
+
+
+def conversation_named(header: str | None, body: OpenAIBody) -> int | str | None:
+    """Return the stored conversation that a request names, ``"new"`` for one to be made, ``None`` for none.
+
+    Raises InvalidRequest.
+    """
+    name = header if header is not None else (body.metadata or {}).get("conversation_id")
+    if name is None or name == NEW:
+        return name
+    if not (spells_number(name) and 1 <= int(name) <= MAX_INT32):
+        raise InvalidRequest(
+            f'The conversation id is "{name}"; it must be a whole number from 1 to {MAX_INT32}, or new.',
+            param="metadata",
+        )
+    return int(name)
+
+
+def read_chat(body: ChatBody) -> Sent:
+    """Return what came in the messages of a chat. Raises InvalidRequest for what is no text, and names it."""
+    return _sent([_message_of(message, f"messages[{n}]") for n, message in enumerate(body.messages)], ())
+
+
+def read_input(given: str | Sequence[Item], instructions: Iterable[str | None]) -> Sent:
+    """Return what came in the input of a response. Raises InvalidRequest, ResponseNotFound."""
+    if isinstance(given, str):
+        return _sent([{"role": "user", "content": given}], instructions)
+    messages: list[Message] = []
+    summary: SentSummary | None = None
+    behind: int | None = None
+    for n, item in enumerate(given):
+        where = f"input[{n}]"
+        if item.type == "item_reference":
+            behind, messages = stored_turn(item.id or ""), []
+        elif item.type == "compaction":
+            summary, messages = summary_from(item.encrypted_content or "", where), []
+        elif item.type == "function_call":
+            call = {"id": item.call_id, "type": "function", "function": _function(item, where)}
+            if messages and messages[-1].get("tool_calls"):
+                messages[-1]["tool_calls"].append(call)
+            else:
+                messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        elif item.type == "function_call_output":
+            output = text_of(item.output, f"{where}.output")
+            messages.append({"role": "tool", "tool_call_id": item.call_id, "content": output})
+        elif item.type == "message" and item.role:
+            messages.append({"role": item.role, "content": text_of(item.content, f"{where}.content")})
+        elif item.type != "reasoning":
+            raise InvalidRequest(
+                f"{where} is of the type {item.type}{'' if item.role else ' without a role'}; this server takes "
+                "message, function_call, function_call_output, compaction, item_reference and reasoning.",
+                param=where,
+            )
+    return _sent(messages, instructions, summary, behind)
+
+
+def stored_turn(name: str) -> int:
+    """Return the id of the turn that a response or its message stands for. Raises ResponseNotFound."""
+    found = STORED_ID.fullmatch(name)
+    if found is None or int(found[1]) > MAX_INT32:
+        raise ResponseNotFound(name)
+    return int(found[1])
+
+
+def summary_text(summary: SentSummary) -> str:
+    """Return a summary in a form that clients hand back unread."""
+    return base64.urlsafe_b64encode(json.dumps(asdict(summary)).encode()).decode()
+
+
+def summary_from(text: str, where: str) -> SentSummary:
+    """Return the summary that ``summary_text`` put into a text. Raises InvalidRequest."""
+    try:
+        values = json.loads(base64.urlsafe_b64decode(text.encode()))
+        summary = SentSummary(str(values["text"]), int(values["turns"]), int(values["messages"]))
+        if 1 <= summary.turns <= MAX_INT32 // 2 and 0 <= summary.messages <= MAX_INT32:
+            return summary
+    except (binascii.Error, ValueError, KeyError, TypeError, RecursionError, OverflowError):
+        pass
+    raise InvalidRequest(f"{where}.encrypted_content was not made by this server.", param=where)
+
+
+def text_of(content: str | Sequence[Part] | None, where: str) -> str:
+    """Return the text of a message. Raises InvalidRequest for a part of another kind, and names it."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    texts = []
+    for n, part in enumerate(content):
+        text = part.refusal if part.type == "refusal" else part.text
+        if text is None or part.type not in ("text", "input_text", "output_text", "refusal"):
+            raise InvalidRequest(f"{where}[{n}] is of the type {part.type}; only text is taken.", param=f"{where}[{n}]")
+        texts.append(text)
+    return "\n".join(texts)
+
+
+def _message_of(message: ChatMessage, where: str) -> Message:
+    made: Message = {"role": message.role, "content": text_of(message.content, f"{where}.content")}
+    if message.role == "assistant" and message.tool_calls:
+        calls = [
+            {"id": one.id, "type": "function", "function": one.function.model_dump()} for one in message.tool_calls
+        ]
+        made |= {"content": made["content"] or None, "tool_calls": calls}
+    if message.role == "tool":
+        made["tool_call_id"] = message.tool_call_id
+    return made
+
+
+def _function(item: Item, where: str) -> dict[str, Any]:
+    if not item.name:
+        raise InvalidRequest(f"{where} has no name of a function.", param=where)
+    return {"name": item.name, "arguments": item.arguments or "{}"}
+
+
+def _sent(
+    messages: Sequence[Message],
+    instructions: Iterable[str | None],
+    summary: SentSummary | None = None,
+    behind: int | None = None,
+) -> Sent:
+    """Return what came in some messages. System messages in front, and beside the question, are instructions."""
+    last = max((n for n, message in enumerate(messages) if message["role"] in ("assistant", "tool")), default=-1)
+    first = next((n for n, message in enumerate(messages) if message["role"] not in SYSTEM), len(messages))
+    told = [m["content"] for n, m in enumerate(messages) if m["role"] in SYSTEM and (n < first or n > last)]
+    said = [m for n, m in enumerate(messages) if m["role"] not in SYSTEM or first <= n <= last]
+    if said and said[-1]["role"] != "user":
+        said = [*said, {"role": "user", "content": ""}]  # What waits for no answer is refused as an empty question.
+    joined = "\n\n".join(text for text in (*instructions, *told) if text and text.strip())
+    return Sent(joined or None, SentHistory(said, summary), behind)

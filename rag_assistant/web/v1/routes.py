@@ -1,0 +1,90 @@
+"""The routes of OpenAI's protocol: each reads a request, asks as everybody does, and shows the answer in that shape."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import numpy as np
+from flask import Blueprint, Response, jsonify, request
+
+from rag_assistant.errors import InvalidRequest, ModelNotFound
+from rag_assistant.history import estimate_tokens
+from rag_assistant.web.request_parsing import idempotency_key
+from rag_assistant.web.services import services
+from rag_assistant.web.v1.answers import Asked, streamed, whole
+from rag_assistant.web.v1.bodies import ChatBody, EmbeddingsBody, read_openai
+from rag_assistant.web.v1.chat import chunks, completion
+from rag_assistant.web.v1.reading import MODES, conversation_named, mode_of, question_of, read_chat
+
+blueprint = Blueprint("openai", __name__, url_prefix="/v1")
+
+EMBEDDINGS_MODEL = "rag-assistant-embeddings"
+DESCRIBED = {
+    "documents": "Searches the documents for each question, and cites them.",
+    "tools": "Searches, reads and lists documents with tools, as the language model decides.",
+    "plain": "Asks the language model without documents.",
+}
+
+
+@blueprint.get("/models")
+def models() -> Response:
+    """List the ways of answering, each as a model."""
+    return jsonify(object="list", data=[_model(name) for name in MODES])
+
+
+@blueprint.get("/models/<name>")
+def model(name: str) -> Response:
+    """Return one way of answering."""
+    mode_of(name)
+    return jsonify(_model(name))
+
+
+@blueprint.post("/chat/completions")
+def chat_completions() -> Response:
+    """Answer the last message of a chat; the window applies to those before it, or to a stored conversation."""
+    body, ignored = read_openai(ChatBody)
+    sent = read_chat(body)
+    named = conversation_named(request.headers.get("X-Conversation-Id"), body)
+    question = question_of(
+        body,
+        sent,
+        body.max_completion_tokens or body.max_tokens,
+        idempotency_key(),
+        named if isinstance(named, int) else None,
+    )
+    asked = Asked(question, sent, body.model, ignored, stored=named is not None)
+    if not body.stream:
+        return whole(asked, completion)
+    include_usage = bool(body.stream_options and body.stream_options.include_usage)
+    return streamed(asked, lambda events, about: chunks(events, about, include_usage))
+
+
+@blueprint.post("/embeddings")
+def embeddings() -> Response:
+    """Embed texts with the embedding model that searches the documents."""
+    body, _ = read_openai(EmbeddingsBody)
+    embedder = services().embedders.configured().embedder
+    if body.model not in (EMBEDDINGS_MODEL, embedder.name):
+        raise ModelNotFound(body.model, (EMBEDDINGS_MODEL, embedder.name))
+    width = len(embedder.probe)
+    if body.dimensions not in (None, width):
+        raise InvalidRequest(f"dimensions is {body.dimensions}; the embedding model has {width}.", param="dimensions")
+    texts = [body.input] if isinstance(body.input, str) else body.input
+    vectors = embedder.embed(texts).astype(np.float32)
+    as_text = body.encoding_format == "base64"
+    data = [
+        {
+            "object": "embedding",
+            "index": n,
+            "embedding": base64.b64encode(vector.astype("<f4").tobytes()).decode() if as_text else vector.tolist(),
+        }
+        for n, vector in enumerate(vectors)
+    ]
+    tokens = sum(map(estimate_tokens, texts))
+    return jsonify(object="list", data=data, model=body.model, usage={"prompt_tokens": tokens, "total_tokens": tokens})
+
+
+def _model(name: str) -> dict[str, Any]:
+    described = DESCRIBED[MODES[name]]
+    return {"id": name, "object": "model", "created": 0, "owned_by": "rag-assistant", "description": described}
