@@ -110,15 +110,6 @@ class SentHistory:
         self.conversation = self._seen_from(conversation, covered[-1] + 1, summary)
         return self.conversation
 
-    @property
-    def summary(self) -> SentSummary | None:
-        """The summary that stands for the oldest turns at present, as it can be sent along again."""
-        known = self.conversation.summary
-        if known is None:
-            return None
-        run = self._run("summarised", known.last_turn)
-        return SentSummary(known.text, run["turns"], run["messages"])
-
     def _seen_from(self, conversation: Conversation, start: int, summary: Summary | None) -> Conversation:
         seen = [turn for turn in self._turns if turn.number >= start]
         return replace(

@@ -12,12 +12,14 @@ from rag_assistant.errors import InvalidRequest, ModelNotFound
 from rag_assistant.history import estimate_tokens
 from rag_assistant.web.request_parsing import idempotency_key
 from rag_assistant.web.services import services
+from rag_assistant.web.v1 import response_routes
 from rag_assistant.web.v1.answers import Asked, streamed, whole
 from rag_assistant.web.v1.bodies import ChatBody, EmbeddingsBody, read_openai
 from rag_assistant.web.v1.chat import chunks, completion
 from rag_assistant.web.v1.reading import MODES, conversation_named, mode_of, question_of, read_chat
 
 blueprint = Blueprint("openai", __name__, url_prefix="/v1")
+response_routes.add_to(blueprint)
 
 EMBEDDINGS_MODEL = "rag-assistant-embeddings"
 DESCRIBED = {

@@ -1,0 +1,172 @@
+"""The routes of responses: stored ones are turns of conversations, others come with the turns before them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from flask import Blueprint, Response, jsonify, request
+
+from rag_assistant.conversations.viewed_history import SentSummary, ViewedHistory
+from rag_assistant.errors import InvalidRequest, ResponseNotFound, TurnNotFound
+from rag_assistant.history import estimate_tokens
+from rag_assistant.presenters.turns import turn_data
+from rag_assistant.records import Conversation, Message, PastTurn, Question, Turn
+from rag_assistant.web.request_parsing import NoFields, idempotency_key, read_optional_json, takes
+from rag_assistant.web.services import services
+from rag_assistant.web.v1.answers import Asked, about, streamed, whole
+from rag_assistant.web.v1.bodies import CompactBody, ResponseBody, read_openai
+from rag_assistant.web.v1.reading import (
+    MODES,
+    Sent,
+    conversation_named,
+    mode_of,
+    question_of,
+    read_input,
+    stored_turn,
+    summary_text,
+)
+from rag_assistant.web.v1.responses import Wanted, compaction, frames, input_item, items_of, resource
+
+STORED_ALONE = "store is false, but {} continues a stored conversation, which keeps what is asked in it."
+
+
+def add_to(blueprint: Blueprint) -> None:
+    """Add the routes of responses to those of the protocol."""
+    blueprint.post("/responses")(create_response)
+    blueprint.post("/responses/compact")(compact)
+    blueprint.get("/responses/<response_id>")(response)
+    blueprint.delete("/responses/<response_id>")(delete_response)
+    blueprint.post("/responses/<response_id>/cancel")(cancel_response)
+    blueprint.get("/responses/<response_id>/input_items")(input_items)
+
+
+def create_response() -> Response:
+    """Answer the last message of the input; the window applies to those before it, or to a stored conversation."""
+    body, ignored = read_openai(ResponseBody)
+    sent = read_input(body.input, [body.instructions])
+    question, stored = _question_of(body, sent)
+    wanted = Wanted(
+        body.instructions,
+        body.previous_response_id,
+        body.truncation or ("disabled" if services().settings.current.on_overflow == "ask" else "auto"),
+        body.max_output_tokens,
+        body.temperature,
+        body.metadata,
+    )
+    asked = Asked(question, sent, body.model, ignored, stored=stored)
+    if body.stream:
+        return streamed(asked, lambda events, about: frames(events, about, wanted))
+    return whole(asked, lambda data, about: resource(data, about, wanted))
+
+
+def _question_of(body: ResponseBody, sent: Sent) -> tuple[Question, bool]:
+    """Return the question that a request asks, and whether it is stored: unless other turns came along, it is."""
+    named = conversation_named(request.headers.get("X-Conversation-Id"), body)
+    behind = sent.behind if body.previous_response_id is None else stored_turn(body.previous_response_id)
+    continues = "previous_response_id" if behind is not None else "a conversation id" if named is not None else None
+    if continues is not None and body.store is False:
+        raise InvalidRequest(STORED_ALONE.format(continues), param="store")
+    if behind is not None and named is not None:
+        raise InvalidRequest("Send previous_response_id or a conversation id, not both.", param="previous_response_id")
+    conversation_id = named if isinstance(named, int) else None
+    question = question_of(body, sent, body.max_output_tokens, idempotency_key(), conversation_id)
+    if behind is not None:
+        return _behind(question, _turn_of(f"resp_{behind}")), True
+    alone = sent.history.conversation.turns == 0
+    return question, named is not None or (alone and body.store is not False)
+
+
+def _behind(question: Question, turn: Turn) -> Question:
+    """Return the question as one behind a stored turn: where that is not the last, in a branch."""
+    question = replace(question, conversation_id=turn.conversation_id)
+    last = services().turns.page(turn.conversation_id, 1, turn.number + 2)[-1]
+    return question if last.number == turn.number else replace(question, edits_turn=last.id)
+
+
+@takes("include", "include_obfuscation", "stream", "starting_after")
+def response(response_id: str) -> Response:
+    """Return a stored response as it is now."""
+    return jsonify(_resource_of(_turn_of(response_id)))
+
+
+@takes("include", "limit", "order", "after")
+def input_items(response_id: str) -> Response:
+    """Return what was asked: the one question that a stored response answers."""
+    turn = _turn_of(response_id)
+    item = input_item(f"msg_in_{turn.id}", turn.question)
+    return jsonify(object="list", data=[item], first_id=item["id"], last_id=item["id"], has_more=False)
+
+
+def cancel_response(response_id: str) -> Response:
+    """End a running answer; what is written is kept."""
+    read_optional_json(NoFields)
+    return jsonify(_resource_of(services().assistant.stop(_turn_of(response_id).id)))
+
+
+def delete_response(response_id: str) -> Response:
+    """Erase a stored response permanently, with its question."""
+    turn = _turn_of(response_id)
+    services().eraser.erase(turn.id)
+    return jsonify(id=response_id, object="response", deleted=True)
+
+
+def compact() -> Response:
+    """Summarise the older half of a history, whether it is stored or came along."""
+    body, ignored = read_openai(CompactBody)
+    mode_of(body.model)
+    if (body.input is None) == (body.previous_response_id is None):
+        raise InvalidRequest("Send either input or previous_response_id: the history to be summarised.", param="input")
+    if body.input is None:
+        turn = _turn_of(body.previous_response_id or "")
+        history: ViewedHistory = services().history
+        question, before = "", services().conversations.get(turn.conversation_id)
+        after, note = services().history_actions.compact(before.id)
+    else:
+        sent = read_input(body.input, [body.instructions]).history
+        history, question, before = sent, sent.question, sent.conversation
+        after, note = services().history_actions.compact_sent(sent)
+    summarised = history.between(before, before.view_start, after.view_start - 1)
+    kept = items_of(_messages(history.past(after, after.turns + 1, None)))
+    kept += [input_item("msg_in", question)] if question else []
+    summary = _summary_of(after)
+    tokens = sum(estimate_tokens(message.get("content") or "") for message in _messages(summarised))
+    told = {"summary": summary.text, "turns": summary.turns, "note": note, "ignored": ignored}
+    own = about(f"x{uuid.uuid4().hex}", body.model, stored=False)
+    return jsonify(compaction(own, summary_text(summary), kept, (tokens, estimate_tokens(summary.text)), told))
+
+
+def _messages(turns: Iterable[PastTurn]) -> list[Message]:
+    return [message for turn in turns for message in turn.messages]
+
+
+def _summary_of(conversation: Conversation) -> SentSummary:
+    """Return the summary of a conversation that was compacted, as it can be sent along."""
+    run = next(run for run in conversation.standing_runs if run["reason"] == "summarised")
+    return SentSummary(conversation.summary.text if conversation.summary else "", run["turns"], run["messages"])
+
+
+def _turn_of(response_id: str) -> Turn:
+    """Return the turn that a stored response stands for. Raises ResponseNotFound."""
+    try:
+        return services().turns.get(stored_turn(response_id))
+    except TurnNotFound as error:
+        raise ResponseNotFound(response_id) from error
+
+
+def _resource_of(turn: Turn) -> dict[str, Any]:
+    """Return a stored turn as a response."""
+    options = turn.options
+    before = services().turns.page(turn.conversation_id, 1, turn.number)
+    wanted = Wanted(
+        instructions=options.instructions,
+        previous_response_id=f"resp_{before[0].id}" if before else None,
+        truncation="disabled" if turn.on_overflow == "ask" else "auto",
+        max_output_tokens=options.max_answer_tokens,
+        temperature=options.temperature,
+    )
+    model = next((name for name, mode in MODES.items() if mode == options.mode), next(iter(MODES)))
+    own = replace(about(str(turn.id), model, stored=True), created=int(turn.created_at.timestamp()))
+    return resource(turn_data(turn), own, wanted)

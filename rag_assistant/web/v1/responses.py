@@ -1,0 +1,196 @@
+"""An answer as a response (Open Responses, 2026-04-24), and its events as that document has them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from rag_assistant.records import Event, Message
+from rag_assistant.web.api.events import HEARTBEAT
+from rag_assistant.web.v1.chat import DONE
+from rag_assistant.web.v1.errors import code_of
+from rag_assistant.web.v1.extension import About, citations_of, extension, finish_reason_of, tokens_of
+
+STATUS = {"running": "in_progress", "stopped": "cancelled", "interrupted": "failed", "failed": "failed"}
+# What is the same in every response: what no request can change here.
+CONSTANT: dict[str, Any] = {
+    "background": False,
+    "frequency_penalty": 0,
+    "max_tool_calls": None,
+    "parallel_tool_calls": False,
+    "presence_penalty": 0,
+    "prompt_cache_key": None,
+    "reasoning": None,
+    "safety_identifier": None,
+    "service_tier": "default",
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "auto",
+    "tools": [],
+    "top_logprobs": 0,
+    "top_p": 1,
+    "user": None,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a request asked for, as its response repeats it."""
+
+    instructions: str | None = None
+    previous_response_id: str | None = None
+    truncation: str = "auto"
+    max_output_tokens: int | None = None
+    temperature: float | None = None
+    metadata: Mapping[str, str] | None = None
+
+
+def resource(data: Mapping[str, Any], about: About, wanted: Wanted) -> dict[str, Any]:
+    """Return an answer as a response, from what one of its events says; before its end it has no output."""
+    status = STATUS.get(data["status"], "completed")
+    error = data.get("error")
+    cut_off = status == "completed" and finish_reason_of(data) == "length"
+    finished = status != "in_progress"
+    return (
+        CONSTANT
+        | {
+            "id": f"resp_{about.id}",
+            "object": "response",
+            "created_at": about.created,
+            "completed_at": about.created if status == "completed" and not cut_off else None,
+            "status": "incomplete" if cut_off else status,
+            "incomplete_details": {"reason": "max_output_tokens"} if cut_off else None,
+            "error": {"code": code_of(error["type"]), "message": error["message"]} if error else None,
+            "model": about.model,
+            "instructions": wanted.instructions,
+            "previous_response_id": wanted.previous_response_id,
+            "output": [_message(data, about)] if finished and data.get("answer") else [],
+            "truncation": wanted.truncation,
+            "max_output_tokens": wanted.max_output_tokens,
+            "temperature": 1 if wanted.temperature is None else wanted.temperature,
+            "metadata": dict(wanted.metadata or {}),
+            "store": about.stored,
+            "usage": _usage(*tokens_of(data)) if finished and "answer" in data else None,
+        }
+        | extension(data, about)
+    )
+
+
+def frames(events: Iterable[Event | None], about: About, wanted: Wanted) -> Iterator[bytes]:
+    """Yield the events of an answer as those of a response."""
+    numbered = 0
+    for event in _events(events, about, wanted):
+        if event is None:
+            yield HEARTBEAT
+            continue
+        name = event["type"]
+        yield b"event: " + name.encode() + b"\ndata: " + orjson.dumps(event | {"sequence_number": numbered}) + b"\n\n"
+        numbered += 1
+    yield DONE
+
+
+def _events(events: Iterable[Event | None], about: About, wanted: Wanted) -> Iterator[dict[str, Any] | None]:
+    began = False
+    for event in events:
+        if event is None:
+            yield None
+        elif event.name in ("start", "token") and not began:
+            began = True
+            start = event.data if event.name == "start" else {"status": "running"}
+            yield {"type": "response.created", "response": resource(start, about, wanted)}
+            yield {"type": "response.in_progress", "response": resource(start, about, wanted)}
+            yield from _opening(about)
+        if event is not None and event.name == "token":
+            yield _part_of(about, "response.output_text.delta", delta=event.data["text"], logprobs=[])
+        elif event is not None and event.name in ("end", "error"):
+            whole = resource(event.data, about, wanted)
+            yield from _closing(event.data, about) if began and "answer" in event.data else ()
+            yield {"type": f"response.{LAST.get(whole['status'], 'completed')}", "response": whole}
+
+
+# What is cancelled has an event of no name of its own.
+LAST = {"failed": "failed", "incomplete": "incomplete", "cancelled": "incomplete"}
+
+
+def _opening(about: About) -> Iterator[dict[str, Any]]:
+    item = {"type": "message", "id": f"msg_{about.id}", "status": "in_progress", "role": "assistant", "content": []}
+    yield {"type": "response.output_item.added", "output_index": 0, "item": item}
+    yield _part_of(about, "response.content_part.added", part=_text("", []))
+
+
+def _closing(data: Mapping[str, Any], about: About) -> Iterator[dict[str, Any]]:
+    message = _message(data, about)
+    part = message["content"][0]
+    for n, cited in enumerate(part["annotations"]):
+        yield _part_of(about, "response.output_text.annotation.added", annotation_index=n, annotation=cited)
+    yield _part_of(about, "response.output_text.done", text=part["text"], logprobs=[])
+    yield _part_of(about, "response.content_part.done", part=part)
+    yield {"type": "response.output_item.done", "output_index": 0, "item": message}
+
+
+def _part_of(about: About, kind: str, **fields: Any) -> dict[str, Any]:
+    return {"type": kind, "item_id": f"msg_{about.id}", "output_index": 0, "content_index": 0} | fields
+
+
+def _message(data: Mapping[str, Any], about: About) -> dict[str, Any]:
+    cited = [{"type": "url_citation"} | one for one in citations_of(data, about)]
+    return {
+        "type": "message",
+        "id": f"msg_{about.id}",
+        "status": "completed" if data["status"] == "completed" else "incomplete",
+        "role": "assistant",
+        "content": [_text(data["answer"], cited)],
+    }
+
+
+def _text(text: str, annotations: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    return {"type": "output_text", "text": text, "annotations": list(annotations), "logprobs": []}
+
+
+def _usage(prompt: int, answer: int, cached: int) -> dict[str, Any]:
+    return {
+        "input_tokens": prompt,
+        "input_tokens_details": {"cached_tokens": cached},
+        "output_tokens": answer,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": prompt + answer,
+    }
+
+
+def input_item(own_id: str, text: str) -> dict[str, Any]:
+    """Return a question as an item of an input."""
+    content = [{"type": "input_text", "text": text}]
+    return {"type": "message", "id": own_id, "status": "completed", "role": "user", "content": content}
+
+
+def items_of(messages: Iterable[Message]) -> list[dict[str, Any]]:
+    """Return messages as items of an input."""
+    items: list[dict[str, Any]] = []
+    for message in messages:
+        text, role = message.get("content"), message["role"]
+        if role == "tool":
+            items.append({"type": "function_call_output", "call_id": message.get("tool_call_id"), "output": text or ""})
+            continue
+        if text:
+            kind = "output_text" if role == "assistant" else "input_text"
+            items.append({"type": "message", "role": role, "content": [{"type": kind, "text": text}]})
+        for call in message.get("tool_calls") or ():
+            items.append({"type": "function_call", "call_id": call["id"]} | dict(call["function"]))
+    return items
+
+
+def compaction(
+    about: About, summary: str, kept: Sequence[dict[str, Any]], tokens: tuple[int, int], told: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return a compacted history: ``summary`` in the form that is handed back, and the items that stay as they are."""
+    item = {"type": "compaction", "id": f"cmp_{about.id}", "encrypted_content": summary}
+    return {
+        "id": f"resp_{about.id}",
+        "object": "response.compaction",
+        "created_at": about.created,
+        "output": [item, *kept],
+        "usage": _usage(*tokens, 0),
+        "rag_assistant": dict(told),
+    }
