@@ -6,6 +6,7 @@
 # make bench  the benchmarks of docs/benchmarks.md
 # make bench-history  our history beside other libraries' (docs/history-benchmarks.md)
 # make bench-retrieval  search on real data sets (docs/retrieval-benchmarks.md)
+# make clients  other people's clients talk to /v1; writes docs/clients.md (needs node; Open WebUI alone takes several GB)
 # make wheel  the package in dist/, to be installed with pip
 # make pictures  the pictures of README.md and docs/, taken again (needs Debian's chromium)
 # Each does its own set-up: the first call creates .venv, a later one installs nothing.
@@ -19,7 +20,7 @@ test test-long: export PYTHONDONTWRITEBYTECODE =
 # Nothing is compiled ahead: what is never imported would be, too, which takes a third of the time.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
-.PHONY: run test test-long lint torture bench bench-history bench-retrieval wheel pictures clean
+.PHONY: run test test-long lint torture bench bench-history bench-retrieval clients wheel pictures clean
 
 run: .venv/run
 	@$(BIN)/python app.py
@@ -54,6 +55,18 @@ bench-retrieval: .venv/dev
 	@echo "Installing the libraries to compare with (once; about a minute, 800 MB) ..."
 	@$(PYTHON) -m venv .venv-rivals
 	@.venv-rivals/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+clients: .venv/dev .venv-clients/ready
+	@$(BIN)/python -m bench.clients
+
+.venv-clients/ready: bench/clients/requirements.txt bench/clients/package.json
+	@echo "Installing the clients (once; several minutes) ..."
+	@$(PYTHON) -m venv .venv-clients/python
+	@.venv-clients/python/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@$(PYTHON) -m venv .venv-clients/open-webui
+	@.venv-clients/open-webui/bin/python -m pip install --quiet --disable-pip-version-check open-webui==0.12.4
+	@mkdir -p .venv-clients/js && cp bench/clients/package.json .venv-clients/js/ && cd .venv-clients/js && npm install --silent
 	@touch $@
 
 # The wheel is built from the source archive, which shows that both are whole.

@@ -1,0 +1,91 @@
+"""Let every client talk to a server of ours, and write what it got into docs/clients.md.
+
+``make clients`` installs them in folders of their own and runs this.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from testkit.server_process import PROJECT, ServerProcess
+from testkit.stub_model import Reply, StubModel
+
+HERE = Path(__file__).parent
+INSTALLED = PROJECT / ".venv-clients"
+PAGE = PROJECT / "docs" / "clients.md"
+LAMP = b"# Lighthouse\n\nThe lamp of the lighthouse burns rapeseed oil. It is trimmed every four hours by the keeper."
+ANSWER = Reply("Rapeseed oil [1].", usage={"prompt_tokens": 240, "completion_tokens": 6})
+PYTHON = INSTALLED / "python" / "bin" / "python"
+OPEN_WEBUI = INSTALLED / "open-webui" / "bin" / "python"
+CLIENTS = {
+    "openai SDK (Python)": (PYTHON, "openai_sdk.py", "openai"),
+    "openai SDK (JavaScript)": (None, "openai_sdk.mjs", "openai"),
+    "LangChain": (PYTHON, "langchain_chat.py", "langchain-openai"),
+    "AI SDK": (None, "ai_sdk.mjs", "ai"),
+    "llm": (PYTHON, "llm_cli.py", "llm"),
+    "Open WebUI": (OPEN_WEBUI, "open_webui_chat.py", "open-webui"),
+}
+MINUTES = 10
+
+
+def main() -> None:
+    """Run the clients that are installed, and write the page."""
+    model = StubModel(ANSWER)
+    with tempfile.TemporaryDirectory() as folder:
+        server = ServerProcess(
+            Path(folder), OPENAI_BASE_URL=model.url, OPENAI_MODEL="stub-model", OPENAI_API_KEY="none"
+        )
+        server.start("/readyz")
+        try:
+            form = (
+                b'--b\r\nContent-Disposition: form-data; name="file"; filename="lamp.md"\r\n\r\n'
+                + LAMP
+                + b"\r\n--b--\r\n"
+            )
+            server.send("POST", "/api/documents", form, "multipart/form-data; boundary=b")
+            server.wait_for_documents()
+            told = [section(name, f"{server.url}/v1", server.url) for name in CLIENTS]
+        finally:
+            server.terminate()
+            model.close()
+    before, _, rest = PAGE.read_text().partition("<!-- transcripts -->")
+    _, _, after = rest.partition("<!-- /transcripts -->")
+    PAGE.write_text(f"{before}<!-- transcripts -->\n\n{''.join(told)}<!-- /transcripts -->{after}")
+
+
+def section(name: str, address: str, url: str) -> str:
+    """Return what a client printed, as a section of the page."""
+    python, program, package = CLIENTS[name]
+    command = [str(python), str(HERE / program)]
+    if python is None:
+        # Node looks for packages beside the program.
+        shutil.copy(HERE / program, INSTALLED / "js" / program)
+        command = ["node", program]
+    print(name, "...", flush=True)
+    done = subprocess.run(
+        [*command, address], cwd=INSTALLED / "js", capture_output=True, text=True, timeout=60 * MINUTES, check=False
+    )
+    if done.returncode:
+        sys.exit(f"{name} failed:\n{done.stdout}{done.stderr}")
+    printed = done.stdout.strip().replace(url, "http://127.0.0.1:8000")
+    print(printed, flush=True)
+    source = f"[{program}](../bench/clients/{program})"
+    return f"### {name}\n\n`{package}` {version(python, package)}, {source}:\n\n```\n{printed}\n```\n\n"
+
+
+def version(python: Path | None, package: str) -> str:
+    """Return the version of a client."""
+    if python is None:
+        script = f"console.log(JSON.parse(require('fs').readFileSync('node_modules/{package}/package.json')).version)"
+        command = ["node", "-e", script]
+    else:
+        command = [str(python), "-c", f"from importlib.metadata import version; print(version({package!r}))"]
+    return subprocess.run(command, cwd=INSTALLED / "js", capture_output=True, text=True, check=True).stdout.strip()
+
+
+if __name__ == "__main__":
+    main()

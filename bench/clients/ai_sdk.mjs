@@ -1,0 +1,23 @@
+// The AI SDK: its OpenAI provider over responses (its default) and over chat, and its provider for compatible servers.
+import { createOpenAI } from "@ai-sdk/openai";
+import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
+import { embed, generateText, streamText } from "ai";
+
+const baseURL = process.argv[2];
+const openai = createOpenAI({ baseURL, apiKey: "none" });
+const compatible = createOpenAICompatible({ baseURL, name: "rag-assistant", includeUsage: true });
+const question = "What does the lamp of the lighthouse burn?";
+
+const ways = { "openai (responses)": openai, "openai.chat": openai.chat, compatible };
+for (const [name, provider] of Object.entries(ways)) {
+  const messages = [{ role: "user", content: question }];
+  const first = await generateText({ model: provider("rag-assistant"), messages, maxRetries: 0 });
+  console.log(`${name}:`, first.text, "| sources:", first.sources.map((one) => one.title).join(", ") || "none");
+  messages.push(...first.response.messages, { role: "user", content: "And who trims it?" });
+  const stream = streamText({ model: provider("rag-assistant"), messages, maxRetries: 0 });
+  let text = "";
+  for await (const part of stream.textStream) text += part;
+  console.log("  second turn, streamed:", text, "|", (await stream.usage).totalTokens, "tokens");
+}
+const { embedding } = await embed({ model: openai.embedding("rag-assistant-embeddings"), value: "lamp" });
+console.log("embedding:", embedding.length);
