@@ -15,6 +15,7 @@ from rag_assistant.web.api import model as model_api
 from rag_assistant.web.api import ratings as ratings_api
 from rag_assistant.web.api import turns as turns_api
 from rag_assistant.web.entry import Entry
+from rag_assistant.web.openapi import routes as openapi_routes
 from rag_assistant.web.pages import (
     conversation,
     documents,
@@ -39,6 +40,7 @@ PARTS = (
     documents_api,
     model_api,
     openai_routes,
+    openapi_routes,
     conversation,
     documents,
     source,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import re
 from typing import Any
 
 from flask import Flask, Response, jsonify, make_response, render_template, request
@@ -73,6 +74,7 @@ RETRY_AFTER_SECONDS = 5
 MAY_PASS = (errors.ModelUnreachable, errors.AnswerInterrupted, errors.StorageFailed)
 # Only programs ask below these, whatever they say that they accept.
 OPENAI = "/v1/"
+PROBLEM = "application/problem+json"
 FOR_PROGRAMS = ("/api/", OPENAI)
 DISK_FULL = "The disk is full, so nothing could be stored. Nothing that was stored is lost."
 DISK_FAILED = "The disk does not take this; the server's log says why. Nothing that was stored is lost."
@@ -84,6 +86,15 @@ def init_app(app: Flask) -> None:
     app.register_error_handler(AssistantError, answer_assistant_error)
     app.register_error_handler(HTTPException, answer_http_error)
     app.register_error_handler(Exception, answer_unexpected)
+
+
+def errors_by_status() -> dict[int, list[str]]:
+    """Return the names of all errors of ours, by the status that each has."""
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, AssistantError)]
+    found: dict[int, list[str]] = {}
+    for kind in sorted(kinds, key=lambda kind: kind.__name__):
+        found.setdefault(status_of(kind), []).append(kind.__name__)
+    return found
 
 
 def status_of(kind: type[Exception]) -> int:
@@ -102,7 +113,7 @@ def answer_with_error(data: dict[str, Any]) -> Response:
     """Answer with what there is of a turn whose error was stored by its name."""
     error = data["error"]
     kind = kind_named(error["type"])
-    if request.path.startswith(OPENAI):
+    if request.path.startswith(OPENAI) or _wants_problem():
         response = _answer(status_of(kind), error)
     else:
         response = make_response(jsonify(data), status_of(kind))
@@ -162,8 +173,32 @@ def _sentence(error: HTTPException) -> str:
 def _answer(status: int, data: dict[str, Any], param: str | None = None) -> Response:
     if request.path.startswith(OPENAI):
         status = openai_status(status, data["type"])
+    if _wants_problem():
+        return _problem(status, data)
+    if request.path.startswith(OPENAI):
         return make_response(jsonify(error=openai_error(status, data, param)), status)
     wants_page = not request.path.startswith(FOR_PROGRAMS) and request.accept_mimetypes.accept_html
     if wants_page and status != 400:
         return make_response(render_template("error.html", status=status, error=data), status)
     return make_response(jsonify(error=data), status)
+
+
+def _wants_problem() -> bool:
+    """Tell whether a client asks for problem details; one that takes everything does not."""
+    return any(kind == PROBLEM for kind, _ in request.accept_mimetypes)
+
+
+def _problem(status: int, data: dict[str, Any]) -> Response:
+    """Return an error as problem details (RFC 9457)."""
+    name = data["type"]
+    told = {
+        "type": f"{request.script_root}/docs#{name}",
+        "title": re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).capitalize(),
+        "status": status,
+        "detail": data["message"],
+        "instance": request.path,
+        "code": name,
+    }
+    response = make_response(jsonify(told | ({"details": data["details"]} if "details" in data else {})), status)
+    response.mimetype = PROBLEM
+    return response

@@ -1,0 +1,57 @@
+"""The OpenAPI document at /openapi.json, and as a page at /docs: no script, and nothing from another host."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from flask import Blueprint, Response, current_app, jsonify, render_template, request
+
+from rag_assistant.web.openapi.document import openapi_document
+
+blueprint = Blueprint("openapi", __name__)
+Schema = dict[str, Any]
+
+
+@blueprint.get("/openapi.json")
+def openapi_json() -> Response:
+    """Return the description of the API, in OpenAPI 3.1."""
+    return jsonify(_document())
+
+
+@blueprint.get("/docs")
+def docs() -> str:
+    """Show the description of the API."""
+    document = _document()
+    grouped: dict[str, list[Schema]] = {tag["name"]: [] for tag in document["tags"]}
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            shown = operation | {"method": method.upper(), "path": path, "call": _call(method.upper(), path, operation)}
+            grouped[operation["tags"][0]].append(shown)
+    return render_template("api_docs.html", groups=grouped, schemas=document["components"]["schemas"], as_json=_as_json)
+
+
+def _document() -> Schema:
+    made: Schema | None = current_app.extensions.get("openapi_document")
+    if made is None:
+        made = current_app.extensions["openapi_document"] = openapi_document(current_app)
+    return made | {"servers": [{"url": request.script_root or "/"}]}
+
+
+def _call(method: str, path: str, operation: Schema) -> str:
+    """Return an operation as a command."""
+    address = request.host_url.rstrip("/") + request.script_root + path
+    parts = ["curl -s", *([f"-X {method}"] if method not in ("GET", "POST") else []), f"'{address}'"]
+    content = operation.get("requestBody", {}).get("content", {})
+    example = content.get("application/json", {}).get("example")
+    if "multipart/form-data" in content:
+        parts.append("-F file=@FILE")
+    elif example is not None:
+        parts += ["-H 'Content-Type: application/json'", f"-d '{json.dumps(example)}'"]
+    elif method == "POST":
+        parts.insert(1, "-X POST")
+    return " ".join(parts)
+
+
+def _as_json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)

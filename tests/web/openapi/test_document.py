@@ -1,0 +1,206 @@
+"""The description of the API: of every route, from what checks its body, and true of what really comes."""
+
+import inspect
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from jsonschema import Draft202012Validator
+
+from rag_assistant.web.openapi.document import api_routes, missing, openapi_document, path_of
+from rag_assistant.web.openapi.operations import OPERATIONS
+from testkit.stub_model import Reply, StubModel
+from tests.web.conftest import ask, events_of, until, upload
+
+GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "expected"
+BODY_READ = re.compile(r"read_(?:optional_)?(?:json|openai)\((\w+)\)")
+
+
+@pytest.fixture
+def document(app: Flask) -> dict[str, Any]:
+    with app.app_context():
+        return openapi_document(app)
+
+
+def problems(document: dict[str, Any], schema: dict[str, Any], value: Any) -> list[str]:
+    """Return where a value is not as a schema of the document has it."""
+    whole = {"components": document["components"], "$ref": schema["$ref"]} if "$ref" in schema else schema
+    return [f"{error.json_path}: {error.message[:200]}" for error in Draft202012Validator(whole).iter_errors(value)]
+
+
+def answer_schema(document: dict[str, Any], path: str, method: str, status: int) -> dict[str, Any]:
+    """Return the schema of the JSON that an operation answers with."""
+    responses = document["paths"][path][method.lower()]["responses"]
+    assert str(status) in responses, f"{method} {path} answered with {status}"
+    schema: dict[str, Any] = responses[str(status)]["content"]["application/json"]["schema"]
+    return schema
+
+
+def test_every_route_is_described_and_nothing_else(app: Flask) -> None:
+    assert missing(app) == []
+    assert set(OPERATIONS) == {rule.endpoint for rule, _ in api_routes(app)}
+
+
+def test_every_view_reads_the_body_that_is_described(app: Flask) -> None:
+    for endpoint, operation in OPERATIONS.items():
+        read = set(BODY_READ.findall(inspect.getsource(app.view_functions[endpoint])))
+        described = {operation.body.__name__} if operation.body is not None and not operation.form else set()
+        assert read == described, endpoint
+
+
+def test_the_schemas_are_schemas_and_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+    for schema in schemas.values():
+        Draft202012Validator.check_schema(schema)
+    named = set(re.findall(r'"#/components/schemas/(\w+)"', json.dumps(document)))
+    assert named <= set(schemas)
+    operations = [one["operationId"] for path in document["paths"].values() for one in path.values()]
+    assert len(operations) == len(set(operations))
+
+
+def golden_answers() -> list[tuple[str, str, int, Any]]:
+    found = []
+    for file in sorted(GOLDEN.glob("*.json")):
+        for step in json.loads(file.read_text()):
+            method, _, address = step["request"].partition(" ")
+            if step["type"] == "application/json" and address.startswith("/api/"):
+                found.append((method, address.partition("?")[0], step["status"], step["answer"]))
+    return found
+
+
+def test_what_was_recorded_is_as_described(app: Flask, document: dict[str, Any]) -> None:
+    adapter = app.url_map.bind("localhost")
+    wrong = []
+    for method, address, status, answer in golden_answers():
+        if not adapter.test(address, method) or status == 405:
+            continue
+        rule, _ = adapter.match(address, method, return_rule=True)
+        # Of what changes from run to run only the name was recorded.
+        answer = json.loads(json.dumps(answer).replace('"<seconds>"', "0.5"))
+        schema = answer_schema(document, path_of(rule), method, status)
+        error = {"$ref": "#/components/schemas/TurnAnswer"} if status >= 500 and "turn_id" in answer else schema
+        wrong += [f"{method} {address}: {one}" for one in problems(document, error, answer)]
+    assert wrong == []
+
+
+# Where examples need something of their own: what is asked about, in what order.
+IDS = {"version": "1", "name": "rag-assistant", "response_id": "resp_1"}
+LAST = ("erase_turn", "delete_response", "delete_conversation", "restore_conversation", "purge_conversation", "delete")
+
+
+def in_order(app: Flask) -> Iterator[tuple[Any, str]]:
+    """Yield the routes so that nothing is gone before it was asked for."""
+    routes = api_routes(app)
+    late = {name: n for n, name in enumerate(LAST, 1)}
+    yield from sorted(routes, key=lambda one: late.get(one[0].endpoint.partition(".")[2], 0))
+
+
+def test_every_example_runs_and_its_answer_is_as_described(
+    app: Flask, client: FlaskClient, stub: StubModel, document: dict[str, Any]
+) -> None:
+    long = " It was told at some length, so that a summary can be shorter than what it stands for." * 3
+    stub.default = Reply("50 MB [1].", usage={"prompt_tokens": 9, "completion_tokens": 3})
+    upload(client, "A document may be up to 50 MB large.", "limits.txt")
+    first = ask(client, f"How large may a document be?{long}")["conversation_id"]
+    for n in range(6):
+        ask(client, f"And {n}?{long}", conversation_id=first)
+    seen = set()
+    for rule, method in in_order(app):
+        operation = OPERATIONS[rule.endpoint]
+        address = re.sub(r"<(?:\w+:)?(\w+)>", lambda found: IDS.get(found[1], "1"), rule.rule)
+        fields: dict[str, Any] = {}
+        name = rule.endpoint.partition(".")[2]
+        if name == "regenerate":
+            address = address.replace("/1/", "/7/")
+        if operation.form:
+            upload(client, "Another.", "another.txt", **(dict(operation.example or {})))
+            continue
+        if operation.body is not None:
+            fields["json"] = dict(operation.example or {})
+        prepare(client, stub, rule.endpoint)
+        response = client.open(address, method=method, query_string=operation.query, buffered=True, **fields)
+        expected = {"retry": 409} if rule.endpoint == "api.retry" else {}
+        assert response.status_code == expected.get(name, operation.status), (rule, response.text[:500])
+        seen.add(rule.endpoint)
+        if response.is_json and response.status_code < 400 and isinstance(operation.answer, type):
+            schema = answer_schema(document, path_of(rule), method, operation.status)
+            assert problems(document, schema, response.json) == [], rule
+        if operation.events and not operation.answer:
+            check_events(document, operation.events, response.data)
+        if name == "regenerate":
+            until(lambda: client.get("/api/turns/7").json["status"] != "running")
+    assert len(seen) == len(OPERATIONS) - 1  # The form.
+
+
+def prepare(client: FlaskClient, stub: StubModel, endpoint: str) -> None:
+    """Bring about what some examples need."""
+    if endpoint in ("conversations_api.compact", "openai.compact"):
+        client.post("/api/conversations/1/reset")
+        client.post("/api/conversations/1/undo")
+        stub.replies.append(Reply("They spoke of documents."))
+    if endpoint == "conversations_api.edit_summary":
+        stub.replies.append(Reply("They spoke of documents."))
+        client.post("/api/conversations/1/compact")
+
+
+def check_events(document: dict[str, Any], events: Any, body: bytes) -> None:
+    for name, _, data in events_of(body):
+        schema = {"$ref": f"#/components/schemas/{events[name].__name__}"}
+        assert problems(document, schema, data) == [], name
+
+
+def test_the_chunks_of_a_chat_are_as_described(client: FlaskClient, document: dict[str, Any]) -> None:
+    body = {"model": "rag-assistant", "messages": [{"role": "user", "content": "Why?"}], "stream": True}
+    for line in client.post("/v1/chat/completions", json=body).data.splitlines():
+        if line.startswith(b"data: {"):
+            chunk = json.loads(line.removeprefix(b"data: "))
+            assert problems(document, {"$ref": "#/components/schemas/ChatChunk"}, chunk) == []
+
+
+def test_the_events_of_an_agents_answer_are_as_described(
+    client: FlaskClient, stub: StubModel, document: dict[str, Any]
+) -> None:
+    upload(client, "The lamp burns oil.", "lamp.txt")
+    stub.replies.append(Reply(tool_calls=[{"id": "a", "name": "search_documents", "arguments": {"query": "lamp"}}]))
+    body = {"model": "rag-assistant-tools", "messages": [{"role": "user", "content": "What burns?"}]}
+    client.post("/v1/chat/completions", json=body, headers={"X-Conversation-Id": "new"})
+    response = client.get("/api/turns/1/stream")
+    assert "event: step" in response.text
+    check_events(document, OPERATIONS["api.turn_stream"].events, response.data)
+
+
+def test_the_document_and_its_page_are_served(client: FlaskClient) -> None:
+    served = client.get("/openapi.json").json
+    assert served["openapi"] == "3.1.0"
+    page = client.get("/docs")
+    assert page.status_code == 200
+    for path in served["paths"]:
+        assert path in page.text
+    assert "<script" not in page.text
+
+
+PROBLEM = "application/problem+json"
+
+
+@pytest.mark.parametrize("path", ["/api/turns/9", "/v1/responses/resp_9", "/healthz/nothing", "/api/nothing"])
+def test_who_asks_for_problem_details_gets_them(client: FlaskClient, path: str) -> None:
+    plain = client.get(path, headers={"Accept": "application/json"})
+    response = client.get(path, headers={"Accept": f"{PROBLEM}, application/json"})
+    assert response.mimetype == PROBLEM
+    problem = response.json
+    assert (problem["status"], problem["instance"]) == (404, path)
+    assert problem["detail"] == plain.json["error"]["message"]
+    assert plain.mimetype == "application/json"
+
+
+def test_a_failed_answer_is_a_problem_too(client: FlaskClient, stub: StubModel) -> None:
+    stub.default = Reply(status=401)
+    response = client.post("/api/query", json={"question": "Why?"}, headers={"Accept": PROBLEM})
+    assert (response.status_code, response.mimetype) == (502, PROBLEM)
+    assert response.json["code"] == "ModelRefused"
+    assert response.json["title"] == "Model refused"
