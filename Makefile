@@ -25,10 +25,10 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-com
 run: .venv/run
 	@$(BIN)/python app.py
 
-test: .venv/dev
+test: .venv/dev .venv-tools/ready
 	@$(BIN)/python -m pytest $(PARALLEL) $(TESTS)
 
-test-long: .venv/dev
+test-long: .venv/dev .venv-tools/ready
 	@HISTORY_EXAMPLES=$${HISTORY_EXAMPLES:-1000} HISTORY_TRACES=all $(BIN)/python -m pytest $(PARALLEL) -m "" $(TESTS)
 
 lint: .venv/dev
@@ -67,6 +67,12 @@ clients: .venv/dev .venv-clients/ready
 	@$(PYTHON) -m venv .venv-clients/open-webui
 	@.venv-clients/open-webui/bin/python -m pip install --quiet --disable-pip-version-check open-webui==0.12.4
 	@mkdir -p .venv-clients/js && cp bench/clients/package.json .venv-clients/js/ && cd .venv-clients/js && npm install --silent
+	@touch $@
+
+# What makes a client of the description of the API, apart from our packages, with which it cannot share its own.
+.venv-tools/ready:
+	@$(PYTHON) -m venv .venv-tools
+	@.venv-tools/bin/python -m pip install --quiet --disable-pip-version-check openapi-python-client==0.29.1
 	@touch $@
 
 # The wheel is built from the source archive, which shows that both are whole.

@@ -22,7 +22,7 @@ from rag_assistant.factory import create_app
 from rag_assistant.presenters.turns import turn_data
 from rag_assistant.records import Turn
 from rag_assistant.settings.schema import SECRET, Settings, is_live, settings_schema
-from rag_assistant.web.errors import status_of
+from rag_assistant.web.errors import error_kinds
 from rag_assistant.web.request_parsing import QueryBody
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -66,17 +66,9 @@ def settings_table() -> str:
 
 def error_table() -> str:
     """Return the table of all errors that the API answers with, in Markdown."""
-    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, AssistantError)]
-    told = sorted((status_of(kind), kind.__name__, meaning_of(kind)) for kind in kinds)
     rows = ["| type | status | meaning |", "|---|---|---|"]
-    rows += [f"| `{name}` | {status} | {meaning} |" for status, name, meaning in told if status != 500]
+    rows += [f"| `{name}` | {status} | {meaning} |" for status, name, meaning in error_kinds() if status != 500]
     return "\n".join(rows) + "\n"
-
-
-def meaning_of(kind: type[Exception]) -> str:
-    """Return the first clause of an error's docstring, in Markdown."""
-    clause = re.split(r";|\.\n", f"{kind.__doc__}\n")[0]
-    return clause.strip().rstrip(".").replace("``", "`") + "."
 
 
 def env_example() -> str:
@@ -154,7 +146,7 @@ def test_the_api_page_has_every_route(made_app: Flask) -> None:
         f"{method} {re.sub('<.*?>', 'ID', rule.rule)}"
         for rule in made_app.url_map.iter_rules()
         for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}
-        if rule.rule.startswith(("/api/", "/v1/")) or rule.rule.endswith("z")
+        if rule.rule.startswith(("/api/", "/v1/", "/openapi")) or rule.rule.endswith("z")
     }
     assert set(re.findall(r"^\| `([A-Z]+ /\S+)` \|", API.read_text(), re.MULTILINE)) == routes
 

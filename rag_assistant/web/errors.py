@@ -88,13 +88,15 @@ def init_app(app: Flask) -> None:
     app.register_error_handler(Exception, answer_unexpected)
 
 
-def errors_by_status() -> dict[int, list[str]]:
-    """Return the names of all errors of ours, by the status that each has."""
+def error_kinds() -> list[tuple[int, str, str]]:
+    """Return every error that is answered with: its status, its name, and the first clause about it."""
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, AssistantError)]
-    found: dict[int, list[str]] = {}
-    for kind in sorted(kinds, key=lambda kind: kind.__name__):
-        found.setdefault(status_of(kind), []).append(kind.__name__)
-    return found
+    return sorted((status_of(kind), kind.__name__, _meaning_of(kind)) for kind in kinds)
+
+
+def _meaning_of(kind: type[Exception]) -> str:
+    clause = re.split(r";|\.\n", f"{kind.__doc__}\n")[0]
+    return clause.strip().rstrip(".").replace("``", "`") + "."
 
 
 def status_of(kind: type[Exception]) -> int:

@@ -4,6 +4,7 @@ import html
 import io
 import json
 import shutil
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from werkzeug.serving import make_server
 
 from rag_assistant.factory import create_app
 from rag_assistant.llm import client as client_module
@@ -71,6 +73,17 @@ def services(app: Flask) -> Services:
 @pytest.fixture
 def client(app: Flask) -> FlaskClient:
     return app.test_client()
+
+
+@pytest.fixture
+def served(app: Flask) -> Iterator[str]:
+    """The address of /v1 of the application."""
+    server = make_server("127.0.0.1", 0, app, threaded=True)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/v1"
+    server.shutdown()
+    thread.join()
 
 
 def ask(client: FlaskClient, question: str = "Why?", **fields: Any) -> dict[str, Any]:

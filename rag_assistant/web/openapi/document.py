@@ -12,7 +12,7 @@ from pydantic.json_schema import JsonSchemaMode
 from werkzeug.routing import Rule
 
 from rag_assistant import __version__
-from rag_assistant.web.errors import PROBLEM, errors_by_status
+from rag_assistant.web.errors import PROBLEM, error_kinds
 from rag_assistant.web.openapi.operations import OPERATIONS, Operation
 from rag_assistant.web.openapi.parameters import header_parameter, path_parameter, query_parameter
 from rag_assistant.web.openapi.turn_answers import ErrorAnswer, OpenAIErrorAnswer, Problem
@@ -25,6 +25,15 @@ PREFIXES = ("/api/", "/v1/", "/healthz", "/readyz", "/openapi.json")
 OPENAI = "/v1/"
 REF = "#/components/schemas/{model}"
 EVENT_STREAM = "text/event-stream"
+# One of the events; x-events has the data of each.
+EVENT: Schema = {
+    "type": "object",
+    "properties": {
+        "event": {"type": "string"},
+        "id": {"type": "string"},
+        "data": {"type": "string", "contentMediaType": "application/json"},
+    },
+}
 UNSAFE = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 TAGS = {
     "api": "Questions and turns",
@@ -114,7 +123,7 @@ def _responses(rule: Rule, method: str, operation: Operation, takes: bool) -> Sc
         content["application/json"] = {"schema": _ref(operation.answer)}
     if operation.events:
         content[EVENT_STREAM] = {
-            "schema": {"type": "string", "description": "Server-sent events; x-events has the data of each."},
+            "schema": EVENT,
             "x-events": {name: _ref(kind) for name, kind in operation.events.items()},
         }
     good: Schema = {"description": "The answer."} | ({"content": content} if content else {})
@@ -132,7 +141,7 @@ def _error_statuses(rule: Rule, method: str, operation: Operation, takes: bool) 
     """Return the statuses under which a route may fail, from what it takes and does."""
     statuses = {400, 500, 507}
     if "<" in rule.rule:
-        statuses |= {404, 409, 410}
+        statuses |= {404, 405, 409, 410}
     if takes or rule.rule.startswith(("/api/", OPENAI)):
         statuses |= {404, 422}  # An unknown parameter, a document that is not there.
     if operation.body is not None:
@@ -145,7 +154,7 @@ def _error_statuses(rule: Rule, method: str, operation: Operation, takes: bool) 
 
 
 def _error(status: int, *, openai: bool) -> Schema:
-    kinds = ", ".join(errors_by_status().get(status, ()))
+    kinds = ", ".join(name for own, name, _ in error_kinds() if own == status)
     shape = _ref(OpenAIErrorAnswer) if openai else {"$ref": REF.format(model="ErrorAnswer")}
     return {
         "description": f"One of: {kinds}." if kinds else "The server refuses, or had an error.",

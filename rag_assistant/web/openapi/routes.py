@@ -7,6 +7,7 @@ from typing import Any
 
 from flask import Blueprint, Response, current_app, jsonify, render_template, request
 
+from rag_assistant.web.errors import error_kinds
 from rag_assistant.web.openapi.document import openapi_document
 
 blueprint = Blueprint("openapi", __name__)
@@ -28,7 +29,8 @@ def docs() -> str:
         for method, operation in methods.items():
             shown = operation | {"method": method.upper(), "path": path, "call": _call(method.upper(), path, operation)}
             grouped[operation["tags"][0]].append(shown)
-    return render_template("api_docs.html", groups=grouped, schemas=document["components"]["schemas"], as_json=_as_json)
+    schemas = document["components"]["schemas"]
+    return render_template("api_docs.html", groups=grouped, schemas=schemas, errors=error_kinds(), as_json=_as_json)
 
 
 def _document() -> Schema:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-import numpy as np
 from flask import Blueprint, Response, jsonify, request
 
 from rag_assistant.errors import InvalidRequest, ModelNotFound
@@ -73,7 +72,7 @@ def embeddings() -> Response:
     if body.dimensions not in (None, width):
         raise InvalidRequest(f"dimensions is {body.dimensions}; the embedding model has {width}.", param="dimensions")
     texts = [body.input] if isinstance(body.input, str) else body.input
-    vectors = embedder.embed(texts).astype(np.float32)
+    vectors = embedder.embed(texts)
     as_text = body.encoding_format == "base64"
     data = [
         {

@@ -194,6 +194,7 @@ def test_who_asks_for_problem_details_gets_them(client: FlaskClient, path: str) 
     assert response.mimetype == PROBLEM
     problem = response.json
     assert (problem["status"], problem["instance"]) == (404, path)
+    assert f'id="{problem["code"]}"' in client.get("/docs").text or problem["code"] == "NotFound"
     assert problem["detail"] == plain.json["error"]["message"]
     assert plain.mimetype == "application/json"
 
