@@ -25,7 +25,7 @@ from rag_assistant.history.far_past import far_past
 from rag_assistant.history.filtering import DEFAULT_LEVELS, FilterLevel, choose_turns, without_injected
 from rag_assistant.history.iterations import keep_last_iterations
 from rag_assistant.history.overflow import HistorySummary, summary_messages
-from rag_assistant.history.purging import holds_call, turns_of_exchanges
+from rag_assistant.history.purging import holds_call, purge_exchange
 from rag_assistant.history.receipt import (
     UNANSWERED,
     HistoryReceipt,
@@ -34,6 +34,7 @@ from rag_assistant.history.receipt import (
     in_runs,
     left_out,
     notice_for,
+    without_notices,
 )
 from rag_assistant.history.repair import repair_messages
 from rag_assistant.history.turns import joined, split_turns, uses_tools
@@ -105,7 +106,7 @@ def fit_history(messages: Sequence[Message], policy: HistoryPolicy) -> FittedHis
     system message and question alone are over the token budget.
     """
     limit = check_history_limit(policy.max_history_turns)
-    messages, policy = _without_far_past(messages, limit, policy)
+    messages, policy = _without_far_past(without_notices(messages), limit, policy)
     # Mended before it is measured; every later cut falls between turns, so what is valid stays valid.
     split = split_turns(repair_messages(messages))
     past = _numbered(split.past, policy)
@@ -192,27 +193,31 @@ def _numbered(turns: Sequence[Sequence[Message]], policy: HistoryPolicy) -> list
 
 def _without_unwanted(past: list[_Past], policy: HistoryPolicy) -> list[_Past]:
     """Mark what a person excluded and what was purged. What still waits for a person's word is never among it."""
-    purged = _purged(past, frozenset(policy.purged))
     excluded = frozenset(policy.excluded)
-    return [
-        turn
-        if turn.waits
-        else replace(turn, reason="purged")
-        if index in purged
-        else replace(turn, reason="excluded")
-        if turn.number in excluded
-        else turn
-        for index, turn in enumerate(past)
-    ]
+    marked = [replace(one, reason="excluded") if one.number in excluded and not one.waits else one for one in past]
+    return _without_exchanges(marked, frozenset(policy.purged)) if policy.purged else marked
 
 
-def _purged(past: list[_Past], call_ids: Collection[str]) -> set[int]:
-    """Return the positions of purged turns; the answer to a confirmation is the turn that was numbered next."""
-    return {
-        index
-        for index in (turns_of_exchanges([turn.messages for turn in past], call_ids) if call_ids else ())
-        if past[index].number == past[index - 1].number + 1 or holds_call(past[index].messages, call_ids)
-    }
+def _without_exchanges(past: list[_Past], done: Collection[str]) -> list[_Past]:
+    """Return the turns without finished confirmations; the answer to one is in the turn that was numbered next."""
+    rest = list(past)
+    for index, turn in enumerate(past):
+        if turn.waits or not holds_call(turn.messages, done):
+            continue
+        behind = next((one for one in rest[index + 1 : index + 2] if one.number == turn.number + 1), None)
+        # What a person excluded comes back in no other turn.
+        asked = () if turn.reason == "excluded" else rest[index].messages
+        before, after = purge_exchange(asked, behind.messages if behind else (), done)
+        rest[index] = _purged(rest[index], before)
+        if behind and not behind.waits:
+            rest[index + 1] = _purged(behind, after)
+    return rest
+
+
+def _purged(turn: _Past, rest: Sequence[Message] | None) -> _Past:
+    if rest is None:
+        return replace(turn, reason="purged")
+    return turn if turn.reason else replace(turn, messages=rest)
 
 
 def _chosen(past: list[_Past], limit: int | None, policy: HistoryPolicy) -> tuple[list[_Past], str | None]:

@@ -1,5 +1,6 @@
 """Purging: a finished confirmation leaves the model's view. A tool that destroys something asks a person first; after
-yes or no, the turn that asked and the turn that answered are of no use to the model any more.
+yes or no, the turn that asked and the turn that answered are of no use to the model any more, but for what other calls
+found in them.
 
 Pure: no Flask, no SQL, no network, no clock.
 """
@@ -7,19 +8,43 @@ Pure: no Flask, no SQL, no network, no clock.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import dropwhile
 
-from rag_assistant.history.turns import tool_calls_of
+from rag_assistant.history.turns import tool_calls_of, uses_tools
 from rag_assistant.records import Message
 
 
-def turns_of_exchanges(past: Sequence[Sequence[Message]], done: Collection[str]) -> set[int]:
-    """Return the positions of the turns that belong to finished confirmations, whose call ids are ``done``.
+def purge_exchange(
+    asked: Sequence[Message], answered: Sequence[Message], done: Collection[str]
+) -> tuple[Sequence[Message] | None, Sequence[Message] | None]:
+    """Return what is left of the turn that asked and of the turn in which the person answered; ``None`` of nothing.
 
-    A turn that holds such a call goes, and the turn behind it, in which the person answered. What is still open is in
-    none of them.
+    ``done`` are the ids of the calls that asked. What another call found stays, with the answer that was made of it.
+    Where only the second turn called another tool, the first turn's question stands in the place of the person's word.
     """
-    asked = {index for index, turn in enumerate(past) if done and holds_call(turn, done)}
-    return asked | {index + 1 for index in asked if index + 1 < len(past)}
+    before, after = without_calls(asked, done), without_calls(answered, done)
+    if uses_tools(before):
+        return before, after if uses_tools(after) else None
+    if not uses_tools(after):
+        return None, None
+    said = [message for message in asked or answered if message["role"] == "user"]
+    return None, [*said, *dropwhile(lambda message: message["role"] == "user", after)]
+
+
+def without_calls(turn: Sequence[Message], call_ids: Collection[str]) -> list[Message]:
+    """Return a turn without some calls and their results, which stand behind their call in its order."""
+    rest: list[Message] = []
+    answers: list[bool] = []
+    for message in turn:
+        calls = tool_calls_of(message)
+        if calls:
+            answers = [call.get("id") not in call_ids for call in calls]
+            kept = [call for call, stays in zip(calls, answers, strict=True) if stays]
+            if kept:
+                rest.append(message if len(kept) == len(calls) else {**message, "tool_calls": kept})
+        elif message["role"] != "tool" or answers.pop(0):
+            rest.append(message)
+    return rest
 
 
 def holds_call(turn: Sequence[Message], call_ids: Collection[str]) -> bool:

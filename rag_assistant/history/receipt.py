@@ -5,9 +5,13 @@ Pure: no Flask, no SQL, no network, no clock.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
+
+from rag_assistant.history.budget import text_of
+from rag_assistant.records import Message
 
 LeftOutReason = Literal[
     "turn_limit", "token_limit", "filtered", "excluded", "purged", "cleared", "summarised", "failed", "erased"
@@ -94,6 +98,26 @@ def notice_for(newest: int, others: int = 0, *, at_least: int | None = None) -> 
     if at_least is not None and newest >= at_least:
         return f"[History trimmed to at least the last {at_least} turns{before}]"
     return f"[History trimmed to last {newest} turns{before}]"
+
+
+NOTICE = re.compile(r"\[History trimmed to (?:last|at least the last) [0-9]+ turns(?: and [0-9]+ before them)?\]")
+# As it stands behind the system messages that it was joined with.
+JOINED_NOTICES = re.compile(rf"(?:\n\n{NOTICE.pattern})+\Z")
+
+
+def without_notices(messages: Sequence[Message]) -> Sequence[Message]:
+    """Return the messages without the notices of earlier requests: a notice is made for each request anew."""
+    if not any("[History trimmed to " in text_of(one) for one in messages if one["role"] == "system"):
+        return messages
+    own = (_without_joined_notices(one) if one["role"] == "system" else one for one in messages)
+    return [one for one in own if one["role"] != "system" or not NOTICE.fullmatch(text_of(one))]
+
+
+def _without_joined_notices(message: Message) -> Message:
+    text = message.get("content")
+    if not isinstance(text, str) or not JOINED_NOTICES.search(text):
+        return message
+    return {**message, "content": JOINED_NOTICES.sub("", text)}
 
 
 def in_runs(runs: Iterable[LeftOut]) -> tuple[LeftOut, ...]:

@@ -6,6 +6,7 @@ import pytest
 
 from rag_assistant.errors import InvalidRequest
 from rag_assistant.history import HistoryPolicy, HistorySummary, fit_history, left_out
+from rag_assistant.history.budget import text_of
 from rag_assistant.records import Message
 from tests.history.conversations import NOW, SYSTEM, assistant, iteration, turn, turns, user, without_notice
 
@@ -46,6 +47,34 @@ def test_with_slack_the_beginning_of_the_request_stays_while_the_start_of_the_wi
     assert {messages[1]["content"] for messages in beginnings} == {
         "[History trimmed to at least the last 3 turns and 1 before them]"
     }
+
+
+@pytest.mark.parametrize("merged", [False, True])
+def test_fitting_again_and_again_leaves_one_notice(merged: bool) -> None:
+    policy = HistoryPolicy(max_history_turns=2, window_slack=1, merge_system_messages=merged, pinned=(1,))
+    said = [SYSTEM, *turns(5), NOW]
+    for n in range(6, 9):
+        fitted = fit_history(said, policy)
+        said = [*fitted.messages, assistant(f"A{n}"), NOW]
+    assert fitted.notice is not None
+    assert sum(text_of(message).count("[History trimmed") for message in fitted.messages) == 1
+    assert "\n".join(text_of(one) for one in fitted.messages if one["role"] == "system").split() == [
+        *"Be brief.".split(), *fitted.notice.split(),
+    ]  # fmt: skip
+
+
+def test_an_old_notice_is_no_turn_and_leaves() -> None:
+    notice: Message = {"role": "system", "content": "[History trimmed to last 2 turns]"}
+    fitted = fit_history([*turn(1), notice, *turn(2), notice, NOW], HistoryPolicy(max_history_turns=2))
+    assert fitted.messages == [*turn(1), *turn(2), NOW]
+    assert (fitted.history_trimmed, fitted.receipt.turns_total) == (False, 2)
+    completed = fit_history([*turn(1), *turn(2), notice], HistoryPolicy(max_history_turns=1))
+    assert completed.receipt.turns_total == 2
+
+
+def test_what_a_person_says_about_the_notice_stays() -> None:
+    asked = [user("[History trimmed to last 2 turns]"), assistant("[History trimmed to last 2 turns]"), NOW]
+    assert fit_history(asked, HistoryPolicy()).messages == asked
 
 
 def test_an_excluded_turn_is_not_a_trim() -> None:

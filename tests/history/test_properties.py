@@ -29,9 +29,9 @@ from rag_assistant.history import (
 from rag_assistant.history.budget import text_of
 from rag_assistant.history.filtering import without_injected
 from rag_assistant.history.overflow import summary_messages
-from rag_assistant.history.purging import holds_call
-from rag_assistant.history.receipt import LeftOutReason
-from rag_assistant.history.turns import is_completed, is_injected, joined
+from rag_assistant.history.purging import holds_call, without_calls
+from rag_assistant.history.receipt import LeftOutReason, without_notices
+from rag_assistant.history.turns import is_completed, is_injected, joined, uses_tools
 from rag_assistant.records import Message
 from tests.history.conversations import LIMITS, conversations, most_that_must_stay, policies, tokens, violations
 from tests.history.examples import many_examples
@@ -118,6 +118,8 @@ def test_what_is_sent_are_the_kept_turns_whole_and_in_their_order(
         return
     past, receipt = past_of(messages, policy), fitted.receipt
     kept = [past[number] for number in receipt.kept_turns]
+    if any(holds_call(turn, policy.purged) for turn in past.values()):
+        return  # See the property of purging.
     if policy.strategy == "smart":
         kept = [without_injected(turn) for turn in kept]
     current = split_turns(repair_messages(messages)).current
@@ -172,11 +174,32 @@ def test_every_turn_is_kept_or_left_out_for_one_reason_and_the_flag_tells_the_tr
         assert reasons[number] in ("excluded", "purged", "token_limit")
     for number in past:
         if holds_call(past[number], policy.purged) and number not in waiting:
-            assert reasons[number] == "purged"
+            others = uses_tools(without_calls(past[number], policy.purged))
+            assert others or reasons[number] == "purged"
     # The budget takes the oldest turns first, and leaves no hole but around what is pinned or waits.
     movable = [n for n in past if n not in waiting and n not in policy.pinned]
     by_budget = [n for n in movable if reasons.get(n) == "token_limit"]
     assert not by_budget or all(n > by_budget[-1] for n in movable if n in receipt.kept_turns)
+
+
+@many_examples
+@given(conversations())
+def test_purging_takes_no_result_of_another_call_and_no_answer_made_of_it(messages: list[Message]) -> None:
+    everything = HistoryPolicy(max_history_turns=None, tool_iterations_keep=None)
+    whole, purged = (fit_history(messages, replace(everything, purged=ids)).messages for ids in ((), ("done",)))
+    assert violations(purged) == []
+    past = split_turns(whole).past
+    assert not any(holds_call(turn, ("done",)) for turn in split_turns(purged).past)
+    others = [turn for turn in past if uses_tools(without_calls(turn, ("done",)))]
+    answers = [turn[-1] for turn in others if turn[-1]["role"] == "assistant"]
+    assert_in_order(answers, [message for message in purged if message["role"] == "assistant"])
+    results = [one for turn in others for one in without_calls(turn, ("done",)) if one["role"] == "tool"]
+    assert_in_order(results, [message for message in purged if message["role"] == "tool"])
+
+
+def assert_in_order(some: Sequence[Message], among: Sequence[Message]) -> None:
+    rest = iter(among)
+    assert all(message in rest for message in some)
 
 
 @many_examples
@@ -232,9 +255,8 @@ def test_what_was_fitted_stays_as_it_is_when_it_is_fitted_again(messages: list[M
     fitted = fitted_or_refused(messages, policy)
     if fitted is None:
         return
-    once = fitted.messages
-    if fitted.notice and not policy.merge_system_messages:
-        once = [message for message in once if message["content"] != fitted.notice]
+    once = list(without_notices(fitted.messages))
+    assert not any("[History trimmed" in text_of(message) for message in once)
     # Everything that names turns is left out: they have other numbers now, and those to leave out are gone.
     again = HistoryPolicy(
         max_history_turns=None,
@@ -244,7 +266,7 @@ def test_what_was_fitted_stays_as_it_is_when_it_is_fitted_again(messages: list[M
         merge_system_messages=policy.merge_system_messages,
         pending=policy.pending,
     )
-    twice = fit_history(once, again)
+    twice = fit_history(fitted.messages, again)
     assert twice.messages == once
     assert not twice.history_trimmed
     assert trim_history(once, None) == (once, 0)
