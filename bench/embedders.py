@@ -22,7 +22,7 @@ from rag_assistant.retrieval import hybrid
 from rag_assistant.retrieval.embeddings.minilm import MiniLM, Vectors
 from rag_assistant.retrieval.embeddings.multilingual_e5 import MultilingualE5
 from rag_assistant.retrieval.search import CANDIDATES
-from rag_assistant.retrieval.tokenize import query_words, search_words
+from rag_assistant.retrieval.terms import index_terms, query_terms
 from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.keywords import KeywordIndex
@@ -156,12 +156,11 @@ def search_by_keywords(data: DataSet) -> Hits:
         documents.take(document.id)
         texts = list(data.passages.values())
         pieces = [Chunk(place, 0, 0, text) for place, text in enumerate(texts)]
-        store.keep_text(
-            document.id, ExtractedText("", "text/plain"), pieces, [" ".join(search_words(text)) for text in texts]
-        )
+        store.keep_text(document.id, ExtractedText("", "text/plain"), *index_terms("", pieces))
         index = KeywordIndex(database)
+        languages = index.languages()
         hits = {
-            query: [(chunk_id - 1, value) for chunk_id, value in index.search(query_words(text), CANDIDATES)]
+            query: [(chunk_id - 1, value) for chunk_id, value in index.search(query_terms(text, languages), CANDIDATES)]
             for query, text in data.questions.items()
         }
         database.close()

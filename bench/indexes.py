@@ -23,7 +23,7 @@ from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.indexes.chroma import ChromaIndex
 from rag_assistant.retrieval.indexes.exact import ExactIndex
 from rag_assistant.retrieval.search import CANDIDATES, Retriever
-from rag_assistant.retrieval.tokenize import query_words, search_words
+from rag_assistant.retrieval.terms import index_terms, query_terms
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
@@ -99,7 +99,7 @@ def times_of_search(database: Database, size: int, questions: list[str]) -> tupl
     """Return the times of a keyword search and of a whole one."""
     vectors, keywords = Store(size), KeywordIndex(database)
     retriever = Retriever(ChunkStore(database), keywords, KnownVectors(vectors))
-    alone = times(lambda question: keywords.search(query_words(question), CANDIDATES), questions)
+    alone = times(lambda question: keywords.search(query_terms(question, keywords.languages()), CANDIDATES), questions)
     return alone, times(lambda question: retriever.search(question, 5), questions)
 
 
@@ -114,8 +114,7 @@ def fill(documents: DocumentStore, store: ChunkStore, texts: list[str], size: in
         for place in range(min(CHUNKS_OF_A_DOCUMENT, size - first)):
             one, other = chance.sample(texts, 2)
             pieces.append(Chunk(place, place, place, one[: CHUNK_CHARS // 2] + " " + other[: CHUNK_CHARS // 2]))
-        words = [" ".join(search_words(piece.text)) for piece in pieces]
-        store.keep_text(document.id, ExtractedText("", "text/plain"), pieces, words)
+        store.keep_text(document.id, ExtractedText("", "text/plain"), *index_terms("", pieces))
 
 
 def times(search: Callable[[str], object], questions: list[str]) -> str:

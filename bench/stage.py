@@ -19,7 +19,7 @@ from sqlalchemy import insert
 
 from bench.words import guide_text, text_of
 from rag_assistant.document_records import Chunk, ExtractedText, NewDocument
-from rag_assistant.retrieval.tokenize import search_words
+from rag_assistant.retrieval.terms import index_terms
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
@@ -42,8 +42,7 @@ def fill_library(database: Database, chunks: int) -> None:
     for position, text in enumerate(texts):
         pieces.append(Chunk(position, start, start + len(text), text))
         start += len(text) + 1
-    words = [" ".join(search_words(text)) for text in texts]
-    store.keep_text(document.id, ExtractedText("\n".join(texts), "text/plain"), pieces, words)
+    store.keep_text(document.id, ExtractedText("\n".join(texts), "text/plain"), *index_terms("", pieces))
     rows = np.random.default_rng(1).standard_normal((chunks, 384)).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     ids = [one.chunk_id for one in embeddings.without_embedding(document.id, EMBEDDER)]

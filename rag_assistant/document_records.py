@@ -125,7 +125,8 @@ class Chunk:
     """A piece of a document: ``text`` is ``document text[start:end]``, in characters.
 
     Where it begins between the rows of a table, the head of that table stands in front.
-    ``section`` is the path of headings above it, such as ``Prices > Europe``, where there is one.
+    ``section`` is the path of headings above it, such as ``Prices > Europe``, where there is one. ``language`` is the
+    one by which its words are indexed, such as ``german``; empty where it is not known.
     """
 
     position: int
@@ -134,6 +135,7 @@ class Chunk:
     text: str
     page: int | None = None
     section: str | None = None
+    language: str = ""
 
 
 def table_head_of(text: str, start: int, end: int) -> str:

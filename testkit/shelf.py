@@ -11,7 +11,7 @@ from rag_assistant.records import EVERYTHING, Scope
 from rag_assistant.retrieval.embeddings.registry import Embedder, Embedders
 from rag_assistant.retrieval.indexes.vector_search import VectorSearch
 from rag_assistant.retrieval.search import Retriever
-from rag_assistant.retrieval.tokenize import search_words
+from rag_assistant.retrieval.terms import index_terms
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
@@ -57,8 +57,7 @@ class Shelf:
         for place, text in enumerate(texts):
             start = whole.index(text)
             pieces.append(Chunk(place, start, start + len(text), text))
-        words = [" ".join(search_words(text)) for text in texts]
-        return self.chunks.keep_text(document.id, ExtractedText(whole, "text/plain"), pieces, words)
+        return self.chunks.keep_text(document.id, ExtractedText(whole, "text/plain"), *index_terms("", pieces))
 
     def embed(self, document: Document) -> bool:
         """Embed what is not embedded."""

@@ -18,7 +18,8 @@ from rag_assistant.records import Scope
 from rag_assistant.retrieval.chunking import chunk_document, indexed_text
 from rag_assistant.retrieval.follow_up import SearchQuery
 from rag_assistant.retrieval.search import CANDIDATES
-from rag_assistant.retrieval.tokenize import query_words, search_words
+from rag_assistant.retrieval.terms import index_terms, query_terms
+from rag_assistant.retrieval.tokenize import search_words
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.database import Database
 from testkit.shelf import Shelf
@@ -48,8 +49,8 @@ class CollectionShelf(Shelf):
         extracted = ExtractedText(text, PLAIN)
         pieces = chunk_document(extracted, CHUNK_CHARS)
         texts = [indexed_text(title, piece.section, piece.text) for piece in pieces]
+        self.chunks.keep_text(document.id, extracted, *index_terms(title, pieces))
         words = [" ".join(search_words(one)) for one in texts]
-        self.chunks.keep_text(document.id, extracted, pieces, words)
         rows = self._embedder.embed(texts)
         ids = sorted(self.chunks.chunk_ids_of(Scope((document.id,))))
         vectors = [(chunk_id, row.tobytes()) for chunk_id, row in zip(ids, rows, strict=True)]
@@ -65,7 +66,8 @@ class CollectionShelf(Shelf):
 
     def by_keywords(self, question: str, limit: int = LOOKED_AT) -> list[Passage]:
         """Return what the product's keyword search finds alone."""
-        return self._passages([hit for hit, _ in self.keywords.search(query_words(question), CANDIDATES)][:limit])
+        terms = query_terms(question, self.keywords.languages())
+        return self._passages([hit for hit, _ in self.keywords.search(terms, CANDIDATES)][:limit])
 
     def by_vectors(self, question: str, limit: int = LOOKED_AT) -> list[Passage]:
         """Return what vectors find alone."""

@@ -1,7 +1,7 @@
 """Which pages of a document hold no text, and what text recognition found on them."""
 
 revision = "0013"
-down_revision = "0008"
+down_revision = "0010"
 
 import sqlalchemy as sa
 from alembic import op

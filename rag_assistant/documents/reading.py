@@ -13,8 +13,8 @@ from rag_assistant.documents.scans import RECOGNITION_MISSING, RECOGNITION_OFF, 
 from rag_assistant.errors import ExtractionCancelled, ExtractionFailed
 from rag_assistant.extraction.extract import extract
 from rag_assistant.extraction.text_recognition import is_installed, recognise
-from rag_assistant.retrieval.chunking import chunk_document, indexed_text
-from rag_assistant.retrieval.tokenize import search_words
+from rag_assistant.retrieval.chunking import chunk_document
+from rag_assistant.retrieval.terms import index_terms
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
@@ -113,9 +113,8 @@ class DocumentReader:
 
         if not extracted.text.strip() and extracted.warning:
             raise ExtractionFailed(extracted.warning)
-        chunks = chunk_document(extracted, settings.chunk_chars, refuse)
-        words = [" ".join(search_words(indexed_text(document.name, chunk.section, chunk.text))) for chunk in chunks]
-        if not self._chunks.keep_text(document.id, extracted, chunks, words):
+        chunks, terms = index_terms(document.name, chunk_document(extracted, settings.chunk_chars, refuse))
+        if not self._chunks.keep_text(document.id, extracted, chunks, terms):
             return None
         return "embed" if chunks else "recognise"
 

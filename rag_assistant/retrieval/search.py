@@ -22,7 +22,8 @@ from rag_assistant.retrieval.headings import SEPARATOR as HEADING_SEPARATOR
 from rag_assistant.retrieval.hybrid import VECTOR_WEIGHT, Hit, add, fuse
 from rag_assistant.retrieval.postprocess import distinct, has_near_sentence, joined, nothing_found, within
 from rag_assistant.retrieval.quotes import Compare, Quote, choose_quotes, nearest_range
-from rag_assistant.retrieval.tokenize import content_words, query_words
+from rag_assistant.retrieval.terms import forms_of, query_terms
+from rag_assistant.retrieval.tokenize import content_words
 
 if TYPE_CHECKING:
     from rag_assistant.storage.documents.chunks import ChunkStore
@@ -142,12 +143,18 @@ class Retriever:
 
         Costs one embedding more than the question's own, of 30 to 50 words.
         """
-        unknown = self._keywords.unknown(content_words(question)) if exchanges else set()
+        unknown = self._unknown(content_words(question)) if exchanges else set()
         try:
             return search_query(question, exchanges, self._similarity(question, exchanges, scope), unknown)
         except EmbedderFailed as error:
             log.warning("The words alone tell whether a question leans on another: %s", error)
             return search_query(question, exchanges, None, unknown)
+
+    def _unknown(self, words: Sequence[str]) -> set[str]:
+        """Return those of some words that no chunk holds in any form."""
+        forms = forms_of(words, self._keywords.languages())
+        unknown = self._keywords.unknown([form for some in forms.values() for form in some])
+        return {word for word, some in forms.items() if some <= unknown}
 
     def _similarity(self, question: str, exchanges: Sequence[Exchange], scope: Scope) -> Similarity | None:
         """Return how near a question is to the conversation and to the library; ``None`` if the model cannot tell."""
@@ -184,8 +191,10 @@ class Retriever:
         return choose(None)
 
     def _by_keyword(self, asked: SearchQuery, scope: Scope, pending: Set[int]) -> list[Hit]:
+        languages = self._keywords.languages()
+
         def hits(text: str) -> list[Hit]:
-            return _ripe(self._keywords.search(query_words(text), CANDIDATES + len(pending), scope), pending)
+            return _ripe(self._keywords.search(query_terms(text, languages), CANDIDATES + len(pending), scope), pending)
 
         return add(hits(asked.text), hits(asked.context), asked.share) if asked.is_follow_up else hits(asked.text)
 

@@ -1,4 +1,4 @@
-"""Text as words for keyword search. Scripts that are written without blanks become pairs of characters."""
+"""Text as words. Scripts that are written without blanks become pairs of characters."""
 
 from __future__ import annotations
 
@@ -7,8 +7,16 @@ import unicodedata
 
 # Chinese, Japanese and Thai, Lao, Khmer, Burmese: no blanks between words, so pairs of characters stand for words.
 UNSPACED = "㐀-䶿一-鿿豈-﫿぀-ヿㇰ-ㇿ\U00020000-\U0003134f฀-๿຀-໿က-႟ក-៿"
-RUNS = re.compile(f"[{UNSPACED}]+|[^\\W_{UNSPACED}]+(?:['\u2019][^\\W_]+)?")
+# Vowels and tones that are written as marks above and below letters; those of no script stand elsewhere.
+_BLOCKS_WITH_MARKS = (*range(0x300, 0x1E00), *range(0xA600, 0xAC00), *range(0x11000, 0x12000))
+MARKS = "".join(char for char in map(chr, _BLOCKS_WITH_MARKS) if unicodedata.category(char).startswith("M"))
+_LETTERS = f"[^\\W_{UNSPACED}]"
+RUNS = re.compile(f"[{UNSPACED}]+|{_LETTERS}+(?:[{MARKS}]++{_LETTERS}*)*(?:['\u2019][^\\W_]+)?")
 UNSPACED_RUN = re.compile(f"[{UNSPACED}]")
+# What a writer may leave out: the short vowels of Arabic and Hebrew, a stretched line, where a line may break.
+OPTIONAL = re.compile("[\u0591-\u05bd\u05bf\u05c1\u05c2\u0610-\u061a\u0640\u064b-\u0652\u0670\u00ad\u200d\u2060]")
+# Keeps two letters of an Indian script apart as they are written, within one word.
+INDIAN_NON_JOINER = re.compile("(?<=[\u0900-\u0dff])\u200c")
 MAX_QUERY_WORDS = 64
 STEM_CHARS = 5
 MIN_PLURAL = 3
@@ -17,12 +25,19 @@ MIN_PLURAL = 3
 def search_words(text: str) -> list[str]:
     """Return the words of a text in their order, in lower case."""
     words: list[str] = []
-    for run in RUNS.findall(unicodedata.normalize("NFKC", text).lower()):
+    for run in RUNS.findall(_normalized(text)):
         if UNSPACED_RUN.match(run) and len(run) > 1:
             words += [run[i : i + 2] for i in range(len(run) - 1)]
         else:
             words.append(run)
     return words
+
+
+def _normalized(text: str) -> str:
+    """Return a text in lower case, each letter written in one way only, and without what may be left out."""
+    if text.isascii():
+        return text.lower()
+    return INDIAN_NON_JOINER.sub("", OPTIONAL.sub("", unicodedata.normalize("NFKC", text).lower()))
 
 
 def query_words(question: str) -> list[str]:

@@ -51,16 +51,21 @@ CERTAINTY_SCALE = 1.3
 
 Hit = tuple[int, float]
 
-ENGLISH: ColumnElement[Any] = literal_column("'english'::regconfig")
 AS_IT_IS: ColumnElement[Any] = literal_column("'simple'::regconfig")
 
 
 class WordIndex:
-    """The words of the rows of a table. ``name`` is the index's table, ``key`` its column for the row's id."""
+    """The words of the rows of a table. ``name`` is the index's table, ``key`` its column for the row's id.
 
-    def __init__(self, name: str, key: str) -> None:
+    ``configuration`` is what PostgreSQL does to words: ``english`` takes their endings off, as FTS5's tokenizer of the
+    same table does; ``simple`` leaves them as they come.
+    """
+
+    def __init__(self, name: str, key: str, configuration: str) -> None:
         self.name = name
         self._key = key
+        self._configuration = configuration
+        self._config: ColumnElement[Any] = literal_column(f"'{configuration}'::regconfig")
         self._fts = table(name, column("rowid"), column("words"))
         self._full_text = table(name, column(key), column("words"))
 
@@ -70,7 +75,8 @@ class WordIndex:
             statement = text(f"INSERT INTO {self.name} (rowid, words) VALUES (:id, :words)")
         else:
             statement = text(
-                f"INSERT INTO {self.name} ({self._key}, words) VALUES (:id, to_tsvector('english', :words))"
+                f"INSERT INTO {self.name} ({self._key}, words) "
+                f"VALUES (:id, to_tsvector('{self._configuration}', :words))"
             )
         connection.execute(statement, [{"id": row_id, "words": words} for row_id, words in rows])
 
@@ -150,7 +156,7 @@ class WordIndex:
         else:
             query = (
                 f"SELECT (SELECT count(*) FROM (SELECT 1 FROM {self.name} WHERE words @@ "
-                "plainto_tsquery('english', word) LIMIT :most) AS held) "
+                f"plainto_tsquery('{self._configuration}', word) LIMIT :most) AS held) "
                 "FROM json_array_elements_text(CAST(:words AS json)) WITH ORDINALITY AS asked(word, n) ORDER BY n"
             )
         given = {"words": _as_json(connection, words), "most": most + 1}
@@ -167,7 +173,7 @@ class WordIndex:
             query = (
                 f"SELECT n - 1, {self._key} FROM {self.name}, "
                 "json_array_elements_text(CAST(:words AS json)) WITH ORDINALITY AS asked(word, n) "
-                f"WHERE words @@ plainto_tsquery('english', word) AND {self._key} = ANY("
+                f"WHERE words @@ plainto_tsquery('{self._configuration}', word) AND {self._key} = ANY("
                 "SELECT value::bigint FROM json_array_elements_text(CAST(:ids AS json)))"
             )
         given = {"words": _as_json(connection, words), "ids": json.dumps(list(ids))}
@@ -181,7 +187,7 @@ class WordIndex:
             holds = self._holds_any(words)
         else:
             held = table.c.words.op("@@", is_comparison=True)
-            holds = or_(*(held(func.plainto_tsquery(ENGLISH, word)) for word in words))
+            holds = or_(*(held(func.plainto_tsquery(self._config, word)) for word in words))
         return list(connection.execute(select(key).where(holds).order_by(key.desc()).limit(limit)).scalars())
 
     def _rows_at_most(self, connection: Connection) -> int:
@@ -226,7 +232,7 @@ class WordIndex:
     def _best_in_postgresql(
         self, connection: Connection, words: Sequence[str], limit: int, only: ColumnElement[bool] | None
     ) -> list[Hit]:
-        stems = func.unnest(func.tsvector_to_array(func.to_tsvector(ENGLISH, " ".join(words))))
+        stems = func.unnest(func.tsvector_to_array(func.to_tsvector(self._config, " ".join(words))))
         rows_with = {
             stem: self._rows_with_stem(connection, stem) for stem in connection.execute(select(stems)).scalars()
         }
@@ -311,5 +317,6 @@ def _bm25(candidates: Subquery, usual_length: float, total: int, rows_with: Mapp
     )
 
 
-CHUNK_WORDS = WordIndex("chunk_words", "chunk_id")
-TURN_WORDS = WordIndex("turn_words", "turn_id")
+# Chunks come as stems of their own language, turns as they were said.
+CHUNK_WORDS = WordIndex("chunk_words", "chunk_id", "simple")
+TURN_WORDS = WordIndex("turn_words", "turn_id", "english")

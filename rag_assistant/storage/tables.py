@@ -355,7 +355,10 @@ chunks = Table(
     Column("section", Text),
     # The white space between it and the chunk before it, none where the two do not touch.
     Column("gap", Text),
+    # By which its words are indexed, such as "german"; empty where it is not known.
+    Column("language", String, nullable=False, server_default=""),
     Index("ix_chunks_document", "document_id", "position"),
+    Index("ix_chunks_language", "language"),
     sqlite_autoincrement=True,
 )
 

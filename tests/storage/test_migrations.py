@@ -11,8 +11,11 @@ from alembic.migration import MigrationContext
 from sqlalchemy import text
 
 from rag_assistant.errors import StorageFailed
+from rag_assistant.retrieval.terms import query_terms
 from rag_assistant.settings.package_files import MIGRATIONS
 from rag_assistant.storage.database import Database, sqlite_url
+from rag_assistant.storage.documents.keywords import KeywordIndex
+from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.migrate import SCHEMA_REVISION, current_revision, migrate
 from rag_assistant.storage.tables import metadata
 from tests.conftest import administration, postgres_url
@@ -95,6 +98,43 @@ def test_what_was_said_the_branches_and_the_gaps_are_known_of_an_older_database(
         told = "SELECT user_messages, assistant_messages, tool_messages, origin_id FROM conversations ORDER BY id"
         assert connection.execute(text(told)).all() == [(1, 1, 0, None), (0, 0, 0, 1)]
         assert connection.execute(text("SELECT gap FROM chunks ORDER BY id")).scalars().all() == [None, "  "]
+
+
+def test_older_words_are_indexed_anew_by_language_and_with_their_marks(empty: Database) -> None:
+    upgrade_to(empty, "0008")
+    moment = "'2026-01-01'"
+    words = "VALUES (1, :words)" if empty.is_sqlite else "VALUES (1, to_tsvector('english', :words))"
+    key = {"chunk_words": "rowid", "turn_words": "rowid"}
+    key = key if empty.is_sqlite else {"chunk_words": "chunk_id", "turn_words": "turn_id"}
+    with empty.write() as connection:
+        for statement in (
+            "INSERT INTO conversations (id, title, created_at, updated_at, overrides, turns, visible_turns, "
+            f"visible_messages) VALUES (1, 't', {moment}, {moment}, '{{}}', 2, 0, 0)",
+            "INSERT INTO turns (id, conversation_id, number, status, visible, owner, request, created_at) VALUES "
+            f"(1, 1, 1, 'completed', true, '', '{{}}', {moment}), (2, 1, 2, 'completed', true, '', '{{}}', {moment})",
+            "INSERT INTO messages (turn_id, position, role, content) VALUES (1, 0, 'user', 'हिन्दी?'), "
+            "(1, 1, 'assistant', 'yes'), (2, 0, 'user', 'geese?'), (2, 1, 'assistant', 'never indexed')",
+            "INSERT INTO documents (id, name, media_type, size_bytes, sha256, owner, file, state, chunks, embedded, "
+            f"created_at) VALUES (1, 'd', 't', 1, 's', '', '', 'ready', 2, 2, {moment})",
+            'INSERT INTO chunks (id, document_id, position, start, "end", text) VALUES '
+            "(1, 1, 0, 0, 2, 'Die Häuser sind auf der Insel und nicht in der Stadt.'), (2, 1, 1, 4, 6, 'किताबें')",
+        ):
+            connection.exec_driver_sql(statement)
+        for table, old in (("chunk_words", "die häuser"), ("turn_words", "ह न द yes")):
+            connection.execute(text(f"INSERT INTO {table} ({key[table]}, words) {words}"), {"words": old})
+    migrate(empty)
+    keywords = KeywordIndex(empty)
+    assert keywords.languages() == ["german"]
+    assert [keywords.search(query_terms(asked, ["german"]), 5)[0][0] for asked in ("Haus", "किताब")] == [1, 2]
+    with empty.read() as connection:
+        found = {word: TURN_WORDS.best_or_newest(connection, [word], 5) for word in ("हिन्दी", "yes", "geese", "ह")}
+    assert found == {"हिन्दी": [1], "yes": [1], "geese": [], "ह": []}
+    config = Config(str(MIGRATIONS / "alembic.ini"))
+    config.set_main_option("script_location", str(MIGRATIONS))
+    config.attributes["engine"] = empty.engine
+    command.downgrade(config, "0008")
+    with empty.read() as connection:
+        assert connection.execute(text("SELECT count(*) FROM chunk_words")).scalar() == 2
 
 
 def upgrade_to(database: Database, revision: str) -> None:

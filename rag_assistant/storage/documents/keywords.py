@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import select
+from sqlalchemy import select, text
 
 from rag_assistant.records import EVERYTHING, Scope
 from rag_assistant.storage.database import Database
@@ -12,12 +12,24 @@ from rag_assistant.storage.documents.scope import in_scope
 from rag_assistant.storage.full_text import CHUNK_WORDS
 from rag_assistant.storage.tables import chunks
 
+# Each language is one look into the index, however many chunks are in it.
+LANGUAGES = text(
+    "WITH RECURSIVE found(language) AS (SELECT min(language) FROM chunks UNION ALL "
+    "SELECT (SELECT min(language) FROM chunks WHERE language > found.language) FROM found "
+    "WHERE found.language IS NOT NULL) SELECT language FROM found WHERE language IS NOT NULL"
+)
+
 
 class KeywordIndex:
     """Finds chunks by their words, the best first."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    def languages(self) -> list[str]:
+        """Return the languages by which chunks are indexed, ``""`` among them if some are in none that is known."""
+        with self._database.read() as connection:
+            return list(connection.execute(LANGUAGES).scalars())
 
     def unknown(self, words: Sequence[str]) -> set[str]:
         """Return those of some words that no chunk holds."""

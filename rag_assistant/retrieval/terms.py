@@ -1,0 +1,109 @@
+"""Text as terms of keyword search: its words without their endings, by the language of each passage.
+
+A passage is indexed by the stems of its language. A question is searched for by the stems of its own language, if the
+library has passages in it, else by those of all languages that it has.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import chain, groupby, pairwise
+
+import Stemmer
+
+from rag_assistant.document_records import Chunk
+from rag_assistant.retrieval.chunking import indexed_text
+from rag_assistant.retrieval.languages import SCRIPT_OF_LANGUAGE, USUAL_LANGUAGE, language_of, script_of
+from rag_assistant.retrieval.tokenize import query_words, search_words
+
+# A passage is in another language than its document only if so many of that language's common words stand in it.
+MIN_COMMON_IN_PASSAGE = 6
+MIN_COMMON_IN_DOCUMENT = 3
+# Their stemmers were measured on nothing: words stay beside their stems, which are marked by a letter in front.
+KEEPING_WORDS = frozenset({"arabic", "devanagari", "tamil"})
+STEM_MARK = "s"
+
+HAN = re.compile("[㐀-䶿一-鿿豈-﫿\U00020000-\U0003134f]{2}")
+# What these Chinese characters are in says nothing: of, is, the past, what, which, who.
+HAN_STOP_CHARS = re.compile("[的了是什么麼哪谁誰]")
+# Letters of Arabic and of Devanagari that are written in several ways.
+SPELLINGS = str.maketrans(
+    {"أ": "ا", "إ": "ا", "آ": "ا", "ٱ": "ا", "ى": "ي", "ی": "ي", "ة": "ه", "ک": "ك", "\u0901": "\u0902", "\u093c": None}
+)
+SPELLED_OTHERWISE = re.compile("[\u0600-\u06ff\u0900-\u097f]")
+# An n before another consonant is also written as a dot above: हिन्दी, हिंदी.
+DEAD_N, ANUSVARA = "\u0928\u094d", "\u0902"
+
+
+def index_terms(document_name: str, pieces: Sequence[Chunk]) -> tuple[list[Chunk], list[str]]:
+    """Return the chunks of a document with their languages, and the terms of each, one blank apart."""
+    words = [search_words(indexed_text(document_name, piece.section, piece.text)) for piece in pieces]
+    of_document = language_of(set(chain.from_iterable(words)), min_common=MIN_COMMON_IN_DOCUMENT)
+    of_pieces = [language_of(some, min_common=MIN_COMMON_IN_PASSAGE) or of_document for some in words]
+    terms = [" ".join(stems(_with_characters(some), language)) for some, language in zip(words, of_pieces, strict=True)]
+    return [replace(piece, language=language) for piece, language in zip(pieces, of_pieces, strict=True)], terms
+
+
+def query_terms(question: str, languages: Collection[str]) -> list[str]:
+    """Return the different terms of a question; ``languages`` are those of the library's passages."""
+    words = query_words(question)
+    telling = [word for word in _with_characters(words) if not HAN_STOP_CHARS.search(word)]
+    own = language_of(search_words(question), languages)
+    # What is in no known language was indexed as if in the usual one of its script.
+    asked = [own, *({""} & set(languages))] if own else languages or [""]
+    return list(dict.fromkeys(term for language in asked for term in stems(telling or words, language)))
+
+
+def forms_of(words: Iterable[str], languages: Collection[str]) -> dict[str, set[str]]:
+    """Return the terms by which each word may be indexed."""
+    return {word: {term for language in languages or [""] for term in stems([word], language)} for word in words}
+
+
+def stems(words: Iterable[str], language: str) -> list[str]:
+    """Return the terms of words in a language. One in another script is stemmed by the usual language of that."""
+    own_script = SCRIPT_OF_LANGUAGE.get(language)
+    terms: list[str] = []
+    for script, group in groupby(words, script_of):
+        some = list(group)
+        stemmed = _stemmed(some, language if script == own_script else USUAL_LANGUAGE.get(script, ""))
+        if script in KEEPING_WORDS:
+            stemmed = [form for word, stem in zip(some, stemmed, strict=True) for form in (word, STEM_MARK + stem)]
+        terms += stemmed if script == "latin" else map(_spelled, stemmed)
+    return terms
+
+
+def _spelled(term: str) -> str:
+    """Return a term in one of the spellings that its script allows."""
+    return term.replace(DEAD_N, ANUSVARA).translate(SPELLINGS) if SPELLED_OTHERWISE.search(term) else term
+
+
+def _with_characters(words: Sequence[str]) -> list[str]:
+    """Return words with the single characters of Chinese pairs between them."""
+    found: list[str] = []
+    for word, following in pairwise([*words, ""]):
+        found.append(word)
+        if not word.isascii() and HAN.fullmatch(word):
+            # The second character begins the next pair, unless the run ends here.
+            found += word[0] if following[:1] == word[1] else word
+    return found
+
+
+_one_at_a_time = threading.Lock()
+
+
+def _stemmed(words: list[str], language: str) -> list[str]:
+    stemmer = _stemmer(language)
+    if stemmer is None:
+        return words
+    with _one_at_a_time:
+        return list(stemmer.stemWords(words))
+
+
+@cache
+def _stemmer(language: str) -> Stemmer.Stemmer | None:
+    """Return Snowball's stemmer for a language, ``None`` if it has none."""
+    return Stemmer.Stemmer(language) if language in Stemmer.algorithms() else None
