@@ -18,7 +18,9 @@ from math import log1p
 
 from rag_assistant.records import Source
 from rag_assistant.retrieval.follow_up import SearchQuery
+from rag_assistant.retrieval.languages import language_of
 from rag_assistant.retrieval.sentences import Sentence, sentences_of
+from rag_assistant.retrieval.terms import stems
 from rag_assistant.retrieval.tokenize import content_words, query_words, search_words
 
 MAX_SENTENCES = 3
@@ -27,7 +29,6 @@ MARGIN = 0.5
 NEIGHBOUR_WEIGHT = 0.2
 # Fewer words than these say too little: what stands behind them is quoted with them.
 MIN_WORDS = 10
-MIN_PLURAL = 3
 # So many sentences are embedded, those with the most of the question's words: 3 to 7 ms of CPU each.
 MAX_EMBEDDED = 8
 
@@ -126,21 +127,18 @@ def _nearness(query: SearchQuery, candidates: Sequence[_Candidate], compare: Com
 
 def _word_shares(question: str, texts: Sequence[str]) -> list[float]:
     """Return for each text its share of those words of the question that any text has; rare ones weigh more."""
-    vocabularies = [frozenset(map(_singular, search_words(text))) for text in texts]
+    words_of_texts = [search_words(text) for text in texts]
+    language = language_of(set().union(*words_of_texts))
+    vocabularies = [frozenset(stems(words, language)) for words in words_of_texts]
     frequency = Counter(word for vocabulary in vocabularies for word in vocabulary)
     # As BM25 weighs them.
     weights = {
         word: log1p((len(texts) - frequency[word] + 0.5) / (frequency[word] + 0.5))
-        for word in map(_singular, query_words(question))
+        for word in stems(query_words(question), language)
         if word in frequency
     }
     total = sum(weights.values()) or 1.0
     return [sum(weights[word] for word in weights if word in vocabulary) / total for vocabulary in vocabularies]
-
-
-def _singular(word: str) -> str:
-    """Return an English word without the s of the plural; search cuts off more endings, which changes nothing here."""
-    return word.removesuffix("s") if len(word) > MIN_PLURAL else word
 
 
 def _score(one: _Candidate, nearness: Mapping[_Place, float]) -> float:

@@ -14,8 +14,9 @@ HEADING = re.compile(r"#{1,6}\s+(.*?)[\s#]*$")
 ROW = re.compile(r"\s*\|.*\|\s*$")
 RULE = re.compile(r"\s*\|?[\s:|-]*--[\s:|-]*$")  # Between a table's header and its rows.
 ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+\S")
-# A sentence may end here: with what closes it, before a blank. Chinese and Japanese put no blank there.
-END = re.compile(r"[.!?…]+[\"'”’»)\]*_]*\s+(?![a-z])|[。！？]+[”’」』）]*\s*")  # noqa: RUF001
+# A sentence may end here: with what closes it, before a blank. Chinese and Japanese put no blank there. Hindi and its
+# neighbours end with a line, Arabic and Urdu ask and end with marks of their own.
+END = re.compile(r"[.!?…।॥؟۔]+[\"'”’»)\]*_]*\s+(?![a-z])|[。！？]+[”’」』）]*\s*")  # noqa: RUF001
 # Before a blank these end a word and not a sentence: abbreviations, initials, and German ordinals ("am 3. Mai").
 ABBREVIATION = re.compile(
     r"(?:\b(?:[A-Za-z]|Dr|Mr|Mrs|Ms|Prof|St|Jr|Sr|vs|etc|cf|al|No|Nos|Fig|Figs|Eq|Sec|Vol|pp|Inc|Ltd|Co|Corp|Gen|Col|"

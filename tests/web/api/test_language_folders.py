@@ -1,0 +1,39 @@
+"""Folders in other languages, without a model: each question is answered with the right sentence of its document."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from flask.testing import FlaskClient
+
+from rag_assistant.factory import create_app
+from rag_assistant.web.services import Services
+from tests.web.conftest import ask, upload
+
+FOLDERS = Path(__file__).parents[1] / "folders"
+
+
+@pytest.fixture
+def client(environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FlaskClient]:
+    """An assistant without a model, with the embedding model that the product has."""
+    monkeypatch.setattr("rag_assistant.factory.GUIDE", tmp_path / "no-guide")
+    made = create_app({name: value for name, value in environment.items() if not name.startswith("OPENAI")})
+    services: Services = made.extensions["assistant"]
+    services.start()
+    yield made.test_client()
+    services.close()
+
+
+@pytest.mark.parametrize("language", ["german", "hindi", "chinese"])
+def test_a_folder_of_ten_documents_answers_ten_questions(client: FlaskClient, language: str) -> None:
+    folder = json.loads((FOLDERS / f"{language}.json").read_text(encoding="utf-8"))
+    for name, text in folder["documents"].items():
+        upload(client, text, name)
+    wrong = []
+    for question, (fact, document) in folder["questions"].items():
+        answer = ask(client, question)
+        cited = [source["document"] for source in answer["sources"] if source["cited"]]
+        if fact not in answer["answer"] or document not in cited[:1]:
+            wrong.append((question, answer["answer"], cited))
+    assert (len(folder["documents"]), len(folder["questions"]), wrong) == (10, 10, [])
