@@ -124,7 +124,7 @@ class RecognisedPage:
 class Chunk:
     """A piece of a document: ``text`` is ``document text[start:end]``, in characters.
 
-    Where it begins between the rows of a table, the head of that table stands in front.
+    Where it begins in the middle of a table, a list or code, what says what that is about stands in front.
     ``section`` is the path of headings above it, such as ``Prices > Europe``, where there is one. ``language`` is the
     one by which its words are indexed, such as ``german``; empty where it is not known.
     """
@@ -138,14 +138,14 @@ class Chunk:
     language: str = ""
 
 
-def table_head_of(text: str, start: int, end: int) -> str:
+def lead_of(text: str, start: int, end: int) -> str:
     """Return what stands in front of the text of a chunk or passage that is not from its own place."""
     return text[: max(0, len(text) - (end - start))]
 
 
 def find_passage(text: str, passage: str, start: int, end: int) -> tuple[int, int] | None:
     """Return where a passage stands in a text that may have changed since, ``None`` if it is there no more."""
-    passage = passage.removeprefix(table_head_of(passage, start, end))
+    passage = passage.removeprefix(lead_of(passage, start, end))
     if text[start:end] == passage:
         return start, end
     found = text.find(passage) if passage else -1

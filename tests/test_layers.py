@@ -43,7 +43,9 @@ PURE = (
         "retrieval.claims",
         "retrieval.follow_up",
         "retrieval.languages",
+        "retrieval.leads",
         "retrieval.sentences",
+        "retrieval.tables",
         "retrieval.tokenize",
     ),
 )

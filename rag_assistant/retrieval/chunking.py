@@ -8,7 +8,8 @@ from itertools import pairwise
 
 from rag_assistant.document_records import Chunk, ExtractedText
 from rag_assistant.retrieval.headings import section_starts
-from rag_assistant.retrieval.tables import Tables, without_rules
+from rag_assistant.retrieval.leads import Leads
+from rag_assistant.retrieval.tables import without_rules
 
 MAX_CHARS_AT_ONCE = 50_000
 # Of one line with hardly a blank.
@@ -27,7 +28,7 @@ def chunk_document(
 
     splitter = (MarkdownSplitter if extracted.markdown else TextSplitter)(chunk_chars, trim=True)
     starts, paths = section_starts(extracted.text) if extracted.markdown else ([], [])
-    tables = Tables(extracted.text if extracted.markdown else "")
+    leads = Leads(extracted.text if extracted.markdown else "")
     chunks: list[Chunk] = []
     for number, (first, last) in enumerate(_pages(extracted), 1):
         page = number if extracted.page_starts else None
@@ -36,8 +37,8 @@ def chunk_document(
             for start, text in splitter.chunk_indices(extracted.text[begin:end]):
                 above = bisect_right(starts, begin + start)
                 section = paths[above - 1] if above else None
-                head = tables.head_at(begin + start, chunk_chars // 2)
-                chunks.append(Chunk(len(chunks), begin + start, begin + start + len(text), head + text, page, section))
+                lead = leads.at(begin + start, chunk_chars // 2) if extracted.markdown else ""
+                chunks.append(Chunk(len(chunks), begin + start, begin + start + len(text), lead + text, page, section))
     return chunks
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from rag_assistant.document_records import Passage, table_head_of
+from rag_assistant.document_records import Passage, lead_of
 from rag_assistant.history import estimate_tokens
 from rag_assistant.records import Source
 from rag_assistant.retrieval.quotes import Compare
@@ -102,9 +102,9 @@ def _join(first: Passage, second: Passage, best_first: dict[int, int]) -> Passag
     if second.gap is None or (first.document_id, first.end + len(second.gap)) != (second.document_id, second.start):
         return None
     better = min(first, second, key=lambda one: best_first[one.chunk_id])
-    # The head of a table stands in front of the first alone.
-    head = table_head_of(second.text, second.start, second.end)
-    text = first.text + second.gap + second.text.removeprefix(head)
+    # What a table or a list is about stands in front of the first alone.
+    lead = lead_of(second.text, second.start, second.end)
+    text = first.text + second.gap + second.text.removeprefix(lead)
     return replace(better, start=first.start, end=second.end, text=text, gap=first.gap)
 
 

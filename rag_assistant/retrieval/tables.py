@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from dataclasses import dataclass, replace
 
 # The line under a table's head. Before it stands the head, behind it the rows, up to a line without a border.
 RULE = re.compile(r"^ {0,3}\|?(?: *:?-+:? *\|)+(?: *:?-+:?)? *$", re.M)
@@ -11,31 +12,64 @@ ROWS = re.compile(r"(?:\n[^\n]*\|[^\n]*)*")
 BORDER = re.compile(r"(?<!\\)\|")
 
 
+# So many rows may tell what a table is about before the one that names its columns, as in workbooks.
+MAX_TITLE_ROWS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Where a table begins, where its first row of values does, and where it ends; its head and its title.
+
+    ``head`` are the names of its columns with the line below them; ``title`` is what stands in rows above the names.
+    """
+
+    start: int
+    rows: int
+    end: int
+    head: str
+    title: str = ""
+
+
 class Tables:
-    """Where the tables of a text are."""
+    """The tables of a text."""
 
     def __init__(self, text: str) -> None:
-        self._text = text
-        # Where each head begins and ends, and where the last row ends.
-        self.places: list[tuple[int, int, int]] = []
+        self.all: list[Table] = []
         for rule in RULE.finditer(text):
-            if self.places and rule.start() < self.places[-1][2]:
+            if self.all and rule.start() < self.all[-1].end:
                 continue
             start = text.rfind("\n", 0, max(0, rule.start() - 1)) + 1
             if "|" in text[start : rule.start()]:
                 rows = ROWS.match(text, rule.end())
-                self.places.append((start, rule.end(), rows.end() if rows else rule.end()))
+                self.all.append(_with_title(text, Table(start, rule.end(), rows.end() if rows else rule.end(), "")))
 
-    def head_at(self, position: int, max_chars: int) -> str:
-        """Return the head that stands above a row, if a row begins at ``position`` and its head is no longer than that.
+    def at(self, position: int) -> Table | None:
+        """Return the table in which a place is."""
+        above = bisect_right(self.all, position, key=lambda table: table.start) - 1
+        return self.all[above] if above >= 0 and position < self.all[above].end else None
 
-        It ends with the line under it, so that head and row are a table.
-        """
-        above = bisect_right(self.places, position, key=lambda place: place[1]) - 1
-        if above < 0 or self._text[position - 1 : position] != "\n":
-            return ""
-        start, rows, end = self.places[above]
-        return self._text[start:rows] + "\n" if position < end and rows - start <= max_chars else ""
+
+def _with_title(text: str, table: Table) -> Table:
+    """Return a table with its head: its first row, or the first below those that hold hardly anything."""
+    first, _, rule = text[table.start : table.rows].partition("\n")
+    lines, position = [first], table.rows + 1
+    while len(lines) <= MAX_TITLE_ROWS and _is_title(lines[-1]) and position < table.end:
+        end = text.find("\n", position, table.end)
+        lines.append(text[position : end if end >= 0 else table.end])
+        position += len(lines[-1]) + 1
+    if len(lines) == 1 or 2 * len(_filled(lines[-1])) < len(_cells(lines[-1])) or position >= table.end:
+        return replace(table, rows=table.rows + 1, head=text[table.start : table.rows])
+    title = " ".join(cell for line in lines[:-1] for cell in _filled(line))
+    return replace(table, rows=position, head=f"{lines[-1]}\n{rule}", title=title)
+
+
+def _is_title(line: str) -> bool:
+    """Tell whether one cell of a row holds something, or one of five."""
+    return len(_filled(line)) <= max(1, len(_cells(line)) // 5) < len(_cells(line)) - 1
+
+
+def _filled(line: str) -> list[str]:
+    return list(filter(None, _cells(line)))
 
 
 def without_rules(text: str) -> str:
@@ -46,11 +80,12 @@ def without_rules(text: str) -> str:
 def spelled_out(text: str) -> str:
     """Return a text whose rows of tables are sentences that name each cell: ``bird: goose, number: 17.``"""
     pieces, position = [], 0
-    for start, rows, end in Tables(text).places:
-        head = _cells(text[start:rows].split("\n")[0])
-        lines = [_spelled_out(head, _cells(line)) for line in text[rows:end].split("\n") if line]
-        pieces += [text[position:start], "\n".join(lines)]
-        position = end
+    for table in Tables(text).all:
+        head = _cells(table.head.split("\n")[0])
+        lines = [_spelled_out(head, _cells(line)) for line in text[table.rows : table.end].split("\n") if line]
+        title = f"{table.title}\n" if table.title else ""
+        pieces += [text[position : table.start], title, "\n".join(lines)]
+        position = table.end
     return "".join([*pieces, text[position:]])
 
 

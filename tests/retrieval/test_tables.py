@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag_assistant.document_records import ExtractedText, Passage, table_head_of
+from rag_assistant.document_records import ExtractedText, Passage, lead_of
 from rag_assistant.retrieval.chunking import chunk_document, indexed_text
 from rag_assistant.retrieval.postprocess import joined
 from rag_assistant.retrieval.sentences import sentences_of
@@ -18,18 +18,8 @@ def test_a_chunk_from_the_middle_of_a_table_begins_with_its_head() -> None:
     within = [chunk for chunk in chunks if chunk.start > LONG.index("goose 0")]
     assert all(chunk.text.startswith(f"{HEAD}| goose ") for chunk in within)
     assert all(chunk.text == HEAD + LONG[chunk.start : chunk.end] for chunk in within)
-    assert [table_head_of(chunk.text, chunk.start, chunk.end) for chunk in chunks[-2:]] == [HEAD, HEAD]
+    assert [lead_of(chunk.text, chunk.start, chunk.end) for chunk in chunks[-2:]] == [HEAD, HEAD]
     assert LONG[chunks[0].start : chunks[0].end] == chunks[0].text
-
-
-def test_a_head_that_would_take_the_room_of_the_rows_is_left_out() -> None:
-    assert Tables(LONG).head_at(LONG.index("| goose 9 "), len(HEAD) - 2) == ""
-    assert Tables(LONG).head_at(LONG.index("| goose 9 "), len(HEAD)) == HEAD
-
-
-@pytest.mark.parametrize("words", ["goose 9 ", "The end.", "# Birds", "| bird", "| --- "])
-def test_only_where_a_row_begins_there_is_a_head_above_it(words: str) -> None:
-    assert Tables(LONG).head_at(LONG.index(words), 100) == ""
 
 
 def test_passages_of_a_table_that_touch_have_its_head_once() -> None:
@@ -62,3 +52,28 @@ def test_what_is_indexed_of_a_table_has_no_line_of_dashes() -> None:
 @pytest.mark.parametrize("piece", ["|-", "| ", "| --- ", "\n|-|", "a|\n"])
 def test_a_text_of_nothing_but_borders_costs_its_length(piece: str) -> None:
     assert len(spelled_out(piece * 100_000)) <= 10 * 100_000
+
+
+REPORT = """| Analyses by segment |  |  |  |
+| --- | --- | --- | --- |
+| In millions |  |  |  |
+|  | Sales | Profit | Costs |
+| North | 12 | 3 | 9 |
+"""
+
+
+def test_the_names_of_the_columns_may_stand_below_rows_that_tell_what_the_table_is_about() -> None:
+    (table,) = Tables(REPORT).all
+    assert (table.title, table.head) == (
+        "Analyses by segment In millions",
+        "|  | Sales | Profit | Costs |\n| --- | --- | --- | --- |",
+    )
+    assert REPORT[table.rows : table.end] == "| North | 12 | 3 | 9 |"
+    assert spelled_out(REPORT) == "Analyses by segment In millions\nNorth, Sales: 12, Profit: 3, Costs: 9.\n"
+
+
+def test_a_table_of_few_cells_keeps_its_first_row_as_its_head() -> None:
+    sparse = (
+        "|  | Paint |  |  | 60 |\n| --- | --- | --- | --- | --- |\n|  | Body |  |  | 30 |\n| Tax |  | a | 10 | 7 |\n"
+    )
+    assert Tables(sparse).all[0].head.startswith("|  | Paint |")

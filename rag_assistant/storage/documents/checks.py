@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, func, select, text, update
 
-from rag_assistant.document_records import table_head_of
+from rag_assistant.document_records import lead_of
 from rag_assistant.errors import StorageDamaged
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.full_text import CHUNK_WORDS
@@ -114,7 +114,7 @@ def _is_covered(connection: Connection, document_id: int) -> bool:
     )
     reached = 0
     for row in rows:
-        own = row.text.removeprefix(table_head_of(row.text, row.start, row.end))
+        own = row.text.removeprefix(lead_of(row.text, row.start, row.end))
         if held[row.start : row.end] != own or held[reached : row.start].strip():
             return False
         reached = max(reached, row.end)

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
 from rag_assistant.document_records import ExtractedText
-from rag_assistant.retrieval.tables import Tables
+from rag_assistant.retrieval.leads import Leads
 from rag_assistant.web.markdown.marked import Pieces
 
 # A text of more characters than that is shown in parts: a browser lays out 20,000,000 only in minutes.
@@ -45,13 +45,13 @@ def shown_text(extracted: ExtractedText, start: int, end: int, at: int | None = 
     first, last = _window(extracted.text, start, end, at)
     marked_from, marked_to = min(max(start, first), last), min(max(end, first), last)
     starts = extracted.page_starts
-    head = Tables(extracted.text).head_at(first, AROUND) if first and extracted.markdown else ""
+    lead = Leads(extracted.text).at(first, AROUND) if first and extracted.markdown else ""
     # A page that begins where the passage begins or ends is named outside of it: what is marked is the passage alone.
     first_page, page_in = bisect_left(starts, first), bisect_right(starts, marked_from)
     page_behind = max(page_in, bisect_left(starts, marked_to))
     before = _pieces(extracted, first, marked_from, range(first_page, page_in))
     return ShownText(
-        before=[head, *before] if head else before,
+        before=[lead, *before] if lead else before,
         passage=_pieces(extracted, marked_from, marked_to, range(page_in, page_behind)),
         after=_pieces(extracted, marked_to, last, range(page_behind, bisect_right(starts, last))),
         page=bisect_right(starts, start) or None if end > start else None,

@@ -39,7 +39,7 @@ def source(turn_id: int, n: int) -> str:
     range_found = find_passage(text, found.text, found.start, found.end)
     around = _neighbours(turn, found)
     if document is None or range_found is None:
-        drawn = render_document(with_edges((), (found.text,), ())) if Tables(found.text).places else None
+        drawn = render_document(with_edges((), (found.text,), ())) if Tables(found.text).all else None
         return render_template(
             drawer("source.html"), source=found, document=document, drawn=drawn, **around, **frame(None)
         )

@@ -1,0 +1,101 @@
+"""What goes in front of a chunk that begins in the middle of a table, a list or code, so that it says something alone.
+
+A row gets the caption and the head of its table, an item the line that begins its list and the items that it is part
+of, a line of code the line above the code and the fence. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+
+from rag_assistant.retrieval.tables import BORDER, Tables
+
+# A longer line above says more than what a table or a list is about.
+MAX_CAPTION_CHARS = 200
+# Of a list that began further above, it is not looked for how.
+MAX_LIST_CHARS = 10_000
+FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[^\n]*$", re.M)
+ITEM = re.compile(r"(\s*)(?:[-*+•]|\d{1,3}[.)])\s+\S")
+HEADING = re.compile(r" {0,3}#{1,6}\s")
+
+
+class Leads:
+    """The tables, lists and code of a Markdown text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tables = Tables(text)
+        self._code = _code_of(text)
+
+    def at(self, position: int, max_chars: int) -> str:
+        """Return what goes in front of a chunk from ``position`` on; an empty text if there is nothing, or too much."""
+        line = self._text.rfind("\n", 0, position) + 1
+        if self._text[line:position].strip():
+            return ""
+        position = line
+        code = bisect_right(self._code, position, key=lambda one: one[0]) - 1
+        if code >= 0 and position < self._code[code][1]:
+            parts = self._above_code(*self._code[code], position)
+        else:
+            parts = self._above_row(position) or self._above_item(position)
+        # What is nearer says more: the fence or the head, then the line above it.
+        while parts and sum(map(len, parts)) > max_chars:
+            parts = parts[1:]
+        return "".join(parts)
+
+    def _above_code(self, start: int, _end: int, position: int) -> list[str]:
+        caption = self._caption(start)
+        fence = self._text[start : self._text.find("\n", start) + 1] if position > start else ""
+        return [f"{caption}\n\n" if caption else "", fence]
+
+    def _above_row(self, position: int) -> list[str]:
+        table = self._tables.at(position)
+        if table is None:
+            return []
+        caption = ", ".join(filter(None, (self._caption(table.start), table.title if position > table.start else "")))
+        head = f"{table.head}\n" if position >= table.rows else ""
+        return [f"{caption}\n\n" if caption else "", head]
+
+    def _above_item(self, position: int) -> list[str]:
+        """Return the line that begins a list, and the items above that the one at ``position`` is part of."""
+        item = ITEM.match(self._text[position : position + MAX_CAPTION_CHARS])
+        if item is None:
+            return []
+        indent, parts, end = len(item[1]), list[str](), position
+        while end > max(0, position - MAX_LIST_CHARS):
+            start = self._text.rfind("\n", 0, end - 1) + 1
+            line = self._text[start : end - 1]
+            above = ITEM.match(line)
+            if above and len(above[1]) < indent:
+                indent = len(above[1])
+                parts.insert(0, f"{line[:MAX_CAPTION_CHARS]}\n")
+            elif line.strip() and not above and not line.startswith((" ", "\t")):
+                caption = self._caption(end)
+                return [f"{caption}\n\n" if caption else "", *parts]
+            end = start
+        return parts
+
+    def _caption(self, position: int) -> str:
+        """Return the line above a block, if it is a short paragraph of its own; a heading is told otherwise."""
+        above = self._text[:position].rstrip("\n") if position < 2 else self._text[max(0, position - 1_000) : position]
+        lines = above.rstrip("\n").rsplit("\n", 2)
+        if len(above) - len(above.rstrip("\n")) > 2 or not lines[-1].strip() or len(lines[-1]) > MAX_CAPTION_CHARS:
+            return ""
+        line = lines[-1]
+        if HEADING.match(line) or FENCE.match(line) or BORDER.search(line) or ITEM.match(line):
+            return ""
+        return line.strip()
+
+
+def _code_of(text: str) -> list[tuple[int, int]]:
+    """Return where each fenced code begins and ends."""
+    found: list[tuple[int, int]] = []
+    opening: re.Match[str] | None = None
+    for fence in FENCE.finditer(text):
+        if opening is None:
+            opening = fence
+        elif fence[1].startswith(opening[1]):
+            found.append((opening.start(), fence.end()))
+            opening = None
+    return [*found, *([(opening.start(), len(text))] if opening else [])]
