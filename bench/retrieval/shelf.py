@@ -12,7 +12,7 @@ from pathlib import Path
 from bench.retrieval.cache import CachedMiniLM
 from bench.retrieval.sets import Collection
 from bench.stage import open_database
-from rag_assistant.document_records import ExtractedText, NewDocument, Passage
+from rag_assistant.document_records import Chunk, ExtractedText, NewDocument, Passage
 from rag_assistant.extraction.loaders import PLAIN
 from rag_assistant.records import Scope
 from rag_assistant.retrieval.chunking import chunk_document, indexed_text
@@ -39,15 +39,15 @@ class CollectionShelf(Shelf):
         self._plain = sqlite3.connect(":memory:")
         self._plain.execute("CREATE VIRTUAL TABLE plain USING fts5(words, tokenize='unicode61 remove_diacritics 2')")
         for name, (title, text) in collection.documents.items():
-            self._put(name, title, text)
+            extracted = ExtractedText(text, PLAIN)
+            self.put(name, title, extracted, chunk_document(extracted, CHUNK_CHARS))
         self.size = self.embeddings.version(self._key)[0]
 
-    def _put(self, name: str, title: str, text: str) -> None:
-        document, _ = self.documents.add(NewDocument(title or "-", PLAIN, len(text), name, name))
+    def put(self, name: str, title: str, extracted: ExtractedText, pieces: list[Chunk]) -> None:
+        """Add a document, which is found under ``name``."""
+        document, _ = self.documents.add(NewDocument(title or "-", PLAIN, len(extracted.text), name, name))
         self.documents.take(document.id)
         self._names[document.id] = name
-        extracted = ExtractedText(text, PLAIN)
-        pieces = chunk_document(extracted, CHUNK_CHARS)
         texts = [indexed_text(title, piece.section, piece.text) for piece in pieces]
         self.chunks.keep_text(document.id, extracted, *index_terms(title, pieces))
         words = [" ".join(search_words(one)) for one in texts]

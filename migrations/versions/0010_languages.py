@@ -6,6 +6,7 @@ Everything is indexed anew: 13 s of CPU for 100,000 chunks.
 revision = "0010"
 down_revision = "0008"
 
+from collections import Counter
 from itertools import groupby
 
 import sqlalchemy as sa
@@ -48,16 +49,20 @@ def index_chunks(terms_of, configuration="simple") -> None:
     connection = op.get_bind()
     documents = sa.table("documents", sa.column("id"), sa.column("name"))
     chunks = sa.table("chunks", *map(sa.column, (*CHUNK_COLUMNS, "document_id", "language")))
-    speak = sa.update(chunks).where(chunks.c.id == sa.bindparam("chunk")).values(language=sa.bindparam("spoken"))
+    of_document = sa.update(chunks)
+    of_chunk = of_document.where(chunks.c.id == sa.bindparam("chunk")).values(language=sa.bindparam("spoken"))
     own = sa.select(*(chunks.c[name] for name in CHUNK_COLUMNS)).order_by(chunks.c.position)
     for document_id, name in connection.execute(sa.select(documents)).all():
         rows = connection.execute(own.where(chunks.c.document_id == document_id)).all()
         pieces, terms = terms_of(name, [Chunk(*row[1:]) for row in rows])
         found = list(zip((row.id for row in rows), terms, strict=True))
         insert_words("chunk_words", "chunk_id", found, configuration)
-        spoken = [{"chunk": row.id, "spoken": one.language} for row, one in zip(rows, pieces, strict=True)]
-        if any(one["spoken"] for one in spoken):
-            connection.execute(speak, spoken)
+        languages = {row.id: one.language for row, one in zip(rows, pieces, strict=True)}
+        usual = Counter(languages.values()).most_common(1)[0][0] if languages else ""
+        connection.execute(of_document.where(chunks.c.document_id == document_id).values(language=usual))
+        others = [{"chunk": row_id, "spoken": one} for row_id, one in languages.items() if one != usual]
+        if others:
+            connection.execute(of_chunk, others)
 
 
 def insert_words(table: str, key: str, rows, configuration: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import chain, groupby, pairwise
@@ -67,13 +67,19 @@ def stems(words: Iterable[str], language: str) -> list[str]:
     """Return the terms of words in a language. One in another script is stemmed by the usual language of that."""
     own_script = SCRIPT_OF_LANGUAGE.get(language)
     terms: list[str] = []
-    for script, group in groupby(words, script_of):
-        some = list(group)
+    for script, some in _by_script(list(words)):
         stemmed = _stemmed(some, language if script == own_script else USUAL_LANGUAGE.get(script, ""))
         if script in KEEPING_WORDS:
             stemmed = [form for word, stem in zip(some, stemmed, strict=True) for form in (word, STEM_MARK + stem)]
         terms += stemmed if script == "latin" else map(_spelled, stemmed)
     return terms
+
+
+def _by_script(words: list[str]) -> Iterator[tuple[str, list[str]]]:
+    if "".join(words).isascii():
+        yield "latin", words
+    else:
+        yield from ((script, list(some)) for script, some in groupby(words, script_of))
 
 
 def _spelled(term: str) -> str:
@@ -83,6 +89,8 @@ def _spelled(term: str) -> str:
 
 def _with_characters(words: Sequence[str]) -> list[str]:
     """Return words with the single characters of Chinese pairs between them."""
+    if not any(map(HAN.fullmatch, words)):
+        return list(words)
     found: list[str] = []
     for word, following in pairwise([*words, ""]):
         found.append(word)

