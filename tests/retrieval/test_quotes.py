@@ -7,6 +7,7 @@ import pytest
 from rag_assistant.records import Source
 from rag_assistant.retrieval.follow_up import SearchQuery
 from rag_assistant.retrieval.quotes import MAX_EMBEDDED, MAX_SENTENCES, Compare, Quote, choose_quotes
+from rag_assistant.retrieval.sentences import sentences_of
 from testkit.embedders import WordHashEmbedder
 
 
@@ -135,3 +136,18 @@ def test_of_sources_without_a_sentence_nothing_is_quoted_and_nothing_embedded(te
     found: list[Quote] = choose_quotes(SearchQuery("geese"), [source(text)] if text else [], comparing(embedder))
     assert found == []
     assert embedder.embedded == []
+
+
+def test_words_are_compared_by_the_stems_of_their_language() -> None:
+    german = (
+        "Hinter dem Haus stehen vier Apfelbäume und der Schuppen. "
+        "Die Bienenstöcke gehören seit dem Sommer Frau Lindner aus der Stadt. "
+        "Der Hof wird am Abend und nicht am Morgen gegossen."
+    )
+    (quote,) = choose_quotes(SearchQuery("Wem gehört der Bienenstock?"), [source(german)], None)
+    assert "Frau Lindner" in quote.sentences[0].text
+
+
+def test_sentences_of_hindi_and_urdu_end_where_their_mark_stands() -> None:
+    assert len(sentences_of("किताबें यहाँ हैं। पुस्तकालय बंद है। क्यों?")) == 3
+    assert len(sentences_of("یہ کتاب ہے۔ وہ گھر ہے؟ ہاں")) == 3
