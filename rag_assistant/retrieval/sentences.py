@@ -52,7 +52,7 @@ def sentences_of(text: str) -> list[Sentence]:
             heading, lead = match[1] if match else "", ""
         elif kind == "text":
             sentences = [one for paragraph in _paragraphs(lines) for one in split_text(paragraph)]
-            lead = sentences.pop() if sentences and sentences[-1].endswith((":", "：")) else ""  # noqa: RUF001
+            lead = sentences.pop() if sentences and _leads(lines, sentences[-1]) else ""
             found += [Sentence(one, heading) for one in sentences]
             found += [Sentence(lead, heading)] if lead else []
         else:
@@ -60,6 +60,11 @@ def sentences_of(text: str) -> list[Sentence]:
                 found.pop()  # It comes with what it introduces.
             found += _pieces(kind, lines, heading, lead)
     return found
+
+
+def _leads(lines: list[str], last: str) -> bool:
+    """Tell whether a block's last sentence may begin what stands behind it: by a colon, or as a caption."""
+    return last.endswith((":", "：")) or (len(lines) == 1 and last == lines[0].strip() and not END.search(f"{last} "))  # noqa: RUF001
 
 
 def split_text(text: str) -> list[str]:

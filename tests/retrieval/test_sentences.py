@@ -90,3 +90,12 @@ def test_what_says_nothing_holds_nothing_to_quote(text: str) -> None:
 
 def test_code_that_a_chunk_cut_off_is_still_code() -> None:
     assert texts("```\nx = 1\n\ny = 2") == ["```\nx = 1\n\ny = 2"]
+
+
+def test_a_row_is_quoted_below_its_caption_and_a_title_without_rows_is_a_sentence() -> None:
+    table = "Table 3: Birds on the island\n\n| bird | number |\n|---|---|\n| goose | 17 |\n"
+    (row,) = sentences_of(table)
+    assert row.lead == "Table 3: Birds on the island\n\n| bird | number |\n|---|---|"
+    assert [one.text for one in sentences_of("Birds\n\nGeese hiss.")] == ["Birds", "Geese hiss."]
+    (_, row) = sentences_of("Geese hiss.\n\n| bird |\n|---|\n| goose |")
+    assert row.lead == "| bird |\n|---|"
