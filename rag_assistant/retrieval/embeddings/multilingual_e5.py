@@ -1,7 +1,7 @@
-"""The multilingual embedding model: multilingual-e5-small with 4-bit weights, 384 numbers, on this machine.
+"""The multilingual embedding model: multilingual-e5-small as int8, 384 numbers, on this machine.
 
-It knows a hundred languages. It takes twice the time of MiniLM, and its package is an extra to install
-(docs/benchmarks.md). A text longer than it reads is embedded window by window and averaged.
+It knows a hundred languages; its package is an extra to install (docs/benchmarks.md). A text longer than it reads is
+embedded window by window and averaged.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ WORD_BEGINS = "\u2581"
 class MultilingualE5:
     """Embeds texts; the model is loaded at the first use. Safe to use from several threads."""
 
-    name = "multilingual-e5-small-q4"
+    name = "multilingual-e5-small-int8"
     dimension = 384
     # Unrelated texts have a cosine of .74, a question and its answer one of .87. Chosen on half of XQuAD's articles.
     cosine_range = (0.75, 0.9)
