@@ -150,4 +150,7 @@ def test_requests_that_wait_for_an_answer_have_threads_of_their_own(tmp_path: Pa
         "/api/query/stream",
         "/api/turns/<int:turn_id>/stream",
         "/api/conversations/<int:conversation_id>/compact",
+        "/v1/chat/completions",
+        "/v1/responses",
+        "/v1/responses/compact",
     }
