@@ -325,6 +325,10 @@ class EmbedderFailed(AssistantError):
     """The embedding model could not be loaded or run."""
 
 
+class RerankerFailed(AssistantError):
+    """The reranking model gave no order."""
+
+
 class IndexUnavailable(AssistantError):
     """The vector index does not answer; exact search does."""
 

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from rag_assistant.documents.library import Library
     from rag_assistant.documents.page_images import PagePictures
     from rag_assistant.documents.unfamiliar import UnfamiliarDocuments
+    from rag_assistant.llm.reranking import EndpointReranker
     from rag_assistant.retrieval.embeddings.registry import Embedders, EmbeddingModel
     from rag_assistant.retrieval.indexes.vector_search import VectorSearch
     from rag_assistant.retrieval.search import Retriever
@@ -184,6 +185,7 @@ def build_search(values: Settings, data_dir: Path, stores: Stores) -> Search:
     from rag_assistant.retrieval.embeddings.registry import Embedders
     from rag_assistant.retrieval.indexes.chroma import ChromaIndex
     from rag_assistant.retrieval.indexes.vector_search import VectorSearch
+    from rag_assistant.retrieval.reranking import Reranking
     from rag_assistant.retrieval.search import Retriever
 
     def open_chroma(key: str) -> ChromaIndex:
@@ -191,7 +193,8 @@ def build_search(values: Settings, data_dir: Path, stores: Stores) -> Search:
 
     embedders = Embedders(stores.embeddings, embedder_source(values), lambda source: open_embedder(source, values))
     vectors = VectorSearch(stores.embeddings, embedders, open_chroma, values.chroma_from_chunks)
-    return Search(embedders, vectors, Retriever(stores.chunks, KeywordIndex(stores.database), vectors))
+    reranking = Reranking(open_reranker(values))
+    return Search(embedders, vectors, Retriever(stores.chunks, KeywordIndex(stores.database), vectors, reranking))
 
 
 def build_library(
@@ -281,3 +284,15 @@ def open_embedder(source: dict[str, Any], values: Settings) -> EmbeddingModel:
         return EndpointEmbedder(source["base_url"], key, name, values.connect_timeout_seconds)
     own_options = values.embedder_options if source["embedder"] == values.embedder else None
     return ChromaEmbedder(name, own_options or {})
+
+
+def open_reranker(values: Settings) -> EndpointReranker | None:
+    """Return the reranking model that the settings name, ``None`` if they name none."""
+    from rag_assistant.llm.reranking import EndpointReranker
+
+    if values.rerank_model is None:
+        return None
+    base_url = values.rerank_base_url or values.openai_base_url or OPENAI_BASE_URL
+    # The key of one endpoint is never sent to another.
+    shared = values.openai_api_key if values.rerank_base_url is None else None
+    return EndpointReranker(base_url, values.rerank_api_key or shared, values.rerank_model)

@@ -74,6 +74,9 @@ class StubModel:
         self.embedding_requests: list[Seen] = []
         self.embedding_replies: deque[Reply] = deque()
         self.embed: Callable[[list[str]], Any] = WordHashEmbedder().embed
+        self.rerank_requests: list[Seen] = []
+        self.rerank_replies: deque[Reply] = deque()
+        self.relevance: Callable[[str], float] = len
         self.models_hang = False
         self.models: list[dict[str, Any]] = [{"id": "stub-model", "object": "model"}]
         stub = self
@@ -132,6 +135,8 @@ class _Handler(BaseHTTPRequestHandler):
         seen = Seen(body, {name.lower(): value for name, value in self.headers.items()}, time.monotonic())
         if self.path.endswith("/embeddings"):
             return self._embed(seen)
+        if self.path.endswith("/rerank"):
+            return self._rerank(seen)
         self.model.requests.append(seen)
         reply = self.model.next_reply(seen)
         try:
@@ -152,6 +157,15 @@ class _Handler(BaseHTTPRequestHandler):
         rows = self.model.embed(seen.body["input"])
         data = [{"object": "embedding", "index": n, "embedding": [float(x) for x in row]} for n, row in enumerate(rows)]
         return self._send(200, json.dumps({"object": "list", "data": data[::-1], "model": "e"}).encode())
+
+    def _rerank(self, seen: Seen) -> None:
+        self.model.rerank_requests.append(seen)
+        reply = self.model.rerank_replies.popleft() if self.model.rerank_replies else Reply()
+        if reply.status != 200 or reply.body is not None:
+            return self._send(reply.status, reply.body or b'{"error": {"message": "scripted"}}', reply.headers)
+        scores = [self.model.relevance(text) for text in seen.body["documents"]]
+        rows = [{"index": n, "relevance_score": score} for n, score in enumerate(scores)]
+        return self._send(200, json.dumps({"results": sorted(rows, key=lambda row: -row["relevance_score"])}).encode())
 
     def _stream(self, reply: Reply, seen: Seen) -> None:
         self.send_response(200)

@@ -23,6 +23,7 @@ NO_QUERY = SearchQuery("")
 WITHOUT_SUMMARY = "The summary of older turns did not fit and was left out. Shorten it or undo it."
 FEWER_PASSAGES = "Not all passages that were found fit into the request; the least relevant were left out."
 KEYWORDS_ALONE = "The embedding model does not work, so your documents were searched by keyword only."
+NOT_RERANKED = "The reranking model does not work, so the passages stand in the order of the search."
 WITHOUT_PASSAGES = "The passages that were found did not fit into the request, so the model saw none of them."
 
 
@@ -33,7 +34,8 @@ class Found:
     ``search`` says how the documents were searched, ``None`` if they were not, and ``query`` what with. ``nearest`` are
     the sections that came nearest where nothing was near enough, or where it is unclear what is asked about.
     ``rewrite`` is the request by which a model was asked for a query, with its answer. ``by_keywords_alone``: the
-    embedding model does not work. ``unclear``: neither the question nor the conversation tells what it is about.
+    embedding model does not work; ``not_reranked``: the reranking model does not. ``unclear``: neither the question nor
+    the conversation tells what it is about.
     """
 
     sources: tuple[Source, ...] = ()
@@ -42,6 +44,7 @@ class Found:
     nearest: tuple[str, ...] = ()
     rewrite: dict[str, Any] | None = None
     by_keywords_alone: bool = False
+    not_reranked: bool = False
     unclear: bool = False
 
     @property
@@ -118,6 +121,8 @@ class BuiltRequest:
             notes.append(FEWER_PASSAGES if found.sources else WITHOUT_PASSAGES)
         if found.by_keywords_alone:
             notes.append(KEYWORDS_ALONE)
+        if found.not_reranked:
+            notes.append(NOT_RERANKED)
         return notes
 
     def as_request(self, call_tools: bool) -> ModelRequest:

@@ -89,6 +89,7 @@ class DocumentSearch:
             nearest=tuple(nearest),
             rewrite=rewrite.record,
             by_keywords_alone=self.retriever.by_keywords_alone,
+            not_reranked=self.retriever.reranking.failing,
             unclear=unclear,
         )
 

@@ -6,21 +6,23 @@ import time
 from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass
 
-from rag_assistant.errors import QUESTION_KEPT, EmbedderFailed, ModelError, ModelTimedOut, NoEndpoint
+from rag_assistant.errors import QUESTION_KEPT, EmbedderFailed, ModelError, ModelTimedOut, NoEndpoint, RerankerFailed
 from rag_assistant.llm.models import LanguageModels
 from rag_assistant.records import ModelRequest
 
 MAX_ANSWER_TOKENS = 16
 TIMEOUT_SECONDS = 30.0
 MAX_NAMED = 5
+RERANKED_QUESTION, RERANKED_TEXTS = "Is it ready?", ("It is ready.", "The geese are asleep.")
 ASKED = {"role": "user", "content": "Answer with one word: ready"}
 
 Embed = Callable[[str], Sized]
+Rerank = Callable[[str, Sequence[str]], Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
 class CheckStep:
-    """One thing that was tried: ``name`` is models, answer or embeddings, ``message`` a sentence."""
+    """One thing that was tried: ``name`` is models, answer, embeddings or reranking, ``message`` a sentence."""
 
     name: str
     ok: bool
@@ -43,16 +45,22 @@ class ConnectionCheck:
         return all(step.ok for step in self.steps)
 
 
-def check_connection(models: LanguageModels, embed: Embed | None) -> ConnectionCheck:
-    """Ask the endpoint of the settings for its models and for a word, and ``embed``, if there is one, for a vector.
+def check_connection(models: LanguageModels, embed: Embed | None, rerank: Rerank | None) -> ConnectionCheck:
+    """Ask the endpoint of the settings for its models and for a word.
+
+    ``embed``, if there is one, is asked for a vector, and ``rerank`` for an order.
 
     Raises NoEndpoint where there is nothing to ask.
     """
-    if not models.has_endpoint and embed is None:
+    if not models.has_endpoint and embed is None and rerank is None:
         raise NoEndpoint
-    embedded = () if embed is None else (_step("embeddings", lambda: _embed(embed)),)
+    others = []
+    if embed is not None:
+        others.append(_step("embeddings", lambda: _embed(embed)))
+    if rerank is not None:
+        others.append(_step("reranking", lambda: _rerank(rerank)))
     if not models.has_endpoint:
-        return ConnectionCheck(None, None, (), embedded)
+        return ConnectionCheck(None, None, (), tuple(others))
     configured = models.configured_endpoint()
     listed: list[str] = []
 
@@ -66,14 +74,14 @@ def check_connection(models: LanguageModels, embed: Embed | None) -> ConnectionC
     if steps[0].ok and not listed:
         del steps[0]  # Not every endpoint has a list; whether that matters, the answer tells.
     model = configured.model or next(iter(listed), None)
-    return ConnectionCheck(configured.base_url, model, tuple(listed), (*steps, *embedded))
+    return ConnectionCheck(configured.base_url, model, tuple(listed), (*steps, *others))
 
 
 def _step(name: str, act: Callable[[], str]) -> CheckStep:
     began = time.monotonic()
     try:
         message, ok = act(), True
-    except (ModelError, EmbedderFailed) as error:
+    except (ModelError, EmbedderFailed, RerankerFailed) as error:
         message, ok = str(error).removesuffix(QUESTION_KEPT), False
         if isinstance(error, ModelTimedOut):
             message += " A local model may still be loading; test again in a minute."
@@ -104,6 +112,11 @@ def _answer(models: LanguageModels) -> str:
 
 def _embed(embed: Embed) -> str:
     return f"The embedding model answered with {len(embed(ASKED['content']))} numbers."
+
+
+def _rerank(rerank: Rerank) -> str:
+    rerank(RERANKED_QUESTION, RERANKED_TEXTS)
+    return "The reranking model answered."
 
 
 def _names(listed: Sequence[str]) -> str:

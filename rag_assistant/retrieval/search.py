@@ -22,6 +22,7 @@ from rag_assistant.retrieval.headings import SEPARATOR as HEADING_SEPARATOR
 from rag_assistant.retrieval.hybrid import VECTOR_WEIGHT, Hit, add, fuse
 from rag_assistant.retrieval.postprocess import distinct, has_near_sentence, joined, nothing_found, within
 from rag_assistant.retrieval.quotes import Compare, Quote, choose_quotes, nearest_range
+from rag_assistant.retrieval.reranking import NO_RERANKING, Reranking
 from rag_assistant.retrieval.terms import forms_of, query_terms
 from rag_assistant.retrieval.tokenize import content_words
 
@@ -79,10 +80,13 @@ class VectorIndex(Protocol):
 class Retriever:
     """Searches the library. A document that was deleted is never found, whatever an index still holds."""
 
-    def __init__(self, chunks: ChunkStore, keywords: KeywordIndex, vectors: VectorIndex) -> None:
+    def __init__(
+        self, chunks: ChunkStore, keywords: KeywordIndex, vectors: VectorIndex, reranking: Reranking = NO_RERANKING
+    ) -> None:
         self._chunks = chunks
         self._keywords = keywords
         self._vectors = vectors
+        self.reranking = reranking
 
     def search(
         self,
@@ -103,6 +107,7 @@ class Retriever:
         found, best_cosine = self._found(asked, limit, scope)
         if self._is_about_nothing(asked, found[:MIN_CANDIDATES_READ], best_cosine):
             return []
+        found = self.reranking.best_first(f"{asked.context}\n{asked.text}".strip(), found)
         return joined(within(distinct(found)[:limit], budget_tokens))
 
     def standing(self, sources: Sequence[Source], scope: Scope = EVERYTHING) -> list[Source]:
@@ -127,7 +132,7 @@ class Retriever:
         pending = self._chunks.pending_ids()
         by_vector, familiarity = self._by_vector(asked, scope, pending)
         ranked = fuse(self._by_keyword(asked, scope, pending), by_vector, VECTOR_WEIGHT * familiarity.pieces)
-        found = self._existing(ranked, max(2 * limit, MIN_CANDIDATES_READ))
+        found = self._existing(ranked, max(2 * limit, MIN_CANDIDATES_READ, self.reranking.candidates))
         knows_text = by_vector and familiarity.pieces >= MIN_KNOWN_PIECES
         return found, by_vector[0][1] if knows_text else None
 

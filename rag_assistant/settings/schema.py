@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-SECRET = frozenset({"openai_api_key", "embedding_api_key", "embedder_options", "database_url"})
+SECRET = frozenset({"openai_api_key", "embedding_api_key", "rerank_api_key", "embedder_options", "database_url"})
 WHOLE_FROM_1 = "a whole number, 1 or more"
 HTTP_URL = "a URL starting with http:// or https://, without credentials or query string, or null"
 HTTP_URL_PATTERN = r"^https?://[^\s/@?#]+(/[^\s?#]*)?$"
@@ -218,6 +218,27 @@ class Settings(BaseModel):
         None,
         "an object with the function's options, or null",
         "Options for Chroma's embedding function, such as url and model_name for chroma:ollama.",
+        live=False,
+    )
+    rerank_model: str | None = setting(
+        None,
+        "a text, or null",
+        "A reranking model at an endpoint with /rerank, as Jina, Cohere, vLLM and llama.cpp have it. It puts the best "
+        "50 passages of each search in order. null: the search's own order.",
+        live=False,
+        min_length=1,
+    )
+    rerank_base_url: str | None = setting(
+        None,
+        HTTP_URL,
+        "The endpoint for reranking, such as https://api.jina.ai/v1. null: the one that answers questions.",
+        live=False,
+        pattern=HTTP_URL_PATTERN,
+    )
+    rerank_api_key: str | None = setting(
+        None,
+        "a text, or null",
+        "API key for the reranking endpoint. null: openai_api_key, if it is the same endpoint. Never shown or logged.",
         live=False,
     )
     chroma_url: str | None = setting(

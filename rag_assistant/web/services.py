@@ -147,7 +147,8 @@ class Services:
             vector: Sized = self.embedders.configured().embedder.embed([text])[0]
             return vector
 
-        return check_connection(self.models, None if self.settings.current.embedder.startswith("builtin") else embed)
+        builtin = self.settings.current.embedder.startswith("builtin")
+        return check_connection(self.models, None if builtin else embed, self.retriever.reranking.model)
 
     def _chroma_in_use(self) -> ChromaIndex | None:
         """Return Chroma's index if the library is large enough to use it."""

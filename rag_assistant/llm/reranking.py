@@ -1,0 +1,59 @@
+"""Reranking by an endpoint with the ``/rerank`` that Jina, Cohere, vLLM and llama.cpp have."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from rag_assistant.errors import RerankerFailed
+from rag_assistant.llm.failures import cause_of, reason_given
+
+# Somebody waits for the answer, and there is an order without it.
+TIMEOUT_SECONDS = 8.0
+MAX_ANSWER_BYTES = 4_000_000
+
+
+class EndpointReranker:
+    """Asks an endpoint how well texts answer a question."""
+
+    def __init__(self, base_url: str, api_key: str | None, model: str) -> None:
+        self._base_url = base_url.rstrip("/")
+        self._api_key = api_key
+        self._model = model
+
+    def __call__(self, query: str, texts: Sequence[str]) -> list[int]:
+        """Return the indexes of some texts, the best answer first. Raises RerankerFailed."""
+        import httpx2
+        import openai
+
+        from rag_assistant.llm.transport import BoundedTransport
+
+        where = f'The reranking model "{self._model}" at {self._base_url}'
+        body = {"model": self._model, "query": query, "documents": list(texts), "top_n": len(texts)}
+        try:
+            with openai.OpenAI(
+                base_url=self._base_url,
+                api_key=self._api_key or "none",
+                max_retries=0,
+                timeout=TIMEOUT_SECONDS,
+                http_client=httpx2.Client(transport=BoundedTransport(MAX_ANSWER_BYTES, TIMEOUT_SECONDS)),
+            ) as client:
+                return _order(client.post("/rerank", cast_to=object, body=body), len(texts))
+        except openai.APIStatusError as error:
+            reason = reason_given(error.body, self._api_key)
+            raise RerankerFailed(f"{where} refused the request ({error.status_code}): {reason}") from error
+        except openai.APITimeoutError as error:
+            raise RerankerFailed(f"{where} did not answer within {TIMEOUT_SECONDS:g} seconds.") from error
+        except openai.APIConnectionError as error:
+            raise RerankerFailed(f"{where} could not be reached{cause_of(error)}.") from error
+        except (openai.OpenAIError, AttributeError, KeyError, TypeError, ValueError) as error:
+            raise RerankerFailed(f"{where} gave an answer that is none.") from error
+
+
+def _order(answer: Any, count: int) -> list[int]:
+    """Return the indexes by their scores; what has none stands behind, as it stood."""
+    scores = {int(row["index"]): float(row["relevance_score"]) for row in answer["results"]}
+    if not scores or not scores.keys() <= set(range(count)) or not all(map(math.isfinite, scores.values())):
+        raise ValueError("scores of other texts, or none")
+    return sorted(range(count), key=lambda index: (-scores.get(index, -math.inf), index))
