@@ -41,6 +41,7 @@ PURE = (
         "conversations.extract",
         "conversations.summary_lines",
         "retrieval.claims",
+        "retrieval.excerpts",
         "retrieval.follow_up",
         "retrieval.languages",
         "retrieval.leads",
