@@ -23,7 +23,7 @@ def cited_passages() -> None:
         return
     print("| set | passages | questions | right documents | spans | tokens |\n|---|---|---|---|---|---|")
     embedder = CachedMiniLM(2)
-    for collection in (sets.mtrag(), sets.doc2dial()):
+    for collection in (sets.mtrag(), sets.each(sets.doc2dial(), 3)):
         with shelf_of(collection, embedder) as shelf:
             print(*evidence(collection, shelf), sep="\n", flush=True)
 

@@ -1,4 +1,4 @@
-"""Run the benchmark of search: python -m bench.retrieval, with names of sets for a part of it."""
+"""Run the benchmark of search: python -m bench.retrieval."""
 
 from bench.retrieval.tables import main
 

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from bench.retrieval.measures import holds_spans, mean
 from bench.retrieval.sets import Asked, Collection
 from bench.retrieval.shelf import CollectionShelf
-from rag_assistant.answering.recall import TURNS_WITH_EVIDENCE
+from rag_assistant.answering.recall import MIN_LEANING, TURNS_WITH_EVIDENCE
 from rag_assistant.answering.search import DocumentSearch
 from rag_assistant.conversations.prompts import number_sources
 from rag_assistant.history import estimate_tokens
 from rag_assistant.records import EVERYTHING, Source
 
 FOUND = 5
-EACH_OF_DOC2DIAL = 3  # Of its dialogues.
 Given = tuple[Asked, Sequence[Source]]
 
 
@@ -24,16 +23,15 @@ def evidence(collection: Collection, shelf: CollectionShelf) -> list[str]:
     An answer is taken to cite those of the five passages of its question that hold the answer.
     """
     search = DocumentSearch(shelf.retriever, shelf.documents, None)  # type: ignore[arg-type] # No model is asked.
-    wanted = set(sorted({asked.conversation for asked in collection.questions})[:: every(collection)])
-    cited: dict[str, dict[int, list[Source]]] = {name: {} for name in wanted}
+    cited: dict[str, dict[int, list[Source]]] = {asked.conversation: {} for asked in collection.questions}
     ways: dict[str, list[Given]] = {}
     for asked in sorted(collection.questions, key=lambda one: len(one.exchanges)):
-        if asked.conversation not in wanted:
-            continue
         query = shelf.retriever.follow_up(asked.text, asked.exchanges)
         found = {count: number_sources(shelf.by_both(query, count)) for count in (FOUND, FOUND + 1, FOUND + 2)}
         before = cited[asked.conversation]
-        newest = dict(sorted(before.items(), reverse=True)[:TURNS_WITH_EVIDENCE] if query.is_follow_up else ())
+        newest = dict(
+            sorted(before.items(), reverse=True)[:TURNS_WITH_EVIDENCE] if query.leaning >= MIN_LEANING else ()
+        )
         more = search.evidence(newest, found[FOUND], EVERYTHING, None)
         if asked.exchanges:
             for count, sources in found.items():
@@ -42,11 +40,6 @@ def evidence(collection: Collection, shelf: CollectionShelf) -> list[str]:
                 ways.setdefault(f"{FOUND} found, {count} cited", []).append((asked, found[FOUND] + more[:count]))
         before[len(asked.exchanges) + 1] = [one for one in found[FOUND] if holds(one, asked)]
     return [f"| {collection.name} | {way} | {' | '.join(figures(given))} |" for way, given in ways.items()]
-
-
-def every(collection: Collection) -> int:
-    """Return of how many conversations one is looked at."""
-    return EACH_OF_DOC2DIAL if collection.name == "doc2dial" else 1
 
 
 def holds(source: Source, asked: Asked) -> bool:

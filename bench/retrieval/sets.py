@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import random
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +107,71 @@ def doc2dial() -> Collection:
         for row in lines("doc2dial/queries.jsonl")
     ]
     return Collection("doc2dial", _documents("doc2dial/corpus.jsonl"), questions)
+
+
+def pool(collection: Collection, others: int) -> Collection:
+    """Return a collection with all documents that a question needs, and so many others, drawn once and for all."""
+    needed = {name for asked in collection.questions for name in asked.relevant}
+    rest = sorted(collection.documents.keys() - needed)
+    random.Random(7).shuffle(rest)
+    chosen = needed.union(rest[:others])
+    return replace(collection, documents={name: one for name, one in collection.documents.items() if name in chosen})
+
+
+def part(collection: Collection, documents: int) -> Collection:
+    """Return so many documents of a collection, drawn once and for all, with the questions about them."""
+    chosen = set(random.Random(3).sample(sorted(collection.documents), documents))
+    kept = {name: one for name, one in collection.documents.items() if name in chosen}
+    return replace(
+        collection, documents=kept, questions=[one for one in collection.questions if one.relevant.keys() <= chosen]
+    )
+
+
+def each(collection: Collection, step: int) -> Collection:
+    """Return a collection with the questions of each ``step``-th conversation."""
+    chosen = set(sorted({asked.conversation for asked in collection.questions})[::step])
+    return replace(collection, questions=[one for one in collection.questions if one.conversation in chosen])
+
+
+def cast_2021(others: Collection) -> Collection:
+    """Return the questions of TREC CAsT 2021; the answers of its conversations are the passages, among ``others``.
+
+    Of a conversation's last question the answer is not known, so that it is not asked.
+    """
+    conversations: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for row in lines("cast/cast2021_queries.jsonl"):
+        conversations[row["conversation"]].append(row)
+    documents: dict[str, tuple[str, str]] = {}
+    for number, rows in conversations.items():
+        said = exchanges_of(max(rows, key=lambda row: len(row["history"]))["history"])
+        documents |= {f"cast {number}_{turn}": ("", answer) for turn, (_, answer) in enumerate(said, 1) if answer}
+    questions = [
+        Asked(name, row["utterance"], {name: 1}, exchanges, row["rewrite"])
+        for number, rows in conversations.items()
+        for row in rows
+        for exchanges in [exchanges_of(row["history"])]
+        if (name := f"cast {number}_{len(exchanges) + 1}") in documents
+    ]
+    return Collection("cast 2021", documents | others.documents, questions)
+
+
+def canard() -> Collection:
+    """Return the questions of CANARD; the answers that its conversations quote of an article are the passages."""
+    conversations: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in lines("canard/dev.jsonl"):
+        conversations[row["_id"].rpartition("_")[0]].append(row)
+    documents: dict[str, tuple[str, str]] = {}
+    questions = []
+    for name, rows in conversations.items():
+        title, _, *said = max(rows, key=lambda row: len(row["history"]))["history"]
+        answers = enumerate(said[1::2], 1)
+        documents |= {f"{name}_{turn}": (title, answer) for turn, answer in answers if answer != "CANNOTANSWER"}
+        for row in rows:
+            before = tuple(zip(row["history"][2::2], row["history"][3::2], strict=False))
+            place = f"{name}_{len(before) + 1}"
+            if place in documents:
+                questions.append(Asked(place, row["utterance"], {place: 1}, before, row["rewrite"]))
+    return Collection("canard", documents, questions)
 
 
 def exchanges_of(history: Iterable[Mapping[str, str]]) -> tuple[Exchange, ...]:

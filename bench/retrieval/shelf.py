@@ -36,6 +36,7 @@ class CollectionShelf(Shelf):
         self._key = self.embedders.configured().key
         self._embedder = embedder
         self._names: dict[int, str] = {}
+        self.document_of: dict[int, str] = {}
         self._plain = sqlite3.connect(":memory:")
         self._plain.execute("CREATE VIRTUAL TABLE plain USING fts5(words, tokenize='unicode61 remove_diacritics 2')")
         for name, (title, text) in collection.documents.items():
@@ -53,6 +54,7 @@ class CollectionShelf(Shelf):
         words = [" ".join(search_words(one)) for one in texts]
         rows = self._embedder.embed(texts)
         ids = sorted(self.chunks.chunk_ids_of(Scope((document.id,))))
+        self.document_of |= dict.fromkeys(ids, name)
         vectors = [(chunk_id, row.tobytes()) for chunk_id, row in zip(ids, rows, strict=True)]
         if vectors:
             self.embeddings.keep_embeddings(document.id, self._key, vectors)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-import sys
+import zlib
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -12,7 +12,9 @@ from functools import cache, partial
 from bench.retrieval import sets
 from bench.retrieval.cache import CachedMiniLM
 from bench.retrieval.evidence import evidence
+from bench.retrieval.leaning import FOLDS, learn, left_out, rows_of, set_left_out, table_of
 from bench.retrieval.measures import hit_at_1, holds_answer, holds_spans, mean, ndcg_at_10, recall_at_5
+from bench.retrieval.progress import say
 from bench.retrieval.sets import Asked, Collection, Exchange
 from bench.retrieval.shelf import LOOKED_AT, CollectionShelf, names_of, shelf_of
 from rag_assistant.document_records import Passage
@@ -24,7 +26,9 @@ Measure = Callable[[Callable[[int], list[Passage]], Asked], float]
 ELSEWHERE = ("cranfield", "xquad en", "covidqa", "doc2dial", "mtrag")
 MAX_ASKED_ELSEWHERE = 200
 MAX_REWRITTEN = 400
-EACH_OF_DOC2DIAL = 3  # A third of its questions tells the same in a third of the time.
+MAX_ALONE = 400
+# So many passages of mtrag stand beside those that its questions need: a quarter of it in all.
+OTHERS = 1335
 
 
 def by_document(measure: Callable[[Sequence[str], dict[str, int]], float]) -> Measure:
@@ -48,6 +52,8 @@ STAND_ALONE: dict[str, dict[str, Measure]] = {
     "xquad": {"hit@1": by_document(hit_at_1)},
     "covidqa": {"answer in 1": answer_in(1), "answer in 5": answer_in(5), "answer in 10": answer_in(10)},
     "mtrag": {"R@5": by_document(recall_at_5), "nDCG@10": by_document(ndcg_at_10)},
+    "cast": {"R@5": by_document(recall_at_5), "nDCG@10": by_document(ndcg_at_10)},
+    "canard": {"R@5": by_document(recall_at_5), "nDCG@10": by_document(ndcg_at_10)},
     "doc2dial": {"document R@5": by_document(recall_at_5), "spans in 5": spans_in_five},
 }
 
@@ -91,52 +97,59 @@ def halves(collection: Collection, shelf: CollectionShelf) -> list[str]:
     ]
 
 
-def follow_ups(collection: Collection, shelf: CollectionShelf) -> list[str]:
-    """Return the rows of the conversations' table: last turn, ours, a person's rewrite, by turn."""
-    measures = measures_of(collection)
-    ways: dict[str, Callable[[Asked, int], list[Passage]]] = {
-        "last turn": lambda asked, limit: shelf.by_both(asked.text, limit),
-        "ours": lambda asked, limit: shelf.by_both(shelf.retriever.follow_up(asked.text, asked.exchanges), limit),
-    }
-    if collection.questions[0].rewrite:
-        ways["rewrite"] = lambda asked, limit: shelf.by_both(asked.rewrite, limit)
-    found = {way: values(collection.questions, search, measures) for way, search in ways.items()}
+def follow_ups(collection: Collection, shelf: CollectionShelf, ways: dict[str, dict[str, SearchQuery]]) -> list[str]:
+    """Return the rows of a set of conversations: last turn, ours by what was left out, a person's rewrite.
+
+    Only questions with something before them count. Behind ours: the fold that gains least.
+    """
+    measures, questions = measures_of(collection), [asked for asked in collection.questions if asked.exchanges]
+    found = {"last turn": values(questions, lambda asked, limit: shelf.by_both(asked.text, limit), measures)}
+    for way, queries in ways.items():
+        found[way] = values(questions, partial(_asked_as, shelf, queries), measures)
+    if questions[0].rewrite:
+        found["rewrite"] = values(questions, lambda asked, limit: shelf.by_both(asked.rewrite, limit), measures)
     rows = []
-    for name, questions in by_turn(collection.questions).items():
-        for measure in measures:
-            means = [mean([of_each[one.id][measure] for one in questions]) for of_each in found.values()]
-            cells = [f"{value:.3f}" for value in means] + [""] * (3 - len(means))
-            rows.append(f"| {collection.name}, {name} ({len(questions):,}) | {measure} | {' | '.join(cells)} |")
+    for measure in measures:
+        means = [f"{mean([one[measure] for one in of_each.values()]):.3f}" for of_each in found.values()]
+        worst = _worst_fold(questions, found["last turn"], next(iter(list(found.values())[1:])), measure)
+        cells = [*means[:2], f"{worst:+.3f}", *means[2:], *[""] * (4 - len(means))]
+        rows.append(f"| {collection.name} ({len(questions):,}) | {measure} | {' | '.join(cells)} |")
     return rows
 
 
-def by_turn(questions: Sequence[Asked]) -> dict[str, list[Asked]]:
-    """Return questions by how much was said before them."""
-    parts: dict[str, list[Asked]] = {"all": list(questions)}
+def _asked_as(shelf: CollectionShelf, queries: dict[str, SearchQuery], asked: Asked, limit: int) -> list[Passage]:
+    return shelf.by_both(queries[asked.id], limit)
+
+
+def _worst_fold(
+    questions: Sequence[Asked], before: dict[str, dict[str, float]], after: dict[str, dict[str, float]], measure: str
+) -> float:
+    """Return by how much the fold gains that gains least."""
+    gains: dict[int, list[float]] = {}
     for asked in questions:
-        number = len(asked.exchanges) + 1
-        parts.setdefault(
-            f"turn {number}" if number < 4 else "turn 4 to 6" if number < 7 else "turn 7 and later", []
-        ).append(asked)
-    return dict(sorted(parts.items()))
+        fold = zlib.crc32(asked.conversation.encode()) % FOLDS
+        gains.setdefault(fold, []).append(after[asked.id][measure] - before[asked.id][measure])
+    return min(mean(one) for one in gains.values())
 
 
-def behind_another(
-    collection: Collection, shelf: CollectionShelf, conversations: Sequence[tuple[Exchange, ...]]
-) -> list[str]:
+def behind_another(collection: Collection, shelf: CollectionShelf, queries: dict[str, SearchQuery]) -> list[str]:
     """Return the rows of questions that stand alone, with a conversation about something else in front."""
-    chance = random.Random(1)
-    before = {asked.id: chance.choice(conversations) for asked in collection.questions}
-    queries = {asked.id: shelf.retriever.follow_up(asked.text, before[asked.id]) for asked in collection.questions}
-    leaning = mean([query.is_follow_up for query in queries.values()])
     measures = measures_of(collection)
     alone = score(collection.questions, lambda asked, limit: shelf.by_both(asked.text, limit), measures)
     behind = score(collection.questions, lambda asked, limit: shelf.by_both(queries[asked.id], limit), measures)
+    leaning = mean([queries[asked.id].is_follow_up for asked in collection.questions])
     return [
-        f"| {collection.name} | {measure} | {alone[measure]:.3f} | {behind[measure]:.3f} "
-        f"| {behind[measure] - alone[measure]:+.3f} | {leaning:.0%} |"
+        f"| {collection.name} ({len(collection.questions):,}) | {measure} | {alone[measure]:.3f} "
+        f"| {behind[measure]:.3f} | {behind[measure] - alone[measure]:+.3f} | {leaning:.1%} |"
         for measure in measures
     ]
+
+
+def behind_conversations(collection: Collection, conversations: Sequence[tuple[Exchange, ...]]) -> Collection:
+    """Return a collection whose questions have a conversation about something else in front, drawn at random."""
+    chance = random.Random(1)
+    some = chance.sample(collection.questions, min(MAX_ALONE, len(collection.questions)))
+    return replace(collection, questions=[replace(one, exchanges=chance.choice(conversations)) for one in some])
 
 
 def nothing_there(shelves: dict[str, CollectionShelf], collections: dict[str, Collection]) -> list[str]:
@@ -189,42 +202,62 @@ def rewritten() -> dict[str, list[tuple[str, str, tuple[Exchange, ...]]]]:
 
 
 def main() -> None:
-    """Print the tables: of all sets, or of those that the command line names."""
+    """Print the tables. What goes on is said on the screen, so that the tables may go into a file."""
     if not sets.DATA.exists():
         print("The shared data is not on this machine; nothing to measure.")
         return
-    doc2dial = sets.doc2dial()
-    talks = [sets.mtrag(), replace(doc2dial, questions=doc2dial.questions[::EACH_OF_DOC2DIAL])]
+    mtrag, doc2dial = sets.mtrag(), sets.each(sets.doc2dial(), 3)
+    some = replace(sets.pool(mtrag, OTHERS), name="mtrag pool")
+    talks = [some, doc2dial, sets.cast_2021(some), sets.each(sets.canard(), 3)]
     single = [sets.judged("cranfield"), sets.judged("cacm"), sets.covidqa(), *map(sets.xquad, sets.xquad_languages())]
-    conversations = [asked.exchanges[-3:] for asked in talks[0].questions if len(asked.exchanges) > 1]
-    all_of = {"doc2dial": doc2dial}
+    conversations = [asked.exchanges[-3:] for asked in mtrag.questions if len(asked.exchanges) > 1]
+    behind = [behind_conversations(one, conversations) for one in single]
     embedder = CachedMiniLM(2)
-    wanted = sys.argv[1:]
-    if wanted:
-        talks, single = ([one for one in some if one.name in wanted] for some in (talks, single))
     with ExitStack() as open_shelves:
         shelves: dict[str, CollectionShelf] = {}
-        _print("| set | measure | plain BM25 | keywords | vectors | both |\n|---|---|---|---|---|---|")
-        for collection in [*talks, *single]:
+        for collection in [*talks, *single, mtrag]:
+            say(f"Embedding and indexing {len(collection.documents):,} documents of {collection.name} ...")
             shelves[collection.name] = open_shelves.enter_context(shelf_of(collection, embedder))
+        _print_conversations(talks, behind, shelves)
+        _print("\n| set | measure | plain BM25 | keywords | vectors | both |\n|---|---|---|---|---|---|")
+        for collection in [mtrag, doc2dial, *single]:
             _print(*halves(collection, shelves[collection.name]))
-        _print("\n| questions of | measure | last turn | ours | a person's rewrite |\n|---|---|---|---|---|")
-        for collection in talks:
-            _print(*follow_ups(collection, shelves[collection.name]))
-        _print(
-            "\n| follow-ups of | passages | questions | right documents | spans | tokens |\n|---|---|---|---|---|---|"
-        )
-        for collection in talks:
-            _print(*evidence(all_of.get(collection.name, collection), shelves[collection.name]))
-        _print("\n| set | measure | alone | behind another conversation | difference | told to lean |")
+        _print("\n| follow-ups of | passages | questions | right documents | spans | tokens |")
         _print("|---|---|---|---|---|---|")
-        for collection in single:
-            _print(*behind_another(collection, shelves[collection.name], conversations))
-        if not wanted:
-            _print("\n| set | told to lean where a person added words | where not |\n|---|---|---|")
-            _print(*leaning(shelves["mtrag"]))
-            everything = {one.name: one for one in [*talks, *single] if one.name in ELSEWHERE}
-            _print("", *nothing_there({name: shelves[name] for name in ELSEWHERE}, everything))
+        for collection in (some, doc2dial):
+            _print(*evidence(collection, shelves[collection.name]))
+        _print("\n| set | told to lean where a person added words | where not |\n|---|---|---|")
+        _print(*leaning(shelves["mtrag"]))
+        everything = {one.name: one for one in [mtrag, doc2dial, *single] if one.name in ELSEWHERE}
+        _print("", *nothing_there({name: shelves[name] for name in ELSEWHERE}, everything))
+
+
+def _print_conversations(
+    talks: Sequence[Collection], behind: Sequence[Collection], shelves: dict[str, CollectionShelf]
+) -> None:
+    """Learn how much the context counts, and print what the folds and the sets have that were left out."""
+    rows = []
+    for collection in [*talks, *behind]:
+        say(f"Trying shares of the context on {collection.name} ...")
+        rows += rows_of(collection.name, collection.questions, shelves[collection.name], alone=collection in behind)
+    say("Learning ...")
+    asked_as: dict[str, dict[str, dict[str, SearchQuery]]] = {}
+    for way, queries in (("fold", left_out(rows)), ("set", set_left_out(rows))):
+        for one in [*talks, *behind]:
+            asked_as.setdefault(one.name, {})[way] = {
+                asked.id: queries.get(f"{one.name} {asked.id}")
+                or shelves[one.name].retriever.follow_up(asked.text, asked.exchanges)
+                for asked in one.questions
+            }
+    _print("\n| follow-ups of | measure | last turn | ours, fold left out | worst fold | set left out | a rewrite |")
+    _print("|---|---|---|---|---|---|---|")
+    for collection in talks:
+        _print(*follow_ups(collection, shelves[collection.name], asked_as[collection.name]))
+    _print("\n| set | measure | alone | behind another conversation | difference | told to lean |")
+    _print("|---|---|---|---|---|---|")
+    for collection in behind:
+        _print(*behind_another(collection, shelves[collection.name], asked_as[collection.name]["fold"]))
+    _print("", "Learnt from all of them, for rag_assistant/retrieval/leaning.py:", "", table_of(learn(rows)))
 
 
 def _print(*lines: str) -> None:

@@ -23,6 +23,8 @@ RECALLABLE = frozenset({"turn_limit", "token_limit", "filtered", "summarised"})
 MAX_RELATED = 5
 # A question that leans on what was said leans on one of the last turns.
 TURNS_WITH_EVIDENCE = 5
+# One that stands alone by a narrow margin may still want what was cited (docs/retrieval-benchmarks.md).
+MIN_LEANING = 0.3
 
 
 def with_recall(
@@ -64,7 +66,7 @@ def _cited(
     if draft.profile.tools or not draft.found.sources:
         return {}
     cited = {turn.number: turn.sources for turn in recalled}
-    if draft.found.query.is_follow_up:
+    if draft.found.query.leaning >= MIN_LEANING:
         newest = built.fitted.receipt.kept_turns[-TURNS_WITH_EVIDENCE:]
         cited |= history.cited(draft.window.conversation, newest)
     return dict(sorted(cited.items(), reverse=True))

@@ -1,17 +1,23 @@
 """Tell whether a question leans on what was said before it, and on what: pure, without a model and in any language.
 
-A question of a conversation is compared with two things: the exchanges before it, and the best chunk of the library.
-A question that stands alone is much nearer to the library than to whatever was said before; one that leans is not
-("And for boats?" is near to nothing). No list of pronouns tells that one leans. Words that neither the library nor the
-conversation has tell that it does not: what was said before has no answer to them. Every figure here lies on a plateau
-that was measured on mtrag, doc2dial, cranfield, cacm, covidqa and xquad (docs/retrieval-benchmarks.md).
+How much the context counts beside the question is learnt (leaning.py). Words that neither the library nor the
+conversation has tell that a question leans on nothing: what was said before has no answer to them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from rag_assistant.retrieval.hybrid import Hit
+from rag_assistant.retrieval.leaning import (
+    POINTING_BACK,
+    PRONOUNS,
+    SOMETHING_ELSE,
+    TELLING_NOTHING,
+    Similarity,
+    leaning,
+)
 from rag_assistant.retrieval.tokenize import content_words, search_words
 
 Exchange = tuple[str, str]
@@ -20,39 +26,14 @@ Exchange = tuple[str, str]
 QUESTIONS = 3
 ANSWER_CHARACTERS = 120
 
-# The context counts 0.8 where the conversation is as near as the library, and 0.15 less for each 0.1 that it is
-# farther; under 0.4 the question stands alone, and so it does when nothing in the conversation is near to it at all.
-MAX_SHARE = 0.8
-MIN_SHARE = 0.4
-SHARE_LOST = 1.5
-MIN_SIMILARITY = 0.1
-# A question of one telling word leans unless the library is that much nearer.
-ONE_WORD_DISTANCE = 0.5
-# One of two telling words leans if it is near to nothing in the library either ("And which setting changes that?").
-FEW_CONTENT_WORDS = 2
-NEAR_TO_NOTHING = 0.3
+# Below it the question stands alone.
+MIN_SHARE = 0.5
+# A question that has no telling word leans at least so much.
+SHARE_WITHOUT_WORDS = 0.8
 
 # A question of which so many telling words stand neither in the library nor in the conversation stands alone.
-# But with one of these words it points back, whatever it asks ("Where is it stored?").
+# But with a pronoun it points back, whatever it asks ("Where is it stored?").
 MIN_STRANGE_SHARE = 0.5
-PRONOUNS = frozenset(
-    "it its that this these those they them their he him his she her "
-    "dies diese dieser dieses davon damit dafür daran er ihn ihr".split()
-)
-POINTING_BACK = PRONOUNS | frozenset("there one ones es das sie dort".split())
-
-# A question of nothing but these has no words that tell what it is about. With one of the first it asks for something
-# else than what was said; with a pronoun, one telling word is not enough where nothing was said.
-SOMETHING_ELSE = frozenset("other others another else andere anderen anderer anderes sonst".split())
-TELLING_NOTHING = (
-    POINTING_BACK
-    | SOMETHING_ELSE
-    | frozenset(
-        "more same thing things kind way example examples detail details tell mean mehr genau noch auch und aber was "
-        "wie wo wann warum wieso wer welche welcher welches ist sind war der die den dem ein eine einen mit von "
-        "für".split()
-    )
-)
 
 # Without vectors: a question of so few words, or with such a share of its words in the context, leans a little less.
 FEW_WORDS = 3
@@ -64,25 +45,20 @@ SHARE_BY_WORDS = 0.6
 class SearchQuery:
     """What to search with: the question as asked, and what it leans on, which counts ``share`` beside it.
 
-    A question that stands alone has no context.
+    A question that stands alone has no context. ``leaning``, from 0 to 1, says how surely it is none. ``nearest`` are
+    the chunks nearest to the text and to the context, where they are known already.
     """
 
     text: str
     context: str = ""
     share: float = 0.0
+    leaning: float = field(default=0.0, compare=False)
+    nearest: tuple[Sequence[Hit], ...] = field(default=(), compare=False, repr=False)
 
     @property
     def is_follow_up(self) -> bool:
         """Whether the question needs what was said before it."""
         return bool(self.context)
-
-
-@dataclass(frozen=True, slots=True)
-class Similarity:
-    """How near a question is to the conversation before it, and to the best chunk of the library: cosines."""
-
-    conversation: float
-    library: float
 
 
 def search_query(
@@ -98,10 +74,16 @@ def search_query(
     about something else, and what was said before would only find what was found before.
     """
     context = context_of(exchanges)
-    if not context or _is_about_something_else(question, context, unknown):
-        return SearchQuery(question)
-    share = _share_by_words(question, context) if similarity is None else _share(question, similarity)
-    return SearchQuery(question, context, share) if share else SearchQuery(question)
+    found = () if similarity is None else (similarity.library, similarity.context_library)
+    if not context or is_about_something_else(question, context, unknown):
+        return SearchQuery(question, nearest=found[:1])
+    if similarity is None:
+        share = _share_by_words(question, context)
+    else:
+        share = max(leaning(question, context, similarity), 0.0 if content_words(question) else SHARE_WITHOUT_WORDS)
+    if share < MIN_SHARE:
+        return SearchQuery(question, leaning=share, nearest=found[:1])
+    return SearchQuery(question, context, share, share, found)
 
 
 def is_unclear(question: str, exchanges: Sequence[Exchange]) -> bool:
@@ -116,6 +98,11 @@ def is_unclear(question: str, exchanges: Sequence[Exchange]) -> bool:
     return not telling or (telling == 1 and not PRONOUNS.isdisjoint(words))
 
 
+def last_question(exchanges: Sequence[Exchange]) -> str:
+    """Return what was asked last, or, where nothing was asked, what was said."""
+    return exchanges[-1][0].strip() or context_of(exchanges)
+
+
 def context_of(exchanges: Sequence[Exchange]) -> str:
     """Return what a question can lean on, as one text; empty at the beginning of a conversation."""
     asked = [question.strip() for question, _ in exchanges[-QUESTIONS:]]
@@ -123,27 +110,12 @@ def context_of(exchanges: Sequence[Exchange]) -> str:
     return " ".join(part for part in [*asked, answer] if part)
 
 
-def compared_with(exchanges: Sequence[Exchange]) -> list[str]:
-    """Return the texts of a conversation of which the nearest one says how near the whole is to a question."""
-    parts = (exchanges[-1][0].strip(), context_of(exchanges)) if exchanges else ()
-    return list(dict.fromkeys(part for part in parts if part))
-
-
-def _is_about_something_else(question: str, context: str, unknown: Set[str]) -> bool:
+def is_about_something_else(question: str, context: str, unknown: Set[str]) -> bool:
+    """Tell whether neither the library nor the conversation has half of the words that a question is about."""
     strange = unknown - set(search_words(context)) - TELLING_NOTHING
     if not POINTING_BACK.isdisjoint(search_words(question)):
         return False
     return bool(strange) and len(strange) >= MIN_STRANGE_SHARE * len(content_words(question))
-
-
-def _share(question: str, similarity: Similarity) -> float:
-    content = len(content_words(question))
-    distance = similarity.library - similarity.conversation
-    lost = content <= FEW_CONTENT_WORDS and similarity.library < NEAR_TO_NOTHING
-    if content == 0 or lost or (content == 1 and distance < ONE_WORD_DISTANCE):
-        return MAX_SHARE
-    share = min(MAX_SHARE, 1 - SHARE_LOST * distance)
-    return share if share >= MIN_SHARE and similarity.conversation >= MIN_SIMILARITY else 0.0
 
 
 def _share_by_words(question: str, context: str) -> float:

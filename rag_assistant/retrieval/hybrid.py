@@ -38,6 +38,20 @@ def add(hits: Sequence[Hit], others: Sequence[Hit], weight: float) -> list[Hit]:
     return _best_first(total)
 
 
+def mix(hits: Sequence[Hit], others: Sequence[Hit], weight: float, length: float) -> list[Hit]:
+    """Return the cosines to a vector and to another one as those to their sum, which has some ``length``.
+
+    The other vector counts ``weight``. A chunk that one of the two does not have counts as the last that it has.
+    """
+    first, second = dict(hits), dict(others)
+    least, other_least = min(first.values(), default=0.0), min(second.values(), default=0.0)
+    total = {
+        chunk_id: (first.get(chunk_id, least) + weight * second.get(chunk_id, other_least)) / length
+        for chunk_id in first.keys() | second.keys()
+    }
+    return _best_first(total)
+
+
 def as_shares(hits: Sequence[Hit]) -> list[Hit]:
     """Return the hits with their scores as shares of the best score."""
     best = max((score for _, score in hits), default=0.0) or 1.0

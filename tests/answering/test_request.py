@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_assistant.answering.request import FEWER_PASSAGES, WITHOUT_PASSAGES, BuiltRequest, Draft, Found, build_request
@@ -66,6 +66,7 @@ def built_or_refused(draft: Draft) -> BuiltRequest | None:
         return None
 
 
+@settings(deadline=None)
 @given(drafts())
 def test_the_same_draft_gives_the_same_bytes_and_stays_as_it_is(draft: Draft) -> None:
     messages = copy.deepcopy(draft.window.messages)

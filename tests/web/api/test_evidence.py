@@ -11,7 +11,7 @@ from tests.web.conftest import ask, until, upload
 LAMP = "The lighthouse lamp burns oil from whales."
 BOAT = "A boat costs ninety crowns at the harbour."
 ABOUT_THE_LAMP = "What does the lighthouse lamp burn?"
-LEANING = "Is a boat there?"
+LEANING = "What about a boat?"
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_what_was_cited_comes_along_with_a_question_that_leans_on_it(
     assert answer["sources"][1]["cited"]
     assert answer["search"]["found"] == 1
     assert "cited in turn 1" in client.get(f"/turns/{answer['turn_id']}").text
-    again = next_answer(client, lamp)
+    again = next_answer(client, lamp, "And how about that boat?")
     assert evidence_of(again) == [(2, "lamp.txt", 2)], "of the newest turn that cited it, once"
 
 
@@ -79,7 +79,7 @@ def test_what_does_not_stand_in_the_library_any_more_does_not_come_along(
 
 @pytest.mark.parametrize("environment", [{"PASSAGES_TOKEN_BUDGET": "100"}], indirect=True)
 def test_it_keeps_to_the_budget_of_the_passages(client: FlaskClient, lamp: dict[str, Any]) -> None:
-    upload(client, "Is a boat there? " * 16, "boats.txt")
+    upload(client, "What about a boat? " * 20, "boats.txt")
     answer = next_answer(client, lamp)
     assert [one["document"] for one in answer["sources"]] == ["boats.txt"]
 

@@ -1,0 +1,182 @@
+"""How much the conversation counts beside a question: learns the table of rag_assistant/retrieval/leaning.py.
+
+What is reported comes from what had no part in it: each fifth of the conversations, or of the documents that
+stand-alone questions are about, is asked with what the others taught, and each set with what the other sets taught.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.retrieval.measures import hit_at_1, mean, ndcg_at_10, recall_at_5
+from bench.retrieval.sets import Asked
+from bench.retrieval.shelf import CollectionShelf
+from rag_assistant.records import EVERYTHING
+from rag_assistant.retrieval.follow_up import (
+    MIN_SHARE,
+    SHARE_WITHOUT_WORDS,
+    SearchQuery,
+    context_of,
+    is_about_something_else,
+)
+from rag_assistant.retrieval.leaning import WEIGHTS, features
+from rag_assistant.retrieval.tokenize import content_words
+
+SHARES = np.array([0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0])
+FOLDS = 5
+# A loss of ranks alone has no slope where nothing changes places; this much of one by scores has.
+SCORES_COUNT, SHARPNESS, MIN_PROBABILITY = 0.1, 25.0, 1e-4
+# A question that needs nothing must not be harmed: a set of such counts as much as so many of the others.
+ALONE_COUNTS = 4.0
+PENALTY, STEPS, STEP = 0.02, 1500, 0.03
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A question with what was said before it, and what each share of the context would lose.
+
+    With ``alone`` that is about something else. ``query`` has the context, whatever its share will be.
+    """
+
+    collection: str
+    asked: Asked
+    query: SearchQuery
+    figures: Floats
+    losses: Floats
+    alone: bool
+
+    @property
+    def id(self) -> str:
+        """The question's id among those of all sets."""
+        return f"{self.collection} {self.asked.id}"
+
+    @property
+    def fold(self) -> int:
+        """Which fifth it belongs to."""
+        about = min(self.asked.relevant) if self.alone else self.asked.conversation
+        return zlib.crc32(about.encode()) % FOLDS
+
+    def query_at(self, share: float) -> SearchQuery:
+        """Return what is searched with where the context counts so much."""
+        share = max(share, 0.0 if content_words(self.asked.text) else SHARE_WITHOUT_WORDS)
+        return replace(self.query, share=share) if share >= MIN_SHARE else SearchQuery(self.asked.text)
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """A weight for each figure, in their order, and a constant."""
+
+    weights: Floats
+    constant: float
+
+    def share(self, row: Row) -> float:
+        """Return how much the context of a question counts."""
+        return float(1 / (1 + np.exp(-self.constant - row.figures @ self.weights)))
+
+
+def rows_of(name: str, questions: Sequence[Asked], shelf: CollectionShelf, *, alone: bool) -> list[Row]:
+    """Return a row for each question with something before it of which vectors, and not words, tell whether it leans.
+
+    What is about something else stands alone in any case, and teaches nothing.
+    """
+    rows: list[Row] = []
+    search = shelf.keywords.search
+    for asked in questions:
+        context = context_of(asked.exchanges)
+        similarity = shelf.retriever.similarity(asked.text, asked.exchanges, EVERYTHING) if context else None
+        unknown = shelf.keywords.unknown(content_words(asked.text))
+        if similarity is None or is_about_something_else(asked.text, context, unknown):
+            continue
+        shelf.keywords.search = _remembered(search)  # type: ignore[method-assign]
+        query = SearchQuery(asked.text, context, nearest=(similarity.library, similarity.context_library))
+        losses = [_loss(asked, shelf, replace(query, share=float(share)), alone) for share in SHARES]
+        figures = np.array(list(features(asked.text, context, similarity).values()))
+        rows.append(Row(name, asked, query, figures, np.array(losses), alone))
+    shelf.keywords.search = search  # type: ignore[method-assign]
+    return rows
+
+
+def left_out(rows: Sequence[Row]) -> dict[str, SearchQuery]:
+    """Return for each question, by its id, what is searched with after the other four fifths were learnt."""
+    queries: dict[str, SearchQuery] = {}
+    for fold in range(FOLDS):
+        learnt = learn([row for row in rows if row.fold != fold])
+        queries |= {row.id: row.query_at(learnt.share(row)) for row in rows if row.fold == fold}
+    return queries
+
+
+def set_left_out(rows: Sequence[Row]) -> dict[str, SearchQuery]:
+    """Return for each question, by its id, what is searched with after the other sets were learnt."""
+    queries: dict[str, SearchQuery] = {}
+    for name in {row.collection for row in rows}:
+        learnt = learn([row for row in rows if row.collection != name])
+        queries |= {row.id: row.query_at(learnt.share(row)) for row in rows if row.collection == name}
+    return queries
+
+
+def learn(rows: Sequence[Row]) -> Learnt:
+    """Return the weights that lose least over all sets, each of which counts the same however large it is (Adam)."""
+    figures, losses = np.stack([row.figures for row in rows]), np.stack([row.losses for row in rows])
+    sizes = Counter(row.collection for row in rows)
+    counts = np.array([(ALONE_COUNTS if row.alone else 1.0) / sizes[row.collection] for row in rows])
+    means, deviations = figures.mean(axis=0), figures.std(axis=0) + 1e-6
+    inputs = np.column_stack([(figures - means) / deviations, np.ones(len(rows))])
+    weights, first, second = (np.zeros(inputs.shape[1]) for _ in range(3))
+    for step in range(1, STEPS + 1):
+        share = 1 / (1 + np.exp(-inputs @ weights))
+        slope = inputs.T @ (counts * _slopes(losses, share) * share * (1 - share))
+        slope[:-1] += PENALTY * weights[:-1]
+        first, second = 0.9 * first + 0.1 * slope, 0.999 * second + 0.001 * slope**2
+        weights -= STEP * (first / (1 - 0.9**step)) / (np.sqrt(second / (1 - 0.999**step)) + 1e-9)
+    raw = weights[:-1] / deviations
+    return Learnt(raw, float(weights[-1] - raw @ means))
+
+
+def table_of(learnt: Learnt) -> str:
+    """Return the table as it stands in rag_assistant/retrieval/leaning.py."""
+    names = [name for name in WEIGHTS if name != "constant"]
+    lines = [f'    "{name}": {weight:.3f},' for name, weight in zip(names, learnt.weights, strict=True)]
+    return "\n".join(["WEIGHTS = {", f'    "constant": {learnt.constant:.3f},', *lines, "}"])
+
+
+def _slopes(losses: Floats, shares: Floats) -> Floats:
+    """Return how steeply each question's loss changes with its share, between the shares that were tried."""
+    place = np.clip(np.searchsorted(SHARES, shares, side="right") - 1, 0, len(SHARES) - 2)
+    each = np.arange(len(shares))
+    slopes: Floats = (losses[each, place + 1] - losses[each, place]) / (SHARES[place + 1] - SHARES[place])
+    return slopes
+
+
+def _loss(asked: Asked, shelf: CollectionShelf, query: SearchQuery, alone: bool) -> float:
+    """Return what is lost of the ranks of the right documents, and a little of their scores."""
+    hits, _ = shelf.retriever.ranked(query)
+    names = list(dict.fromkeys(shelf.document_of[chunk_id] for chunk_id, _ in hits))
+    measures = (hit_at_1, ndcg_at_10) if alone else (recall_at_5, ndcg_at_10)
+    scores = np.exp(SHARPNESS * (np.array([score for _, score in hits]) - hits[0][1]))
+    of_document: Counter[str] = Counter()
+    for (chunk_id, _), score in zip(hits, scores / scores.sum(), strict=True):
+        of_document[shelf.document_of[chunk_id]] += score
+    surprise = mean([-float(np.log(max(of_document[name], MIN_PROBABILITY))) for name in asked.relevant])
+    return 1 - mean([measure(names, asked.relevant) for measure in measures]) + SCORES_COUNT * surprise
+
+
+def _remembered(search: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a search by keywords that makes each search once."""
+    known: dict[Any, Any] = {}
+
+    def found(words: Sequence[str], *rest: Any) -> Any:
+        key = (tuple(words), *rest)
+        if key not in known:
+            known[key] = search(words, *rest)
+        return known[key]
+
+    return found

@@ -1,0 +1,10 @@
+"""Say on the screen what goes on, beside the tables, which may go into a file."""
+
+from __future__ import annotations
+
+import sys
+
+
+def say(text: str) -> None:
+    """Print what is done now."""
+    print(text, file=sys.stderr, flush=True)

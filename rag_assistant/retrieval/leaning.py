@@ -1,0 +1,109 @@
+"""How surely a question leans on the conversation before it: a dozen figures, weighed by a small table. Pure.
+
+bench/retrieval/leaning.py made the table, and measures it on conversations that had no part in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp
+
+from rag_assistant.retrieval.hybrid import Hit
+from rag_assistant.retrieval.tokenize import content_words, search_words, stem
+
+# So many of the best chunks of the question are looked for among those of the context, and the reverse.
+LOOKED_AT = 10
+MAX_TELLING = 8
+GOES_ON = re.compile(
+    r"\s*(and|but|so|or|also|then|what about|how about|und|aber|oder|auch|was ist mit)\b", re.IGNORECASE
+)
+
+PRONOUNS = frozenset(
+    "it its that this these those they them their he him his she her "
+    "dies diese dieser dieses davon damit dafür daran er ihn ihr".split()
+)
+POINTING_BACK = PRONOUNS | frozenset("there one ones es das sie dort".split())
+# A question of nothing but these has no words that tell what it is about. With one of the first it asks for something
+# else than what was said; with a pronoun, one telling word is not enough where nothing was said.
+SOMETHING_ELSE = frozenset("other others another else andere anderen anderer anderes sonst".split())
+TELLING_NOTHING = (
+    POINTING_BACK
+    | SOMETHING_ELSE
+    | frozenset(
+        "more same thing things kind way example examples detail details tell mean mehr genau noch auch und aber was "
+        "wie wo wann warum wieso wer welche welcher welches ist sind war der die den dem ein eine einen mit von "
+        "für".split()
+    )
+)
+
+WEIGHTS = {
+    "constant": 0.248,
+    "last_question": -1.961,
+    "context": 0.927,
+    "library": -3.519,
+    "context_library": 3.967,
+    "question_misses": 2.241,
+    "context_misses": 0.901,
+    "gap": -6.265,
+    "telling": -0.133,
+    "tells_nothing": 1.813,
+    "pronoun": 0.301,
+    "goes_on": 1.884,
+    "shared": 0.56,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Similarity:
+    """What vectors say of a question: its cosines to the last question and to the whole context, and the nearest
+    chunks of the library to it and to the context, the nearest first.
+    """
+
+    last_question: float
+    context: float
+    library: Sequence[Hit]
+    context_library: Sequence[Hit]
+
+
+def leaning(question: str, context: str, similarity: Similarity) -> float:
+    """Return from 0 to 1 how much the context should count beside a question's 1."""
+    figures = features(question, context, similarity)
+    return 1 / (1 + exp(-WEIGHTS["constant"] - sum(WEIGHTS[name] * value for name, value in figures.items())))
+
+
+def features(question: str, context: str, similarity: Similarity) -> dict[str, float]:
+    """Return the figures by name."""
+    words, content = search_words(question), content_words(question)
+    telling = [word for word in content if word not in TELLING_NOTHING]
+    said = set(map(stem, search_words(context)))
+    own, others = similarity.library, similarity.context_library
+    return {
+        "last_question": similarity.last_question,
+        "context": similarity.context,
+        "library": _best(own),
+        "context_library": _best(others),
+        # What the question finds is far from the context, and the reverse.
+        "question_misses": _missed(others, own),
+        "context_misses": _missed(own, others),
+        # How much nearer the best chunk is than others.
+        "gap": _best(own) - own[min(LOOKED_AT, len(own) - 1)][1] if own else 0.0,
+        "telling": min(len(telling), MAX_TELLING),
+        "tells_nothing": float(not telling),
+        "pronoun": float(not PRONOUNS.isdisjoint(words)),
+        "goes_on": float(GOES_ON.match(question) is not None),
+        "shared": sum(stem(word) in said for word in content) / len(content) if content else 1.0,
+    }
+
+
+def _best(hits: Sequence[Hit]) -> float:
+    return hits[0][1] if hits else 0.0
+
+
+def _missed(hits: Sequence[Hit], others: Sequence[Hit]) -> float:
+    """Return how far the first of the ``others`` stay behind the best of the ``hits``, by the scores of these."""
+    if not hits:
+        return 0.0
+    scores = dict(hits)
+    return hits[0][1] - max((scores.get(one, hits[-1][1]) for one, _ in others[:LOOKED_AT]), default=hits[-1][1])
