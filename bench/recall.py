@@ -22,10 +22,11 @@ from sqlalchemy import select
 from bench.retrieval.sets import DATA, doc2dial, lines, xquad
 from bench.stage import add_conversation, open_database
 from rag_assistant.answering.request import MIN_ALARM_CERTAINTY as MIN_ALARM
-from rag_assistant.conversations.prompts import INSTRUCTIONS, question_message
+from rag_assistant.conversations.prompts import INSTRUCTIONS, MAX_RECALLED_CHARS, question_message
 from rag_assistant.conversations.window import load_window, rules_for
 from rag_assistant.history import fit_history
 from rag_assistant.records import Question
+from rag_assistant.retrieval.excerpts import excerpt
 from rag_assistant.retrieval.tokenize import query_words, search_words
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.conversations import history
@@ -81,8 +82,11 @@ def main() -> None:
     for language in ("en", "de", "zh"):
         print(notes(language).row(f"xquad {language} told as notes; others: other articles"), flush=True)
     history.MIN_CERTAINTY = MIN_CERTAINTY
+    print("\n| long turns | questions | its beginning | the part quoted |\n|---|---|---|---|")
+    for language in ("en", "de", "zh"):
+        print(quoted(language), flush=True)
     print("\n| turns of the conversation | CPU ms |\n|---|---|")
-    for size in (10, 1_000, 10_000, 100_000):
+    for size in (10, 1_000, 2_000, 10_000, 100_000):
         print(f"| {size:,} | {cost(size):.2f} |", flush=True)
 
 
@@ -211,6 +215,25 @@ def notes(language: str) -> Asked:
             others += [certainty(database, conversation_id, asked[name], ()) for name in chance.sample(rest, 40)]
         database.close()
     return Asked(about, others)
+
+
+# --- what of it is quoted
+
+
+def quoted(language: str) -> str:
+    """Return the row of how often the answer stands in what is quoted of a whole article told in one turn."""
+    collection = xquad(language)
+    articles: dict[str, list[str]] = defaultdict(list)
+    for title, text in collection.documents.values():
+        articles[title].append(text)
+    asked = [
+        (one, "\n\n".join(articles[collection.documents[next(iter(one.relevant))][0]])) for one in collection.questions
+    ]
+    parts = [excerpt(told, query_words(one.text), MAX_RECALLED_CHARS) for one, told in asked]
+    begun = share(any(answer in told[:MAX_RECALLED_CHARS] for answer in one.answers) for one, told in asked)
+    found = share(any(answer in part for answer in one.answers) for (one, _), part in zip(asked, parts, strict=True))
+    length = round(statistics.fmean(len(told) for _, told in asked))
+    return f"| xquad {language}, articles of {length:,} characters | {len(asked):,} | {begun:.2f} | {found:.2f} |"
 
 
 # --- what it costs

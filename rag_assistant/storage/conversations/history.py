@@ -14,6 +14,7 @@ from sqlalchemy import (
     delete,
     exists,
     insert,
+    literal_column,
     select,
     update,
 )
@@ -93,7 +94,9 @@ class HistoryStore:
         if not words or not limit:
             return []
         with self._database.read() as connection:
-            _, turn_id = TURN_WORDS.columns(connection)
+            table, key = TURN_WORDS.columns(connection)
+            # With the plus, SQLite looks at the words first, whatever its statistics say; else for each turn anew.
+            turn_id = literal_column(f"+{table.name}.rowid") if connection.dialect.name == "sqlite" else key
             unseen = exists().where(
                 turns.c.id == turn_id,
                 turns.c.conversation_id == conversation.id,
