@@ -39,19 +39,19 @@ TELLING_NOTHING = (
 )
 
 WEIGHTS = {
-    "constant": 0.248,
-    "last_question": -1.961,
-    "context": 0.927,
-    "library": -3.519,
-    "context_library": 3.967,
-    "question_misses": 2.241,
-    "context_misses": 0.901,
-    "gap": -6.265,
-    "telling": -0.133,
-    "tells_nothing": 1.813,
-    "pronoun": 0.301,
-    "goes_on": 1.884,
-    "shared": 0.56,
+    "constant": -0.212,
+    "last_question": -0.817,
+    "context": -0.233,
+    "library": -2.804,
+    "context_library": 3.986,
+    "question_misses": 1.908,
+    "context_misses": 1.138,
+    "gap": -5.835,
+    "telling": -0.128,
+    "tells_nothing": 2.008,
+    "pronoun": 0.204,
+    "goes_on": 1.862,
+    "shared": 0.772,
 }
 
 
