@@ -68,6 +68,12 @@ def test_what_was_found_while_telling_is_searched_with() -> None:
     assert alone.nearest == (NEAR.library,)
 
 
+def test_a_question_that_stands_alone_by_a_narrow_margin_says_so() -> None:
+    asked = search_query("Which oil burns the longest in lamps?", LAMP, similarity(0.55))
+    assert not asked.is_follow_up
+    assert 0 < asked.leaning < MIN_SHARE
+
+
 @pytest.mark.parametrize(
     ("question", "unknown", "leans"),
     [

@@ -1,6 +1,8 @@
 """How keywords and vectors become one order."""
 
-from rag_assistant.retrieval.hybrid import add, fuse
+import numpy as np
+
+from rag_assistant.retrieval.hybrid import add, fuse, mix
 
 
 def order(*hits: tuple[int, float]) -> list[int]:
@@ -46,3 +48,16 @@ def test_two_keyword_searches_are_added_by_their_shares() -> None:
 
 def test_a_second_keyword_search_that_found_nothing_changes_no_order() -> None:
     assert order(*add([(1, 4.0), (2, 2.0)], [], 0.8)) == [1, 2]
+
+
+def test_cosines_to_two_vectors_are_added_as_those_to_their_sum() -> None:
+    chunks, own, other = np.eye(3), np.array([0.6, 0.8, 0.0]), np.array([0.0, 0.6, 0.8])
+    total = own + 0.5 * other
+    mixed = mix(list(enumerate(chunks @ own)), list(enumerate(chunks @ other)), 0.5, float(np.linalg.norm(total)))
+    assert order(*mixed) == [1, 0, 2]
+    assert np.allclose([dict(mixed)[n] for n in range(3)], chunks @ total / np.linalg.norm(total))
+
+
+def test_what_one_of_two_vectors_does_not_find_counts_as_its_last() -> None:
+    assert mix([(1, 0.9), (2, 0.5)], [(2, 0.4), (3, 0.3)], 1.0, 1.0) == [(1, 1.2), (2, 0.9), (3, 0.8)]
+    assert mix([], [], 1.0, 1.0) == []

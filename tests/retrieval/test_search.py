@@ -1,6 +1,7 @@
 """Search: keywords and vectors together, on SQLite and on PostgreSQL."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from rag_assistant.records import Scope
 from rag_assistant.retrieval.embeddings.familiarity import Familiarity
 from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.follow_up import SearchQuery
+from rag_assistant.retrieval.hybrid import Hit
+from rag_assistant.retrieval.indexes.vector_search import ServingVectors
 from rag_assistant.storage.database import Database
 from testkit.shelf import KEY, Shelf
 
@@ -174,6 +177,24 @@ def test_a_question_that_leans_finds_what_was_talked_about(house: Shelf) -> None
     asked = house.retriever.follow_up("And why?", exchanges)
     assert asked.is_follow_up
     assert house.retriever.search(asked, 1)[0].text == "the lighthouse lamp burns oil from whales"
+
+
+def test_a_follow_up_is_looked_for_no_more_often_than_it_has_texts(
+    house: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.shelve("the lighthouse lamp burns oil from whales")
+    searched: list[object] = []
+    search = ServingVectors.search
+
+    def counted(self: ServingVectors, *asked: Any) -> list[Hit]:
+        searched.append(asked)
+        return search(self, *asked)
+
+    monkeypatch.setattr(ServingVectors, "search", counted)
+    asked = house.retriever.follow_up("And why?", [("What does the lighthouse lamp burn?", "Oil from whales.")])
+    assert asked.is_follow_up
+    assert house.retriever.search(asked, 1)
+    assert len(searched) == 2
 
 
 def test_a_question_that_stands_alone_stays_as_it_is(house: Shelf) -> None:
