@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from bench.retrieval.measures import holds_spans, mean
 from bench.retrieval.sets import Asked, Collection
@@ -12,13 +12,18 @@ from rag_assistant.answering.search import DocumentSearch
 from rag_assistant.conversations.prompts import number_sources
 from rag_assistant.history import estimate_tokens
 from rag_assistant.records import EVERYTHING, Source
+from rag_assistant.retrieval.follow_up import SearchQuery
 
 FOUND = 5
 Given = tuple[Asked, Sequence[Source]]
 
 
-def evidence(collection: Collection, shelf: CollectionShelf) -> list[str]:
+def evidence(
+    collection: Collection, shelf: CollectionShelf, query_of: Callable[[Asked], SearchQuery] | None = None
+) -> list[str]:
     """Return the rows of a set of conversations: some passages, more of them, and some with what was cited.
+
+    ``query_of`` says what a question is searched with, where that is not what the product does.
 
     An answer is taken to cite those of the five passages of its question that hold the answer.
     """
@@ -26,7 +31,7 @@ def evidence(collection: Collection, shelf: CollectionShelf) -> list[str]:
     cited: dict[str, dict[int, list[Source]]] = {asked.conversation: {} for asked in collection.questions}
     ways: dict[str, list[Given]] = {}
     for asked in sorted(collection.questions, key=lambda one: len(one.exchanges)):
-        query = shelf.retriever.follow_up(asked.text, asked.exchanges)
+        query = query_of(asked) if query_of else shelf.retriever.follow_up(asked.text, asked.exchanges)
         found = {count: number_sources(shelf.by_both(query, count)) for count in (FOUND, FOUND + 1, FOUND + 2)}
         before = cited[asked.conversation]
         newest = dict(

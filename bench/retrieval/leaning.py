@@ -68,7 +68,9 @@ class Row:
     def query_at(self, share: float) -> SearchQuery:
         """Return what is searched with where the context counts so much."""
         share = max(share, 0.0 if content_words(self.asked.text) else SHARE_WITHOUT_WORDS)
-        return replace(self.query, share=share) if share >= MIN_SHARE else SearchQuery(self.asked.text)
+        if share < MIN_SHARE:
+            return SearchQuery(self.asked.text, leaning=share)
+        return replace(self.query, share=share, leaning=share)
 
 
 @dataclass(frozen=True)

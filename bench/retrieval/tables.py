@@ -218,14 +218,15 @@ def main() -> None:
         for collection in [*talks, *single, mtrag]:
             say(f"Embedding and indexing {len(collection.documents):,} documents of {collection.name} ...")
             shelves[collection.name] = open_shelves.enter_context(shelf_of(collection, embedder))
-        _print_conversations(talks, behind, shelves)
+        learnt = _print_conversations(talks, behind, shelves)
         _print("\n| set | measure | plain BM25 | keywords | vectors | both |\n|---|---|---|---|---|---|")
         for collection in [mtrag, doc2dial, *single]:
             _print(*halves(collection, shelves[collection.name]))
         _print("\n| follow-ups of | passages | questions | right documents | spans | tokens |")
         _print("|---|---|---|---|---|---|")
         for collection in (some, doc2dial):
-            _print(*evidence(collection, shelves[collection.name]))
+            queries = learnt[collection.name]
+            _print(*evidence(collection, shelves[collection.name], lambda asked, queries=queries: queries[asked.id]))  # type: ignore[misc]
         _print("\n| set | told to lean where a person added words | where not |\n|---|---|---|")
         _print(*leaning(shelves["mtrag"]))
         everything = {one.name: one for one in [mtrag, doc2dial, *single] if one.name in ELSEWHERE}
@@ -234,8 +235,11 @@ def main() -> None:
 
 def _print_conversations(
     talks: Sequence[Collection], behind: Sequence[Collection], shelves: dict[str, CollectionShelf]
-) -> None:
-    """Learn how much the context counts, and print what the folds and the sets have that were left out."""
+) -> dict[str, dict[str, SearchQuery]]:
+    """Learn how much the context counts, and print what the folds and the sets have that were left out.
+
+    Returns for each set what its questions are searched with by what the other folds taught.
+    """
     rows = []
     for collection in [*talks, *behind]:
         say(f"Trying shares of the context on {collection.name} ...")
@@ -258,6 +262,7 @@ def _print_conversations(
     for collection in behind:
         _print(*behind_another(collection, shelves[collection.name], asked_as[collection.name]["fold"]))
     _print("", "Learnt from all of them, for rag_assistant/retrieval/leaning.py:", "", table_of(learn(rows)))
+    return {name: ways["fold"] for name, ways in asked_as.items()}
 
 
 def _print(*lines: str) -> None:

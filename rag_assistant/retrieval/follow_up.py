@@ -45,8 +45,8 @@ SHARE_BY_WORDS = 0.6
 class SearchQuery:
     """What to search with: the question as asked, and what it leans on, which counts ``share`` beside it.
 
-    A question that stands alone has no context. ``leaning``, from 0 to 1, says how surely it is none. ``nearest`` are
-    the chunks nearest to the text and to the context, where they are known already.
+    A question that stands alone has no context, though its ``leaning``, from 0 to 1, may say that it hardly does.
+    ``nearest`` are the chunks nearest to the text and to the context, where they are known already.
     """
 
     text: str
