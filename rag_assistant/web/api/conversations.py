@@ -42,17 +42,14 @@ def conversations() -> Response:
 
     ``pinned=1`` gives those that are pinned alone, ``pinned=0`` the others, ``deleted=1`` those that were put away.
     """
-    limit = page_limit()
+    limit, pinned, deleted = page_limit(), flag_asked("pinned"), flag_asked("deleted")
     manager = services().conversations
     if "q" in request.args:
         hits = manager.find(query_words(request.args["q"]), limit)
         found = [conversation_data(hit.conversation) | {"turn": hit.turn} for hit in hits]
         return page_response("conversations", found, None)
     before = parse_cursor("cursor", cursor_asked())
-    if flag_asked("deleted"):
-        page = manager.deleted(limit + 1, before)
-    else:
-        page = manager.page(limit + 1, before, pinned=flag_asked("pinned"))
+    page = manager.deleted(limit + 1, before) if deleted else manager.page(limit + 1, before, pinned=pinned)
     last = page[limit - 1] if len(page) > limit else None
     following = cursor_of(last.deleted_at or last.updated_at, last.id) if last else None
     return page_response("conversations", [conversation_data(one) for one in page[:limit]], following)

@@ -115,7 +115,6 @@ class OpenAIBody(Strict):
     temperature: float | None = field(None, "a number from 0 to 2", ge=0, le=2)
     stream: bool | None = field(False, "true or false")
     stream_options: StreamOptions | None = field(None, 'an object, such as {"include_usage": true}')
-    store: bool | None = field(None, "true or false")
     max_history_turns: int | None = field(None, HISTORY_LIMIT, ge=0)
     on_overflow: OverflowChoice | None = field(None, f"{ONE_OF_OVERFLOW}, or null for what is set")
     document_ids: list[Id] | None = field(None, DOCUMENT_IDS, min_length=1, max_length=MAX_DOCUMENT_IDS)
@@ -125,6 +124,7 @@ class OpenAIBody(Strict):
 class ChatBody(OpenAIBody):
     """The body of /v1/chat/completions."""
 
+    hints: ClassVar[tuple[str, ...]] = (*HINTS, "store")
     messages: list[ChatMessage] = field(
         ..., "a list of messages, each with a role and content of text; the last is the user's", min_length=1
     )
@@ -157,6 +157,7 @@ class ResponseBody(OpenAIBody):
     input: Input = field(..., INPUT)
     instructions: str | None = field(None, "a text")
     previous_response_id: str | None = field(None, "the id of a stored response")
+    store: bool | None = field(None, "true or false")
     truncation: Literal["auto", "disabled"] | None = field(None, "auto, disabled, or null for what is set")
     max_output_tokens: int | None = field(None, "a whole number, 1 or more", ge=1)
 

@@ -289,8 +289,9 @@ def test_unknown_addresses_and_methods_have_the_same_shape(client: FlaskClient) 
     assert client.get("/api/nothing").json == {
         "error": {"type": "NotFound", "message": "There is nothing at /api/nothing."}
     }
-    for path in ("/api/nothing", "/v1/nothing"):
-        assert client.get(path, headers={"Accept": "text/html"}).json["error"]["type"] == "NotFound"
+    html = {"Accept": "text/html"}
+    assert client.get("/api/nothing", headers=html).json["error"]["type"] == "NotFound"
+    assert client.get("/v1/nothing", headers=html).json["error"]["code"] == "not_found"
     response = client.put("/api/query")
     assert (response.status_code, response.json["error"]["type"]) == (405, "MethodNotAllowed")
     for path in ("/api/turns/9", "/api/turns/9/stream", "/api/turns/9/receipt", "/api/conversations/9"):
