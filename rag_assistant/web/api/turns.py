@@ -57,11 +57,12 @@ def query() -> Response:
 @takes("html")
 def query_stream() -> Response:
     """Answer a question as a stream of events."""
-    question = read_json(QueryBody).as_question(idempotency_key(), interactive=_is_drawn())
+    drawn = _is_drawn()
+    question = read_json(QueryBody).as_question(idempotency_key(), interactive=drawn)
     readers().enter()
     try:
         turn = services().assistant.ask(question)
-        return stream(turn, 0)
+        return stream(turn, 0, drawn)
     except BaseException:
         readers().leave()
         raise
@@ -79,12 +80,12 @@ def turn(turn_id: int) -> Response:
 def turn_stream(turn_id: int) -> Response:
     """Follow a turn from where the reader left off."""
     found = services().turns.get(turn_id)
-    after = last_event_id(request.headers.get("Last-Event-ID"))
+    after, drawn = last_event_id(request.headers.get("Last-Event-ID")), _is_drawn()
     if found.status != "running" and after == end_position(found):
         return Response(status=204)  # Whoever has seen the end is done; to an EventSource this says so.
     readers().enter()
     try:
-        return stream(found, after)
+        return stream(found, after, drawn)
     except BaseException:
         readers().leave()
         raise
@@ -187,12 +188,11 @@ def readers() -> Readers:
     return current_app.extensions.setdefault("readers", Readers(services().settings.current.max_running_answers))  # type: ignore[no-any-return]
 
 
-def stream(turn: Turn, after: int) -> Response:
+def stream(turn: Turn, after: int, drawn: bool) -> Response:
     """Return the stream of a turn, whose id stands in X-Turn-Id.
 
-    With ?html=1, for the page, it begins with the whole answer so far, and its tokens are drawn by blocks.
+    ``drawn``, for the page, it begins with the whole answer so far, and its tokens are drawn by blocks.
     """
-    drawn = _is_drawn()
     events = services().assistant.follow(turn.id, 0 if drawn else after)
     response = event_stream(events, readers(), Blocks() if drawn else None)
     response.headers["X-Turn-Id"] = str(turn.id)
@@ -200,8 +200,8 @@ def stream(turn: Turn, after: int) -> Response:
 
 
 def _is_drawn() -> bool:
-    """Tell whether the stream is for the page, which alone asks for HTML."""
-    return request.args.get("html") == "1"
+    """Tell whether the stream is for the page, which alone asks for HTML. Raises InvalidRequest."""
+    return flag_asked("html") is True
 
 
 def answer(data: dict[str, Any]) -> Response:

@@ -43,6 +43,8 @@ def test_every_operation_answers_as_described(
     failed: list[str] = []
     for found in schema.get_all_operations():
         operation: Any = found.ok()  # type: ignore[union-attr]
+        if mode is GenerationMode.NEGATIVE and operation.label == "POST /api/documents":
+            continue  # In a form, everything is a text and every file a file.
 
         @limits
         @given(case=operation.as_strategy(generation_mode=mode))
