@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 from rag_assistant.errors import EmbedderFailed
 from rag_assistant.retrieval.embeddings.registry import Embedders
@@ -11,7 +10,7 @@ from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
 
 # The newest documents stand for the library, and its beginning for each of them.
-DOCUMENTS_READ, CHARACTERS_READ = 40, 600
+DOCUMENTS_READ, CHARACTERS_READ = 20, 600
 # Of MiniLM's words whole: 240 paragraphs of Wikipedia in English have .59 and more, 95 of 100 in German .43 and less,
 # and Chinese ones none; 98 of 100 abstracts in English have .5 and more.
 MIN_KNOWN_WORDS = 0.5
@@ -34,21 +33,16 @@ class UnfamiliarDocuments:
         self._documents = documents
         self._chunks = chunks
         self._embedders = embedders
-        self._of = lru_cache(maxsize=1)(self._count)
 
     def found(self) -> Unfamiliar | None:
         """Return what was found, ``None`` where it is not worth a word or the model is not ready."""
         if not self._embedders.loaded:
             return None
         newest = self._documents.page(DOCUMENTS_READ, state="ready")
+        texts = self._chunks.beginnings([one.id for one in newest], CHARACTERS_READ).values()
         try:
-            found = self._of(tuple(one.id for one in newest))
+            embedder = self._embedders.configured().embedder
+            unknown = sum(embedder.familiarity(text).words < MIN_KNOWN_WORDS for text in texts)
         except EmbedderFailed:
             return None
-        return found if found.documents >= max(MIN_DOCUMENTS, MIN_SHARE * found.read) else None
-
-    def _count(self, document_ids: tuple[int, ...]) -> Unfamiliar:
-        embedder = self._embedders.configured().embedder
-        texts = self._chunks.beginnings(document_ids, CHARACTERS_READ).values()
-        unknown = sum(embedder.familiarity(text).words < MIN_KNOWN_WORDS for text in texts)
-        return Unfamiliar(unknown, len(texts))
+        return Unfamiliar(unknown, len(texts)) if unknown >= max(MIN_DOCUMENTS, MIN_SHARE * len(texts)) else None
