@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 # So many cited passages come along: two hold what a question leans on as often as more (docs/retrieval-benchmarks.md).
 MAX_EVIDENCE = 2
+# From here on a model is asked to rewrite a question. It repairs more than our own way does, so that one which may lean
+# is worth the request (docs/retrieval-benchmarks.md).
+MIN_LEANING_TO_REWRITE = 0.4
 # Tells who follows what is awaited: a state, and a sentence about it.
 Tell = Callable[[str, str], None]
 
@@ -68,7 +71,8 @@ class DocumentSearch:
         }
         limit, budget = profile.passages, settings.passages_token_budget
         rewrite, passages = NO_REWRITE, []
-        if query.is_follow_up and call is not None and settings.query_rewriting == "model" and not quotes:
+        may_lean = query.leaning >= MIN_LEANING_TO_REWRITE
+        if may_lean and call is not None and settings.query_rewriting == "model" and not quotes:
             rewrite = rewrite_query(self.models, turn, exchanges, profile.endpoint, tell, call)
             if rewrite.query is not None:
                 passages = self.retriever.search(rewrite.query, limit, turn.scope, budget)
