@@ -223,8 +223,8 @@ class Settings(BaseModel):
     rerank_model: str | None = setting(
         None,
         "a text, or null",
-        "A reranking model at an endpoint with /rerank, as Jina, Cohere, vLLM and llama.cpp have it. It puts the best "
-        "50 passages of each search in order. null: the search's own order.",
+        "A reranking model at an endpoint with /rerank, as Jina, Cohere, vLLM and llama.cpp have it. It is sent each "
+        "question with its best 50 passages and puts them in order. null: the search's own order.",
         live=False,
         min_length=1,
     )
