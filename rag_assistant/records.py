@@ -323,6 +323,11 @@ class RelatedTurn:
     certainty: float = 1.0
     why: str = "turn_limit"
 
+    def as_past(self) -> PastTurn:
+        """Return its question and its answer."""
+        said = {"role": "user", "content": self.question}, {"role": "assistant", "content": self.answer}
+        return PastTurn(self.number, said)
+
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:

@@ -54,8 +54,8 @@ PURE = (
 )
 # What a pure module may import besides our own pure ones.
 HARMLESS = frozenset(
-    "__future__ ast bisect collections copy dataclasses datetime difflib functools heapq itertools json math re typing "
-    "pydantic pydantic_core unicodedata".split()
+    "__future__ ast base64 bisect collections copy dataclasses datetime difflib functools hashlib heapq itertools json "
+    "math orjson re typing pydantic pydantic_core unicodedata".split()
 )
 HOMES = {
     "sqlalchemy": ("storage",),

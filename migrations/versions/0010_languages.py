@@ -4,7 +4,7 @@ Everything is indexed anew: half a minute of CPU at most for 100,000 chunks.
 """
 
 revision = "0010"
-down_revision = "0008"
+down_revision = "0009"
 
 from collections import Counter
 from itertools import groupby

@@ -5,10 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import asdict
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeGuard
-
-import orjson
 
 from rag_assistant.presenters.history import seen, turns_by_reason
 from rag_assistant.records import MAX_INT32, ModelReply
@@ -20,14 +17,9 @@ log = logging.getLogger(__name__)
 
 
 def receipt_of(built: BuiltRequest, sent: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the receipt of a request as it is kept; ``sent`` are the bodies of the answer's requests, its own last.
-
-    ``prefix_sha256`` is that of the JSON of the messages before the question: where two requests have the same one, a
-    provider can serve these messages from its cache.
-    """
+    """Return the receipt of a request; ``sent`` are the bodies of the answer's requests, its own last."""
     receipt, draft = built.fitted.receipt, built.draft
     running = 1 + len(draft.iterations) - receipt.iteration_messages_dropped
-    prefix = built.fitted.messages[: len(built.fitted.messages) - running]
     return {
         "quotes": draft.profile.endpoint.quotes,
         "local": draft.profile.endpoint.local,
@@ -43,8 +35,7 @@ def receipt_of(built: BuiltRequest, sent: Sequence[dict[str, Any]]) -> dict[str,
         "iterations_kept": receipt.iterations_kept,
         "iterations_dropped": receipt.iterations_dropped,
         "recalled_turns": sorted(turn.number for turn in draft.recalled),
-        "prefix_messages": len(prefix),
-        "prefix_sha256": sha256(orjson.dumps(prefix)).hexdigest(),
+        "prefix_messages": len(built.fitted.messages) - running,
     }
 
 

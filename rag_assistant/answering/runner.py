@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_assistant.answering.quoting import instead_of_quotes, note_of_failure
 from rag_assistant.answering.recall import with_recall
-from rag_assistant.answering.receipt import log_what_was_left_out, receipt_of
+from rag_assistant.answering.receipt import log_what_was_left_out
 from rag_assistant.answering.request import BuiltRequest, Draft, build_request, estimated_tokens
 from rag_assistant.answering.tools import said_yes, with_results
 from rag_assistant.conversations.model_profile import ModelProfile, profile_for, settings_for
@@ -275,7 +275,7 @@ class Runner:
             self._note(sentence)
         self._turn = replace(self._turn, history=built.figures)
         self._sent.append(request.as_body(built.draft.profile.endpoint.model))
-        self._deps.writer.keep_receipt(self._turn, receipt_of(built, self._sent))
+        self._deps.writer.keep_receipt(self._turn, built, self._sent)
         log_what_was_left_out(self._turn.id, built)
         self._live.begin(start_event(self._turn))
         trimming = [run for run in built.fitted.receipt.left_out if run.trimmed]

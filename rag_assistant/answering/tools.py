@@ -243,7 +243,7 @@ def with_results(
         new = number_sources(result.passages, len(turn.sources) + 1)
         passages = PASSAGES.format(passages_text(new)) if new else ""
         text = "\n".join(part for part in (result.text, passages) if part)
-        messages.append({"role": "tool", "tool_call_id": call["id"], "content": text})
+        messages.append({"role": "tool", "content": text, "tool_call_id": call["id"]})
         turn = replace(turn, sources=turn.sources + new)
         if result.asks is not None:
             waiting = {"call_id": call["id"], "tool": call["function"]["name"], "arguments": result.arguments}

@@ -16,6 +16,7 @@ from rag_assistant.records import EVERYTHING, Event, Turn, Unset
 
 if TYPE_CHECKING:
     from rag_assistant.answering.dependencies import Dependencies
+    from rag_assistant.answering.request import BuiltRequest
     from rag_assistant.answering.stream import LiveTurn
     from rag_assistant.conversations.viewed_history import SentHistory
     from rag_assistant.records import Message, Question, TurnStatus
@@ -29,7 +30,7 @@ class UnkeptAnswers(AnswerWriter):
     def commit(self, turn: Turn, live: LiveTurn, text: str) -> None:
         """Leave text as it is shown."""
 
-    def keep_receipt(self, turn: Turn, receipt: dict[str, Any]) -> None:
+    def keep_receipt(self, turn: Turn, built: BuiltRequest, sent: Sequence[dict[str, Any]]) -> None:
         """Keep no receipt."""
 
     def keep_iteration(self, turn: Turn, messages: Sequence[Message]) -> None:

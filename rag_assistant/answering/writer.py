@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from rag_assistant.answering.receipt import usage_of
+from rag_assistant.answering.receipt import receipt_of, usage_of
 from rag_assistant.conversations.prompts import mark_cited, note_citations
 from rag_assistant.errors import AnswerStopped, AssistantError, StorageDamaged, StorageFailed
 from rag_assistant.presenters.turns import error_data, last_event
 from rag_assistant.records import Event, Message, Turn, TurnStatus
 
 if TYPE_CHECKING:
+    from rag_assistant.answering.request import BuiltRequest
     from rag_assistant.answering.stream import LiveTurn
     from rag_assistant.storage.conversations.answer_log import AnswerLog
     from rag_assistant.storage.conversations.turns import TurnStore
@@ -51,9 +52,10 @@ class AnswerWriter:
                     raise
                 time.sleep(RETRY_INTERVAL_SECONDS)
 
-    def keep_receipt(self, turn: Turn, receipt: dict[str, Any]) -> None:
-        """Keep what is about to be sent to the model, before it is sent."""
-        self._turns.keep_receipt(turn, receipt)
+    def keep_receipt(self, turn: Turn, built: BuiltRequest, sent: Sequence[dict[str, Any]]) -> None:
+        """Keep what is about to be sent to the model, before it is sent; see ``receipt_of``."""
+        recalled = [one.as_past() for one in built.draft.recalled]
+        self._turns.keep_receipt(turn, receipt_of(built, sent), built.draft.window.turns, recalled)
 
     def keep_iteration(self, turn: Turn, messages: Sequence[Message]) -> None:
         """Keep one tool iteration: the calls, and all their results."""

@@ -44,7 +44,8 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What is loaded of a conversation for one request: its messages, oldest first, with the rules and their policy.
+    """What is loaded of a conversation for one request: its messages, oldest first, the turns that they
+    are, and the rules with their policy.
 
     The policy lacks only what the model adds to it, see ``fit_window``.
     """
@@ -53,6 +54,7 @@ class Window:
     rules: Rules
     messages: tuple[Message, ...]
     policy: HistoryPolicy
+    turns: tuple[PastTurn, ...] = ()
 
 
 def rules_for(conversation: Conversation, settings: Settings, turn: Turn | None = None) -> Rules:
@@ -103,6 +105,7 @@ def load_window(
             ),
             turn_numbers=(*(turn.number for turn in turns), before),
         ),
+        turns=tuple(turns),
     )
 
 

@@ -42,7 +42,7 @@ def receipt_without(receipt: Receipt, number: int, limit: int | None) -> Receipt
         changed["rewrite"] = _rewrite_without(receipt.get("rewrite"))
     if all(changed[name] == receipt.get(name) for name in changed):
         return receipt
-    changed.pop("prefix_sha256", None)  # By a hash, what it was made of can be guessed.
+    changed.pop("prefix_sha256", None)
     return changed | {"erased_turns": sorted({*receipt.get("erased_turns", ()), number})}
 
 

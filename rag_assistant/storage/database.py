@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import threading
@@ -10,6 +11,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import orjson
 from sqlalchemy import URL, Connection, Engine, Table, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
 
@@ -51,6 +53,7 @@ class Database:
                 max_overflow=2 * READ_CONNECTIONS,
                 pool_pre_ping=True,
                 hide_parameters=True,
+                json_serializer=_as_json,
             )
 
     @contextmanager
@@ -191,7 +194,12 @@ class Database:
 
     def _sqlite_engine(self, synchronous: str, begin: str, pool_size: int) -> Engine:
         engine = create_engine(
-            self.url, module=sqlite_module(), pool_size=pool_size, max_overflow=-1, hide_parameters=True
+            self.url,
+            module=sqlite_module(),
+            pool_size=pool_size,
+            max_overflow=-1,
+            hide_parameters=True,
+            json_serializer=_as_json,
         )
 
         @event.listens_for(engine, "connect")
@@ -214,6 +222,14 @@ class Database:
             connection.connection.dbapi_connection.execute(begin).close()  # type: ignore[union-attr]
 
         return engine
+
+
+def _as_json(value: Any) -> str:
+    """Return a value for a JSON column: without blanks, and text as it is, where that can be."""
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:  # Half a character, such as an emoji that a model's stream was cut in.
+        return json.dumps(value, separators=(",", ":"))
 
 
 def _checked_url(url: str) -> URL:

@@ -171,6 +171,7 @@ turns = Table(
         postgresql_where=text("visible"),
     ),
     _some_turns("ix_turns_held", "held"),
+    _some_turns("ix_turns_versions", "version > 1"),
     _some_turns("ix_turns_hidden", "NOT visible"),
     # A conversation answers one question at a time.
     Index(
@@ -204,11 +205,32 @@ answer_parts = Table(
     sqlite_with_rowid=False,
 )
 
+# What one request sent; history/references.py says to what it refers, and how.
 receipts = Table(
     "receipts",
     metadata,
     Column("turn_id", Integer, ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
     Column("body", JSON, nullable=False),
+)
+
+# Texts that the receipts and sources of a conversation refer to, each once, by its hash.
+sent_texts = Table(
+    "sent_texts",
+    metadata,
+    Column("conversation_id", Integer, ForeignKey("conversations.id", ondelete="CASCADE"), primary_key=True),
+    Column("key", String, primary_key=True),
+    Column("text", Text),
+    # In the place of the text, while they are there: the chunks of a document of which it is made.
+    Column("document_id", Integer),
+    Column("start", Integer),
+    Column("end", Integer),
+    Index(
+        "ix_sent_texts_document",
+        "document_id",
+        sqlite_where=text("document_id IS NOT NULL"),
+        postgresql_where=text("document_id IS NOT NULL"),
+    ),
+    sqlite_with_rowid=False,
 )
 
 # The answers of a turn that do not stand in it at present, each whole, so that it can be put back.
@@ -359,6 +381,7 @@ chunks = Table(
     Column("language", String, nullable=False, server_default=""),
     Index("ix_chunks_document", "document_id", "position"),
     Index("ix_chunks_language", "language"),
+    Index("ix_chunks_start", "document_id", "start"),
     sqlite_autoincrement=True,
 )
 

@@ -14,9 +14,11 @@ from rag_assistant.errors import ConversationNotFound, InvalidRequest
 from rag_assistant.records import Branch, Conversation, Question, Turn
 from rag_assistant.storage.conversations.conversations import conversation_of, insert_conversation, load_conversation
 from rag_assistant.storage.conversations.counters import counted, covered_by, recount
+from rag_assistant.storage.conversations.receipts import collect_texts
 from rag_assistant.storage.conversations.turn_rows import load_turn
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.full_text import TURN_WORDS
+from rag_assistant.storage.sent_texts import copy_texts
 from rag_assistant.storage.tables import answer_versions, conversations, messages, receipts, summaries, turns
 
 # What a copied turn does not take along: its places, its key, and a confirmation that waits, since one yes is enough.
@@ -138,6 +140,8 @@ def _copy_turns(connection: Connection, origin: int, made: int, before: int) -> 
     )
     for table in (messages, receipts, answer_versions):
         _copy_rows(connection, table, pairs)
+    copy_texts(connection, origin, made)
+    collect_texts(connection, made)  # Not those of the turns that were left behind.
     TURN_WORDS.copy(connection, pairs)
     said = select(messages.c.role, func.count()).join(pairs, pairs.c.new_id == messages.c.turn_id)
     counts = {f"{role}_messages": count for role, count in connection.execute(said.group_by(messages.c.role))}

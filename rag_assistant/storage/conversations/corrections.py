@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, select
 
+from rag_assistant.history.references import keeps
 from rag_assistant.records import Correction, Turn
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.tables import history_changes, receipts, summaries, turns
@@ -56,7 +57,11 @@ class CorrectionStore:
             (row.turn_id, Correction("turn", "excluded" if excluded else "erased", turn=number))
             for row in rows
             for number, excluded in hidden
-            if number in ([*(row.kept or ()), *recalled[row.turn_id]] if excluded else row.erased or ())
+            if (
+                keeps(row.kept or (), number) or number in recalled[row.turn_id]
+                if excluded
+                else number in (row.erased or ())
+            )
         ]
 
     @staticmethod

@@ -10,13 +10,13 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, delete, or_, select, update
 
-from rag_assistant.history.erasing import may_lean_on, receipt_without, search_without
 from rag_assistant.records import UNTITLED, Turn
 from rag_assistant.storage.conversations.conversations import load_conversation
 from rag_assistant.storage.conversations.counters import recount
 from rag_assistant.storage.conversations.history import VIEW, refuse_while_running
-from rag_assistant.storage.conversations.turn_rows import load_turn
-from rag_assistant.storage.conversations.versions import take_answer_off
+from rag_assistant.storage.conversations.receipts import ReceiptReader, collect_texts
+from rag_assistant.storage.conversations.turn_rows import as_turns, load_turn
+from rag_assistant.storage.conversations.versions import take_answer_off, with_version
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.tables import (
     answer_parts,
@@ -76,13 +76,16 @@ class TurnEraser:
         conversation = _conversation_of(connection, turn_id)
         refuse_while_running(connection, conversation)
         turn = load_turn(connection, turn_id)
+        # First, since what was sent is read by what is to be erased.
+        reader = ReceiptReader(connection, turn.conversation_id)
+        _take_out_of_receipts(connection, turn, reader)
+        _take_out_of_versions(connection, turn, reader)
         take_answer_off(connection, turn_id, ERASED | {"erased_at": now()})
         for table in (messages, answer_parts, answer_versions, ratings):
             connection.execute(delete(table).where(table.c.turn_id == turn_id))
         self._rename(connection, conversation, turn.question)
         _drop_summaries(connection, conversation, turn)
-        _take_out_of_receipts(connection, turn)
-        _take_out_of_versions(connection, turn)
+        collect_texts(connection, turn.conversation_id)
         recount(connection, turn.conversation_id)
 
     def _rename(self, connection: Connection, conversation: RowMapping, question: str) -> None:
@@ -154,46 +157,36 @@ def _same_view(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return all(one[name] == other[name] for name in ("context_start", "view_start", "summary_id"))
 
 
-def _take_out_of_receipts(connection: Connection, turn: Turn) -> None:
+def _take_out_of_receipts(connection: Connection, turn: Turn, reader: ReceiptReader) -> None:
     """Take a turn out of what is kept of the requests of later ones, read some at a time."""
     query = (
-        select(turns.c.id, turns.c.number, turns.c.history, turns.c.search, receipts.c.body)
+        select(turns, receipts.c.body)
         .join_from(turns, receipts, receipts.c.turn_id == turns.c.id, isouter=True)
         .where(turns.c.conversation_id == turn.conversation_id)
         .order_by(turns.c.number)
         .limit(TURNS_AT_ONCE)
     )
     after = turn.number
-    while rows := connection.execute(query.where(turns.c.number > after)).all():
-        for row in rows:
-            search, body = _taken_out(turn.number, row.history, row.search, row.body)
-            if search != row.search:
-                connection.execute(update(turns).where(turns.c.id == row.id).values(search=search))
-            if body is not row.body:
-                connection.execute(update(receipts).where(receipts.c.turn_id == row.id).values(body=body))
-        after = rows[-1].number
+    while rows := connection.execute(query.where(turns.c.number > after)).mappings().all():
+        for row, later in zip(rows, as_turns(connection, rows), strict=True):
+            search, body = reader.without(turn.number, later, row["body"])
+            if search != later.search:
+                connection.execute(update(turns).where(turns.c.id == later.id).values(search=search))
+            if body is not row["body"]:
+                connection.execute(update(receipts).where(receipts.c.turn_id == later.id).values(body=body))
+        after = rows[-1]["number"]
 
 
-def _take_out_of_versions(connection: Connection, turn: Turn) -> None:
+def _take_out_of_versions(connection: Connection, turn: Turn, reader: ReceiptReader) -> None:
     """Take a turn out of what is kept of the requests of answers that do not stand in their turns."""
     own = turns.c.conversation_id == turn.conversation_id
     query = select(answer_versions).join(turns, turns.c.id == answer_versions.c.turn_id)
     for row in connection.execute(query.where(own, turns.c.number > turn.number)).mappings().all():
-        figures = row["figures"]
-        search, body = _taken_out(turn.number, figures["history"], figures["search"], row["receipt"])
+        later = with_version(connection, load_turn(connection, row["turn_id"]), row)
+        search, body = reader.without(turn.number, later, row["receipt"])
         this = answer_versions.c.turn_id == row["turn_id"], answer_versions.c.version == row["version"]
-        kept = {"figures": figures | {"search": search}, "receipt": body}
+        kept = {"figures": row["figures"] | {"search": search}, "receipt": body}
         connection.execute(update(answer_versions).where(*this).values(kept))
-
-
-def _taken_out(
-    number: int, history: dict[str, Any] | None, search: dict[str, Any] | None, body: dict[str, Any] | None
-) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-    """Return how the documents were searched for a later turn, and its receipt, without turn ``number``."""
-    limit = (history or {}).get("max_history_turns")
-    if may_lean_on(number, (body or {}).get("kept_turns", ()), limit):
-        search = search_without(search)
-    return search, None if body is None else receipt_without(body, number, limit)
 
 
 def _set(connection: Connection, conversation_id: int, values: dict[str, Any]) -> None:

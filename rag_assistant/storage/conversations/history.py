@@ -34,6 +34,7 @@ from rag_assistant.storage.conversations.windows import (
 )
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.full_text import TURN_WORDS
+from rag_assistant.storage.sent_texts import load_sources
 from rag_assistant.storage.tables import conversations, history_changes, now, summaries, turns
 
 ChangeKind = Literal["clear", "reset", "compact", "edit summary", "pin", "exclude"]
@@ -116,8 +117,9 @@ class HistoryStore:
         """Return what the answers of some turns cite, by the turn's number."""
         own = turns.c.conversation_id == conversation.id, turns.c.number.in_(list(numbers))
         with self._database.read() as connection:
-            rows = connection.execute(select(turns.c.number, turns.c.sources).where(*own))
-            return {number: tuple(Source(**one) for one in sources or () if one["cited"]) for number, sources in rows}
+            found = connection.execute(select(turns.c.number, turns.c.sources).where(*own)).all()
+            loaded = load_sources(connection, conversation.id, [row.sources for row in found], cited=True)
+        return {row.number: sources for row, sources in zip(found, loaded, strict=True)}
 
     # --- changes; each can be undone
 

@@ -12,6 +12,7 @@ from rag_assistant.records import Message, Turn, TurnStatus
 from rag_assistant.storage.conversations.counters import MORE_MESSAGES, messages_in, recount
 from rag_assistant.storage.conversations.turn_rows import load_turn
 from rag_assistant.storage.full_text import TURN_WORDS
+from rag_assistant.storage.sent_texts import as_kept, keep_texts, texts_of
 from rag_assistant.storage.tables import answer_parts, conversations, messages, now, turns
 
 # How many characters of a turn are found by their words; PostgreSQL takes a megabyte of them at most.
@@ -66,6 +67,7 @@ def end_turn(
 ) -> Turn:
     """End a running turn with its whole answer, and return it; one that has ended already stays as it is."""
     moment = now()
+    keep_texts(connection, turn.conversation_id, texts_of(turn.sources), turn.sources)
     purged = turn.confirms_turn is not None and status == "completed"
     visible = bool(answer.strip()) and not purged and not turn.excluded
     error_type, error_message = error or (None, None)
@@ -80,7 +82,7 @@ def end_turn(
             "new_notes": list(turn.notes),
             "new_usage": usage,
             "new_model": turn.model,
-            "new_sources": [source.as_dict() for source in turn.sources],
+            "new_sources": as_kept(turn.sources),
             "new_search": turn.search,
             "new_error_type": error_type,
             "new_error_message": error_message,

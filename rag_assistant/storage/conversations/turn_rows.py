@@ -11,6 +11,7 @@ from sqlalchemy import Connection, RowMapping, bindparam, select
 
 from rag_assistant.errors import TurnNotFound
 from rag_assistant.records import UNSET, AnswerOptions, Message, Question, Rating, Scope, Source, Turn, Unset
+from rag_assistant.storage.sent_texts import load_sources
 from rag_assistant.storage.tables import answer_parts, messages, ratings, turns
 
 _TURN = select(turns).where(turns.c.id == bindparam("turn"))
@@ -40,10 +41,21 @@ def as_turns(connection: Connection, rows: Iterable[RowMapping]) -> list[Turn]:
     for turn_id, role, content, extra in connection.execute(_SAID, {"turns": list(said)}):
         said[turn_id].append({"role": role, "content": content} | (extra or {}))
     rated = {row["turn_id"]: row for row in connection.execute(_RATED, {"turns": list(said)}).mappings()}
-    return [_as_turn(connection, row, said[row["id"]], rated.get(row["id"])) for row in rows]
+    found: dict[int, tuple[Source, ...]] = {}
+    for conversation_id in {row["conversation_id"] for row in rows if row["sources"]}:
+        own = [row for row in rows if row["conversation_id"] == conversation_id]
+        sources = load_sources(connection, conversation_id, [row["sources"] for row in own])
+        found |= zip((row["id"] for row in own), sources, strict=True)
+    return [_as_turn(connection, row, said[row["id"]], found.get(row["id"], ()), rated.get(row["id"])) for row in rows]
 
 
-def _as_turn(connection: Connection, row: RowMapping, said: Sequence[Message], rated: RowMapping | None) -> Turn:
+def _as_turn(
+    connection: Connection,
+    row: RowMapping,
+    said: Sequence[Message],
+    sources: tuple[Source, ...],
+    rated: RowMapping | None,
+) -> Turn:
     """Return the record of a row: the question first, the answer last, if there is one, iterations in between."""
     answered = len(said) > 1 and said[-1]["role"] == "assistant" and "tool_calls" not in said[-1]
     running = row["status"] == "running"
@@ -63,7 +75,7 @@ def _as_turn(connection: Connection, row: RowMapping, said: Sequence[Message], r
         confirms_turn=request.get("confirms_turn"),
         options=AnswerOptions(**request.get("options", {})),
         history=row["history"],
-        sources=tuple(Source(**source) for source in row["sources"] or ()),
+        sources=sources,
         usage=row["usage"],
         model=row["model"],
         error_type=row["error_type"],

@@ -18,10 +18,22 @@ from rag_assistant.errors import (
     IdempotencyKeyReused,
     TurnNotRetryable,
 )
-from rag_assistant.records import EVERYTHING, UNTITLED, Message, Question, Scope, Source, Turn, TurnStatus, Unset
+from rag_assistant.records import (
+    EVERYTHING,
+    UNTITLED,
+    Message,
+    PastTurn,
+    Question,
+    Scope,
+    Source,
+    Turn,
+    TurnStatus,
+    Unset,
+)
 from rag_assistant.storage.conversations.branching import branch_for
 from rag_assistant.storage.conversations.conversations import insert_conversation, load_conversation, not_found
 from rag_assistant.storage.conversations.counters import recount
+from rag_assistant.storage.conversations.receipts import keep_receipt, load_receipt
 from rag_assistant.storage.conversations.turn_endings import INSERT_MESSAGE, end_turn, insert_messages, message_row
 from rag_assistant.storage.conversations.turn_rows import (
     as_turns,
@@ -37,7 +49,8 @@ from rag_assistant.storage.conversations.versions import (
     take_answer_off,
 )
 from rag_assistant.storage.database import Database
-from rag_assistant.storage.tables import conversations, now, receipts, turns
+from rag_assistant.storage.sent_texts import as_kept
+from rag_assistant.storage.tables import conversations, now, turns
 
 log = logging.getLogger(__name__)
 
@@ -67,8 +80,6 @@ _KEEP_FIGURES = (
     .values({name: bindparam(f"new_{name}") for name in ("history", "sources", "search", "model", "notes")})
 )
 Cited = Callable[[Turn, str], tuple[Source, ...]]
-_INSERT_RECEIPT = insert(receipts)
-_NEW_BODY = update(receipts).where(receipts.c.turn_id == bindparam("turn")).values(body=bindparam("new_body"))
 
 
 class TurnStore:
@@ -196,20 +207,28 @@ class TurnStore:
             recount(connection, turn.conversation_id)
             return load_turn(connection, turn_id)
 
-    def keep_receipt(self, turn: Turn, receipt: dict[str, Any]) -> None:
-        """Keep what is about to be sent to the model, before it is sent, and what ``turn`` knows of its answer."""
+    def keep_receipt(
+        self,
+        turn: Turn,
+        receipt: dict[str, Any],
+        past: Sequence[PastTurn] = (),
+        recalled: Sequence[PastTurn] = (),
+    ) -> None:
+        """Keep what is about to be sent to the model, before it is sent, and what ``turn`` knows of its answer.
+
+        ``past`` are turns of its conversation that may be sent whole, ``recalled`` others that may be quoted.
+        """
         with self._database.write() as connection:
             kept = {
                 "turn": turn.id,
                 "new_history": turn.history,
-                "new_sources": [source.as_dict() for source in turn.sources],
+                "new_sources": as_kept(turn.sources),
                 "new_search": turn.search,
                 "new_model": turn.model,
                 "new_notes": list(turn.notes),
             }
             connection.execute(_KEEP_FIGURES, kept)
-            if not connection.execute(_NEW_BODY, {"turn": turn.id, "new_body": receipt}).rowcount:
-                connection.execute(_INSERT_RECEIPT, {"turn_id": turn.id, "body": receipt})
+            keep_receipt(connection, turn, receipt, past, recalled)
 
     def keep_iteration(self, turn_id: int, said: Sequence[Message]) -> None:
         """Keep one tool iteration of a running turn: the calls, and all their results."""
@@ -220,10 +239,7 @@ class TurnStore:
         """Return a turn's receipt, ``None`` while there is none. Raises TurnNotFound, ConversationNotFound."""
         with self._database.read() as connection:
             load_conversation(connection, load_turn(connection, turn_id).conversation_id)
-            body: dict[str, Any] | None = connection.execute(
-                select(receipts.c.body).where(receipts.c.turn_id == turn_id)
-            ).scalar()
-            return body
+            return load_receipt(connection, turn_id)
 
     def finish(
         self,

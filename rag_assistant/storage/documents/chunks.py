@@ -13,6 +13,7 @@ from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.embeddings import count_dropped
 from rag_assistant.storage.documents.scope import in_scope
 from rag_assistant.storage.full_text import CHUNK_WORDS
+from rag_assistant.storage.sent_texts import keep_passages_of
 from rag_assistant.storage.tables import chunks, document_texts, documents
 
 # Two chunks with at most so many characters between them touch: the splitter leaves white space out.
@@ -132,6 +133,7 @@ class ChunkStore:
 
 def drop_chunks(connection: Connection, document_id: int) -> None:
     """Delete a document's text, chunks, words and vectors."""
+    keep_passages_of(connection, document_id)
     own = select(chunks.c.id).where(chunks.c.document_id == document_id)
     count_dropped(connection, own)
     CHUNK_WORDS.drop(connection, own)
@@ -141,6 +143,7 @@ def drop_chunks(connection: Connection, document_id: int) -> None:
 
 def move_chunks(connection: Connection, from_document: int, to_document: int) -> None:
     """Let text and chunks of one document be those of another, which has none."""
+    keep_passages_of(connection, from_document)
     for table in (document_texts, chunks):
         connection.execute(update(table).where(table.c.document_id == from_document).values(document_id=to_document))
 

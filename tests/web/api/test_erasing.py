@@ -84,8 +84,9 @@ def told_everywhere(client: FlaskClient, stub: StubModel) -> Any:
     return told
 
 
+# Receipts refer to what was said.
 EVERYWHERE = {
-    *("conversations", "turns", "messages", "receipts", "answer_versions", "summaries", "ratings", "turn_words"),
+    *("conversations", "turns", "messages", "sent_texts", "answer_versions", "summaries", "ratings", "turn_words"),
 }
 
 

@@ -1,0 +1,135 @@
+"""Receipts: kept with references to what is kept anyway, and given back as what was sent, byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, insert, select, update
+
+from rag_assistant.history.erasing import may_lean_on, receipt_without, search_without
+from rag_assistant.history.references import Receipt, packed, references_in, unpacked
+from rag_assistant.records import Message, PastTurn, Turn
+from rag_assistant.storage.conversations.turn_rows import load_turn
+from rag_assistant.storage.sent_texts import drop_texts, keep_texts, keys_in, load_texts, texts_of
+from rag_assistant.storage.tables import answer_versions, messages, receipts, turns
+
+_OWN = turns.c.conversation_id == bindparam("conversation")
+_VERSIONS = select(turns.c.number, turns.c.version).where(_OWN, turns.c.version > 1)
+_SAID = (
+    select(turns.c.number, turns.c.version, messages.c.role, messages.c.content, messages.c.extra)
+    .join_from(turns, messages, messages.c.turn_id == turns.c.id)
+    .where(_OWN, turns.c.number.in_(bindparam("numbers", expanding=True)))
+    .order_by(turns.c.number, messages.c.position)
+)
+_OTHER_VERSION = (
+    select(answer_versions.c.messages)
+    .join(turns, turns.c.id == answer_versions.c.turn_id)
+    .where(_OWN, turns.c.number == bindparam("number"), answer_versions.c.version == bindparam("version"))
+)
+_BODY = select(receipts.c.body).where(receipts.c.turn_id == bindparam("turn"))
+_INSERT = insert(receipts)
+_NEW_BODY = update(receipts).where(receipts.c.turn_id == bindparam("turn")).values(body=bindparam("new_body"))
+NUMBERS_AT_ONCE = 500
+
+
+def keep_receipt(
+    connection: Connection,
+    turn: Turn,
+    receipt: Receipt,
+    past: Sequence[PastTurn] = (),
+    recalled: Sequence[PastTurn] = (),
+) -> None:
+    """Keep the receipt of a turn and the texts of its sources, in the place of those that it has."""
+    rows = connection.execute(_VERSIONS, {"conversation": turn.conversation_id})
+    versions = {row.number: row.version for row in rows}
+    body, texts = packed(receipt, turn, past, recalled, versions)
+    keep_texts(connection, turn.conversation_id, texts | texts_of(turn.sources), turn.sources)
+    if not connection.execute(_NEW_BODY, {"turn": turn.id, "new_body": body}).rowcount:
+        connection.execute(_INSERT, {"turn_id": turn.id, "body": body})
+
+
+def load_receipt(connection: Connection, turn_id: int) -> Receipt | None:
+    """Return the receipt of a turn as it was when it was kept, ``None`` if it has none. Raises TurnNotFound."""
+    body = connection.execute(_BODY, {"turn": turn_id}).scalar()
+    turn = load_turn(connection, turn_id)
+    return None if body is None else ReceiptReader(connection, turn.conversation_id).unpack(turn, body)
+
+
+def collect_texts(connection: Connection, conversation_id: int) -> None:
+    """Forget the texts of a conversation to which no receipt and no source refers any more."""
+    reader = ReceiptReader(connection, conversation_id)
+    own = turns.c.conversation_id == conversation_id
+    of_turns = select(turns.c.sources, receipts.c.body).join(receipts, receipts.c.turn_id == turns.c.id, isouter=True)
+    of_versions = select(answer_versions.c.figures["sources"], answer_versions.c.receipt).join(
+        turns, turns.c.id == answer_versions.c.turn_id
+    )
+    used: set[str] = set()
+    for query in (of_turns, of_versions):
+        for sources, body in connection.execute(query.where(own)):
+            used.update(keys_in(sources))
+            used.update(key for key in references_in(body, reader.text) if isinstance(key, str))
+    drop_texts(connection, conversation_id, used)
+
+
+class ReceiptReader:
+    """Reads receipts of one conversation, and each thing that they refer to once."""
+
+    def __init__(self, connection: Connection, conversation_id: int) -> None:
+        self._connection = connection
+        self._conversation_id = conversation_id
+        self._texts: dict[str, str] = {}
+        self._said: dict[tuple[int, int], Sequence[Message]] = {}
+
+    def unpack(self, turn: Turn, body: Receipt) -> Receipt:
+        """Return a receipt of a turn as it was before it was packed; the answer of the turn is the one it is about."""
+        known = {one.number: one.messages for one in self.past_turns(turn, body)}
+        own = [{"role": "user", "content": turn.question}, *turn.iterations]
+        return unpacked(body, turn.search, lambda number: own if number == turn.number else known[number], self.text)
+
+    def past_turns(self, turn: Turn, body: Receipt) -> list[PastTurn]:
+        """Return the earlier turns to which a receipt of a turn refers, with the answers that they had then."""
+        numbers = sorted({one for one in references_in(body, self.text) if isinstance(one, int)} - {turn.number})
+        versions = {number: body.get("versions", {}).get(str(number), 1) for number in numbers}
+        self._read([number for number in numbers if (number, versions[number]) not in self._said])
+        return [PastTurn(number, tuple(self._said_in(number, versions[number]))) for number in numbers]
+
+    def without(self, number: int, turn: Turn, body: Receipt | None) -> tuple[dict[str, Any] | None, Receipt | None]:
+        """Return how the documents were searched for a later turn, and its receipt, without turn ``number``."""
+        whole = {} if body is None else self.unpack(turn, body)
+        limit = (turn.history or {}).get("max_history_turns")
+        leans = may_lean_on(number, whole.get("kept_turns", ()), limit)
+        search = search_without(turn.search) if leans else turn.search
+        if body is None:
+            return search, None
+        past, left = self.past_turns(turn, body), receipt_without(whole, number, limit)
+        others = [one for one in past if one.number != number]
+        if left is whole and others == past:
+            return search, body
+        versions = {int(one): version for one, version in body.get("versions", {}).items()}
+        packed_again, texts = packed(left, replace(turn, search=search), others, others, versions)
+        keep_texts(self._connection, turn.conversation_id, texts)
+        return search, packed_again
+
+    def text(self, key: str) -> str:
+        """Return a shared text."""
+        if key not in self._texts:
+            self._texts |= load_texts(self._connection, self._conversation_id, [key])
+        return self._texts[key]
+
+    def _said_in(self, number: int, version: int) -> Sequence[Message]:
+        if (number, version) not in self._said:
+            this = {"conversation": self._conversation_id, "number": number, "version": version}
+            question = next(said[0] for (one, _), said in self._said.items() if one == number)
+            self._said[number, version] = [question, *self._connection.execute(_OTHER_VERSION, this).scalar_one()]
+        return self._said[number, version]
+
+    def _read(self, numbers: Sequence[int]) -> None:
+        """Read what was said in some turns, with the answers that they have now."""
+        for start in range(0, len(numbers), NUMBERS_AT_ONCE):
+            some = {"conversation": self._conversation_id, "numbers": numbers[start : start + NUMBERS_AT_ONCE]}
+            found: dict[tuple[int, int], list[Message]] = {}
+            for number, version, role, content, extra in self._connection.execute(_SAID, some):
+                found.setdefault((number, version), []).append({"role": role, "content": content} | (extra or {}))
+            self._said |= found
