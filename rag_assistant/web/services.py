@@ -176,6 +176,7 @@ class Services:
         if self.models.connected:
             self.models.client.warm_up()
         self.load_embedder()
+        self.vectors.warm_up()
 
     def load_embedder(self) -> None:
         """Load the embedding model. Without it search goes on by keywords, and /readyz says so."""

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from rag_assistant.retrieval.embeddings.minilm import Vectors
 
-ROWS_AT_ONCE = 5000
+ROWS_AT_ONCE = 1000
+# Room for so many more, as a share of those that are there: it is no memory until it is used.
+SPARE = 8
 
 
 class VectorStore(Protocol):
@@ -36,8 +38,8 @@ class ExactIndex:
         self._dimension = dimension
         self._lock = threading.Lock()
         self._version: tuple[int, int] | None = None
-        self._ids: NDArray[np.int64] = np.empty(0, np.int64)
-        self._rows: Vectors = np.empty((0, dimension), np.float32)
+        self._room: tuple[NDArray[np.int64], Vectors] = np.empty(0, np.int64), np.empty((0, dimension), np.float32)
+        self._ids, self._rows = self._room
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -46,12 +48,13 @@ class ExactIndex:
         """Return up to ``limit`` chunk ids with their cosine, the nearest first; with ``chunk_ids``, only of those."""
         with self._lock:
             ids, rows = self._ids, self._rows
+        cosines = rows @ vector
         if chunk_ids is not None:
+            # Their cosines are chosen and not their rows, which would be copied.
             chosen = np.isin(ids, np.fromiter(chunk_ids, np.int64, len(chunk_ids)))
-            ids, rows = ids[chosen], rows[chosen]
+            ids, cosines = ids[chosen], cosines[chosen]
         if not len(ids):
             return []
-        cosines = rows @ vector
         limit = min(limit, len(ids))
         nearest = np.argpartition(-cosines, limit - 1)[:limit]
         nearest = nearest[np.argsort(-cosines[nearest], kind="stable")]
@@ -64,21 +67,36 @@ class ExactIndex:
         with self._lock:
             added, deleted = version
             if self._version is None or deleted != self._version[1]:
-                self._read_after(0)
+                self._read_after(0, added - deleted)
             else:
-                self._read_after(int(self._ids[-1]) if len(self._ids) else 0)
+                self._read_after(int(self._ids[-1]) if len(self._ids) else 0, added - deleted)
                 if len(self._ids) < added - deleted:  # Some that came later have smaller ids.
-                    self._read_after(0)
+                    self._read_after(0, added - deleted)
             self._version = version
 
-    def _read_after(self, chunk_id: int) -> None:
-        """Read every embedding of a chunk above ``chunk_id``, and keep those of the others that are here."""
-        kept = self._ids <= chunk_id
-        found_ids, found_rows = [self._ids[kept]], [self._rows[kept]]
+    def _read_after(self, chunk_id: int, total: int) -> None:
+        """Read every embedding of a chunk above ``chunk_id``, and keep those of the others that are here.
+
+        ``total`` is how many there should be: they are read to where they stay, so that none is there twice.
+        """
+        end = int(np.searchsorted(self._ids, chunk_id, side="right"))
+        if end < len(self._ids):
+            self._make_room(end, total)  # Who searches now goes on with the rows that were there.
         while batch := self._store.vectors_after(self._embedder, chunk_id, ROWS_AT_ONCE):
             chunk_id = batch[-1][0]
             sound = [(number, vector) for number, vector in batch if len(vector) == 4 * self._dimension]
-            found_ids.append(np.array([number for number, _ in sound], np.int64))
-            joined = b"".join(vector for _, vector in sound)
-            found_rows.append(np.frombuffer(joined, np.float32).reshape(len(sound), self._dimension))
-        self._ids, self._rows = np.concatenate(found_ids), np.concatenate(found_rows)
+            if end + len(sound) > len(self._room[0]):
+                self._make_room(end, max(total, end + len(sound)))
+            start, end = end, end + len(sound)
+            ids, rows = self._room
+            ids[start:end] = [number for number, _ in sound]
+            for row, (_, vector) in enumerate(sound, start):
+                rows[row] = np.frombuffer(vector, np.float32)
+        self._ids, self._rows = self._room[0][:end], self._room[1][:end]
+
+    def _make_room(self, kept: int, total: int) -> None:
+        """Move the first ``kept`` rows to where there is room for ``total`` and some more."""
+        ids, rows = self._room
+        size = total + total // SPARE
+        self._room = np.empty(size, np.int64), np.empty((size, self._dimension), np.float32)
+        self._room[0][:kept], self._room[1][:kept] = ids[:kept], rows[:kept]

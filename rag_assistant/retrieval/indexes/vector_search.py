@@ -7,6 +7,8 @@ import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 
+import numpy as np
+
 from rag_assistant.document_records import KnownEmbedder
 from rag_assistant.errors import EmbedderFailed, IndexUnavailable
 from rag_assistant.retrieval.embeddings.familiarity import Familiarity
@@ -59,6 +61,11 @@ class ServingVectors:
     def empty(self) -> bool:
         """Whether there are none."""
         return self._known.version[0] == self._known.version[1]
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers a vector has."""
+        return self._known.dimension
 
     def compare(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return how near each of some texts is to a question, 0 to 1. Raises EmbedderFailed."""
@@ -116,6 +123,12 @@ class VectorSearch:
                 self._space = VectorSpace(self._store, known.key, known.dimension, chroma, self._from_chunks)
             rests = time.monotonic() < self._space.rests_until
             return None if rests else ServingVectors(known, embedder, self._space)
+
+    def warm_up(self) -> None:
+        """Read the vectors into memory, as the first question would."""
+        vectors = self.now()
+        if vectors is not None and not vectors.empty:
+            vectors.search(np.zeros(vectors.dimension, np.float32), 1)
 
     @property
     def failing(self) -> bool:
