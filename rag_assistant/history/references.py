@@ -15,6 +15,7 @@ import json
 import re
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from hashlib import sha256
 from itertools import pairwise
 from typing import Any
@@ -52,8 +53,9 @@ QUESTION, ANSWER = 0, -1
 UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
+@lru_cache(maxsize=256)
 def key_of(text: str) -> str:
-    """Return the key of a shared text: 132 bits of its SHA-256."""
+    """Return the key of a shared text: 132 bits of its SHA-256. Each is asked for several times."""
     return urlsafe_b64encode(sha256(text.encode()).digest())[:22].decode()
 
 
@@ -251,7 +253,7 @@ class _Packer:
             return text
         pieces: list[Any] = [text]
         for known, place in self._known:
-            pieces = [one for piece in pieces for one in _cut(piece, known, place)]
+            pieces = [one for piece in pieces for one in (_cut(piece, known, place) if type(piece) is str else [piece])]
         return {PIECES: [self._piece(piece) for piece in pieces]}
 
     def _piece(self, piece: Any) -> Any:
@@ -277,11 +279,11 @@ def _min_chars(place: list[Any]) -> int:
     return MIN_SHARED_CHARS if isinstance(place[0], str) else MIN_FOUND_CHARS
 
 
-def _cut(piece: Any, known: str, place: list[Any]) -> list[Any]:
+def _cut(piece: str, known: str, place: list[Any]) -> list[Any]:
     """Return a piece of a text, cut where a known text or its beginning stands in it."""
     pieces: list[Any] = []
     beginning = known[: _min_chars(place)]
-    while isinstance(piece, str) and (at := piece.find(beginning)) >= 0:
+    while (at := piece.find(beginning)) >= 0:
         length = _common_chars(piece[at : at + len(known)], known)
         pieces += [*([piece[:at]] if at else []), place if length == len(known) else [*place, length]]
         piece = piece[at + length :]

@@ -19,6 +19,7 @@ from gunicorn.util import import_app
 from rag_assistant.errors import AssistantError, MalformedBody
 from rag_assistant.runtime.data_dir import open_data_dir
 from rag_assistant.runtime.log_lines import configure_logging
+from rag_assistant.runtime.memory import limit_arenas
 from rag_assistant.runtime.supervised_process import end_with_parent
 from rag_assistant.settings.live import open_settings
 from rag_assistant.settings.package_files import home
@@ -110,6 +111,7 @@ class Server(BaseApplication):
         """
         # A master that is killed could not tell us; gunicorn would see it after seconds, with the port still taken.
         end_with_parent()
+        limit_arenas()
         try:
             app: Any = import_app(self._app_uri)
             app.extensions["assistant"].start()

@@ -25,6 +25,8 @@ from gunicorn.http.unreader import SocketUnreader
 from gunicorn.workers.gthread import TConn, ThreadWorker
 from werkzeug.exceptions import RequestTimeout
 
+from rag_assistant.runtime.memory import give_back_soon
+
 MAX_WAIT_SECONDS = 10.0
 BYTES_AT_ONCE = 65536
 MAX_HEAD_BYTES = 65536
@@ -201,6 +203,7 @@ class Worker(ThreadWorker):
             if self._waiting_large:
                 self._hand_over(self._waiting_large.popleft())
         super().finish_request(conn, fs)
+        give_back_soon()
 
     def handle_exit(self, sig: int, frame: Any) -> None:
         """End gracefully: no new connections; what is answered may come to its end for some seconds."""

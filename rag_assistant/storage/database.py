@@ -23,6 +23,8 @@ BUSY_TIMEOUT_MS = 20_000
 READ_CONNECTIONS = 8
 ROWS_IN_ONE_STATEMENT = 100
 CHECKPOINT_ATTEMPTS = 5
+# For PostgreSQL, what synchronous=NORMAL is for SQLite.
+UNFORCED = "SET LOCAL synchronous_commit = off"
 # SQLITE_CORRUPT and SQLITE_NOTADB in words.
 DAMAGED = ("malformed", "not a database")
 
@@ -40,6 +42,7 @@ class Database:
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self._write_lock = threading.Lock()
         self._writing: Connection | None = None
+        self._noting: Connection | None = None
         self._text: Any = None
         self._opened: tuple[int, int] | None = None
         if self.is_sqlite:
@@ -63,18 +66,26 @@ class Database:
             yield connection
 
     @contextmanager
-    def write(self) -> Iterator[Connection]:
-        """Give a connection whose changes are committed to the disk at the end, or undone at an exception."""
+    def write(self, *, forced: bool = True) -> Iterator[Connection]:
+        """Give a connection whose changes are committed to the disk at the end, or undone at an exception.
+
+        What is not ``forced`` to the disk is as safe as text that streams.
+        """
         with self._failures_named():
             if not self.is_sqlite:
                 with self._writer.begin() as connection:
+                    if not forced:
+                        connection.exec_driver_sql(UNFORCED)
                     yield connection
                 return
             with self._write_lock:
-                # One connection that stays open: to take one from the pool costs as much as a statement.
-                self._writing = self._writing or self._writer.connect()
-                with self._writing.begin():
-                    yield self._writing
+                # Connections that stay open: to take one from the pool costs as much as a statement.
+                if forced:
+                    connection = self._writing = self._writing or self._writer.connect()
+                else:
+                    connection = self._noting = self._noting or self._text_writer.connect()
+                with connection.begin():
+                    yield connection
 
     def text_writer(self, table: Table) -> Callable[[Sequence[tuple[Any, ...]]], None]:
         """Return a function that commits rows of a table, without forcing them to the disk yet.
@@ -102,7 +113,7 @@ class Database:
                 self._text.driver_connection.execute(statement, values)
             return
         with self._failures_named(), self._text_writer.begin() as connection:
-            connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
+            connection.exec_driver_sql(UNFORCED)
             connection.exec_driver_sql(statement, tuple(values))
 
     @property
@@ -172,10 +183,10 @@ class Database:
     def close(self) -> None:
         """Close every connection; the last one to leave folds SQLite's log into the database."""
         with self._write_lock:
-            for connection in (self._writing, self._text):
+            for connection in (self._writing, self._noting, self._text):
                 if connection is not None:
                     connection.close()
-            self._writing = self._text = None
+            self._writing = self._noting = self._text = None
         for engine in {self._reader, self._text_writer, self._writer}:
             engine.dispose()
 

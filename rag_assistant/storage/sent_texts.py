@@ -6,16 +6,16 @@ A passage is kept as a reference to its chunks, and as text from the moment on a
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, and_, bindparam, delete, select, text, update
+from sqlalchemy import Connection, bindparam, delete, select, update
 
 from rag_assistant.document_records import table_head_of
 from rag_assistant.history.references import MIN_SHARED_CHARS, key_of
 from rag_assistant.records import Source
-from rag_assistant.storage.tables import chunks, documents, sent_texts
+from rag_assistant.storage.tables import documents, sent_texts
 
 # The sources of a turn: field by field, or, from before there were keys, one by one.
 Kept = Any
@@ -31,27 +31,18 @@ UNSAID: dict[str, Any] = dict.fromkeys(("page", "section", "cited_in")) | {
     "offered": (),
 }
 
-_OWN = sent_texts.c.conversation_id == bindparam("conversation")
-_THESE = _OWN & sent_texts.c.key.in_(bindparam("keys", expanding=True))
-_KNOWN = select(sent_texts.c.key).where(_THESE)
-_TEXTS = select(sent_texts.c.key, sent_texts.c.text).where(_THESE)
+# These run for every answer, so they are handed to the driver as they are.
+_INSERT = (
+    'INSERT INTO sent_texts (conversation_id, "key", text, document_id, start, "end") VALUES {rows} '
+    'ON CONFLICT DO NOTHING RETURNING "key"'
+)
+_TEXTS = 'SELECT "key", text FROM sent_texts WHERE conversation_id = {mark} AND "key" IN ({marks})'
 _CHUNKS = (
-    select(sent_texts.c.key, chunks.c.start, chunks.c.end, chunks.c.text, chunks.c.gap)
-    .join(
-        chunks,
-        and_(
-            chunks.c.document_id == sent_texts.c.document_id,
-            chunks.c.start >= sent_texts.c.start,
-            chunks.c.start < sent_texts.c.end,
-        ),
-    )
-    .where(_THESE)
-    .order_by(sent_texts.c.key, chunks.c.start)
+    'SELECT sent."key", chunks.start, chunks."end", chunks.text, chunks.gap FROM sent_texts AS sent JOIN chunks '
+    'ON chunks.document_id = sent.document_id AND chunks.start >= sent.start AND chunks.start < sent."end" '
+    'WHERE sent.conversation_id = {mark} AND sent."key" IN ({marks}) ORDER BY sent."key", chunks.start'
 )
-_INSERT = text(
-    'INSERT INTO sent_texts (conversation_id, "key", text, document_id, start, "end") '
-    "VALUES (:conversation, :key, :text, :document, :start, :end) ON CONFLICT DO NOTHING"
-)
+_OWN = sent_texts.c.conversation_id == bindparam("conversation")
 _AS_TEXT = (
     update(sent_texts)
     .where(_OWN, sent_texts.c.key == bindparam("this"))
@@ -63,25 +54,25 @@ def keep_texts(
     connection: Connection, conversation_id: int, texts: Mapping[str, str], sources: Sequence[Source] = ()
 ) -> None:
     """Keep texts by their keys, those of ``sources`` as references where their chunks still say the same."""
-    known = set(connection.execute(_KNOWN, {"conversation": conversation_id, "keys": list(texts)}).scalars())
-    new = {key: one for key, one in texts.items() if key not in known}
-    if not new:
-        return
-    passages = {key: one for one in sources if (key := key_of(one.text)) in new}
+    passages = {key: one for one in sources if (key := key_of(one.text)) in texts}
     if passages:
         _hold(connection, {one.document_id for one in passages.values()})
-    rows = [_row(key, one, passages.get(key)) | {"conversation": conversation_id} for key, one in new.items()]
-    connection.execute(_INSERT, rows)
-    found = _made_of_chunks(connection, conversation_id, passages)
-    _write_out(connection, conversation_id, {key: new[key] for key in passages if found.get(key) != new[key]})
+    new: set[str] = set()
+    for keys in _some_at_a_time(list(texts)):
+        rows = [_row(conversation_id, key, texts[key], passages.get(key)) for key in keys]
+        row_of_marks = f"({_marks(connection, len(rows[0]))})"
+        statement = _INSERT.format(rows=", ".join([row_of_marks] * len(rows)))
+        new |= {key for (key,) in connection.exec_driver_sql(statement, tuple(chain.from_iterable(rows)))}
+    mine = [key for key in passages if key in new]
+    found = _made_of_chunks(connection, conversation_id, mine)
+    _write_out(connection, conversation_id, {key: texts[key] for key in mine if found.get(key) != texts[key]})
 
 
 def load_texts(connection: Connection, conversation_id: int, keys: Collection[str]) -> dict[str, str]:
     """Return the texts of a conversation with some keys."""
-    if not keys:
-        return {}
-    rows = connection.execute(_TEXTS, {"conversation": conversation_id, "keys": list(keys)}).all()
-    texts = {row.key: row.text for row in rows}
+    texts: dict[str, str] = {}
+    for some in _some_at_a_time(list(keys)):
+        texts.update(tuple(row) for row in _query(connection, _TEXTS, conversation_id, some))
     return texts | _made_of_chunks(connection, conversation_id, [key for key, found in texts.items() if found is None])
 
 
@@ -108,10 +99,10 @@ def copy_texts(connection: Connection, origin: int, made: int) -> None:
 
 def drop_texts(connection: Connection, conversation_id: int, but: Collection[str]) -> None:
     """Forget all texts of a conversation ``but`` those with some keys."""
-    own = select(sent_texts.c.key).where(sent_texts.c.conversation_id == conversation_id)
-    unused = [key for key in connection.execute(own).scalars() if key not in but]
+    own = sent_texts.c.conversation_id == conversation_id
+    unused = [key for key in connection.execute(select(sent_texts.c.key).where(own)).scalars() if key not in but]
     for keys in _some_at_a_time(unused):
-        connection.execute(delete(sent_texts).where(_THESE), {"conversation": conversation_id, "keys": keys})
+        connection.execute(delete(sent_texts).where(own, sent_texts.c.key.in_(keys)))
 
 
 def as_kept(sources: Sequence[Source]) -> Kept:
@@ -143,10 +134,10 @@ def keys_in(kept: Kept | None) -> Iterable[str]:
     return (one["key"] for one in _one_by_one(kept) if one.get("key"))
 
 
-def _row(key: str, text: str, passage: Source | None) -> dict[str, Any]:
+def _row(conversation_id: int, key: str, text: str, passage: Source | None) -> tuple[Any, ...]:
     if passage is None:
-        return {"key": key, "text": text, "document": None, "start": None, "end": None}
-    return {"key": key, "text": None, "document": passage.document_id, "start": passage.start, "end": passage.end}
+        return conversation_id, key, text, None, None, None
+    return conversation_id, key, None, passage.document_id, passage.start, passage.end
 
 
 def _some_at_a_time(keys: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -170,13 +161,22 @@ def _source(fields: dict[str, Any], texts: Mapping[str, str]) -> Source:
 def _made_of_chunks(connection: Connection, conversation_id: int, keys: Collection[str]) -> dict[str, str]:
     """Return the texts of passages as their chunks have them now; the head of a table stands in front alone."""
     texts: dict[str, str] = {}
-    if keys:
-        for row in connection.execute(_CHUNKS, {"conversation": conversation_id, "keys": list(keys)}):
-            if row.key in texts:
-                texts[row.key] += (row.gap or "") + row.text.removeprefix(table_head_of(row.text, row.start, row.end))
+    for some in _some_at_a_time(list(keys)):
+        for key, start, end, text, gap in _query(connection, _CHUNKS, conversation_id, some):
+            if key in texts:
+                texts[key] += (gap or "") + text.removeprefix(table_head_of(text, start, end))
             else:
-                texts[row.key] = row.text
+                texts[key] = text
     return texts
+
+
+def _query(connection: Connection, statement: str, conversation_id: int, keys: Sequence[str]) -> Iterable[Any]:
+    mark, marks = _marks(connection, 1), _marks(connection, len(keys))
+    return connection.exec_driver_sql(statement.format(mark=mark, marks=marks), (conversation_id, *keys))
+
+
+def _marks(connection: Connection, count: int) -> str:
+    return ", ".join(["?" if connection.dialect.name == "sqlite" else "%s"] * count)
 
 
 def _write_out(connection: Connection, conversation_id: int, texts: Mapping[str, str]) -> None:

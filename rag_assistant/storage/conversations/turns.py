@@ -216,9 +216,10 @@ class TurnStore:
     ) -> None:
         """Keep what is about to be sent to the model, before it is sent, and what ``turn`` knows of its answer.
 
-        ``past`` are turns of its conversation that may be sent whole, ``recalled`` others that may be quoted.
+        ``past`` are turns of its conversation that may be sent whole, ``recalled`` others that may be quoted. A power
+        cut may lose it with the text that streams after it.
         """
-        with self._database.write() as connection:
+        with self._database.write(forced=False) as connection:
             kept = {
                 "turn": turn.id,
                 "new_history": turn.history,

@@ -85,7 +85,7 @@ class Life:
             self.client.post(f"/api/turns/{turn['turn_id']}/versions/{n % 2 + 1}/choose")
         elif name == "regenerate":
             self.regenerate(self.turns[-1]["turn_id"], n)
-        else:
+        elif self.services.turns.get(turn["turn_id"]).status != "erased":
             self.erase(turn["turn_id"])
         return None
 
