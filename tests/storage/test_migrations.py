@@ -1,5 +1,6 @@
 """The schema: from empty to the newest, and the same as the tables say."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from sqlalchemy import text
 from rag_assistant.errors import StorageFailed
 from rag_assistant.retrieval.terms import query_terms
 from rag_assistant.settings.package_files import MIGRATIONS
+from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.documents.keywords import KeywordIndex
 from rag_assistant.storage.full_text import TURN_WORDS
@@ -135,6 +137,30 @@ def test_older_words_are_indexed_anew_by_language_and_with_their_marks(empty: Da
     command.downgrade(config, "0008")
     with empty.read() as connection:
         assert connection.execute(text("SELECT count(*) FROM chunk_words")).scalar() == 2
+
+
+def test_receipts_and_sources_from_before_there_were_references_are_read_as_they_are(empty: Database) -> None:
+    upgrade_to(empty, "0008")
+    said = [{"role": "system", "content": "Answer. " * 20}, {"role": "user", "content": "Why?"}]
+    receipt = {"request": {"model": "m", "messages": said}, "kept_turns": [], "search": {"query": "Why?", "found": 1}}
+    source = {"n": 1, "document_id": 1, "document": "d", "page": None, "start": 0, "end": 90, "text": "aa " * 30}
+    source |= {"score": 0.5, "section": None, "cited": True, "doubts": [], "offered": [], "cited_in": None}
+    kept = {"sources": json.dumps([source]), "search": json.dumps(receipt["search"]), "body": json.dumps(receipt)}
+    moment = "'2026-01-01'"
+    with empty.write() as connection:
+        for statement in (
+            "INSERT INTO conversations (id, title, created_at, updated_at, overrides, turns, visible_turns, "
+            f"visible_messages) VALUES (1, 't', {moment}, {moment}, '{{}}', 1, 1, 2)",
+            "INSERT INTO turns (id, conversation_id, number, status, visible, owner, request, created_at, sources, "
+            f"search) VALUES (1, 1, 1, 'completed', true, '', '{{}}', {moment}, :sources, :search)",
+            "INSERT INTO messages (turn_id, position, role, content) VALUES (1, 0, 'user', 'Why?')",
+            "INSERT INTO receipts (turn_id, body) VALUES (1, :body)",
+        ):
+            connection.execute(text(statement), {name: kept[name] for name in kept if f":{name}" in statement})
+    migrate(empty)
+    turns = TurnStore(empty, "here", str)
+    assert turns.receipt(1) == receipt
+    assert [one.as_dict() for one in turns.get(1).sources] == [source]
 
 
 def upgrade_to(database: Database, revision: str) -> None:
