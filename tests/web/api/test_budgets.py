@@ -1,0 +1,57 @@
+"""What an answer may cost at most, in figures that do not depend on the machine."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+from sqlalchemy import Engine, event
+
+from testkit.embedders import WordHashEmbedder
+from tests.web.conftest import ask, upload
+
+QUESTION = "How many geese does the keeper of the lighthouse feed?"
+FULL = 2
+FOLLOW_UP = "And at what time does the keeper do it?"
+
+
+@pytest.fixture
+def spent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
+    """Count statements, commits that wait for the disk, and texts that are embedded."""
+    counted: Counter[str] = Counter()
+
+    def statement(_connection: Any, _cursor: Any, text: str, *_: Any) -> None:
+        counted["statements"] += not text.startswith("PRAGMA")
+
+    def commit(connection: Any) -> None:
+        writes = connection.engine.pool.size() == 1  # SQLite has one writer.
+        counted["forced commits"] += writes and connection.exec_driver_sql("PRAGMA synchronous").scalar() == FULL
+
+    embed = WordHashEmbedder.embed
+
+    def counting(self: WordHashEmbedder, texts: list[str]) -> Any:
+        counted["embedded"] += len(texts)
+        return embed(self, texts)
+
+    monkeypatch.setattr(WordHashEmbedder, "embed", counting)
+    event.listen(Engine, "before_cursor_execute", statement)
+    event.listen(Engine, "commit", commit)
+    yield counted
+    event.remove(Engine, "before_cursor_execute", statement)
+    event.remove(Engine, "commit", commit)
+
+
+def test_an_answer_costs_no_more_however_long_the_conversation(client: FlaskClient, spent: Counter[str]) -> None:
+    upload(client, f"The keeper of the lighthouse feeds seventeen geese at nine. {'The lamp burns oil. ' * 20}")
+    spent.clear()
+    first = ask(client, QUESTION)
+    assert spent["statements"] <= 30
+    assert (spent["forced commits"], spent["embedded"]) == (2, 1)
+    for n in range(12):
+        spent.clear()
+        ask(client, f"{FOLLOW_UP} {n}", conversation_id=first["conversation_id"])
+        if n >= 6:  # The window is full.
+            assert spent["statements"] <= 38
+            assert spent["forced commits"] == 2
+            assert spent["embedded"] <= 4
