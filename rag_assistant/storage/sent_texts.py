@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, select, update
 
-from rag_assistant.document_records import table_head_of
+from rag_assistant.document_records import lead_of
 from rag_assistant.history.references import MIN_SHARED_CHARS, key_of
 from rag_assistant.records import Source
 from rag_assistant.storage.tables import documents, sent_texts
@@ -164,7 +164,7 @@ def _made_of_chunks(connection: Connection, conversation_id: int, keys: Collecti
     for some in _some_at_a_time(list(keys)):
         for key, start, end, text, gap in _query(connection, _CHUNKS, conversation_id, some):
             if key in texts:
-                texts[key] += (gap or "") + text.removeprefix(table_head_of(text, start, end))
+                texts[key] += (gap or "") + text.removeprefix(lead_of(text, start, end))
             else:
                 texts[key] = text
     return texts

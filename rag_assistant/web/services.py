@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, cast
 
 from flask import current_app
 
-from rag_assistant.errors import EmbedderFailed
+from rag_assistant.errors import AssistantError, EmbedderFailed
 from rag_assistant.runtime.data_dir import join_commands, lock_data_dir
 from rag_assistant.storage.migrate import migrate
 
@@ -176,7 +176,10 @@ class Services:
         if self.models.connected:
             self.models.client.warm_up()
         self.load_embedder()
-        self.vectors.warm_up()
+        try:
+            self.vectors.warm_up()
+        except AssistantError as error:  # The server ends already, or the first question will tell.
+            log.info("The vectors are read by the first question: %s", error)
 
     def load_embedder(self) -> None:
         """Load the embedding model. Without it search goes on by keywords, and /readyz says so."""
