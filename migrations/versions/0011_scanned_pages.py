@@ -1,6 +1,6 @@
 """Which pages of a document hold no text, and what text recognition found on them."""
 
-revision = "0013"
+revision = "0011"
 down_revision = "0010"
 
 import sqlalchemy as sa
