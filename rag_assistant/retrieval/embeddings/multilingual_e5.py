@@ -38,7 +38,8 @@ class MultilingualE5:
 
     name = "multilingual-e5-small-int8"
     dimension = 384
-    # Unrelated texts have a cosine of .74, a question and its answer one of .87. Chosen on half of XQuAD's articles.
+    # Unrelated texts have a cosine of .74, a question and its answer one of .87. Chosen on half of
+    # XQuAD's articles (docs/benchmarks.md).
     cosine_range = (0.75, 0.9)
 
     def __init__(self, threads: int = 1) -> None:
