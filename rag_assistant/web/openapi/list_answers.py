@@ -190,6 +190,8 @@ class DocumentAnswer(TypedDict):
     chunks: int
     embedded: int
     pages: int | None
+    scanned_pages: int
+    recognised_pages: int
     tags: list[str]
     created_at: str
     origin: str | None
