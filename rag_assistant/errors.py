@@ -301,6 +301,20 @@ class SameContent(AssistantError):
         self.document_id = document_id
 
 
+class LibraryNotFound(AssistantError):
+    """There is no such library, or not for this person."""
+
+    def __init__(self, library_id: int) -> None:
+        super().__init__(f"There is no library {library_id}.")
+
+
+class LibraryReadOnly(AssistantError):
+    """The document stands in a library that this person may read and not change."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f'"{name}" is in a library that you may read, but not change. Ask its owner.')
+
+
 class EmbedderFailed(AssistantError):
     """The embedding model could not be loaded or run."""
 
@@ -370,3 +384,78 @@ class AnswerInterrupted(ModelError):
 
 class AnswerStopped(AssistantError):
     """A person stopped the answer."""
+
+
+class NotSignedIn(AssistantError):
+    """Nobody asks, or what they showed is over."""
+
+    def __init__(self) -> None:
+        super().__init__("Sign in first: open /login, or send an API token as Authorization: Bearer.")
+
+
+class SignInFailed(AssistantError):
+    """A name or a password is wrong; which of them is not said."""
+
+    def __init__(self, message: str = "The name or the password is wrong.") -> None:
+        super().__init__(message)
+
+
+class TooManyAttempts(AssistantError):
+    """Passwords are tried too quickly."""
+
+    def __init__(self, retry_after_seconds: float) -> None:
+        super().__init__(f"Too many attempts. Try again in {max(1, round(retry_after_seconds))} seconds.")
+        self.retry_after_seconds = retry_after_seconds
+
+
+class NotAllowed(AssistantError):
+    """Somebody asks who may not do this; the message says what it takes."""
+
+
+class AccountNotFound(AssistantError):
+    """There is no such account."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f'There is no account "{name}".')
+
+
+class NameTaken(AssistantError):
+    """Another account has this name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f'There is an account "{name}" already. Choose another name.')
+
+
+class AccountsExist(AssistantError):
+    """The first account was made already."""
+
+    def __init__(self) -> None:
+        super().__init__("There is an account already. Sign in.")
+
+
+class LastAdmin(AssistantError):
+    """Without this account nobody could manage the others."""
+
+    def __init__(self) -> None:
+        super().__init__("This is the last administrator who can sign in. Make somebody else one first.")
+
+
+class StillOwns(AssistantError):
+    """An account cannot be deleted while something belongs to it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f'Something was added to the account "{name}" meanwhile. Delete it again.')
+
+
+class CredentialNotFound(AssistantError):
+    """There is no such session or token, or not of this person."""
+
+    def __init__(self, what: str, number: int) -> None:
+        super().__init__(f"There is no {what} {number}.")
+
+
+class LinkOver(AssistantError):
+    """A one-time link was used, is too old, or never was one."""
+
+    def __init__(self) -> None:
+        super().__init__("This link was used or is too old. Ask an administrator for a new one.")

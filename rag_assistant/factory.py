@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +57,9 @@ if TYPE_CHECKING:
     from rag_assistant.retrieval.indexes.vector_search import VectorSearch
     from rag_assistant.retrieval.search import Retriever
 
+# The services of so many people are kept for their next request.
+PEOPLE_AT_ONCE = 256
+
 
 @dataclass(frozen=True, slots=True)
 class Stores:
@@ -105,15 +109,16 @@ def build_services(settings: LiveSettings) -> Services:
     values = settings.current
     data_dir = open_data_dir(home() / values.data_dir)
     owner = installation_id(data_dir)
-    stores = build_stores(values, data_dir, owner)
+    stores = build_stores(Database(values.database_url or sqlite_url(data_dir)), owner)
     search = build_search(values, data_dir, stores)
     local = LocalModel(values.local_model, values.model_context_tokens) if values.local_model else None
     models = LanguageModels(lambda: settings.current, local)
     uploads = Uploads(data_dir / "uploads")
     library = build_library(settings, data_dir, owner, stores, search, uploads)
     tools = Tools(stores.documents, search.retriever, library.remove)
-    deps = build_dependencies(settings, stores, search, models, tools)
-    return Services(
+    writer = AnswerWriter(stores.turns, stores.answers)
+    deps = build_dependencies(settings, stores, search.retriever, models, tools, writer)
+    whole = Services(
         settings=settings,
         database=stores.database,
         probe=DatabaseProbe(stores.database),
@@ -146,15 +151,57 @@ def build_services(settings: LiveSettings) -> Services:
         guide=GUIDE,
     )
 
+    @lru_cache(PEOPLE_AT_ONCE)
+    def of_person(person_id: int) -> Services:
+        theirs = build_stores(stores.database.for_person(person_id), owner)
+        return services_of_person(whole, theirs, search.vectors, writer)
 
-def build_stores(values: Settings, data_dir: Path, owner: str) -> Stores:
-    """Return the stores over the database of the settings. ``owner`` names this installation."""
+    whole.of_person = of_person
+    return whole
+
+
+def services_of_person(whole: Services, stores: Stores, vectors: VectorSearch, writer: AnswerWriter) -> Services:
+    """Return the services over the stores of one person: what is not theirs is not there, for no question and no tool.
+
+    What runs, such as the model, the indexes and the job queues, is shared.
+    """
+    from rag_assistant.retrieval.search import Retriever
+
+    retriever = Retriever(stores.chunks, KeywordIndex(stores.database), vectors)
+    library = whole.library.over(stores.documents)
+    tools = Tools(stores.documents, retriever, library.remove)
+    deps = build_dependencies(whole.settings, stores, retriever, whole.models, tools, writer)
+    return replace(
+        whole,
+        database=stores.database,
+        conversations=stores.conversations,
+        turns=stores.turns,
+        versions=stores.versions,
+        eraser=stores.eraser,
+        ratings=stores.ratings,
+        branches=stores.branches,
+        etags=stores.etags,
+        history=stores.history,
+        documents=stores.documents,
+        chunks=stores.chunks,
+        retriever=retriever,
+        library=library,
+        page_images=whole.page_images.over(stores.documents, library),
+        assistant=whole.assistant.over(stores.documents, deps),
+        history_actions=HistoryActions(
+            stores.conversations, stores.history, whole.models, tools.schemas, lambda: whole.settings.current
+        ),
+        corrections=Corrections(CorrectionStore(stores.database), stores.history, stores.documents, retriever),
+    )
+
+
+def build_stores(database: Database, owner: str) -> Stores:
+    """Return the stores over a database. ``owner`` names this installation."""
     from rag_assistant.retrieval.tokenize import search_words
 
     def words_of(text: str) -> str:
         return " ".join(search_words(text))
 
-    database = Database(values.database_url or sqlite_url(data_dir))
     return Stores(
         database=database,
         conversations=ConversationManager(database),
@@ -215,18 +262,23 @@ def build_page_images(settings: LiveSettings, stores: Stores, library: Library) 
 
 
 def build_dependencies(
-    settings: LiveSettings, stores: Stores, search: Search, models: LanguageModels, tools: Tools
+    settings: LiveSettings,
+    stores: Stores,
+    retriever: Retriever,
+    models: LanguageModels,
+    tools: Tools,
+    writer: AnswerWriter,
 ) -> Dependencies:
     """Return what an answer needs."""
     return Dependencies(
         conversations=stores.conversations,
         turns=stores.turns,
         history=stores.history,
-        search=DocumentSearch(search.retriever, stores.documents, models),
+        search=DocumentSearch(retriever, stores.documents, models),
         overflow=OverflowHandling(stores.conversations, stores.history, models),
         tools=tools,
         models=models,
-        writer=AnswerWriter(stores.turns, stores.answers),
+        writer=writer,
         settings=lambda: settings.current,
     )
 

@@ -10,6 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from copy import copy as shallow_copy
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -47,6 +48,15 @@ class Assistant:
         self._deps = deps
         self._conversations = deps.conversations
         self._turns = deps.turns
+        self._sees_all_turns = True
+
+    def over(self, documents: DocumentStore, deps: Dependencies) -> Assistant:
+        """Return the same assistant for somebody who sees less: of the running turns, too."""
+        theirs = shallow_copy(self)
+        theirs._documents, theirs._deps = documents, deps
+        theirs._conversations, theirs._turns = deps.conversations, deps.turns
+        theirs._sees_all_turns = False
+        return theirs
 
     def ask(self, question: Question) -> Turn:
         """Commit a question and begin to answer it; return its turn.
@@ -192,6 +202,8 @@ class Assistant:
 
     def _live_turn(self, turn_id: int) -> LiveTurn | None:
         """Return a turn that is answered here. Raises TurnNotFound."""
+        if not self._sees_all_turns:
+            self._turns.get(turn_id)
         live = self._live.get(turn_id)
         if live is None and self._turns.get(turn_id).status == "running":
             with self._beginning:

@@ -11,6 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from copy import copy as shallow_copy
 from itertools import chain, repeat
 from pathlib import Path
 from typing import IO
@@ -69,6 +70,12 @@ class Library:
         self._embedding.offer("embed", self._guarded(self._embed), priority=1)
         # Behind everything that is new.
         self._embedding.offer("reindex", self._guarded(self._reindex))
+
+    def over(self, documents: DocumentStore) -> Library:
+        """Return the same library for those who may see other documents; the work in the background stays one."""
+        theirs = shallow_copy(self)
+        theirs._documents = documents
+        return theirs
 
     # --- for those who wait
 

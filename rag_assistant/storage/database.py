@@ -7,6 +7,8 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from copy import copy as shallow_copy
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +23,19 @@ BUSY_TIMEOUT_MS = 20_000
 READ_CONNECTIONS = 8
 ROWS_IN_ONE_STATEMENT = 100
 CHECKPOINT_ATTEMPTS = 5
+# Under this name a connection knows for whom it works.
+PERSON = "person"
 # SQLITE_CORRUPT and SQLITE_NOTADB in words.
 DAMAGED = ("malformed", "not a database")
+
+
+@dataclass
+class _Held:
+    """What stays open: a connection that writes, one for text; and which file of SQLite was opened first."""
+
+    writing: Connection | None = None
+    text: Any = None
+    opened: tuple[int, int] | None = None
 
 
 class Database:
@@ -37,9 +50,8 @@ class Database:
         self.url = _checked_url(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self._write_lock = threading.Lock()
-        self._writing: Connection | None = None
-        self._text: Any = None
-        self._opened: tuple[int, int] | None = None
+        self._held = _Held()
+        self._person: int | None = None
         if self.is_sqlite:
             self._reader = self._sqlite_engine("FULL", "BEGIN", pool_size=READ_CONNECTIONS)
             self._writer = self._sqlite_engine("FULL", "BEGIN IMMEDIATE", pool_size=1)
@@ -53,10 +65,17 @@ class Database:
                 hide_parameters=True,
             )
 
+    def for_person(self, person_id: int) -> Database:
+        """Return the same database for the stores of one person, for whom other people's rows are not there."""
+        theirs = shallow_copy(self)
+        theirs._person = person_id
+        return theirs
+
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """Give a connection that sees one state of the database."""
         with self._failures_named(), self._reader.begin() as connection:
+            connection.info[PERSON] = self._person
             yield connection
 
     @contextmanager
@@ -65,13 +84,15 @@ class Database:
         with self._failures_named():
             if not self.is_sqlite:
                 with self._writer.begin() as connection:
+                    connection.info[PERSON] = self._person
                     yield connection
                 return
             with self._write_lock:
                 # One connection that stays open: to take one from the pool costs as much as a statement.
-                self._writing = self._writing or self._writer.connect()
-                with self._writing.begin():
-                    yield self._writing
+                writing = self._held.writing = self._held.writing or self._writer.connect()
+                with writing.begin():
+                    writing.info[PERSON] = self._person
+                    yield writing
 
     def text_writer(self, table: Table) -> Callable[[Sequence[tuple[Any, ...]]], None]:
         """Return a function that commits rows of a table, without forcing them to the disk yet.
@@ -95,8 +116,8 @@ class Database:
         if self.is_sqlite:
             with self._write_lock, self._failures_named():
                 # A connection of its own, in the driver's autocommit mode: one statement is one transaction.
-                self._text = self._text or self._text_writer.raw_connection()
-                self._text.driver_connection.execute(statement, values)
+                self._held.text = self._held.text or self._text_writer.raw_connection()
+                self._held.text.driver_connection.execute(statement, values)
             return
         with self._failures_named(), self._text_writer.begin() as connection:
             connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
@@ -113,7 +134,7 @@ class Database:
             found = self.file.stat()
         except FileNotFoundError:
             return False
-        return self._opened in (None, (found.st_dev, found.st_ino))
+        return self._held.opened in (None, (found.st_dev, found.st_ino))
 
     @property
     def copies(self) -> list[Path]:
@@ -169,10 +190,10 @@ class Database:
     def close(self) -> None:
         """Close every connection; the last one to leave folds SQLite's log into the database."""
         with self._write_lock:
-            for connection in (self._writing, self._text):
+            for connection in (self._held.writing, self._held.text):
                 if connection is not None:
                     connection.close()
-            self._writing = self._text = None
+            self._held.writing = self._held.text = None
         for engine in {self._reader, self._text_writer, self._writer}:
             engine.dispose()
 
@@ -198,7 +219,7 @@ class Database:
         def prepare(connection: Any, _record: object) -> None:
             connection.isolation_level = None  # The driver begins nothing by itself; the event below does.
             found = self.file.stat()
-            self._opened = self._opened or (found.st_dev, found.st_ino)
+            self._held.opened = self._held.opened or (found.st_dev, found.st_ino)
             for pragma in (
                 "journal_mode=WAL",
                 f"synchronous={synchronous}",
@@ -214,6 +235,12 @@ class Database:
             connection.connection.dbapi_connection.execute(begin).close()  # type: ignore[union-attr]
 
         return engine
+
+
+def person_of(connection: Connection) -> int | None:
+    """Return for whom a connection works, ``None`` for nobody in particular: then every row is there."""
+    person: int | None = connection.info.get(PERSON)
+    return person
 
 
 def _checked_url(url: str) -> URL:

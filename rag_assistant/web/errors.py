@@ -29,6 +29,8 @@ STATUS: dict[type[Exception], int] = {
     errors.TurnNotFound: 404,
     errors.DocumentNotFound: 404,
     errors.ReceiptNotFound: 404,
+    errors.LibraryNotFound: 404,
+    errors.LibraryReadOnly: 403,
     errors.FileMissing: 410,
     errors.SourceNotFound: 404,
     errors.ConversationBusy: 409,

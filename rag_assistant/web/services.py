@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sized
+from collections.abc import Callable, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
@@ -82,6 +82,8 @@ class Services:
     data_dir: Path
     guide: Path
     probe: DatabaseProbe
+    # What belongs to one person, by the person's id.
+    of_person: Callable[[int], Services] = field(init=False, repr=False)
     _lock_file: IO[str] | None = None
     _start_lock: threading.Lock = field(default_factory=threading.Lock)
     _started: bool = False

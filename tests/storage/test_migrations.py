@@ -12,9 +12,9 @@ from sqlalchemy import text
 
 from rag_assistant.errors import StorageFailed
 from rag_assistant.settings.package_files import MIGRATIONS
+from rag_assistant.storage.account_tables import people
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.migrate import SCHEMA_REVISION, current_revision, migrate
-from rag_assistant.storage.tables import metadata
 from tests.conftest import administration, postgres_url
 
 
@@ -39,7 +39,7 @@ def test_an_empty_database_gets_the_schema_of_the_tables(empty: Database) -> Non
     assert migrate(empty) is True
     with empty.engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"include_object": is_ours})
-        assert compare_metadata(context, metadata) == []
+        assert compare_metadata(context, people.metadata) == []
 
 
 def is_ours(_object: object, name: str, kind: str, _reflected: bool, _other: object) -> bool:
