@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from flask import Flask
 
 from rag_assistant import cli, web
+from rag_assistant.accounts.accounts import Accounts
+from rag_assistant.accounts.setup import Setup
 from rag_assistant.answering.assistant import Assistant
 from rag_assistant.answering.dependencies import Dependencies
 from rag_assistant.answering.evaluation import Evaluation, UnkeptAnswers
@@ -32,6 +34,9 @@ from rag_assistant.settings.live import LiveSettings, open_settings
 from rag_assistant.settings.location import provide_settings_file
 from rag_assistant.settings.package_files import FILES, GUIDE, home
 from rag_assistant.settings.schema import Settings
+from rag_assistant.storage.accounts.audit import AuditLog
+from rag_assistant.storage.accounts.credentials import CredentialStore
+from rag_assistant.storage.accounts.people import PeopleStore
 from rag_assistant.storage.conversations.answer_log import AnswerLog
 from rag_assistant.storage.conversations.branching import BranchStore
 from rag_assistant.storage.conversations.conversations import ConversationManager
@@ -118,10 +123,13 @@ def build_services(settings: LiveSettings) -> Services:
     tools = Tools(stores.documents, search.retriever, library.remove)
     writer = AnswerWriter(stores.turns, stores.answers)
     deps = build_dependencies(settings, stores, search.retriever, models, tools, writer)
+    accounts = Accounts(PeopleStore(stores.database), CredentialStore(stores.database), AuditLog(stores.database))
     whole = Services(
         settings=settings,
         database=stores.database,
         probe=DatabaseProbe(stores.database),
+        accounts=accounts,
+        setup=Setup(accounts),
         conversations=stores.conversations,
         turns=stores.turns,
         versions=stores.versions,

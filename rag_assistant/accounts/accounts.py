@@ -79,6 +79,10 @@ class Accounts:
         self._credentials.start_session(person.id, secret, SESSION_LIFETIME, address, browser)
         return secret
 
+    def count_attempt(self, what: str, address: str) -> None:
+        """Count an attempt at something else that is guessed, such as the code of the setup. Raises TooManyAttempts."""
+        self._throttle.attempt(f"{what}\0", address, known=False)
+
     def by_session(self, secret: str) -> Identity | None:
         """Return who has a session, ``None`` if it is over."""
         found = self._credentials.session(secret)
@@ -114,6 +118,12 @@ class Accounts:
         """End a session of a person. Raises CredentialNotFound."""
         self._credentials.end_session(person.id, session_id)
         self._audit.note(actor.name, "ended a session", person.name, actor.address)
+
+    def end_other_sessions(self, identity: Identity, actor: Actor) -> None:
+        """End every session of whoever asks but the one that asks."""
+        if identity.person is not None and identity.session is not None:
+            self._credentials.end_sessions(identity.person.id, but=identity.session.id)
+            self._audit.note(actor.name, "ended all other sessions", identity.person.name, actor.address)
 
     def change_password(self, identity: Identity, old: str, new: str, actor: Actor) -> None:
         """Change one's own password, which ends every other session. Raises SignInFailed, InvalidRequest."""
@@ -183,6 +193,7 @@ class Accounts:
             check_password(password, name)
         password_hash = None if password is None else hash_password(password)
         made = self._people.add(name, role, password_hash, only_first=only_first)
+        self._any = True
         self._audit.note(actor.name, f"made an account ({made.role})", made.name, actor.address)
         return made
 

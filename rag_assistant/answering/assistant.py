@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from rag_assistant.answering.runner import Runner
-from rag_assistant.answering.stream import LiveTurn, LiveTurns
+from rag_assistant.answering.stream import HEARTBEAT_INTERVAL_SECONDS, LiveTurn, LiveTurns
 from rag_assistant.answering.tools import said_yes
 from rag_assistant.conversations.prompts import mark_cited, title_for
 from rag_assistant.conversations.scope import check_scope
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 POLL_INTERVAL_SECONDS = 0.3
+# Who follows for somebody who may be signed out meanwhile looks up so often.
+WATCH_INTERVAL_SECONDS = 2.0
 # How long the end of the server waits for all answers together to be kept.
 CLOSE_TIMEOUT_SECONDS = 5.0
 
@@ -95,7 +97,7 @@ class Assistant:
         """
         live = self._live_turn(turn_id)
         if live is not None:
-            return live.follow(after)
+            return live.follow(after, HEARTBEAT_INTERVAL_SECONDS if self._sees_all_turns else WATCH_INTERVAL_SECONDS)
         return self._follow_stored(self._turns.get(turn_id), after)
 
     def _follow_stored(self, turn: Turn, after: int) -> Iterator[Event | None]:

@@ -53,6 +53,7 @@ TOPICS: dict[str, tuple[str, ...]] = {
         "host",
         "port",
         "allowed_hosts",
+        "trusted_proxies",
         "base_path",
         "max_running_answers",
         "data_dir",

@@ -239,18 +239,26 @@ class Settings(BaseModel):
         2048, "a whole number, 256 or more", "Maximum memory for reading one document, in megabytes.", ge=256
     )
 
-    host: Literal["127.0.0.1", "localhost"] = setting(
+    host: str = setting(
         "127.0.0.1",
-        "127.0.0.1 or localhost: there are no accounts yet, so only this machine may connect. To let others in, put a "
-        "proxy with a login on this machine and name it in allowed_hosts",
-        "The address to listen on, reachable from this machine only.",
+        "an address or a host name of this machine, such as 127.0.0.1 or 0.0.0.0",
+        "The address to listen on. One that others can reach needs an account first: rag-assistant accounts add NAME "
+        "--admin.",
         live=False,
+        pattern=r"^([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|[0-9A-Fa-f:]*:[0-9A-Fa-f:]*)$",
     )
     port: int = setting(8000, "a whole number from 0 to 65535", "The port to listen on.", live=False, ge=0, le=65535)
     allowed_hosts: tuple[str, ...] = setting(
         (),
         'a list of host names, such as ["assistant.example"]',
-        "Additional host names that a proxy on this machine may use for the assistant. All others are refused.",
+        "Additional host names under which the assistant may be reached. All others are refused.",
+        live=False,
+        strict=False,
+    )
+    trusted_proxies: tuple[str, ...] = setting(
+        ("127.0.0.1", "::1"),
+        'a list of addresses, such as ["10.0.0.2"]',
+        "Proxies whose X-Forwarded-For and X-Forwarded-Proto are believed.",
         live=False,
         strict=False,
     )

@@ -13,7 +13,7 @@ from rag_assistant import errors
 from rag_assistant.errors import AssistantError
 from rag_assistant.presenters.turns import error_data
 from rag_assistant.web.security import MAX_BODY_BYTES
-from rag_assistant.web.services import services
+from rag_assistant.web.services import whole_services
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +25,17 @@ STATUS: dict[type[Exception], int] = {
     errors.InvalidRequest: 422,
     errors.InvalidHistoryLimit: 422,
     errors.RequestRefused: 403,
+    errors.NotSignedIn: 401,
+    errors.SignInFailed: 401,
+    errors.TooManyAttempts: 429,
+    errors.NotAllowed: 403,
+    errors.AccountNotFound: 404,
+    errors.CredentialNotFound: 404,
+    errors.LinkOver: 410,
+    errors.NameTaken: 409,
+    errors.AccountsExist: 409,
+    errors.LastAdmin: 409,
+    errors.StillOwns: 409,
     errors.ConversationNotFound: 404,
     errors.TurnNotFound: 404,
     errors.DocumentNotFound: 404,
@@ -92,6 +103,8 @@ def answer_assistant_error(error: AssistantError) -> Response:
     """Answer an error that was raised on purpose."""
     kind = type(error)
     response = _answer(status_of(kind), error_data(error))
+    if isinstance(error, errors.NotSignedIn):
+        response.headers["WWW-Authenticate"] = "Bearer"
     return _with_retry_after(response, kind, getattr(error, "retry_after_seconds", None))
 
 
@@ -108,6 +121,12 @@ def _with_retry_after(response: Response, kind: type[Exception], seconds: float 
     if seconds is not None or response.status_code == 503 or issubclass(kind, MAY_PASS):
         response.headers["Retry-After"] = str(max(1, round(seconds or RETRY_AFTER_SECONDS)))
     return response
+
+
+def page_with_error(error: AssistantError, page: str) -> Response:
+    """Answer with a page that says itself what was wrong, such as a form to be filled in once more."""
+    response = make_response(page, status_of(type(error)))
+    return _with_retry_after(response, type(error), getattr(error, "retry_after_seconds", None))
 
 
 def answer_http_error(error: HTTPException) -> Response:
@@ -134,7 +153,7 @@ def _sentence(error: HTTPException) -> str:
     if isinstance(error, RequestEntityTooLarge):
         if request.max_content_length == MAX_BODY_BYTES:
             return f"The body is too large; the limit is {MAX_BODY_BYTES // 1_000_000} MB."
-        max_mb = services().settings.current.max_upload_mb
+        max_mb = whole_services().settings.current.max_upload_mb
         return f"The upload is too large: each file may have up to {max_mb} MB (max_upload_mb)."
     if isinstance(error, SecurityError):
         host = request.headers.get("Host", "")

@@ -63,6 +63,7 @@ async function save(form) {
 /** Update the banners, and the settings where they are shown, if the settings have changed. */
 async function checkVersion() {
   const response = await fetch(address("/api/settings/version")).catch(() => null);
+  if (response?.status === 401) location.reload();
   if (!response?.ok) return;
   const { version } = await response.json();
   if (version === document.body.dataset.settingsVersion) return;
