@@ -54,6 +54,7 @@ class Document:
     tags: tuple[str, ...] = ()
     origin: str | None = None
     replaces: int | None = None
+    library_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -315,6 +315,20 @@ class LibraryReadOnly(AssistantError):
         super().__init__(f'"{name}" is in a library that you may read, but not change. Ask its owner.')
 
 
+class NotLibraryOwner(AssistantError):
+    """A library is somebody else's, who alone says who may use it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f'The library "{name}" is somebody else\'s; only its owner can change or share it.')
+
+
+class LibraryInUse(AssistantError):
+    """A library cannot be deleted: it has documents, or it is a person's last one."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f'The library "{name}" has documents, or it is your last one, so it cannot be deleted.')
+
+
 class EmbedderFailed(AssistantError):
     """The embedding model could not be loaded or run."""
 

@@ -36,6 +36,7 @@ from rag_assistant.settings.package_files import FILES, GUIDE, home
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.accounts.audit import AuditLog
 from rag_assistant.storage.accounts.credentials import CredentialStore
+from rag_assistant.storage.accounts.libraries import LibraryStore
 from rag_assistant.storage.accounts.people import PeopleStore
 from rag_assistant.storage.conversations.answer_log import AnswerLog
 from rag_assistant.storage.conversations.branching import BranchStore
@@ -81,6 +82,7 @@ class Stores:
     history: HistoryStore
     answers: AnswerLog
     documents: DocumentStore
+    libraries: LibraryStore
     chunks: ChunkStore
     embeddings: EmbeddingStore
 
@@ -139,6 +141,7 @@ def build_services(settings: LiveSettings) -> Services:
         etags=stores.etags,
         history=stores.history,
         documents=stores.documents,
+        libraries=stores.libraries,
         chunks=stores.chunks,
         embeddings=stores.embeddings,
         embedders=search.embedders,
@@ -191,6 +194,7 @@ def services_of_person(whole: Services, stores: Stores, vectors: VectorSearch, w
         etags=stores.etags,
         history=stores.history,
         documents=stores.documents,
+        libraries=stores.libraries,
         chunks=stores.chunks,
         retriever=retriever,
         library=library,
@@ -222,6 +226,7 @@ def build_stores(database: Database, owner: str) -> Stores:
         history=HistoryStore(database),
         answers=AnswerLog(database),
         documents=DocumentStore(database, owner),
+        libraries=LibraryStore(database),
         chunks=ChunkStore(database),
         embeddings=EmbeddingStore(database),
     )

@@ -247,6 +247,10 @@ class Accounts:
         done = f"deleted, everything went to {give_to.name}" if give_to else "deleted with everything"
         self._audit.note(actor.name, done, person.name, actor.address)
 
+    def note(self, actor: Actor, action: str, subject: str) -> None:
+        """Note what somebody did to what they share."""
+        self._audit.note(actor.name, action, subject, actor.address)
+
     def audit(self, limit: int) -> list[AuditEntry]:
         """Return the last entries of the audit log, the newest first."""
         return self._audit.newest(limit)

@@ -87,12 +87,13 @@ class Library:
         origin: str | None = None,
         replaces: int | None = None,
         tags: Sequence[str] = (),
+        library_id: int | None = None,
     ) -> tuple[Document, bool]:
         """Keep a file and queue it; return its document, and False if its content was there before.
 
         With ``replaces`` it is the newer version of that document, and takes its place when it is ready. Raises
-        UnsupportedDocument, BodyTooLarge, InvalidRequest, DocumentNotFound, SameContent. When it returns, the file is
-        on the disk.
+        UnsupportedDocument, BodyTooLarge, InvalidRequest, DocumentNotFound, LibraryNotFound, SameContent. When it
+        returns, the file is on the disk.
         """
         received = self._uploads.receive(file, name, self._settings().max_upload_mb)
         new = False
@@ -107,6 +108,7 @@ class Library:
                     origin=origin,
                     replaces=replaces,
                     tags=tuple(tags),
+                    library_id=library_id,
                 )
             )
         finally:

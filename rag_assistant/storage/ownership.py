@@ -33,13 +33,13 @@ def owner(connection: Connection) -> int | ScalarSelect[int]:
 def readable(connection: Connection, document_id: ColumnElement[int]) -> ColumnElement[bool]:
     """Return the condition that the person of a connection may read a document."""
     person = person_of(connection)
-    return true() if person is None else document_id.in_(_documents_in(_libraries_of(person)))
+    return true() if person is None else document_id.in_(_documents_in(libraries_of(person)))
 
 
 def writable(connection: Connection) -> ColumnElement[bool]:
     """Return the condition that the person of a connection may change the documents of a document's library."""
     person = person_of(connection)
-    return true() if person is None else documents.c.library_id.in_(_libraries_of(person, "write"))
+    return true() if person is None else documents.c.library_id.in_(libraries_of(person, "write"))
 
 
 def reads_everything(connection: Connection) -> bool:
@@ -47,7 +47,7 @@ def reads_everything(connection: Connection) -> bool:
     person = person_of(connection)
     if person is None:
         return True
-    hidden = documents.c.library_id.is_(None) | documents.c.library_id.not_in(_libraries_of(person))
+    hidden = documents.c.library_id.is_(None) | documents.c.library_id.not_in(libraries_of(person))
     return connection.execute(select(documents.c.id).where(hidden).limit(1)).first() is None
 
 
@@ -61,14 +61,14 @@ def library_for_new(connection: Connection, asked: int | None) -> int | None:
     if asked is not None:
         chosen = chosen.where(libraries.c.id == asked)
         if person is not None:
-            chosen = chosen.where(libraries.c.id.in_(_libraries_of(person, "write")))
+            chosen = chosen.where(libraries.c.id.in_(libraries_of(person, "write")))
     elif person is not None:
         chosen = chosen.where(libraries.c.person_id == person)
     found: int | None = connection.execute(chosen).scalar()
     return found
 
 
-def _libraries_of(person: int, access: str | None = None) -> Select[tuple[int]]:
+def libraries_of(person: int, access: str | None = None) -> Select[tuple[int]]:
     """Return the query for the libraries that a person may read, or with ``access`` may write."""
     shared = select(library_shares.c.library_id).where(library_shares.c.person_id == person)
     everyone: ColumnElement[bool] = libraries.c.everyone.is_not(None)

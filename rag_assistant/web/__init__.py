@@ -11,6 +11,7 @@ from rag_assistant.records import MAX_INT32
 from rag_assistant.web import assets, errors, health, identity, policy, security
 from rag_assistant.web.api import conversations as conversations_api
 from rag_assistant.web.api import documents as documents_api
+from rag_assistant.web.api import libraries as libraries_api
 from rag_assistant.web.api import model as model_api
 from rag_assistant.web.api import ratings as ratings_api
 from rag_assistant.web.api import turns as turns_api
@@ -20,6 +21,7 @@ from rag_assistant.web.pages import (
     conversation,
     documents,
     history,
+    libraries,
     people,
     ratings,
     receipt,
@@ -38,6 +40,7 @@ PARTS = (
     ratings_api,
     conversations_api,
     documents_api,
+    libraries_api,
     model_api,
     conversation,
     documents,
@@ -48,6 +51,7 @@ PARTS = (
     sidebar,
     settings,
     account,
+    libraries,
     people,
 )
 

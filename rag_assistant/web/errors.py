@@ -42,6 +42,8 @@ STATUS: dict[type[Exception], int] = {
     errors.ReceiptNotFound: 404,
     errors.LibraryNotFound: 404,
     errors.LibraryReadOnly: 403,
+    errors.NotLibraryOwner: 403,
+    errors.LibraryInUse: 409,
     errors.FileMissing: 410,
     errors.SourceNotFound: 404,
     errors.ConversationBusy: 409,

@@ -10,25 +10,25 @@ from rag_assistant.account_records import ALONE, NOBODY, Identity
 from rag_assistant.accounts.accounts import SESSION_LIFETIME, Actor
 from rag_assistant.errors import MalformedBody, NotAllowed, NotSignedIn
 from rag_assistant.web.policy import POLICIES, PUBLIC, SESSION_ONLY, Policy
-from rag_assistant.web.services import IDENTITY, Services
+from rag_assistant.web.services import IDENTITY, Services, services
 
 SECURE_COOKIE = "__Host-session"
 PLAIN_COOKIE = "session"
 BEARER = "bearer "
 
 
-def init_app(app: Flask, services: Services) -> None:
+def init_app(app: Flask, whole: Services) -> None:
     """Let nobody in who may not come in, on every route."""
 
     @app.before_request
     def let_in() -> Response | None:
-        found = identify(services)
+        found = identify(whole)
         request.environ[IDENTITY] = found
         if request.endpoint is None:
             return None  # There is nothing there, for everybody alike.
         policy = POLICIES[request.endpoint]
         if found is NOBODY and policy != PUBLIC:
-            if services.setup.is_open:
+            if whole.setup.is_open:
                 return to_page("account_pages.setup")
             if is_navigation():
                 return to_page("account_pages.login", next=request.full_path.rstrip("?"))
@@ -50,20 +50,26 @@ def actor() -> Actor:
     return Actor(person.name if person else "somebody", request.remote_addr)
 
 
-def identify(services: Services) -> Identity:
+def note_for_audit(action: str, subject: str) -> None:
+    """Note what somebody did, where there are accounts."""
+    if identity().person is not None:
+        services().accounts.note(actor(), action, subject)
+
+
+def identify(whole: Services) -> Identity:
     """Return who asks by their cookie or token. Raises MalformedBody if they show both, NotSignedIn for a bad token."""
-    if not services.accounts.any():
-        return NOBODY if services.setup.is_open else ALONE
+    if not whole.accounts.any():
+        return NOBODY if whole.setup.is_open else ALONE
     authorization = request.headers.get("Authorization", "")
     cookie = request.cookies.get(cookie_name())
     if authorization.lower().startswith(BEARER):
         if cookie is not None:
             raise MalformedBody("The request has a cookie and a token. Send one of them.")
-        found = services.accounts.by_token(authorization[len(BEARER) :].strip())
+        found = whole.accounts.by_token(authorization[len(BEARER) :].strip())
         if found is None:
             raise NotSignedIn
         return found
-    return (services.accounts.by_session(cookie) if cookie else None) or NOBODY
+    return (whole.accounts.by_session(cookie) if cookie else None) or NOBODY
 
 
 def refuse_beyond(found: Identity, policy: Policy) -> None:
@@ -73,6 +79,8 @@ def refuse_beyond(found: Identity, policy: Policy) -> None:
     if policy.ability not in found.abilities:
         kept_for = "an administrator" if policy.ability == "admin" else f'somebody whose token has "{policy.ability}"'
         raise NotAllowed(f"This is for {kept_for}.")
+    if policy.person and found.person is None:
+        raise NotAllowed("There is nobody to share with: there are no accounts.")
     if policy.session and found.session is None:
         raise NotAllowed(SESSION_ONLY)
 

@@ -15,10 +15,14 @@ from rag_assistant.account_records import Ability
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The ability that a request must have, ``None`` for everybody; ``session``: no token will do."""
+    """The ability that a request must have, ``None`` for everybody.
+
+    ``session``: no token will do; ``person``: it takes an account.
+    """
 
     ability: Ability | None
     session: bool = False
+    person: bool = False
 
 
 PUBLIC = Policy(None)
@@ -31,6 +35,8 @@ def _all(policy: Policy, blueprint: str, names: str) -> dict[str, Policy]:
 
 
 READ, ASK, DOCUMENTS, ADMIN = Policy("read"), Policy("ask"), Policy("documents"), Policy("admin")
+# What only makes sense where there are accounts.
+SHARING = Policy("documents", person=True)
 OWN_ACCOUNT, PEOPLE = Policy("read", session=True), Policy("admin", session=True)
 
 POLICIES: dict[str, Policy] = {
@@ -52,6 +58,10 @@ POLICIES: dict[str, Policy] = {
     ),
     **_all(READ, "documents_api", "documents document tags text file"),
     **_all(DOCUMENTS, "documents_api", "add change cancel retry delete"),
+    **_all(READ, "libraries_api", "libraries"),
+    **_all(SHARING, "libraries_api", "add change share delete"),
+    **_all(READ, "library_pages", "libraries"),
+    **_all(SHARING, "library_pages", "add change share delete"),
     **_all(READ, "pages", "start conversation turn"),
     **_all(
         ASK,

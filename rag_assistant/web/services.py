@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from rag_assistant.retrieval.indexes.vector_search import VectorSearch
     from rag_assistant.retrieval.search import Retriever
     from rag_assistant.settings.live import LiveSettings
+    from rag_assistant.storage.accounts.libraries import LibraryStore
     from rag_assistant.storage.conversations.branching import BranchStore
     from rag_assistant.storage.conversations.conversations import ConversationManager
     from rag_assistant.storage.conversations.erasing import TurnEraser
@@ -76,6 +77,7 @@ class Services:
     etags: Etags
     history: HistoryStore
     documents: DocumentStore
+    libraries: LibraryStore
     library: Library
     chunks: ChunkStore
     embeddings: EmbeddingStore

@@ -40,6 +40,9 @@ JSON_BODIES: dict[str, dict[str, Any]] = {
     "api.change_turn": {"pinned": True},
     "ratings_api.rate": {"rating": "down"},
     "documents_api.change": {"name": "seized.txt"},
+    "libraries_api.add": {"name": "Seized"},
+    "libraries_api.change": {"everyone": "write"},
+    "libraries_api.share": {"person": "Cat", "access": "write"},
     "api.query": {"question": "Why?"},
     "api.query_stream": {"question": "Why?"},
 }
@@ -53,6 +56,9 @@ FORMS: dict[str, dict[str, Any]] = {
     "rating_pages.rate": {"rating": "down"},
     "document_pages.change": {"name": "seized.txt", "tags": "seized"},
     "document_pages.act_on_selected": {"do": "ask"},
+    "library_pages.add": {"name": "Seized"},
+    "library_pages.change": {"everyone": "write"},
+    "library_pages.share": {"person": "Cat", "access": "write"},
     "sidebar.pin": {"pinned": "true"},
     "sidebar.choose_theme": {"theme": "dark"},
 }
@@ -126,6 +132,8 @@ def fill(world: World) -> World:
     first = ask(owner, f"Why does the {CANARY} hiss?")
     second = ask(owner, f"And the {CANARY}?", conversation_id=first["conversation_id"])
     owner.post(f"/api/conversations/{first['conversation_id']}/compact", json={})
+    library = owner.get("/api/libraries").json["libraries"][0]["library_id"]
+    owner.patch(f"/api/libraries/{library}", json={"name": CANARY})
     owner.put(f"/api/turns/{first['turn_id']}/rating", json={"rating": "up", "right_answer": f"{CANARY}!"})
     gone = ask(owner, f"The {CANARY} in the trash?")["conversation_id"]
     owner.delete(f"/api/conversations/{gone}")
@@ -139,6 +147,7 @@ def fill(world: World) -> World:
         "person_id": ben.id,
         "deleted": gone,
         "first_turn": first["turn_id"],
+        "library_id": library,
     }
     world.own = {"conversation_id": ask(other, "What of geese?")["conversation_id"]}
     world.own |= {"document_id": upload(other, "Geese swim.", "geese.txt", tags="birds")["document_id"]}
@@ -308,6 +317,14 @@ NAMED = [
         "/api/documents", data={"file": _file(), "replaces": ids["document_id"]})),
     Named("form upload replaces", lambda client, ids: client.post(
         "/documents", data={"file": _file(), "replaces": ids["document_id"]})),
+    Named("upload into a library", lambda client, ids: client.post(
+        "/api/documents", data={"file": _file(), "library_id": ids["library_id"]})),
+    Named("form upload into a library", lambda client, ids: client.post(
+        "/documents", data={"file": _file(), "library_id": ids["library_id"]})),
+    Named("move into a library", lambda client, ids: client.patch(
+        f"/api/documents/{ids['own_document']}", json={"library_id": ids["library_id"]})),
+    Named("form move into a library", lambda client, ids: client.post(
+        f"/documents/{ids['own_document']}/change", data={"name": "geese.txt", "library_id": ids["library_id"]})),
     Named("selected ask", _selected("ask")),
     Named("selected delete", _selected("delete")),
     Named("selected tag", _selected("tag")),
@@ -317,7 +334,7 @@ NAMED = [
 def test_what_a_body_or_an_address_names_is_not_there_either(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     kept = kept_of_owner(world)
     client = world.callers["another person"]
-    own = {"own": world.own["conversation_id"]}
+    own = {"own": world.own["conversation_id"], "own_document": world.own["document_id"]}
     foreign = world.ids | own | {"tag": TAG}
     missing = of_missing(world) | own | {"tag": "nosuchtag"}
     for named in NAMED:
@@ -347,7 +364,8 @@ LISTS = (
     f"/api/conversations?q={CANARY}",
     "/api/conversations?q=hiss", "/api/documents", f"/api/documents?q={CANARY}", "/api/documents/tags", "/api/ratings",
     f"/api/search?q={CANARY}", "/api/search?q=hisses+at+dawn", "/", f"/?q={CANARY}", "/conversations", "/documents",
-    f"/documents?q={CANARY}", "/deleted", "/ratings", "/settings", "/account",
+    f"/documents?q={CANARY}", "/deleted", "/ratings", "/settings", "/account", "/libraries",
+    "/api/libraries",
 )  # fmt: skip
 
 

@@ -128,6 +128,25 @@ class DocumentStore(DocumentLists):
                 add_tags(connection, document_id, tags)
             return load_document(connection, document_id)
 
+    def move(self, document_id: int, library_id: int) -> Document:
+        """Put a document into another library. Raises DocumentNotFound, LibraryNotFound, LibraryReadOnly, SameContent.
+
+        Newer versions of it that are on their way go along.
+        """
+        with self._database.write() as connection:
+            row = row_to_change(connection, document_id)
+            if library_for_new(connection, library_id) is None:
+                raise LibraryNotFound(library_id)
+            both = documents.c.id == document_id, documents.c.replaces == document_id
+            for one in connection.execute(select(documents).where(both[0] | both[1])).mappings().all():
+                key = content_key(library_id, one["sha256"])
+                there = select(documents.c.id).where(documents.c.content_key == key, documents.c.id != one["id"])
+                same = connection.execute(there).scalar()
+                if same is not None:
+                    raise SameContent(same, row["id"])
+                set_values(connection, one["id"], library_id=library_id, content_key=key)
+            return load_document(connection, document_id)
+
     def get(self, document_id: int) -> Document:
         """Return one document. Raises DocumentNotFound."""
         with self._database.read() as connection:

@@ -148,4 +148,5 @@ def _as_document(row: RowMapping, tags: tuple[str, ...]) -> Document:
         tags=tags,
         origin=row["origin"],
         replaces=row["replaces"],
+        library_id=row["library_id"],
     )
