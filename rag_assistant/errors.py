@@ -309,10 +309,12 @@ class LibraryNotFound(AssistantError):
 
 
 class LibraryReadOnly(AssistantError):
-    """The document stands in a library that this person may read and not change."""
+    """A document may be read and not changed: its library is only shared to be read, or the token is for less."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f'"{name}" is in a library that you may read, but not change. Ask its owner.')
+        super().__init__(
+            f'"{name}" may be read, but not changed: its library is somebody else\'s, or your token is for less.'
+        )
 
 
 class NotLibraryOwner(AssistantError):

@@ -163,8 +163,9 @@ def build_services(settings: LiveSettings) -> Services:
     )
 
     @lru_cache(PEOPLE_AT_ONCE)
-    def of_person(person_id: int) -> Services:
-        theirs = build_stores(stores.database.for_person(person_id), owner)
+    def of_person(person_id: int, changes_documents: bool) -> Services:
+        own = stores.database.for_person(person_id, changes_documents=changes_documents)
+        theirs = build_stores(own, owner)
         return services_of_person(whole, theirs, search.vectors, writer)
 
     whole.of_person = of_person

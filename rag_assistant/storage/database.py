@@ -23,8 +23,8 @@ BUSY_TIMEOUT_MS = 20_000
 READ_CONNECTIONS = 8
 ROWS_IN_ONE_STATEMENT = 100
 CHECKPOINT_ATTEMPTS = 5
-# Under this name a connection knows for whom it works.
-PERSON = "person"
+# Under these names a connection knows for whom it works, and whether they may change documents.
+PERSON, CHANGES_DOCUMENTS = "person", "changes_documents"
 # SQLITE_CORRUPT and SQLITE_NOTADB in words.
 DAMAGED = ("malformed", "not a database")
 
@@ -52,6 +52,7 @@ class Database:
         self._write_lock = threading.Lock()
         self._held = _Held()
         self._person: int | None = None
+        self._changes_documents = True
         if self.is_sqlite:
             self._reader = self._sqlite_engine("FULL", "BEGIN", pool_size=READ_CONNECTIONS)
             self._writer = self._sqlite_engine("FULL", "BEGIN IMMEDIATE", pool_size=1)
@@ -65,18 +66,24 @@ class Database:
                 hide_parameters=True,
             )
 
-    def for_person(self, person_id: int) -> Database:
-        """Return the same database for the stores of one person, for whom other people's rows are not there."""
+    def for_person(self, person_id: int, *, changes_documents: bool = True) -> Database:
+        """Return the same database for the stores of one person, for whom other people's rows are not there.
+
+        Without ``changes_documents`` no document can be changed, whoever it belongs to.
+        """
         theirs = shallow_copy(self)
-        theirs._person = person_id
+        theirs._person, theirs._changes_documents = person_id, changes_documents
         return theirs
+
+    def _works_for(self, connection: Connection) -> Connection:
+        connection.info.update({PERSON: self._person, CHANGES_DOCUMENTS: self._changes_documents})
+        return connection
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """Give a connection that sees one state of the database."""
         with self._failures_named(), self._reader.begin() as connection:
-            connection.info[PERSON] = self._person
-            yield connection
+            yield self._works_for(connection)
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
@@ -84,15 +91,13 @@ class Database:
         with self._failures_named():
             if not self.is_sqlite:
                 with self._writer.begin() as connection:
-                    connection.info[PERSON] = self._person
-                    yield connection
+                    yield self._works_for(connection)
                 return
             with self._write_lock:
                 # One connection that stays open: to take one from the pool costs as much as a statement.
                 writing = self._held.writing = self._held.writing or self._writer.connect()
                 with writing.begin():
-                    writing.info[PERSON] = self._person
-                    yield writing
+                    yield self._works_for(writing)
 
     def text_writer(self, table: Table) -> Callable[[Sequence[tuple[Any, ...]]], None]:
         """Return a function that commits rows of a table, without forcing them to the disk yet.
@@ -241,6 +246,11 @@ def person_of(connection: Connection) -> int | None:
     """Return for whom a connection works, ``None`` for nobody in particular: then every row is there."""
     person: int | None = connection.info.get(PERSON)
     return person
+
+
+def changes_documents(connection: Connection) -> bool:
+    """Tell whether whoever a connection works for may change documents at all."""
+    return bool(connection.info.get(CHANGES_DOCUMENTS, True))
 
 
 def _checked_url(url: str) -> URL:

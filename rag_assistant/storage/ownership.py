@@ -5,10 +5,22 @@ A store over ``Database.for_person`` sees what that person may see, and nothing 
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, Connection, Integer, ScalarSelect, Select, bindparam, func, or_, select, true
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Integer,
+    ScalarSelect,
+    Select,
+    bindparam,
+    false,
+    func,
+    or_,
+    select,
+    true,
+)
 
 from rag_assistant.storage.account_tables import libraries, library_shares, people
-from rag_assistant.storage.database import person_of
+from rag_assistant.storage.database import changes_documents, person_of
 from rag_assistant.storage.tables import conversations, documents
 
 # For statements that are built once: the parameter is the person, None for anybody.
@@ -39,6 +51,8 @@ def readable(connection: Connection, document_id: ColumnElement[int]) -> ColumnE
 def writable(connection: Connection) -> ColumnElement[bool]:
     """Return the condition that the person of a connection may change the documents of a document's library."""
     person = person_of(connection)
+    if not changes_documents(connection):
+        return false()
     return true() if person is None else documents.c.library_id.in_(libraries_of(person, "write"))
 
 

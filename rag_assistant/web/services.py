@@ -97,8 +97,8 @@ class Services:
     probe: DatabaseProbe
     accounts: Accounts
     setup: Setup
-    # What belongs to one person, by the person's id.
-    of_person: Callable[[int], Services] = field(init=False, repr=False)
+    # What belongs to one person, by the person's id, and whether they may change documents in this request.
+    of_person: Callable[[int, bool], Services] = field(init=False, repr=False)
     _lock_file: IO[str] | None = None
     _start_lock: threading.Lock = field(default_factory=threading.Lock)
     _started: bool = False
@@ -220,7 +220,8 @@ def services() -> Services:
     identity = request.environ.get(IDENTITY, NOBODY)
     if identity is ALONE:
         return whole_services()
-    return whole_services().of_person(identity.person.id if identity.person else NO_PERSON)
+    person_id = identity.person.id if identity.person else NO_PERSON
+    return whole_services().of_person(person_id, "documents" in identity.abilities)
 
 
 def whole_services() -> Services:

@@ -152,6 +152,12 @@ class DocumentStore(DocumentLists):
         with self._database.read() as connection:
             return load_document(connection, document_id)
 
+    def refuse_read_only(self, document_ids: Iterable[int]) -> None:
+        """Refuse documents that may not be changed. Raises DocumentNotFound, LibraryReadOnly."""
+        with self._database.read() as connection:
+            for document_id in document_ids:
+                row_to_change(connection, document_id)
+
     def missing(self, document_ids: Iterable[int]) -> list[int]:
         """Return those of the ids that name no document."""
         named_ids = list(document_ids)
