@@ -94,6 +94,16 @@ class AuditEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class ConversationLink:
+    """A link with which a conversation is read, with its sources or without."""
+
+    id: int
+    conversation_id: int
+    with_sources: bool
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class LibraryRecord:
     """A set of documents: whose it is, and what others may do with it."""
 

@@ -470,6 +470,13 @@ class CredentialNotFound(AssistantError):
         super().__init__(f"There is no {what} {number}.")
 
 
+class LinkNotFound(AssistantError):
+    """A link to a conversation was taken back, or never was one."""
+
+    def __init__(self) -> None:
+        super().__init__("There is nothing behind this link; it may have been taken back.")
+
+
 class LinkOver(AssistantError):
     """A one-time link was used, is too old, or never was one."""
 

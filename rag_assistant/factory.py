@@ -45,6 +45,7 @@ from rag_assistant.storage.conversations.corrections import CorrectionStore
 from rag_assistant.storage.conversations.erasing import TurnEraser
 from rag_assistant.storage.conversations.etags import Etags
 from rag_assistant.storage.conversations.history import HistoryStore
+from rag_assistant.storage.conversations.links import ConversationLinkStore
 from rag_assistant.storage.conversations.ratings import RatingStore
 from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.conversations.versions import VersionStore
@@ -83,6 +84,7 @@ class Stores:
     answers: AnswerLog
     documents: DocumentStore
     libraries: LibraryStore
+    links: ConversationLinkStore
     chunks: ChunkStore
     embeddings: EmbeddingStore
 
@@ -142,6 +144,7 @@ def build_services(settings: LiveSettings) -> Services:
         history=stores.history,
         documents=stores.documents,
         libraries=stores.libraries,
+        links=stores.links,
         chunks=stores.chunks,
         embeddings=stores.embeddings,
         embedders=search.embedders,
@@ -196,6 +199,7 @@ def services_of_person(whole: Services, stores: Stores, vectors: VectorSearch, w
         history=stores.history,
         documents=stores.documents,
         libraries=stores.libraries,
+        links=stores.links,
         chunks=stores.chunks,
         retriever=retriever,
         library=library,
@@ -228,6 +232,7 @@ def build_stores(database: Database, owner: str) -> Stores:
         answers=AnswerLog(database),
         documents=DocumentStore(database, owner),
         libraries=LibraryStore(database),
+        links=ConversationLinkStore(database),
         chunks=ChunkStore(database),
         embeddings=EmbeddingStore(database),
     )

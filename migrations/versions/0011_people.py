@@ -72,6 +72,16 @@ def upgrade() -> None:
         sa.Column("access", sa.String, nullable=False),
     )
     op.create_index("ix_library_shares_person", "library_shares", ["person_id"])
+    op.create_table(
+        "conversation_links",
+        sa.Column("id", sa.Integer, primary_key=True),
+        sa.Column("conversation_id", sa.Integer, sa.ForeignKey("conversations.id", ondelete="CASCADE"), nullable=False),
+        sa.Column("secret_hash", sa.String, nullable=False, unique=True),
+        sa.Column("with_sources", sa.Boolean, nullable=False),
+        sa.Column("created_at", MOMENT, nullable=False),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("ix_conversation_links_conversation", "conversation_links", ["conversation_id"])
     op.add_column("conversations", sa.Column("person_id", sa.Integer))
     op.create_index(
         "ix_conversations_person", "conversations", ["person_id", "deleted_at", "updated_at", "id"]
@@ -109,5 +119,5 @@ def downgrade() -> None:
     op.drop_index("ix_conversations_person", "conversations")
     op.drop_column("documents", "library_id")
     op.drop_column("conversations", "person_id")
-    for name in ("library_shares", "libraries", "audit_log", "password_links", "api_tokens", "sessions", "people"):
+    for name in ("conversation_links", "library_shares", "libraries", "audit_log", "password_links", "api_tokens", "sessions", "people"):
         op.drop_table(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import JSON, Column, ForeignKey, Index, Integer, String, Table
+from sqlalchemy import JSON, Boolean, Column, ForeignKey, Index, Integer, String, Table
 
 from rag_assistant.storage.tables import UtcTime, metadata
 
@@ -85,6 +85,19 @@ libraries = Table(
     # What everybody may do with it besides its owner: nothing, read, or write.
     Column("everyone", String),
     Index("ix_libraries_person", "person_id"),
+    sqlite_autoincrement=True,
+)
+
+# Whoever is signed in and has such a link reads the conversation.
+conversation_links = Table(
+    "conversation_links",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("conversation_id", Integer, ForeignKey("conversations.id", ondelete="CASCADE"), nullable=False),
+    Column("secret_hash", String, nullable=False, unique=True),
+    Column("with_sources", Boolean, nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+    Index("ix_conversation_links_conversation", "conversation_id"),
     sqlite_autoincrement=True,
 )
 

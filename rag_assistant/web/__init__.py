@@ -26,6 +26,7 @@ from rag_assistant.web.pages import (
     ratings,
     receipt,
     settings,
+    shared,
     sidebar,
     source,
 )
@@ -52,6 +53,7 @@ PARTS = (
     settings,
     account,
     libraries,
+    shared,
     people,
 )
 

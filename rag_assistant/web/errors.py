@@ -31,6 +31,7 @@ STATUS: dict[type[Exception], int] = {
     errors.NotAllowed: 403,
     errors.AccountNotFound: 404,
     errors.CredentialNotFound: 404,
+    errors.LinkNotFound: 404,
     errors.LinkOver: 410,
     errors.NameTaken: 409,
     errors.AccountsExist: 409,

@@ -60,6 +60,8 @@ POLICIES: dict[str, Policy] = {
     **_all(DOCUMENTS, "documents_api", "add change cancel retry delete"),
     **_all(READ, "libraries_api", "libraries"),
     **_all(SHARING, "libraries_api", "add change share delete"),
+    **_all(Policy("read", person=True), "shared_pages", "links shared"),
+    **_all(Policy("ask", person=True), "shared_pages", "make take_back"),
     **_all(READ, "library_pages", "libraries"),
     **_all(SHARING, "library_pages", "add change share delete"),
     **_all(READ, "pages", "start conversation turn"),

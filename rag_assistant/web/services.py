@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from rag_assistant.storage.conversations.erasing import TurnEraser
     from rag_assistant.storage.conversations.etags import Etags
     from rag_assistant.storage.conversations.history import HistoryStore
+    from rag_assistant.storage.conversations.links import ConversationLinkStore
     from rag_assistant.storage.conversations.ratings import RatingStore
     from rag_assistant.storage.conversations.turns import TurnStore
     from rag_assistant.storage.conversations.versions import VersionStore
@@ -78,6 +79,7 @@ class Services:
     history: HistoryStore
     documents: DocumentStore
     libraries: LibraryStore
+    links: ConversationLinkStore
     library: Library
     chunks: ChunkStore
     embeddings: EmbeddingStore
