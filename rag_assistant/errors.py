@@ -424,6 +424,24 @@ class TooManyAttempts(AssistantError):
         self.retry_after_seconds = retry_after_seconds
 
 
+class LimitReached(AssistantError):
+    """Somebody takes more than one person's share."""
+
+    def __init__(self, what: str, retry_after_seconds: float) -> None:
+        super().__init__(f"{what}. Try again in {max(1, round(retry_after_seconds))} seconds.")
+        self.retry_after_seconds = retry_after_seconds
+
+
+class StorageLimitReached(BodyTooLarge):
+    """The files of a person would take more room than theirs."""
+
+    def __init__(self, size_mb: float, limit_mb: int) -> None:
+        super().__init__(
+            f"The file has {size_mb:.1f} MB, and then yours would have more than {limit_mb} MB together. "
+            "Delete some first."
+        )
+
+
 class NotAllowed(AssistantError):
     """Somebody asks who may not do this; the message says what it takes."""
 

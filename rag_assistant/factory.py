@@ -13,6 +13,7 @@ from flask import Flask
 
 from rag_assistant import cli, web
 from rag_assistant.accounts.accounts import Accounts
+from rag_assistant.accounts.limits import PersonalLimits
 from rag_assistant.accounts.setup import Setup
 from rag_assistant.answering.assistant import Assistant
 from rag_assistant.answering.dependencies import Dependencies
@@ -38,6 +39,7 @@ from rag_assistant.storage.accounts.audit import AuditLog
 from rag_assistant.storage.accounts.credentials import CredentialStore
 from rag_assistant.storage.accounts.libraries import LibraryStore
 from rag_assistant.storage.accounts.people import PeopleStore
+from rag_assistant.storage.accounts.usage import UsageStore
 from rag_assistant.storage.conversations.answer_log import AnswerLog
 from rag_assistant.storage.conversations.branching import BranchStore
 from rag_assistant.storage.conversations.conversations import ConversationManager
@@ -166,16 +168,22 @@ def build_services(settings: LiveSettings) -> Services:
     )
 
     @lru_cache(PEOPLE_AT_ONCE)
+    def limits_of(person_id: int) -> PersonalLimits:
+        return PersonalLimits(UsageStore(stores.database.for_person(person_id)), lambda: settings.current)
+
+    @lru_cache(PEOPLE_AT_ONCE)
     def of_person(person_id: int, changes_documents: bool) -> Services:
         own = stores.database.for_person(person_id, changes_documents=changes_documents)
         theirs = build_stores(own, owner)
-        return services_of_person(whole, theirs, search.vectors, writer)
+        return services_of_person(whole, theirs, search.vectors, writer, limits_of(person_id))
 
     whole.of_person = of_person
     return whole
 
 
-def services_of_person(whole: Services, stores: Stores, vectors: VectorSearch, writer: AnswerWriter) -> Services:
+def services_of_person(
+    whole: Services, stores: Stores, vectors: VectorSearch, writer: AnswerWriter, limits: PersonalLimits
+) -> Services:
     """Return the services over the stores of one person: what is not theirs is not there, for no question and no tool.
 
     What runs, such as the model, the indexes and the job queues, is shared.
@@ -183,7 +191,7 @@ def services_of_person(whole: Services, stores: Stores, vectors: VectorSearch, w
     from rag_assistant.retrieval.search import Retriever
 
     retriever = Retriever(stores.chunks, KeywordIndex(stores.database), vectors)
-    library = whole.library.over(stores.documents)
+    library = whole.library.over(stores.documents, limits.refuse_bytes)
     tools = Tools(stores.documents, retriever, library.remove)
     deps = build_dependencies(whole.settings, stores, retriever, whole.models, tools, writer)
     return replace(
@@ -204,7 +212,8 @@ def services_of_person(whole: Services, stores: Stores, vectors: VectorSearch, w
         retriever=retriever,
         library=library,
         page_images=whole.page_images.over(stores.documents, library),
-        assistant=whole.assistant.over(stores.documents, deps),
+        assistant=whole.assistant.over(stores.documents, deps, limits.take_question),
+        limits=limits,
         history_actions=HistoryActions(
             stores.conversations, stores.history, whole.models, tools.schemas, lambda: whole.settings.current
         ),

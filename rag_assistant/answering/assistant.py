@@ -51,13 +51,18 @@ class Assistant:
         self._conversations = deps.conversations
         self._turns = deps.turns
         self._sees_all_turns = True
+        self._take_question: Callable[[], None] = lambda: None
 
-    def over(self, documents: DocumentStore, deps: Dependencies) -> Assistant:
-        """Return the same assistant for somebody who sees less: of the running turns, too."""
+    def over(self, documents: DocumentStore, deps: Dependencies, take_question: Callable[[], None]) -> Assistant:
+        """Return the same assistant for somebody who sees less: of the running turns, too.
+
+        ``take_question`` may refuse what is about to be answered.
+        """
         theirs = shallow_copy(self)
         theirs._documents, theirs._deps = documents, deps
         theirs._conversations, theirs._turns = deps.conversations, deps.turns
         theirs._sees_all_turns = False
+        theirs._take_question = take_question
         return theirs
 
     def ask(self, question: Question) -> Turn:
@@ -220,6 +225,7 @@ class Assistant:
         quotes: bool = False,
     ) -> Turn:
         """Let ``refuse`` look at what would be accepted, accept it, and begin to answer it."""
+        self._take_question()
         if not self._live.reserve():
             raise Overloaded(self._live.limit)
         live = LiveTurn(self._deps.models.new_call())

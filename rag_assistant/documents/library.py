@@ -63,6 +63,7 @@ class Library:
         self._embedders = embedders
         self._uploads = uploads
         self._settings = settings
+        self._refuse_bytes: Callable[[int], None] = lambda _size: None
         self._closing = threading.Event()
         self._reading = open_queue("reading")
         self._embedding = open_queue("embedding")
@@ -71,10 +72,13 @@ class Library:
         # Behind everything that is new.
         self._embedding.offer("reindex", self._guarded(self._reindex))
 
-    def over(self, documents: DocumentStore) -> Library:
-        """Return the same library for those who may see other documents; the work in the background stays one."""
+    def over(self, documents: DocumentStore, refuse_bytes: Callable[[int], None]) -> Library:
+        """Return the same library for those who may see other documents; the work in the background stays one.
+
+        ``refuse_bytes`` may refuse a file of a size.
+        """
         theirs = shallow_copy(self)
-        theirs._documents = documents
+        theirs._documents, theirs._refuse_bytes = documents, refuse_bytes
         return theirs
 
     # --- for those who wait
@@ -98,6 +102,7 @@ class Library:
         received = self._uploads.receive(file, name, self._settings().max_upload_mb)
         new = False
         try:
+            self._refuse_bytes(received.size_bytes)
             document, new = self._documents.add(
                 NewDocument(
                     name=received.name,

@@ -276,6 +276,24 @@ class Settings(BaseModel):
         live=False,
         ge=1,
     )
+    max_questions_per_minute: int | None = setting(
+        30,
+        f"{WHOLE_FROM_1}, or null for no limit",
+        "With accounts: how many questions one person may ask within a minute; further ones are refused with 429.",
+        ge=1,
+    )
+    max_running_answers_per_person: int | None = setting(
+        10,
+        f"{WHOLE_FROM_1}, or null for no limit",
+        "With accounts: how many answers of one person may run at once; further questions are refused with 429.",
+        ge=1,
+    )
+    max_stored_mb_per_person: int | None = setting(
+        None,
+        f"{WHOLE_FROM_1}, or null for no limit",
+        "With accounts: how many megabytes the files in one person's own libraries may have together.",
+        ge=1,
+    )
     data_dir: str = setting(
         "data",
         "a folder's path",

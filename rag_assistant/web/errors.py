@@ -28,6 +28,7 @@ STATUS: dict[type[Exception], int] = {
     errors.NotSignedIn: 401,
     errors.SignInFailed: 401,
     errors.TooManyAttempts: 429,
+    errors.LimitReached: 429,
     errors.NotAllowed: 403,
     errors.AccountNotFound: 404,
     errors.CredentialNotFound: 404,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     # Loading numpy and with it the search takes a while; the command line does not always need it.
     from rag_assistant.account_records import Person
     from rag_assistant.accounts.accounts import Accounts, Actor
+    from rag_assistant.accounts.limits import PersonalLimits
     from rag_assistant.accounts.setup import Setup
     from rag_assistant.answering.assistant import Assistant
     from rag_assistant.answering.evaluation import Evaluation
@@ -94,6 +95,8 @@ class Services:
     history_actions: HistoryActions
     corrections: Corrections
     page_images: PagePictures
+    # What one person may take; none where nobody is signed in.
+    limits: PersonalLimits | None = field(default=None, kw_only=True)
     data_dir: Path
     guide: Path
     probe: DatabaseProbe

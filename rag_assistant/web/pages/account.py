@@ -13,7 +13,7 @@ from rag_assistant.validation import spells_number
 from rag_assistant.web.errors import page_with_error
 from rag_assistant.web.identity import actor, identity, with_session, without_session
 from rag_assistant.web.pages.frame import frame
-from rag_assistant.web.services import whole_services
+from rag_assistant.web.services import services, whole_services
 
 blueprint = Blueprint("account_pages", __name__)
 
@@ -163,6 +163,7 @@ def _account_page(error: AssistantError | None = None, secret: str | None = None
         tokens=whole_services().accounts.tokens_of(person),
         scopes=[ability for ability in ABILITIES if ability in person.abilities],
         token_days=TOKEN_DAYS,
+        limits=services().limits,
         min_chars=MIN_CHARS,
         error=error,
         secret=secret,
