@@ -97,6 +97,22 @@ def test_what_was_said_the_branches_and_the_gaps_are_known_of_an_older_database(
         assert connection.execute(text("SELECT gap FROM chunks ORDER BY id")).scalars().all() == [None, "  "]
 
 
+def test_documents_of_an_older_database_are_in_one_library_and_belong_to_nobody_yet(empty: Database) -> None:
+    upgrade_to(empty, "0008")
+    moment = "'2026-01-01'"
+    with empty.write() as connection:
+        connection.exec_driver_sql(
+            "INSERT INTO documents (id, name, media_type, size_bytes, sha256, owner, file, state, chunks, embedded, "
+            f"created_at) VALUES (1, 'd', 't', 1, 'abc', '', '', 'ready', 0, 0, {moment})"
+        )
+    migrate(empty)
+    with empty.read() as connection:
+        kept = "SELECT sha256, content_key, library_id FROM documents"
+        assert connection.execute(text(kept)).all() == [("abc", "1 abc", 1)]
+        assert connection.execute(text("SELECT id, name, person_id FROM libraries")).all() == [(1, "Documents", None)]
+        assert connection.execute(text("SELECT count(*) FROM people")).scalar() == 0
+
+
 def upgrade_to(database: Database, revision: str) -> None:
     """Bring a database to an older schema."""
     config = Config(str(MIGRATIONS / "alembic.ini"))

@@ -21,7 +21,7 @@ export function enableSync() {
     if (offline && response) clearUnreachable();
     offline = !response;
     // Signed out, here or elsewhere: the way back leads through the page to sign in.
-    if (response?.status === 401) location.reload();
+    if (response?.status === 401) location.assign(location.pathname + location.search);
     if (offline || conversationId() !== id) return;
     if (response.status === 404 && !deleted) showDeleted();
     else if (response.ok && deleted) deletedToast()?.remove();
