@@ -28,11 +28,11 @@ def init_app(app: Flask, whole: Services) -> None:
             return None  # There is nothing there, for everybody alike.
         policy = POLICIES[request.endpoint]
         if found is NOBODY and policy != PUBLIC:
+            if not is_navigation():
+                raise NotSignedIn
             if whole.setup.is_open:
                 return to_page("account_pages.setup")
-            if is_navigation():
-                return to_page("account_pages.login", next=request.full_path.rstrip("?"))
-            raise NotSignedIn
+            return to_page("account_pages.login", next=request.full_path.rstrip("?"))
         refuse_beyond(found, policy)
         return None
 

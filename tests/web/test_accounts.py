@@ -420,7 +420,9 @@ def test_in_a_container_a_code_of_the_log_makes_the_first_account(
     code = re.search(r"with this code: (\S+)", caplog.text)
     assert code is not None
     client = app.test_client()
-    assert client.get("/api/conversations").status_code == 401 or client.get("/").headers["Location"] == "/setup"
+    assert client.get("/api/conversations").status_code == 401
+    assert client.post("/api/query", json={"question": "Why?"}).status_code == 401
+    assert client.get("/", headers=PAGE).headers["Location"] == "/setup"
     assert "Make the first account" in client.get("/setup", headers=PAGE).text
     fields = {"name": "Ann", "password": PASSWORD}
     assert post(client, "/setup", code="wrong", **fields)[0] == 401
