@@ -3,6 +3,7 @@
 # make test-long  the same, with every sweep whole (marker `long`) and more generated conversations
 # make lint   ruff and mypy
 # make torture  kills, full disks, lying endpoints and floods: what was tried, lost and doubled (an hour or more)
+# make matrix  every route with every kind of caller and other people's ids, on SQLite and PostgreSQL
 # make bench  the benchmarks of docs/benchmarks.md
 # make bench-history  our history beside other libraries' (docs/history-benchmarks.md)
 # make bench-retrieval  search on real data sets (docs/retrieval-benchmarks.md)
@@ -20,7 +21,7 @@ test test-long: export PYTHONDONTWRITEBYTECODE =
 # Nothing is compiled ahead: what is never imported would be, too, which takes a third of the time.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
-.PHONY: run test test-long lint torture bench bench-history bench-retrieval clients wheel pictures clean
+.PHONY: run test test-long lint torture matrix bench bench-history bench-retrieval clients wheel pictures clean
 
 run: .venv/run
 	@$(BIN)/python app.py
@@ -38,6 +39,9 @@ lint: .venv/dev
 
 torture: .venv/dev
 	@$(BIN)/python -m torture $(FAULTS)
+
+matrix: .venv/dev
+	@$(BIN)/python -m pytest -q -m "" tests/web/test_matrix.py
 
 bench: .venv/dev
 	@$(BIN)/python -m bench

@@ -18,6 +18,7 @@ COMMANDS = {
     "ask": "Ask a question and print the answer as it is written.",
     "chat": "Chat in the terminal: /help lists the commands, Ctrl-C stops an answer, Ctrl-D quits.",
     "documents": "Manage the library.",
+    "accounts": "Manage who may sign in.",
     "history": "Conversations, and what the model was sent.",
     "eval": "Ask every rated question again and show what got better or worse.",
     "model": "Fetch a language model, or test the connected one.",
@@ -58,7 +59,7 @@ class Commands(click.Group):
 
 @click.group(cls=Commands, invoke_without_command=True)
 @click.version_option(__version__, prog_name="rag-assistant", message="%(prog)s %(version)s")
-@click.option("--host", type=click.Choice(["127.0.0.1", "localhost"]), help="Listen on this address.")
+@click.option("--host", help="Listen on this address.")
 @click.option("--port", type=click.IntRange(0, 65535), help="Listen on this port, instead of the one of the settings.")
 @click.pass_context
 def program(ctx: click.Context, host: str | None, port: int | None) -> None:

@@ -28,6 +28,8 @@ class NewDocument:
     origin: str | None = None
     replaces: int | None = None
     tags: tuple[str, ...] = ()
+    # The library that it goes to; nothing said: the person's own.
+    library_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,7 @@ class Document:
     replaces: int | None = None
     scanned_pages: int = 0
     recognised_pages: int = 0
+    library_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

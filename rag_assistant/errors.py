@@ -321,6 +321,36 @@ class SameContent(AssistantError):
         self.document_id = document_id
 
 
+class LibraryNotFound(AssistantError):
+    """There is no such library, or not for this person."""
+
+    def __init__(self, library_id: int) -> None:
+        super().__init__(f"There is no library {library_id}.")
+
+
+class LibraryReadOnly(AssistantError):
+    """A document may be read and not changed: its library is only shared to be read, or the token is for less."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f'"{name}" may be read, but not changed: its library is somebody else\'s, or your token is for less.'
+        )
+
+
+class NotLibraryOwner(AssistantError):
+    """A library is somebody else's, who alone says who may use it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f'The library "{name}" is somebody else\'s; only its owner can change or share it.')
+
+
+class LibraryInUse(AssistantError):
+    """A library cannot be deleted: it has documents, or it is a person's last one."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f'The library "{name}" has documents, or it is your last one, so it cannot be deleted.')
+
+
 class EmbedderFailed(AssistantError):
     """The embedding model could not be loaded or run."""
 
@@ -394,3 +424,103 @@ class AnswerInterrupted(ModelError):
 
 class AnswerStopped(AssistantError):
     """A person stopped the answer."""
+
+
+class NotSignedIn(AssistantError):
+    """Nobody asks, or what they showed is over."""
+
+    def __init__(self) -> None:
+        super().__init__("Sign in first: open /login, or send an API token as Authorization: Bearer.")
+
+
+class SignInFailed(AssistantError):
+    """A name or a password is wrong; which of them is not said."""
+
+    def __init__(self, message: str = "The name or the password is wrong.") -> None:
+        super().__init__(message)
+
+
+class TooManyAttempts(AssistantError):
+    """Passwords are tried too quickly."""
+
+    def __init__(self, retry_after_seconds: float) -> None:
+        super().__init__(f"Too many attempts. Try again in {max(1, round(retry_after_seconds))} seconds.")
+        self.retry_after_seconds = retry_after_seconds
+
+
+class LimitReached(AssistantError):
+    """Somebody takes more than one person's share."""
+
+    def __init__(self, what: str, retry_after_seconds: float) -> None:
+        super().__init__(f"{what}. Try again in {max(1, round(retry_after_seconds))} seconds.")
+        self.retry_after_seconds = retry_after_seconds
+
+
+class StorageLimitReached(BodyTooLarge):
+    """The files of a person would take more room than theirs."""
+
+    def __init__(self, size_mb: float, limit_mb: int) -> None:
+        super().__init__(
+            f"The file has {size_mb:.1f} MB, and then yours would have more than {limit_mb} MB together. "
+            "Delete some first."
+        )
+
+
+class NotAllowed(AssistantError):
+    """Somebody asks who may not do this; the message says what it takes."""
+
+
+class AccountNotFound(AssistantError):
+    """There is no such account."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f'There is no account "{name}".')
+
+
+class NameTaken(AssistantError):
+    """Another account has this name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f'There is an account "{name}" already. Choose another name.')
+
+
+class AccountsExist(AssistantError):
+    """The first account was made already."""
+
+    def __init__(self) -> None:
+        super().__init__("There is an account already. Sign in.")
+
+
+class LastAdmin(AssistantError):
+    """Without this account nobody could manage the others."""
+
+    def __init__(self) -> None:
+        super().__init__("This is the last administrator who can sign in. Make somebody else one first.")
+
+
+class StillOwns(AssistantError):
+    """An account cannot be deleted while something belongs to it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f'Something was added to the account "{name}" meanwhile. Delete it again.')
+
+
+class CredentialNotFound(AssistantError):
+    """There is no such session or token, or not of this person."""
+
+    def __init__(self, what: str, number: int) -> None:
+        super().__init__(f"There is no {what} {number}.")
+
+
+class LinkNotFound(AssistantError):
+    """A link to a conversation was taken back, or never was one."""
+
+    def __init__(self) -> None:
+        super().__init__("There is nothing behind this link; it may have been taken back.")
+
+
+class LinkOver(AssistantError):
+    """A one-time link was used, is too old, or never was one."""
+
+    def __init__(self) -> None:
+        super().__init__("This link was used or is too old. Ask an administrator for a new one.")

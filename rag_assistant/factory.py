@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flask import Flask
 
 from rag_assistant import cli, web
+from rag_assistant.accounts.accounts import Accounts
+from rag_assistant.accounts.limits import PersonalLimits
+from rag_assistant.accounts.setup import Setup
 from rag_assistant.answering.assistant import Assistant
 from rag_assistant.answering.dependencies import Dependencies
 from rag_assistant.answering.evaluation import Evaluation
@@ -32,6 +36,11 @@ from rag_assistant.settings.live import LiveSettings, open_settings
 from rag_assistant.settings.location import provide_settings_file
 from rag_assistant.settings.package_files import FILES, GUIDE, home
 from rag_assistant.settings.schema import Settings
+from rag_assistant.storage.accounts.audit import AuditLog
+from rag_assistant.storage.accounts.credentials import CredentialStore
+from rag_assistant.storage.accounts.libraries import LibraryStore
+from rag_assistant.storage.accounts.people import PeopleStore
+from rag_assistant.storage.accounts.usage import UsageStore
 from rag_assistant.storage.conversations.answer_log import AnswerLog
 from rag_assistant.storage.conversations.branching import BranchStore
 from rag_assistant.storage.conversations.conversations import ConversationManager
@@ -39,6 +48,7 @@ from rag_assistant.storage.conversations.corrections import CorrectionStore
 from rag_assistant.storage.conversations.erasing import TurnEraser
 from rag_assistant.storage.conversations.etags import Etags
 from rag_assistant.storage.conversations.history import HistoryStore
+from rag_assistant.storage.conversations.links import ConversationLinkStore
 from rag_assistant.storage.conversations.ratings import RatingStore
 from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.conversations.versions import VersionStore
@@ -60,6 +70,9 @@ if TYPE_CHECKING:
     from rag_assistant.retrieval.indexes.vector_search import VectorSearch
     from rag_assistant.retrieval.search import Retriever
 
+# The services of so many people are kept for their next request.
+PEOPLE_AT_ONCE = 256
+
 
 @dataclass(frozen=True, slots=True)
 class Stores:
@@ -76,6 +89,8 @@ class Stores:
     history: HistoryStore
     answers: AnswerLog
     documents: DocumentStore
+    libraries: LibraryStore
+    links: ConversationLinkStore
     chunks: ChunkStore
     embeddings: EmbeddingStore
     scans: ScanStore
@@ -110,18 +125,23 @@ def build_services(settings: LiveSettings) -> Services:
     values = settings.current
     data_dir = open_data_dir(home() / values.data_dir)
     owner = installation_id(data_dir)
-    stores = build_stores(values, data_dir, owner)
+    stores = build_stores(Database(values.database_url or sqlite_url(data_dir)), owner)
     search = build_search(values, data_dir, stores)
     local = LocalModel(values.local_model, values.model_context_tokens) if values.local_model else None
     models = LanguageModels(lambda: settings.current, local)
     uploads = Uploads(data_dir / "uploads")
     library = build_library(settings, data_dir, owner, stores, search, uploads)
     tools = Tools(stores.documents, search.retriever, library.remove)
-    deps = build_dependencies(settings, stores, search, models, tools)
-    return Services(
+    writer = AnswerWriter(stores.turns, stores.answers)
+    unkept = UnkeptAnswers(stores.turns, stores.answers)
+    deps = build_dependencies(settings, stores, search.retriever, models, tools, writer, unkept)
+    accounts = Accounts(PeopleStore(stores.database), CredentialStore(stores.database), AuditLog(stores.database))
+    whole = Services(
         settings=settings,
         database=stores.database,
         probe=DatabaseProbe(stores.database),
+        accounts=accounts,
+        setup=Setup(accounts),
         conversations=stores.conversations,
         turns=stores.turns,
         versions=stores.versions,
@@ -131,6 +151,8 @@ def build_services(settings: LiveSettings) -> Services:
         etags=stores.etags,
         history=stores.history,
         documents=stores.documents,
+        libraries=stores.libraries,
+        links=stores.links,
         chunks=stores.chunks,
         embeddings=stores.embeddings,
         embedders=search.embedders,
@@ -152,15 +174,74 @@ def build_services(settings: LiveSettings) -> Services:
         guide=GUIDE,
     )
 
+    @lru_cache(PEOPLE_AT_ONCE)
+    def limits_of(person_id: int) -> PersonalLimits:
+        return PersonalLimits(UsageStore(stores.database.for_person(person_id)), lambda: settings.current)
 
-def build_stores(values: Settings, data_dir: Path, owner: str) -> Stores:
-    """Return the stores over the database of the settings. ``owner`` names this installation."""
+    @lru_cache(PEOPLE_AT_ONCE)
+    def of_person(person_id: int, changes_documents: bool) -> Services:
+        own = stores.database.for_person(person_id, changes_documents=changes_documents)
+        theirs = build_stores(own, owner)
+        return services_of_person(whole, theirs, search.vectors, writer, unkept, limits_of(person_id))
+
+    whole.of_person = of_person
+    return whole
+
+
+def services_of_person(
+    whole: Services,
+    stores: Stores,
+    vectors: VectorSearch,
+    writer: AnswerWriter,
+    unkept: AnswerWriter,
+    limits: PersonalLimits,
+) -> Services:
+    """Return the services over the stores of one person: what is not theirs is not there, for no question and no tool.
+
+    What runs, such as the model, the indexes and the job queues, is shared.
+    """
+    from rag_assistant.documents.unfamiliar import UnfamiliarDocuments
+    from rag_assistant.retrieval.search import Retriever
+
+    retriever = Retriever(stores.chunks, KeywordIndex(stores.database), vectors, whole.retriever.reranking)
+    library = whole.library.over(stores.documents, limits.refuse_bytes)
+    tools = Tools(stores.documents, retriever, library.remove)
+    deps = build_dependencies(whole.settings, stores, retriever, whole.models, tools, writer, unkept)
+    return replace(
+        whole,
+        database=stores.database,
+        conversations=stores.conversations,
+        turns=stores.turns,
+        versions=stores.versions,
+        eraser=stores.eraser,
+        ratings=stores.ratings,
+        branches=stores.branches,
+        etags=stores.etags,
+        history=stores.history,
+        documents=stores.documents,
+        libraries=stores.libraries,
+        links=stores.links,
+        chunks=stores.chunks,
+        retriever=retriever,
+        library=library,
+        page_images=whole.page_images.over(stores.documents, library),
+        unfamiliar=UnfamiliarDocuments(stores.documents, stores.chunks, whole.embedders),
+        assistant=whole.assistant.over(stores.documents, deps, limits.take_question),
+        limits=limits,
+        history_actions=HistoryActions(
+            stores.conversations, stores.history, whole.models, tools.schemas, lambda: whole.settings.current
+        ),
+        corrections=Corrections(CorrectionStore(stores.database), stores.history, stores.documents, retriever),
+    )
+
+
+def build_stores(database: Database, owner: str) -> Stores:
+    """Return the stores over a database. ``owner`` names this installation."""
     from rag_assistant.retrieval.tokenize import search_words
 
     def words_of(text: str) -> str:
         return " ".join(search_words(text))
 
-    database = Database(values.database_url or sqlite_url(data_dir))
     return Stores(
         database=database,
         conversations=ConversationManager(database),
@@ -173,6 +254,8 @@ def build_stores(values: Settings, data_dir: Path, owner: str) -> Stores:
         history=HistoryStore(database),
         answers=AnswerLog(database),
         documents=DocumentStore(database, owner),
+        libraries=LibraryStore(database),
+        links=ConversationLinkStore(database),
         chunks=ChunkStore(database),
         embeddings=EmbeddingStore(database),
         scans=ScanStore(database),
@@ -232,19 +315,25 @@ def build_page_images(settings: LiveSettings, stores: Stores, library: Library) 
 
 
 def build_dependencies(
-    settings: LiveSettings, stores: Stores, search: Search, models: LanguageModels, tools: Tools
+    settings: LiveSettings,
+    stores: Stores,
+    retriever: Retriever,
+    models: LanguageModels,
+    tools: Tools,
+    writer: AnswerWriter,
+    unkept: AnswerWriter,
 ) -> Dependencies:
     """Return what an answer needs."""
     return Dependencies(
         conversations=stores.conversations,
         turns=stores.turns,
         history=stores.history,
-        search=DocumentSearch(search.retriever, stores.documents, models),
+        search=DocumentSearch(retriever, stores.documents, models),
         overflow=OverflowHandling(stores.conversations, stores.history, models),
         tools=tools,
         models=models,
-        writer=AnswerWriter(stores.turns, stores.answers),
-        unkept=UnkeptAnswers(stores.turns, stores.answers),
+        writer=writer,
+        unkept=unkept,
         settings=lambda: settings.current,
     )
 

@@ -12,11 +12,11 @@ PACKAGE = Path(__file__).resolve().parents[1] / "rag_assistant"
 
 # Lowest first. A room may import from every room below it, and from none beside it.
 FLOORS = [
-    ("errors", "records", "document_records", "validation"),
+    ("errors", "records", "document_records", "account_records", "validation"),
     ("history", "settings", "runtime"),
     ("storage",),
     ("presenters", "extraction", "retrieval", "llm"),
-    ("conversations", "documents"),
+    ("conversations", "documents", "accounts"),
     ("answering",),
     ("web", "cli"),
     ("factory", "server"),
@@ -33,7 +33,16 @@ STRANGERS = {
     )
 }
 PURE = (
-    *("document_records", "records", "errors", "history", "presenters", "validation", "settings.schema"),
+    *(
+        "account_records",
+        "document_records",
+        "records",
+        "errors",
+        "history",
+        "presenters",
+        "validation",
+        "settings.schema",
+    ),
     *("conversations.model_profile", "conversations.prompts", "conversations.window", "answering.request"),
     *(
         "answering.quoting",
@@ -78,6 +87,7 @@ HOMES = {
     "flask_compress": ("web",),
     "gunicorn": ("server",),
     "huey": ("runtime",),
+    "argon2": ("accounts",),
 }
 FILES = [path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py"]
 

@@ -11,12 +11,13 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from copy import copy as shallow_copy
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from rag_assistant.answering.runner import Runner
-from rag_assistant.answering.stream import LiveTurn, LiveTurns
+from rag_assistant.answering.stream import HEARTBEAT_INTERVAL_SECONDS, LiveTurn, LiveTurns
 from rag_assistant.answering.tools import said_yes
 from rag_assistant.answering.unkept import unkept_turn, without_store
 from rag_assistant.conversations.prompts import mark_cited, title_for
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 POLL_INTERVAL_SECONDS = 0.3
+# Who follows for somebody who may be signed out meanwhile looks up so often.
+WATCH_INTERVAL_SECONDS = 2.0
 # How long the end of the server waits for all answers together to be kept.
 CLOSE_TIMEOUT_SECONDS = 5.0
 
@@ -52,6 +55,20 @@ class Assistant:
         self._unkept_ids = itertools.count(-1, -1)
         self._conversations = deps.conversations
         self._turns = deps.turns
+        self._sees_all_turns = True
+        self._take_question: Callable[[], None] = lambda: None
+
+    def over(self, documents: DocumentStore, deps: Dependencies, take_question: Callable[[], None]) -> Assistant:
+        """Return the same assistant for somebody who sees less: of the running turns, too.
+
+        ``take_question`` may refuse what is about to be answered.
+        """
+        theirs = shallow_copy(self)
+        theirs._documents, theirs._deps = documents, deps
+        theirs._conversations, theirs._turns = deps.conversations, deps.turns
+        theirs._sees_all_turns = False
+        theirs._take_question = take_question
+        return theirs
 
     def ask(self, question: Question) -> Turn:
         """Commit a question and begin to answer it; return its turn.
@@ -108,7 +125,7 @@ class Assistant:
         """
         live = self._live_turn(turn_id)
         if live is not None:
-            return live.follow(after)
+            return live.follow(after, HEARTBEAT_INTERVAL_SECONDS if self._sees_all_turns else WATCH_INTERVAL_SECONDS)
         return self._follow_stored(self._turns.get(turn_id), after)
 
     def _follow_stored(self, turn: Turn, after: int) -> Iterator[Event | None]:
@@ -215,6 +232,8 @@ class Assistant:
 
     def _live_turn(self, turn_id: int) -> LiveTurn | None:
         """Return a turn that is answered here. Raises TurnNotFound."""
+        if not self._sees_all_turns:
+            self._turns.get(turn_id)
         live = self._live.get(turn_id)
         if live is None and self._turns.get(turn_id).status == "running":
             with self._beginning:
@@ -246,7 +265,8 @@ class Assistant:
         return turn
 
     def _reserved(self) -> LiveTurn:
-        """Return who will follow a turn, with a place for it. Raises Overloaded."""
+        """Return who will follow a turn, with a place for it. Raises Overloaded, and what limits of a person raise."""
+        self._take_question()
         if not self._live.reserve():
             raise Overloaded(self._live.limit)
         return LiveTurn(self._deps.models.new_call())

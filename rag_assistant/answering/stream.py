@@ -71,7 +71,7 @@ class LiveTurn:
         """Return the whole text so far."""
         return "".join(self._parts)
 
-    def follow(self, after: int = 0) -> Iterator[Event | None]:
+    def follow(self, after: int = 0, heartbeat_seconds: float = HEARTBEAT_INTERVAL_SECONDS) -> Iterator[Event | None]:
         """Yield the events of the answer from character ``after`` on, to its end; ``None`` where nothing happens long.
 
         What came in between two reads comes as one event.
@@ -85,7 +85,7 @@ class LiveTurn:
         try:
             yield from _from(after, [event for event in so_far if event is not None])
             while not ended:
-                news = _waiting_in(queue)
+                news = _waiting_in(queue, heartbeat_seconds)
                 ended = bool(news) and news[-1].name in ("end", "error")
                 yield from _from(after, news) if news else (None,)
         finally:
@@ -98,14 +98,14 @@ class LiveTurn:
             follower.put(event)
 
 
-def _waiting_in(queue: SimpleQueue[Event]) -> list[Event]:
+def _waiting_in(queue: SimpleQueue[Event], timeout_seconds: float) -> list[Event]:
     """Return what waits in a queue, after waiting for it if need be; an empty list if nothing comes for long.
 
     Neighbouring pieces of text become one, and nothing stands behind a last event.
     """
     news: list[Event] = []
     try:
-        news.append(queue.get(timeout=HEARTBEAT_INTERVAL_SECONDS))
+        news.append(queue.get(timeout=timeout_seconds))
         while True:
             event = queue.get_nowait()
             if event.name == "token" and news[-1].name == "token":

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rag_assistant.conversations.prompts import number_sources, passages_text
 from rag_assistant.document_records import Passage
-from rag_assistant.errors import AssistantError, DocumentNotFound, ToolFailed
+from rag_assistant.errors import AssistantError, DocumentNotFound, LibraryReadOnly, ToolFailed
 from rag_assistant.llm.tool_calls import calls_in_text
 from rag_assistant.records import MAX_INT32, Message, Scope, Turn
 from rag_assistant.validation import first_problem, storable
@@ -157,7 +157,7 @@ class Tools:
 
     def carry_out(self, waiting: dict[str, Any]) -> str:
         """Do what a person has agreed to, and return what was done and what was not, in sentences."""
-        deleted, failed, gone = [], [], 0
+        deleted, failed, read_only, gone = [], [], [], 0
         for document_id in waiting["arguments"]["document_ids"]:
             name = f"document {document_id}"
             try:
@@ -166,6 +166,8 @@ class Tools:
                 deleted.append(name)
             except DocumentNotFound:
                 gone += 1
+            except LibraryReadOnly:
+                read_only.append(name)
             except Exception:
                 # What was deleted before it is told all the same.
                 log.exception("Document %s could not be deleted", document_id)
@@ -173,6 +175,8 @@ class Tools:
         done = [f"{_documents(len(deleted))} deleted: {_names(deleted)}." if deleted else "Nothing was deleted."]
         if failed:
             done.append(f"{_documents(len(failed))} could not be deleted: {_names(failed)}. The server's log says why.")
+        if read_only:
+            done.append(f"{_documents(len(read_only))} may only be read: {_names(read_only)}.")
         if gone:
             done.append(f"{_documents(gone)} not there any more.")
         return " ".join(done)
@@ -218,6 +222,7 @@ class Tools:
     def _ask_to_delete(self, arguments: DeleteDocuments, scope: Scope) -> ToolResult:
         ids = list(dict.fromkeys(arguments.document_ids))
         names = [self._known(document_id, scope).name for document_id in ids]
+        self._documents.refuse_read_only(ids)
         asks = f"Found {_documents(len(ids))}: {_names(names)}. Delete {'it' if len(ids) == 1 else 'them'} for good?"
         return ToolResult(
             f"Nothing is deleted yet. The user is asked: {asks}", asks=asks, arguments={"document_ids": ids}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from flask import Flask
 
+from rag_assistant.cli.accounts import accounts_commands
 from rag_assistant.cli.ask import ask_command, chat_command
 from rag_assistant.cli.backup import backup_command, restore_command
 from rag_assistant.cli.database import database_commands
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 def init_app(app: Flask, services: Services) -> None:
     """Add the commands."""
-    groups = history_commands, documents_commands, model_commands, database_commands
+    groups = accounts_commands, history_commands, documents_commands, model_commands, database_commands
     alone = ask_command, chat_command, eval_command, reindex_command, backup_command, restore_command
     for made in (*alone, doctor_command, status_command, *groups):
         app.cli.add_command(made(services))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from copy import copy as shallow_copy
 from itertools import chain, repeat
 from pathlib import Path
 from typing import IO
@@ -61,6 +62,7 @@ class Library:
         self._embedders = embedders
         self._uploads = uploads
         self._settings = settings
+        self._refuse_bytes: Callable[[int], None] = lambda _size: None
         self._closing = threading.Event()
         self._reader = DocumentReader(documents, chunks, scans, self.path_of, settings, self._closing.is_set)
         self._reading = open_queue("reading")
@@ -70,6 +72,15 @@ class Library:
         self._embedding.offer("embed", self._guarded(self._embed), priority=1)
         # Behind everything that is new.
         self._embedding.offer("reindex", self._guarded(self._reindex))
+
+    def over(self, documents: DocumentStore, refuse_bytes: Callable[[int], None]) -> Library:
+        """Return the same library for those who may see other documents; the work in the background stays one.
+
+        ``refuse_bytes`` may refuse a file of a size.
+        """
+        theirs = shallow_copy(self)
+        theirs._documents, theirs._refuse_bytes = documents, refuse_bytes
+        return theirs
 
     # --- for those who wait
 
@@ -81,16 +92,18 @@ class Library:
         origin: str | None = None,
         replaces: int | None = None,
         tags: Sequence[str] = (),
+        library_id: int | None = None,
     ) -> tuple[Document, bool]:
         """Keep a file and queue it; return its document, and False if its content was there before.
 
         With ``replaces`` it is the newer version of that document, and takes its place when it is ready. Raises
-        UnsupportedDocument, BodyTooLarge, InvalidRequest, DocumentNotFound, SameContent. When it returns, the file is
-        on the disk.
+        UnsupportedDocument, BodyTooLarge, InvalidRequest, DocumentNotFound, LibraryNotFound, SameContent. When it
+        returns, the file is on the disk.
         """
         received = self._uploads.receive(file, name, self._settings().max_upload_mb)
         new = False
         try:
+            self._refuse_bytes(received.size_bytes)
             document, new = self._documents.add(
                 NewDocument(
                     name=received.name,
@@ -101,6 +114,7 @@ class Library:
                     origin=origin,
                     replaces=replaces,
                     tags=tuple(tags),
+                    library_id=library_id,
                 )
             )
         finally:

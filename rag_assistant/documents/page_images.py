@@ -6,6 +6,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from copy import copy as shallow_copy
 from dataclasses import dataclass
 
 from rag_assistant.document_records import Document
@@ -59,6 +60,12 @@ class PagePictures:
         self._lock = threading.Lock()
         self._kept: OrderedDict[Wanted, bytes] = OrderedDict()
         self._failed: dict[Wanted, tuple[float, str]] = {}
+
+    def over(self, documents: DocumentStore, library: Library) -> PagePictures:
+        """Return the same pictures for those who may see other documents."""
+        theirs = shallow_copy(self)
+        theirs._documents, theirs._library = documents, library
+        return theirs
 
     def picture(self, document_id: int, view: PageView) -> bytes:
         """Return a PNG of what is to be seen of a document.

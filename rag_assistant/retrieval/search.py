@@ -246,7 +246,7 @@ class Retriever:
         return _ripe(vectors.search(vector, limit + len(pending), self._allowed(scope)), pending, limit)
 
     def _allowed(self, scope: Scope) -> set[int] | None:
-        return self._chunks.chunk_ids_of(scope) if scope else None
+        return self._chunks.chunk_ids_of(scope) if scope or not self._chunks.all_readable() else None
 
     def _existing(self, ranked: Iterable[Hit], limit: int) -> list[Passage]:
         """Return the first ``limit`` hits that SQL still knows."""

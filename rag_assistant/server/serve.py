@@ -83,10 +83,14 @@ class Server(BaseApplication):
         """Set what differs from gunicorn's own choices."""
         settings = self._settings
         options = {
-            "bind": f"{settings.host}:{settings.port}",
+            "bind": f"[{settings.host}]:{settings.port}"
+            if ":" in settings.host
+            else f"{settings.host}:{settings.port}",
             "workers": 1,
             "worker_class": "rag_assistant.server.worker.Worker",
             "forwarder_headers": "",
+            # Which proxies are believed, and what, is decided in one place: web/entry.py.
+            "secure_scheme_headers": {},
             "threads": settings.max_running_answers + SPARE_THREADS,
             "worker_connections": max_connections(settings),
             "backlog": 4096,
@@ -149,7 +153,7 @@ def max_connections(settings: Settings) -> int:
 
 def refuse_used_port(settings: Settings) -> None:
     """Exit with a sentence if somebody else listens on our port."""
-    with socket.socket() as probe:
+    with socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((settings.host, settings.port))

@@ -267,18 +267,26 @@ class Settings(BaseModel):
         "may take as long as extraction_timeout_seconds.",
     )
 
-    host: Literal["127.0.0.1", "localhost"] = setting(
+    host: str = setting(
         "127.0.0.1",
-        "127.0.0.1 or localhost: there are no accounts yet, so only this machine may connect. To let others in, put a "
-        "proxy with a login on this machine and name it in allowed_hosts",
-        "The address to listen on, reachable from this machine only.",
+        "an address or a host name of this machine, such as 127.0.0.1 or 0.0.0.0",
+        "The address to listen on. One that others can reach needs an account first: rag-assistant accounts add NAME "
+        "--admin.",
         live=False,
+        pattern=r"^([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|[0-9A-Fa-f:]*:[0-9A-Fa-f:]*)$",
     )
     port: int = setting(8000, "a whole number from 0 to 65535", "The port to listen on.", live=False, ge=0, le=65535)
     allowed_hosts: tuple[str, ...] = setting(
         (),
         'a list of host names, such as ["assistant.example"]',
-        "Additional host names that a proxy on this machine may use for the assistant. All others are refused.",
+        "Additional host names under which the assistant may be reached. All others are refused.",
+        live=False,
+        strict=False,
+    )
+    trusted_proxies: tuple[str, ...] = setting(
+        ("127.0.0.1", "::1"),
+        'a list of addresses, such as ["10.0.0.2"]',
+        "Proxies whose X-Forwarded-For and X-Forwarded-Proto are believed.",
         live=False,
         strict=False,
     )
@@ -294,6 +302,24 @@ class Settings(BaseModel):
         WHOLE_FROM_1,
         "Maximum number of answers running at once; further questions are refused with 503.",
         live=False,
+        ge=1,
+    )
+    max_questions_per_minute: int | None = setting(
+        30,
+        f"{WHOLE_FROM_1}, or null for no limit",
+        "With accounts: how many questions one person may ask within a minute; further ones are refused with 429.",
+        ge=1,
+    )
+    max_running_answers_per_person: int | None = setting(
+        10,
+        f"{WHOLE_FROM_1}, or null for no limit",
+        "With accounts: how many answers of one person may run at once; further questions are refused with 429.",
+        ge=1,
+    )
+    max_stored_mb_per_person: int | None = setting(
+        None,
+        f"{WHOLE_FROM_1}, or null for no limit",
+        "With accounts: how many megabytes the files in one person's own libraries may have together.",
         ge=1,
     )
     data_dir: str = setting(

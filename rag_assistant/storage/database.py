@@ -8,6 +8,8 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from copy import copy as shallow_copy
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +27,23 @@ ROWS_IN_ONE_STATEMENT = 100
 CHECKPOINT_ATTEMPTS = 5
 # For PostgreSQL, what synchronous=NORMAL is for SQLite.
 UNFORCED = "SET LOCAL synchronous_commit = off"
+# Under these names a connection knows for whom it works, and whether they may change documents.
+PERSON, CHANGES_DOCUMENTS = "person", "changes_documents"
 # SQLITE_CORRUPT and SQLITE_NOTADB in words.
 DAMAGED = ("malformed", "not a database")
+
+
+@dataclass
+class _Held:
+    """What stays open: a connection for what is forced to the disk, one for what is not, and one for text.
+
+    Also which file of SQLite was opened first.
+    """
+
+    writing: Connection | None = None
+    noting: Connection | None = None
+    text: Any = None
+    opened: tuple[int, int] | None = None
 
 
 class Database:
@@ -41,10 +58,9 @@ class Database:
         self.url = _checked_url(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self._write_lock = threading.Lock()
-        self._writing: Connection | None = None
-        self._noting: Connection | None = None
-        self._text: Any = None
-        self._opened: tuple[int, int] | None = None
+        self._held = _Held()
+        self._person: int | None = None
+        self._changes_documents = True
         if self.is_sqlite:
             self._reader = self._sqlite_engine("FULL", "BEGIN", pool_size=READ_CONNECTIONS)
             self._writer = self._sqlite_engine("FULL", "BEGIN IMMEDIATE", pool_size=1)
@@ -59,11 +75,29 @@ class Database:
                 json_serializer=_as_json,
             )
 
+    def for_person(self, person_id: int, *, changes_documents: bool = True) -> Database:
+        """Return the same database for the stores of one person, for whom other people's rows are not there.
+
+        Without ``changes_documents`` no document can be changed, whoever it belongs to.
+        """
+        theirs = shallow_copy(self)
+        theirs._person, theirs._changes_documents = person_id, changes_documents
+        return theirs
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its stores see everybody's rows."""
+        return self._person is None
+
+    def _works_for(self, connection: Connection) -> Connection:
+        connection.info.update({PERSON: self._person, CHANGES_DOCUMENTS: self._changes_documents})
+        return connection
+
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """Give a connection that sees one state of the database."""
         with self._failures_named(), self._reader.begin() as connection:
-            yield connection
+            yield self._works_for(connection)
 
     @contextmanager
     def write(self, *, forced: bool = True) -> Iterator[Connection]:
@@ -76,16 +110,20 @@ class Database:
                 with self._writer.begin() as connection:
                     if not forced:
                         connection.exec_driver_sql(UNFORCED)
-                    yield connection
+                    yield self._works_for(connection)
                 return
             with self._write_lock:
-                # Connections that stay open: to take one from the pool costs as much as a statement.
-                if forced:
-                    connection = self._writing = self._writing or self._writer.connect()
-                else:
-                    connection = self._noting = self._noting or self._text_writer.connect()
+                connection = self._held_connection(forced)
                 with connection.begin():
-                    yield connection
+                    yield self._works_for(connection)
+
+    def _held_connection(self, forced: bool) -> Connection:
+        """Return a connection that stays open: to take one from the pool costs as much as a statement."""
+        if forced:
+            self._held.writing = self._held.writing or self._writer.connect()
+            return self._held.writing
+        self._held.noting = self._held.noting or self._text_writer.connect()
+        return self._held.noting
 
     def text_writer(self, table: Table) -> Callable[[Sequence[tuple[Any, ...]]], None]:
         """Return a function that commits rows of a table, without forcing them to the disk yet.
@@ -109,8 +147,8 @@ class Database:
         if self.is_sqlite:
             with self._write_lock, self._failures_named():
                 # A connection of its own, in the driver's autocommit mode: one statement is one transaction.
-                self._text = self._text or self._text_writer.raw_connection()
-                self._text.driver_connection.execute(statement, values)
+                self._held.text = self._held.text or self._text_writer.raw_connection()
+                self._held.text.driver_connection.execute(statement, values)
             return
         with self._failures_named(), self._text_writer.begin() as connection:
             connection.exec_driver_sql(UNFORCED)
@@ -127,7 +165,7 @@ class Database:
             found = self.file.stat()
         except FileNotFoundError:
             return False
-        return self._opened in (None, (found.st_dev, found.st_ino))
+        return self._held.opened in (None, (found.st_dev, found.st_ino))
 
     @property
     def copies(self) -> list[Path]:
@@ -183,10 +221,10 @@ class Database:
     def close(self) -> None:
         """Close every connection; the last one to leave folds SQLite's log into the database."""
         with self._write_lock:
-            for connection in (self._writing, self._noting, self._text):
+            for connection in (self._held.writing, self._held.noting, self._held.text):
                 if connection is not None:
                     connection.close()
-            self._writing = self._noting = self._text = None
+            self._held.writing = self._held.noting = self._held.text = None
         for engine in {self._reader, self._text_writer, self._writer}:
             engine.dispose()
 
@@ -217,7 +255,7 @@ class Database:
         def prepare(connection: Any, _record: object) -> None:
             connection.isolation_level = None  # The driver begins nothing by itself; the event below does.
             found = self.file.stat()
-            self._opened = self._opened or (found.st_dev, found.st_ino)
+            self._held.opened = self._held.opened or (found.st_dev, found.st_ino)
             for pragma in (
                 "journal_mode=WAL",
                 f"synchronous={synchronous}",
@@ -241,6 +279,17 @@ def _as_json(value: Any) -> str:
         return orjson.dumps(value).decode()
     except TypeError:  # Half a character, such as an emoji that a model's stream was cut in.
         return json.dumps(value, separators=(",", ":"))
+
+
+def person_of(connection: Connection) -> int | None:
+    """Return for whom a connection works, ``None`` for nobody in particular: then every row is there."""
+    person: int | None = connection.info.get(PERSON)
+    return person
+
+
+def changes_documents(connection: Connection) -> bool:
+    """Tell whether whoever a connection works for may change documents at all."""
+    return bool(connection.info.get(CHANGES_DOCUMENTS, True))
 
 
 def _checked_url(url: str) -> URL:

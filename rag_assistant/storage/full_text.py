@@ -109,18 +109,21 @@ class WordIndex:
             return self._best_in_sqlite(connection, words, limit, only)
         return self._best_in_postgresql(connection, words, limit, only)
 
-    def best_or_newest(self, connection: Connection, words: Sequence[str], limit: int) -> list[int]:
+    def best_or_newest(
+        self, connection: Connection, words: Sequence[str], limit: int, only: ColumnElement[bool] | None = None
+    ) -> list[int]:
         """Return up to ``limit`` ids of rows that hold any of ``words``, the best first.
 
         Where too many rows hold them, the rarest words alone choose and rank; if none is rare, the newest rows come.
+        With ``only`` those for which that holds.
         """
-        newest = self._newest(connection, words, max(limit, MAX_RANKED_WHILE_TYPING + 1))
+        newest = self._newest(connection, words, max(limit, MAX_RANKED_WHILE_TYPING + 1), only)
         ranked = list(words)
         if len(newest) > MAX_RANKED_WHILE_TYPING:
             counted = self.counted(connection, words, MAX_RANKED_WHILE_TYPING) if len(words) > 1 else {}
             rare = {word: rows for word, rows in counted.items() if 0 < rows <= MAX_RANKED_WHILE_TYPING}
             ranked = _rarest(rare, MAX_RANKED_WHILE_TYPING)
-        return [row_id for row_id, _ in self.best(connection, ranked, limit)] if ranked else newest[:limit]
+        return [row_id for row_id, _ in self.best(connection, ranked, limit, only)] if ranked else newest[:limit]
 
     def among(self, connection: Connection, ids: Sequence[int] | Select[Any]) -> ColumnElement[bool]:
         """Return the condition that a row is one of those with some ids."""
@@ -180,7 +183,9 @@ class WordIndex:
         for n, row_id in connection.execute(text(query), given):
             yield words[n], row_id
 
-    def _newest(self, connection: Connection, words: Sequence[str], limit: int) -> list[int]:
+    def _newest(
+        self, connection: Connection, words: Sequence[str], limit: int, only: ColumnElement[bool] | None
+    ) -> list[int]:
         """Return up to ``limit`` ids of rows that hold any of ``words``, the newest first."""
         table, key = self.columns(connection)
         if connection.dialect.name == "sqlite":
@@ -188,7 +193,8 @@ class WordIndex:
         else:
             held = table.c.words.op("@@", is_comparison=True)
             holds = or_(*(held(func.plainto_tsquery(self._config, word)) for word in words))
-        return list(connection.execute(select(key).where(holds).order_by(key.desc()).limit(limit)).scalars())
+        query = select(key).where(holds) if only is None else select(key).where(holds, only)
+        return list(connection.execute(query.order_by(key.desc()).limit(limit)).scalars())
 
     def _rows_at_most(self, connection: Connection) -> int:
         _, key = self.columns(connection)

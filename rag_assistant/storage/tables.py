@@ -59,6 +59,8 @@ conversations = Table(
     Column("created_at", UtcTime, nullable=False),
     Column("updated_at", UtcTime, nullable=False),
     Column("deleted_at", UtcTime),
+    # Whose it is, by the id in people, which is never given twice; nobody's while there are no accounts.
+    Column("person_id", Integer),
     # What was set for this conversation alone, such as {"max_history_turns": null}.
     Column("overrides", JSON, nullable=False),
     # Counters, so that no figure needs a count over the messages. Visible are the turns that a model may see.
@@ -93,6 +95,7 @@ conversations = Table(
     Column("listed", Boolean, nullable=False, server_default=true()),
     # With the title, so that a word in titles is looked for in the index alone.
     Index("ix_conversations_latest", "deleted_at", "updated_at", "id", "title"),
+    Index("ix_conversations_person", "person_id", "deleted_at", "updated_at", "id"),
     Index("ix_conversations_listed", "listed", "deleted_at", "updated_at", "id"),
     Index(
         "ix_conversations_pinned",
@@ -299,7 +302,10 @@ documents = Table(
     Column("name_key", String, nullable=False, server_default=""),
     Column("media_type", String, nullable=False),
     Column("size_bytes", Integer, nullable=False),
-    Column("sha256", String, nullable=False, unique=True),
+    # The library and the content, so that the same content is one document in each library; see rows.py.
+    Column("content_key", String, nullable=False, unique=True),
+    Column("sha256", String, nullable=False, server_default=""),
+    Column("library_id", Integer),
     # The installation that has the uploaded file and works on it, and the file's name below its DATA_DIR/uploads.
     Column("owner", String, nullable=False),
     Column("file", String, nullable=False),
@@ -323,6 +329,7 @@ documents = Table(
     Index("ix_documents_name", "name_key", "id"),
     Index("ix_documents_size", "size_bytes", "id"),
     Index("ix_documents_origin", "origin"),
+    Index("ix_documents_library", "library_id", "id"),
     Index(
         "ix_documents_replaces",
         "replaces",

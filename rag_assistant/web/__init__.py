@@ -8,21 +8,26 @@ from flask import Flask
 from werkzeug.routing import IntegerConverter, Map
 
 from rag_assistant.records import MAX_INT32
-from rag_assistant.web import assets, errors, health, security
+from rag_assistant.web import assets, errors, health, identity, policy, security
 from rag_assistant.web.api import conversations as conversations_api
 from rag_assistant.web.api import documents as documents_api
+from rag_assistant.web.api import libraries as libraries_api
 from rag_assistant.web.api import model as model_api
 from rag_assistant.web.api import ratings as ratings_api
 from rag_assistant.web.api import turns as turns_api
 from rag_assistant.web.entry import Entry
 from rag_assistant.web.openapi import routes as openapi_routes
 from rag_assistant.web.pages import (
+    account,
     conversation,
     documents,
     history,
+    libraries,
+    people,
     ratings,
     receipt,
     settings,
+    shared,
     sidebar,
     source,
 )
@@ -38,6 +43,7 @@ PARTS = (
     ratings_api,
     conversations_api,
     documents_api,
+    libraries_api,
     model_api,
     openai_routes,
     openapi_routes,
@@ -49,6 +55,10 @@ PARTS = (
     ratings,
     sidebar,
     settings,
+    account,
+    libraries,
+    shared,
+    people,
 )
 
 
@@ -62,7 +72,9 @@ class NumberConverter(IntegerConverter):
 def init_app(app: Flask, services: Services) -> None:
     """Connect every way in over HTTP."""
     app.url_map.converters["int"] = NumberConverter
-    app.wsgi_app = Entry(app.wsgi_app, services.settings.current.base_path)  # type: ignore[method-assign, assignment]
+    app.wsgi_app = Entry(  # type: ignore[method-assign, assignment]
+        app.wsgi_app, services.settings.current.base_path, services.settings.current.trusted_proxies
+    )
     security.init_app(app, services.settings.current)
     errors.init_app(app)
     health.init_app(app, services)
@@ -74,4 +86,6 @@ def init_app(app: Flask, services: Services) -> None:
     def start_services() -> None:
         services.start()
 
+    identity.init_app(app, services)
+    policy.init_app(app)
     app.before_request(refuse_unknown_params)

@@ -14,7 +14,7 @@ from rag_assistant import errors
 from rag_assistant.errors import AssistantError
 from rag_assistant.presenters.turns import error_data
 from rag_assistant.web.security import MAX_BODY_BYTES
-from rag_assistant.web.services import services
+from rag_assistant.web.services import whole_services
 from rag_assistant.web.v1.errors import openai_error, openai_status
 
 log = logging.getLogger(__name__)
@@ -27,12 +27,29 @@ STATUS: dict[type[Exception], int] = {
     errors.InvalidRequest: 422,
     errors.InvalidHistoryLimit: 422,
     errors.RequestRefused: 403,
+    errors.NotSignedIn: 401,
+    errors.SignInFailed: 401,
+    errors.TooManyAttempts: 429,
+    errors.LimitReached: 429,
+    errors.NotAllowed: 403,
+    errors.AccountNotFound: 404,
+    errors.CredentialNotFound: 404,
+    errors.LinkNotFound: 404,
+    errors.LinkOver: 410,
+    errors.NameTaken: 409,
+    errors.AccountsExist: 409,
+    errors.LastAdmin: 409,
+    errors.StillOwns: 409,
     errors.ConversationNotFound: 404,
     errors.TurnNotFound: 404,
     errors.DocumentNotFound: 404,
     errors.ModelNotFound: 404,
     errors.ResponseNotFound: 404,
     errors.ReceiptNotFound: 404,
+    errors.LibraryNotFound: 404,
+    errors.LibraryReadOnly: 403,
+    errors.NotLibraryOwner: 403,
+    errors.LibraryInUse: 409,
     errors.FileMissing: 410,
     errors.SourceNotFound: 404,
     errors.ConversationBusy: 409,
@@ -108,6 +125,8 @@ def answer_assistant_error(error: AssistantError) -> Response:
     """Answer an error that was raised on purpose."""
     kind = type(error)
     response = _answer(status_of(kind), error_data(error), getattr(error, "param", None))
+    if isinstance(error, errors.NotSignedIn):
+        response.headers["WWW-Authenticate"] = "Bearer"
     return _with_retry_after(response, kind, getattr(error, "retry_after_seconds", None))
 
 
@@ -135,6 +154,12 @@ def _with_retry_after(response: Response, kind: type[Exception], seconds: float 
     return response
 
 
+def page_with_error(error: AssistantError, page: str) -> Response:
+    """Answer with a page that says itself what was wrong, such as a form to be filled in once more."""
+    response = make_response(page, status_of(type(error)))
+    return _with_retry_after(response, type(error), getattr(error, "retry_after_seconds", None))
+
+
 def answer_http_error(error: HTTPException) -> Response:
     """Answer what Flask itself refuses: unknown addresses, wrong methods, foreign hosts, too large bodies."""
     code = error.code or 500
@@ -159,7 +184,7 @@ def _sentence(error: HTTPException) -> str:
     if isinstance(error, RequestEntityTooLarge):
         if request.max_content_length == MAX_BODY_BYTES:
             return f"The body is too large; the limit is {MAX_BODY_BYTES // 1_000_000} MB."
-        max_mb = services().settings.current.max_upload_mb
+        max_mb = whole_services().settings.current.max_upload_mb
         return f"The upload is too large: each file may have up to {max_mb} MB (max_upload_mb)."
     if isinstance(error, SecurityError):
         host = request.headers.get("Host", "")

@@ -8,6 +8,7 @@ from flask import Flask, Response, jsonify, make_response
 
 from rag_assistant import __version__
 from rag_assistant.settings.schema import SECRET, Settings, is_live
+from rag_assistant.web.identity import identity
 
 if TYPE_CHECKING:
     from rag_assistant.web.services import Services
@@ -32,7 +33,9 @@ def init_app(app: Flask, services: Services) -> None:
         parts = readiness(services)
         ready = all(state in GOOD for part, state in parts.items() if part not in NOT_NEEDED)
         told = {"settings_problem": services.settings.problem, "restart_required": services.settings.restart_required}
-        return make_response(jsonify(ready=ready, parts=parts, **told), 200 if ready else 503)
+        # What stands in the settings is for those who may see them.
+        shown = told if identity().may_manage else {}
+        return make_response(jsonify(ready=ready, parts=parts, **shown), 200 if ready else 503)
 
     @app.get("/api/settings")
     def settings() -> Response:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from flask import current_app, request
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
+from rag_assistant.account_records import Access
 from rag_assistant.documents.uploads import MAX_NAME_CHARS
 from rag_assistant.errors import InvalidRequest, MalformedBody, UnsupportedContentType
 from rag_assistant.history import OVERFLOW_CHOICES, HistoryStrategy, OverflowChoice
@@ -55,6 +56,7 @@ DocumentName = Annotated[
 MAX_RIGHT_ANSWER_CHARS = 4000
 RightAnswer = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_RIGHT_ANSWER_CHARS)]
 RIGHT_ANSWER = f"a text of up to {MAX_RIGHT_ANSWER_CHARS} characters, or null for none"
+ACCESS = "read, write, or null for nothing"
 DOCUMENT_NAME = f"a text of 1 to {MAX_NAME_CHARS} characters without slashes or invisible characters"
 
 
@@ -179,13 +181,44 @@ class ChangeDocumentBody(Strict):
 
     name: DocumentName | None = field(None, DOCUMENT_NAME)
     tags: list[Tag] | None = field(None, TAGS, max_length=MAX_TAGS)
+    library_id: int | None = field(None, f"{ID}: the library that it moves to, or null", ge=1, le=MAX_INT32)
 
 
 class UploadFields(Strict):
-    """What stands beside the file in a form: tags with commas between them, and the document that it replaces."""
+    """What stands beside the file in a form: tags with commas between them, what it replaces, its library."""
 
     tags: list[Tag] = field([], TAGS, max_length=MAX_TAGS)
     replaces: int | None = field(None, f"{ID}: the document whose newer version this is", ge=1, le=MAX_INT32)
+    library_id: int | None = field(None, f"{ID}: the library that it is added to", ge=1, le=MAX_INT32)
+
+    def as_arguments(self) -> dict[str, Any]:
+        """Return what the library is told of the file."""
+        return {"tags": self.tags, "replaces": self.replaces, "library_id": self.library_id}
+
+
+class NewLibraryBody(Strict):
+    """The body of POST /api/libraries."""
+
+    name: Title = field(..., TITLE)
+
+
+class ChangeLibraryBody(Strict):
+    """The body of PATCH /api/libraries/ID."""
+
+    name: Title | None = field(None, TITLE)
+    everyone: Access | None = field(None, ACCESS)
+
+    def values(self) -> dict[str, Any]:
+        """Return what is to be changed."""
+        named = {} if self.name is None else {"name": self.name}
+        return named | ({"everyone": self.everyone} if "everyone" in self.model_fields_set else {})
+
+
+class ShareBody(Strict):
+    """The body of PUT /api/libraries/ID/shares."""
+
+    person: str = field(..., "the name of an account", min_length=1, max_length=200)
+    access: Access | None = field(..., ACCESS)
 
 
 class NoFields(Strict):

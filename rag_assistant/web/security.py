@@ -47,7 +47,7 @@ FILES = frozenset({"text/javascript", "text/css"})
 def init_app(app: Flask, settings: Settings) -> None:
     """Refuse foreign hosts, foreign pages and huge bodies on every route, and send the headers with every answer."""
     app.config.update(
-        TRUSTED_HOSTS=[*OWN_NAMES, *settings.allowed_hosts],
+        TRUSTED_HOSTS=[*OWN_NAMES, settings.host.lower(), *settings.allowed_hosts],
         MAX_CONTENT_LENGTH=MAX_BODY_BYTES,
         MAX_FORM_MEMORY_SIZE=MAX_FORM_FIELD_BYTES,
         MAX_FORM_PARTS=MAX_FORM_PARTS,

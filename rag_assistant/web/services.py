@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sized
+from collections.abc import Callable, Sequence, Sized
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
-from flask import current_app
+from flask import current_app, request
 
-from rag_assistant.errors import AssistantError, EmbedderFailed
+from rag_assistant.account_records import ALONE, NOBODY
+from rag_assistant.errors import AssistantError, DocumentNotFound, EmbedderFailed
+from rag_assistant.runtime.container import in_container
 from rag_assistant.runtime.data_dir import join_commands, lock_data_dir
 from rag_assistant.storage.migrate import migrate
 
 if TYPE_CHECKING:
     # Loading numpy and with it the search takes a while; the command line does not always need it.
+    from rag_assistant.account_records import Person
+    from rag_assistant.accounts.accounts import Accounts, Actor
+    from rag_assistant.accounts.limits import PersonalLimits
+    from rag_assistant.accounts.setup import Setup
     from rag_assistant.answering.assistant import Assistant
     from rag_assistant.answering.evaluation import Evaluation
     from rag_assistant.conversations.actions import HistoryActions
@@ -34,11 +41,13 @@ if TYPE_CHECKING:
     from rag_assistant.retrieval.indexes.vector_search import VectorSearch
     from rag_assistant.retrieval.search import Retriever
     from rag_assistant.settings.live import LiveSettings
+    from rag_assistant.storage.accounts.libraries import LibraryStore
     from rag_assistant.storage.conversations.branching import BranchStore
     from rag_assistant.storage.conversations.conversations import ConversationManager
     from rag_assistant.storage.conversations.erasing import TurnEraser
     from rag_assistant.storage.conversations.etags import Etags
     from rag_assistant.storage.conversations.history import HistoryStore
+    from rag_assistant.storage.conversations.links import ConversationLinkStore
     from rag_assistant.storage.conversations.ratings import RatingStore
     from rag_assistant.storage.conversations.turns import TurnStore
     from rag_assistant.storage.conversations.versions import VersionStore
@@ -49,6 +58,11 @@ if TYPE_CHECKING:
     from rag_assistant.storage.documents.embeddings import EmbeddingStore
 
 log = logging.getLogger(__name__)
+
+# Where a request's environment has who asks; see identity.py.
+IDENTITY = "rag_assistant.identity"
+# An id that nobody has.
+NO_PERSON = 0
 
 
 @dataclass
@@ -66,6 +80,8 @@ class Services:
     etags: Etags
     history: HistoryStore
     documents: DocumentStore
+    libraries: LibraryStore
+    links: ConversationLinkStore
     library: Library
     chunks: ChunkStore
     embeddings: EmbeddingStore
@@ -81,9 +97,15 @@ class Services:
     corrections: Corrections
     page_images: PagePictures
     unfamiliar: UnfamiliarDocuments
+    # What one person may take; none where nobody is signed in.
+    limits: PersonalLimits | None = field(default=None, kw_only=True)
     data_dir: Path
     guide: Path
     probe: DatabaseProbe
+    accounts: Accounts
+    setup: Setup
+    # What belongs to one person, by the person's id, and whether they may change documents in this request.
+    of_person: Callable[[int, bool], Services] = field(init=False, repr=False)
     _lock_file: IO[str] | None = None
     _start_lock: threading.Lock = field(default_factory=threading.Lock)
     _started: bool = False
@@ -112,6 +134,7 @@ class Services:
             self._lock_file = lock_data_dir(self.data_dir)
             try:
                 self.prepare()
+                self.setup.prepare(self.settings.current.host, in_container())
                 self._recover()
             except BaseException:
                 self._lock_file.close()
@@ -128,6 +151,18 @@ class Services:
         with lock_file:
             if alone:
                 self.assistant.recover_commands()
+
+    def delete_account(self, person: Person, actor: Actor, give_to: Person | None) -> None:
+        """Delete an account; what is theirs goes to somebody else, or is erased for good. Raises LastAdmin."""
+
+        def erase(conversation_ids: Sequence[int], document_ids: Sequence[int]) -> None:
+            for conversation_id in conversation_ids:
+                self.conversations.purge(conversation_id)
+            for document_id in document_ids:
+                with suppress(DocumentNotFound):  # It went with the one whose newer version it was.
+                    self.library.remove(document_id)
+
+        self.accounts.delete(person, actor, give_to, erase)
 
     def doctor(self, with_chroma: bool) -> Doctor:
         """Return who compares what belongs together; ``with_chroma`` only where no other process of ours runs it."""
@@ -190,5 +225,17 @@ class Services:
 
 
 def services() -> Services:
-    """Return the services of the running application, for a view."""
+    """Return the services of the running application for whoever asks, for a view: what is another's is not there.
+
+    Before it is known who asks, and where nobody is signed in, nothing is anybody's.
+    """
+    identity = request.environ.get(IDENTITY, NOBODY)
+    if identity is ALONE:
+        return whole_services()
+    person_id = identity.person.id if identity.person else NO_PERSON
+    return whole_services().of_person(person_id, "documents" in identity.abilities)
+
+
+def whole_services() -> Services:
+    """Return the services without regard to who asks: for settings and accounts, never for what people keep."""
     return cast("Services", current_app.extensions["assistant"])

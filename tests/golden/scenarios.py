@@ -241,4 +241,26 @@ def server(player: Player) -> None:
     player.play("POST", "/api/model/test")
 
 
-SCENARIOS = (questions, window, overflow, tools, trouble, refusals, conversations, erasing, ratings, documents, server)
+def libraries(player: Player) -> None:
+    """Alone there is one, and nobody to share it with."""
+    player.play("GET", "/api/libraries")
+    player.play("POST", "/api/libraries", {"name": "More"})
+    player.play("PATCH", "/api/libraries/1", {"everyone": "read"})
+    player.play("PUT", "/api/libraries/1/shares", {"person": "Ben", "access": "read"})
+    player.play("DELETE", "/api/libraries/1")
+
+
+SCENARIOS = (
+    questions,
+    window,
+    overflow,
+    tools,
+    trouble,
+    refusals,
+    conversations,
+    erasing,
+    ratings,
+    documents,
+    libraries,
+    server,
+)

@@ -50,5 +50,5 @@ def test_the_filter_finds_by_name_description_and_value() -> None:
 
     assert "max_history_turns" in found("history turns")
     assert found("how much is LOGGED") == ["log_level"]
-    assert found("127.0.0.1") == ["host"]
+    assert found("127.0.0.1") == ["host", "trusted_proxies"]
     assert found("no such thing anywhere") == []

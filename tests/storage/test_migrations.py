@@ -14,12 +14,12 @@ from sqlalchemy import text
 from rag_assistant.errors import StorageFailed
 from rag_assistant.retrieval.terms import query_terms
 from rag_assistant.settings.package_files import MIGRATIONS
+from rag_assistant.storage.account_tables import people
 from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.documents.keywords import KeywordIndex
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.migrate import SCHEMA_REVISION, current_revision, migrate
-from rag_assistant.storage.tables import metadata
 from tests.conftest import administration, postgres_url
 
 
@@ -44,7 +44,7 @@ def test_an_empty_database_gets_the_schema_of_the_tables(empty: Database) -> Non
     assert migrate(empty) is True
     with empty.engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"include_object": is_ours})
-        assert compare_metadata(context, metadata) == []
+        assert compare_metadata(context, people.metadata) == []
 
 
 def is_ours(_object: object, name: str, kind: str, _reflected: bool, _other: object) -> bool:
@@ -161,6 +161,22 @@ def test_receipts_and_sources_from_before_there_were_references_are_read_as_they
     turns = TurnStore(empty, "here", str)
     assert turns.receipt(1) == receipt
     assert [one.as_dict() for one in turns.get(1).sources] == [source]
+
+
+def test_documents_of_an_older_database_are_in_one_library_and_belong_to_nobody_yet(empty: Database) -> None:
+    upgrade_to(empty, "0008")
+    moment = "'2026-01-01'"
+    with empty.write() as connection:
+        connection.exec_driver_sql(
+            "INSERT INTO documents (id, name, media_type, size_bytes, sha256, owner, file, state, chunks, embedded, "
+            f"created_at) VALUES (1, 'd', 't', 1, 'abc', '', '', 'ready', 0, 0, {moment})"
+        )
+    migrate(empty)
+    with empty.read() as connection:
+        kept = "SELECT sha256, content_key, library_id FROM documents"
+        assert connection.execute(text(kept)).all() == [("abc", "1 abc", 1)]
+        assert connection.execute(text("SELECT id, name, person_id FROM libraries")).all() == [(1, "Documents", None)]
+        assert connection.execute(text("SELECT count(*) FROM people")).scalar() == 0
 
 
 def upgrade_to(database: Database, revision: str) -> None:

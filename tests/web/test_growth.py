@@ -78,7 +78,8 @@ def grow(services: Services, rows: int) -> None:
         TURN_WORDS.insert(connection, [(number, "geese hiss") for number in turn_ids])
         file = {"name": "a", "media_type": "text/plain", "size_bytes": 1, "owner": "", "file": "", "state": "ready"}
         file |= {"chunks": 0, "embedded": 0, "created_at": now()}
-        connection.execute(insert(documents), [file | {"sha256": f"{first + n}"} for n in range(rows)])
+        contents = [{"sha256": f"{first + n}", "content_key": f"1 {first + n}"} for n in range(rows)]
+        connection.execute(insert(documents), [file | content for content in contents])
 
 
 def steps_of(client: FlaskClient) -> dict[str, int]:

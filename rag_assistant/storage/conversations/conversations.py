@@ -11,8 +11,9 @@ from sqlalchemy import Column, Connection, RowMapping, Select, bindparam, delete
 from rag_assistant.errors import ConversationBusy, ConversationDeleted, ConversationNotFound, NotInTrash, TooManyPinned
 from rag_assistant.records import EVERYTHING, UNSET, Conversation, ConversationHit, Scope, Summary, Unset
 from rag_assistant.storage.conversations.search import find_conversations
-from rag_assistant.storage.database import Database
+from rag_assistant.storage.database import Database, person_of
 from rag_assistant.storage.full_text import TURN_WORDS
+from rag_assistant.storage.ownership import OF_PERSON, own_conversations, owner
 from rag_assistant.storage.tables import conversations, now, summaries, turns
 
 MAX_TITLE_CHARS = 200
@@ -24,9 +25,8 @@ Cursor = tuple[datetime, int]
 # As it is kept, or with other values.
 Row = RowMapping | Mapping[str, Any]
 
-_INSERT = insert(conversations).returning(conversations.c.id)
 _CONVERSATION = select(conversations).where(
-    conversations.c.id == bindparam("conversation"), conversations.c.deleted_at.is_(None)
+    conversations.c.id == bindparam("conversation"), conversations.c.deleted_at.is_(None), OF_PERSON
 )
 
 
@@ -82,6 +82,7 @@ class ConversationManager:
         if until is not None:
             query = query.where(cursor >= tuple_(*until))
         with self._database.read() as connection:
+            query = query.where(own_conversations(connection))
             rows = connection.execute(query.order_by(moment.desc(), conversations.c.id.desc()).limit(limit))
             return _conversations_of(connection, rows.mappings().all())
 
@@ -130,11 +131,9 @@ class ConversationManager:
     def show_operation(self, conversation_id: int, operation: Mapping[str, Any] | None) -> None:
         """Keep what is being done with a conversation, so that every page of it can show how far that is."""
         with self._database.write() as connection:
-            connection.execute(
-                update(conversations)
-                .where(conversations.c.id == conversation_id)
-                .values(operation=None if operation is None else dict(operation))
-            )
+            this = conversations.c.id == conversation_id, own_conversations(connection)
+            shown = None if operation is None else dict(operation)
+            connection.execute(update(conversations).where(*this).values(operation=shown))
 
     def clear_operations(self) -> None:
         """Take away what a process that crashed was doing."""
@@ -154,9 +153,8 @@ class ConversationManager:
     def restore(self, conversation_id: int) -> Conversation:
         """Bring a deleted conversation back, whole. Raises ConversationNotFound if there never was one."""
         with self._database.write() as connection:
-            connection.execute(
-                update(conversations).where(conversations.c.id == conversation_id).values(deleted_at=None)
-            )
+            this = conversations.c.id == conversation_id, own_conversations(connection)
+            connection.execute(update(conversations).where(*this).values(deleted_at=None))
             return conversation_of(connection, load_conversation(connection, conversation_id))
 
     def purge(self, conversation_id: int, *, in_trash: bool = False) -> None:
@@ -166,9 +164,8 @@ class ConversationManager:
         ConversationBusy while it answers, NotInTrash.
         """
         with self._database.write() as connection:
-            found = connection.execute(
-                select(conversations.c.deleted_at).where(conversations.c.id == conversation_id).with_for_update()
-            ).first()
+            this = conversations.c.id == conversation_id, own_conversations(connection)
+            found = connection.execute(select(conversations.c.deleted_at).where(*this).with_for_update()).first()
             if found is None:
                 raise ConversationNotFound(conversation_id)
             if in_trash and found.deleted_at is None:
@@ -184,20 +181,19 @@ class ConversationManager:
 def insert_conversation(connection: Connection, title: str, scope: Scope = EVERYTHING, *, listed: bool = False) -> int:
     """Insert an empty conversation about some documents and return its id."""
     moment = now()
-    conversation_id: int = connection.execute(
-        _INSERT,
-        {
-            "title": title[:MAX_TITLE_CHARS],
-            "created_at": moment,
-            "updated_at": moment,
-            "overrides": {},
-            "scope": scope.as_dict(),
-            "listed": listed,
-            "turns": 0,
-            "visible_turns": 0,
-            "visible_messages": 0,
-        },
-    ).scalar_one()
+    made = insert(conversations).values(
+        title=title[:MAX_TITLE_CHARS],
+        created_at=moment,
+        updated_at=moment,
+        person_id=owner(connection),
+        overrides={},
+        scope=scope.as_dict(),
+        listed=listed,
+        turns=0,
+        visible_turns=0,
+        visible_messages=0,
+    )
+    conversation_id: int = connection.execute(made.returning(conversations.c.id)).scalar_one()
     return conversation_id
 
 
@@ -207,7 +203,8 @@ def load_conversation(connection: Connection, conversation_id: int, *, lock: boo
     Raises ConversationNotFound, of which ConversationDeleted is a kind.
     """
     query = _CONVERSATION.with_for_update() if lock else _CONVERSATION
-    row = connection.execute(query, {"conversation": conversation_id}).mappings().first()
+    asked = {"conversation": conversation_id, "person": person_of(connection)}
+    row = connection.execute(query, asked).mappings().first()
     if row is None:
         raise not_found(connection, conversation_id)
     return row
@@ -215,7 +212,8 @@ def load_conversation(connection: Connection, conversation_id: int, *, lock: boo
 
 def not_found(connection: Connection, conversation_id: int) -> ConversationNotFound:
     """Return what is to be said of a conversation that cannot be used."""
-    kept = connection.execute(select(conversations.c.id).where(conversations.c.id == conversation_id)).first()
+    this = conversations.c.id == conversation_id, own_conversations(connection)
+    kept = connection.execute(select(conversations.c.id).where(*this)).first()
     return ConversationNotFound(conversation_id) if kept is None else ConversationDeleted(conversation_id)
 
 
@@ -263,5 +261,5 @@ def _record_of(row: Row, summary: Summary | None) -> Conversation:
 
 
 def _count_pinned(connection: Connection) -> int:
-    pinned = conversations.c.pinned, conversations.c.deleted_at.is_(None)
+    pinned = conversations.c.pinned, conversations.c.deleted_at.is_(None), own_conversations(connection)
     return connection.execute(select(func.count()).select_from(conversations).where(*pinned)).scalar_one()

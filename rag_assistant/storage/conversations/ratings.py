@@ -13,6 +13,7 @@ from rag_assistant.records import Turn, Unset
 from rag_assistant.storage.conversations.turn_rows import as_turns, load_turn
 from rag_assistant.storage.conversations.versions import load_turn_locked, load_version, version_of
 from rag_assistant.storage.database import Database
+from rag_assistant.storage.ownership import own_conversations
 from rag_assistant.storage.tables import conversations, now, ratings, turns
 
 
@@ -63,6 +64,7 @@ class RatingStore:
         if before is not None:
             query = query.where(turns.c.id < before)
         with self._database.read() as connection:
+            query = query.where(own_conversations(connection))
             rows = connection.execute(query.order_by(turns.c.id.desc()).limit(limit)).mappings()
             return [_as_rated(connection, turn) for turn in as_turns(connection, rows)]
 

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection, RowMapping, exists, or_, select
 
+from rag_assistant.storage.database import person_of
 from rag_assistant.storage.full_text import TURN_WORDS, beginning
+from rag_assistant.storage.ownership import own_conversations
 from rag_assistant.storage.tables import conversations, messages, turns
 
 MAX_HITS = 1000
@@ -21,7 +23,11 @@ def find_conversations(connection: Connection, words: Sequence[str], limit: int,
     """Return up to ``limit`` conversations with any of ``words``, each once: those named so first, then the best."""
     begun = typing and len(words[-1]) >= MIN_BEGINNING_CHARS
     asked = [*words[:-1], beginning(words[-1])] if begun else words
-    hits = TURN_WORDS.best_or_newest(connection, asked, MAX_HITS)
+    # Other people's turns must not take the places of what is found.
+    own = select(turns.c.id).join(conversations, conversations.c.id == turns.c.conversation_id)
+    own = own.where(own_conversations(connection))
+    only = None if person_of(connection) is None else TURN_WORDS.among(connection, own)
+    hits = TURN_WORDS.best_or_newest(connection, asked, MAX_HITS, only)
     # The best turn of each conversation; hits come in their order.
     best: dict[int, tuple[int, int]] = {}
     turns_found = _turns_of(connection, hits)
@@ -45,7 +51,8 @@ def _turns_of(connection: Connection, turn_ids: Sequence[int]) -> dict[int, tupl
     if not turn_ids:
         return {}
     # A join would begin with all conversations that were not deleted.
-    there = exists().where(conversations.c.id == turns.c.conversation_id, conversations.c.deleted_at.is_(None))
+    kept = conversations.c.deleted_at.is_(None), own_conversations(connection)
+    there = exists().where(conversations.c.id == turns.c.conversation_id, *kept)
     query = select(turns.c.id, turns.c.conversation_id, turns.c.number).where(turns.c.id.in_(turn_ids), there)
     return {row[0]: (row[1], row[2]) for row in connection.execute(query)}
 
@@ -60,7 +67,7 @@ def _titled(connection: Connection, words: Sequence[str], limit: int) -> Sequenc
     title = conversations.c.title
     latest_first = conversations.c.updated_at.desc(), conversations.c.id.desc()
     # Of the others, only the index is read, and not the rows.
-    named = select(conversations.c.id).where(conversations.c.deleted_at.is_(None))
+    named = select(conversations.c.id).where(conversations.c.deleted_at.is_(None), own_conversations(connection))
     for word in words:
         # Not every database knows capitals beyond A to Z.
         spellings = {word} if word.isascii() else {word, word.upper(), word.capitalize()}

@@ -7,14 +7,19 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, bindparam, select
+from sqlalchemy import Connection, RowMapping, bindparam, exists, select
 
 from rag_assistant.errors import TurnNotFound
 from rag_assistant.records import UNSET, AnswerOptions, Message, Question, Rating, Scope, Source, Turn, Unset
+from rag_assistant.storage.database import person_of
+from rag_assistant.storage.ownership import PERSON
 from rag_assistant.storage.sent_texts import load_sources
-from rag_assistant.storage.tables import answer_parts, messages, ratings, turns
+from rag_assistant.storage.tables import answer_parts, conversations, messages, ratings, turns
 
 _TURN = select(turns).where(turns.c.id == bindparam("turn"))
+_TURN_OF_PERSON = _TURN.where(
+    exists().where(conversations.c.id == turns.c.conversation_id, conversations.c.person_id == PERSON)
+)
 _SAID = (
     select(messages.c.turn_id, messages.c.role, messages.c.content, messages.c.extra)
     .where(messages.c.turn_id.in_(bindparam("turns", expanding=True)))
@@ -28,7 +33,9 @@ _PARTS = (
 
 def load_turn(connection: Connection, turn_id: int) -> Turn:
     """Return one turn; the answer of a running one is what is committed so far. Raises TurnNotFound."""
-    row = connection.execute(_TURN, {"turn": turn_id}).mappings().first()
+    person = person_of(connection)
+    query = _TURN if person is None else _TURN_OF_PERSON
+    row = connection.execute(query, {"turn": turn_id, "person": person}).mappings().first()
     if row is None:
         raise TurnNotFound(turn_id)
     return as_turns(connection, [row])[0]

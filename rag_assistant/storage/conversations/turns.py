@@ -48,7 +48,8 @@ from rag_assistant.storage.conversations.versions import (
     refuse_to_regenerate,
     take_answer_off,
 )
-from rag_assistant.storage.database import Database
+from rag_assistant.storage.database import Database, person_of
+from rag_assistant.storage.ownership import OF_PERSON
 from rag_assistant.storage.sent_texts import as_kept
 from rag_assistant.storage.tables import conversations, now, turns
 
@@ -60,7 +61,7 @@ CRASHED_EARLY = ("AnswerInterrupted", "The server ended before the first word. Y
 
 _NEXT_NUMBER = (
     update(conversations)
-    .where(conversations.c.id == bindparam("conversation"), conversations.c.deleted_at.is_(None))
+    .where(conversations.c.id == bindparam("conversation"), conversations.c.deleted_at.is_(None), OF_PERSON)
     .values(
         turns=conversations.c.turns + 1,
         updated_at=bindparam("moment"),
@@ -136,6 +137,7 @@ class TurnStore:
             scope = EVERYTHING if isinstance(question.scope, Unset) else question.scope
             conversation_id = insert_conversation(connection, title, scope)
         next_one = {"conversation": conversation_id, "moment": moment, "interactive": question.interactive}
+        next_one["person"] = person_of(connection)
         number = connection.execute(_NEXT_NUMBER, next_one).scalar()
         if number is None:
             raise not_found(connection, conversation_id)
@@ -151,7 +153,7 @@ class TurnStore:
                 "visible": False,
                 "owner": self._owner,
                 "request": request_of(replace(question, scope=scope)),
-                "idempotency_key": question.idempotency_key,
+                "idempotency_key": _key_of(connection, question),
                 "request_hash": hash_of(question) if question.idempotency_key else None,
                 "message_count": 1,
                 "notes": [],
@@ -334,14 +336,20 @@ def _known(connection: Connection, question: Question) -> Turn | None:
     """Return the turn that the question's Idempotency-Key gave before. Raises IdempotencyKeyReused."""
     if question.idempotency_key is None:
         return None
-    row = connection.execute(
-        select(turns.c.id, turns.c.request_hash).where(turns.c.idempotency_key == question.idempotency_key)
-    ).first()
+    key = _key_of(connection, question)
+    row = connection.execute(select(turns.c.id, turns.c.request_hash).where(turns.c.idempotency_key == key)).first()
     if row is None:
         return None
     if row.request_hash != hash_of(question):
         raise IdempotencyKeyReused(question.idempotency_key)
     return load_turn(connection, row.id)
+
+
+def _key_of(connection: Connection, question: Question) -> str | None:
+    """Return the question's Idempotency-Key as it is kept: the same key of two people is two keys."""
+    person = person_of(connection)
+    key = question.idempotency_key
+    return key if key is None or person is None else f"{person} {key}"
 
 
 def _scope_of(connection: Connection, question: Question, conversation_id: int) -> Scope:

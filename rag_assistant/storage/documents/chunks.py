@@ -13,6 +13,7 @@ from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.embeddings import count_dropped
 from rag_assistant.storage.documents.scope import in_scope
 from rag_assistant.storage.full_text import CHUNK_WORDS
+from rag_assistant.storage.ownership import readable, reads_everything
 from rag_assistant.storage.sent_texts import keep_passages_of
 from rag_assistant.storage.tables import chunks, document_texts, documents
 
@@ -73,6 +74,7 @@ class ChunkStore:
                 select(chunks, documents.c.name)
                 .join_from(chunks, documents, chunks.c.document_id == documents.c.id)
                 .where(chunks.c.id.in_(chunk_ids), documents.c.replaces.is_(None))
+                .where(readable(connection, documents.c.id))
             )
             return {
                 row.id: Passage(
@@ -97,7 +99,7 @@ class ChunkStore:
             rows = connection.execute(
                 select(chunks.c.document_id, chunks.c.start, chunks.c.text)
                 .join_from(chunks, documents, chunks.c.document_id == documents.c.id)
-                .where(wanted, documents.c.replaces.is_(None), in_scope(chunks.c.document_id, scope))
+                .where(wanted, documents.c.replaces.is_(None), in_scope(connection, documents.c.id, scope))
             )
             return {(row.document_id, row.start): row.text for row in rows}
 
@@ -111,7 +113,8 @@ class ChunkStore:
         """Return the first characters of the text of each document that has one, by its id."""
         query = select(document_texts.c.document_id, func.substr(document_texts.c.text, 1, chars).label("text"))
         with self._database.read() as connection:
-            rows = connection.execute(query.where(document_texts.c.document_id.in_(document_ids)))
+            own = document_texts.c.document_id.in_(document_ids), readable(connection, document_texts.c.document_id)
+            rows = connection.execute(query.where(*own))
             return {row.document_id: row.text for row in rows}
 
     def section_at(self, document_id: int, position: int) -> str | None:
@@ -123,12 +126,20 @@ class ChunkStore:
             .limit(1)
         )
         with self._database.read() as connection:
-            return connection.execute(nearest).scalar()
+            return connection.execute(nearest.where(readable(connection, chunks.c.document_id))).scalar()
+
+    def all_readable(self) -> bool:
+        """Tell whether there is no chunk that may not be read."""
+        if self._database.is_whole:
+            return True
+        with self._database.read() as connection:
+            return reads_everything(connection)
 
     def chunk_ids_of(self, scope: Scope) -> set[int]:
         """Return the ids of all chunks of some documents."""
         with self._database.read() as connection:
-            return set(connection.execute(select(chunks.c.id).where(in_scope(chunks.c.document_id, scope))).scalars())
+            query = select(chunks.c.id).where(in_scope(connection, chunks.c.document_id, scope))
+            return set(connection.execute(query).scalars())
 
 
 def drop_chunks(connection: Connection, document_id: int) -> None:

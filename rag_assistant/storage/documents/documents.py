@@ -11,23 +11,26 @@ from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from rag_assistant.document_records import Document, DocumentState, ExtractedText, NewDocument
-from rag_assistant.errors import SameContent
+from rag_assistant.errors import LibraryNotFound, SameContent
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.chunks import drop_chunks
 from rag_assistant.storage.documents.lists import DocumentLists
 from rag_assistant.storage.documents.rows import (
     add_tags,
     as_documents,
+    content_key,
     document_to_replace,
     drop_pending_versions,
     is_whole,
     load_document,
     name_key,
     row_of,
+    row_to_change,
     set_values,
     take_its_place,
 )
 from rag_assistant.storage.documents.scans import drop_scans, give_up_scans
+from rag_assistant.storage.ownership import library_for_new, readable
 from rag_assistant.storage.tables import document_tags, document_texts, documents, now
 
 UNFINISHED: tuple[DocumentState, ...] = ("queued", "reading", "recognising", "embedding")
@@ -61,7 +64,9 @@ class DocumentStore(DocumentLists):
     def _add(self, new: NewDocument) -> tuple[Document, bool]:
         with self._database.write() as connection:
             replaces = document_to_replace(connection, new.replaces)
-            same = connection.execute(select(documents).where(documents.c.sha256 == new.sha256)).mappings().first()
+            library_id = self._library_of(connection, new, replaces)
+            key = content_key(library_id, new.sha256)
+            same = connection.execute(select(documents).where(documents.c.content_key == key)).mappings().first()
             if same is not None and replaces not in (None, same["id"], same["replaces"]):
                 raise SameContent(same["id"], replaces)
             drop_pending_versions(connection, replaces, but=same["id"] if same is not None else None)
@@ -75,7 +80,9 @@ class DocumentStore(DocumentLists):
                     name_key=name_key(new.name),
                     media_type=new.media_type,
                     size_bytes=new.size_bytes,
+                    content_key=key,
                     sha256=new.sha256,
+                    library_id=library_id,
                     owner=self._owner,
                     file=new.file,
                     state="queued",
@@ -90,6 +97,17 @@ class DocumentStore(DocumentLists):
             add_tags(connection, document_id, new.tags)
             return load_document(connection, document_id), True
 
+    @staticmethod
+    def _library_of(connection: Connection, new: NewDocument, replaces: int | None) -> int | None:
+        """Return the library of a new document; a newer version stays in that of the older one."""
+        if replaces is not None:
+            found: int | None = row_of(connection, replaces)["library_id"]
+            return found
+        library_id = library_for_new(connection, new.library_id)
+        if library_id is None:
+            raise LibraryNotFound(new.library_id or 0)
+        return library_id
+
     def _take_up_same(self, connection: Connection, same: RowMapping, new: NewDocument, replaces: int | None) -> None:
         if same["state"] in GIVEN_UP and same["owner"] == self._owner:
             replaces = None if replaces == same["id"] else replaces
@@ -101,7 +119,7 @@ class DocumentStore(DocumentLists):
     ) -> Document:
         """Give a document another name, other tags or another origin; ``None`` leaves it. Raises DocumentNotFound."""
         with self._database.write() as connection:
-            row_of(connection, document_id)
+            row_to_change(connection, document_id)
             changed = {key: value for key, value in (("name", name), ("origin", origin)) if value is not None}
             if name is not None:
                 changed["name_key"] = name_key(name)
@@ -112,10 +130,35 @@ class DocumentStore(DocumentLists):
                 add_tags(connection, document_id, tags)
             return load_document(connection, document_id)
 
+    def move(self, document_id: int, library_id: int) -> Document:
+        """Put a document into another library. Raises DocumentNotFound, LibraryNotFound, LibraryReadOnly, SameContent.
+
+        Newer versions of it that are on their way go along.
+        """
+        with self._database.write() as connection:
+            row = row_to_change(connection, document_id)
+            if library_for_new(connection, library_id) is None:
+                raise LibraryNotFound(library_id)
+            both = documents.c.id == document_id, documents.c.replaces == document_id
+            for one in connection.execute(select(documents).where(both[0] | both[1])).mappings().all():
+                key = content_key(library_id, one["sha256"])
+                there = select(documents.c.id).where(documents.c.content_key == key, documents.c.id != one["id"])
+                same = connection.execute(there).scalar()
+                if same is not None:
+                    raise SameContent(same, row["id"])
+                set_values(connection, one["id"], library_id=library_id, content_key=key)
+            return load_document(connection, document_id)
+
     def get(self, document_id: int) -> Document:
         """Return one document. Raises DocumentNotFound."""
         with self._database.read() as connection:
             return load_document(connection, document_id)
+
+    def refuse_read_only(self, document_ids: Iterable[int]) -> None:
+        """Refuse documents that may not be changed. Raises DocumentNotFound, LibraryReadOnly."""
+        with self._database.read() as connection:
+            for document_id in document_ids:
+                row_to_change(connection, document_id)
 
     def missing(self, document_ids: Iterable[int]) -> list[int]:
         """Return those of the ids that name no document."""
@@ -123,7 +166,8 @@ class DocumentStore(DocumentLists):
         if not named_ids:
             return []
         with self._database.read() as connection:
-            found = set(connection.execute(select(documents.c.id).where(documents.c.id.in_(named_ids))).scalars())
+            there = documents.c.id.in_(named_ids), readable(connection, documents.c.id)
+            found = set(connection.execute(select(documents.c.id).where(*there)).scalars())
         return [document_id for document_id in named_ids if document_id not in found]
 
     def file_of(self, document_id: int) -> str:
@@ -230,7 +274,7 @@ class DocumentStore(DocumentLists):
     def queue_again(self, document_id: int) -> Document:
         """Queue a document of ours that is not being worked on once more. Raises DocumentNotFound."""
         with self._database.write() as connection:
-            row = row_of(connection, document_id)
+            row = row_to_change(connection, document_id)
             if row["state"] not in UNFINISHED and row["owner"] == self._owner:
                 set_values(connection, document_id, state="queued", reason=None)
             return load_document(connection, document_id)
@@ -242,7 +286,7 @@ class DocumentStore(DocumentLists):
         whose scanned pages are being recognised is ready with the rest.
         """
         with self._database.write() as connection:
-            row = row_of(connection, document_id)
+            row = row_to_change(connection, document_id)
             was_ready = row["state"] in ("queued", "reading") and 0 < row["chunks"] == row["embedded"]
             if row["state"] == "recognising" and row["chunks"] and row["replaces"] is None:
                 give_up_scans(connection, document_id, RECOGNITION_CANCELLED)
@@ -300,7 +344,7 @@ class DocumentStore(DocumentLists):
         Return the names of the files that are not needed any more. Raises DocumentNotFound.
         """
         with self._database.write() as connection:
-            row_of(connection, document_id)
+            row_to_change(connection, document_id)
             both = documents.c.id == document_id, documents.c.replaces == document_id
             rows = connection.execute(select(documents.c.id, documents.c.file).where(both[0] | both[1])).all()
             for row in rows:

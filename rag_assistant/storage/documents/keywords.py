@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import select, text
+from sqlalchemy import ColumnElement, Connection, select, text
 
 from rag_assistant.records import EVERYTHING, Scope
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.scope import in_scope
 from rag_assistant.storage.full_text import CHUNK_WORDS
+from rag_assistant.storage.ownership import reads_everything
 from rag_assistant.storage.tables import chunks
 
 # Each language is one look into the index, however many chunks are in it.
@@ -34,7 +35,10 @@ class KeywordIndex:
     def unknown(self, words: Sequence[str]) -> set[str]:
         """Return those of some words that no chunk holds."""
         with self._database.read() as connection:
-            return {word for word, rows in CHUNK_WORDS.counted(connection, words, 0).items() if not rows}
+            if reads_everything(connection):
+                return {word for word, rows in CHUNK_WORDS.counted(connection, words, 0).items() if not rows}
+            readable = self._within(connection, EVERYTHING)
+            return {word for word in words if not CHUNK_WORDS.best(connection, [word], 1, readable)}
 
     def search(self, words: Sequence[str], limit: int, scope: Scope = EVERYTHING) -> list[tuple[int, float]]:
         """Return up to ``limit`` chunk ids of the scope with their score (higher is better) that hold any of ``words``.
@@ -44,5 +48,10 @@ class KeywordIndex:
         if not words:
             return []
         with self._database.read() as connection:
-            within = select(chunks.c.id).where(in_scope(chunks.c.document_id, scope))
-            return CHUNK_WORDS.best(connection, words, limit, CHUNK_WORDS.among(connection, within) if scope else None)
+            everything = not scope and reads_everything(connection)
+            return CHUNK_WORDS.best(connection, words, limit, None if everything else self._within(connection, scope))
+
+    @staticmethod
+    def _within(connection: Connection, scope: Scope) -> ColumnElement[bool]:
+        found = select(chunks.c.id).where(in_scope(connection, chunks.c.document_id, scope))
+        return CHUNK_WORDS.among(connection, found)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import ColumnElement, Connection, func, select
 
 from rag_assistant.document_records import Document, DocumentSort, DocumentState
-from rag_assistant.records import Scope
+from rag_assistant.records import EVERYTHING, Scope
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.rows import as_documents, name_key
 from rag_assistant.storage.documents.scope import in_scope, named_or_tagged
+from rag_assistant.storage.ownership import readable
 from rag_assistant.storage.tables import document_tags, documents
 
 # The columns that have an index, together with the id.
@@ -36,11 +37,11 @@ class DocumentLists:
         With ``tag``, only those that have it; with ``sought``, those whose name or one of whose tags holds the text;
         with ``state``, those that have come as far as that.
         """
-        conditions = _chosen(tag, sought, () if state is None else (state,))
-        if before_id is not None:
-            conditions.append(documents.c.id < before_id)
-        query = select(documents).where(*conditions).order_by(documents.c.id.desc()).limit(limit)
         with self._database.read() as connection:
+            conditions = _chosen(connection, tag, sought, () if state is None else (state,))
+            if before_id is not None:
+                conditions.append(documents.c.id < before_id)
+            query = select(documents).where(*conditions).order_by(documents.c.id.desc()).limit(limit)
             return as_documents(connection, query)
 
     def sorted_page(
@@ -55,21 +56,22 @@ class DocumentLists:
         """Return up to ``limit`` documents in an order, without the first ``offset``; for the rest see ``page``."""
         column = SORT_COLUMNS[sort.removeprefix("-")]
         order = [one.desc() if sort.startswith("-") else one.asc() for one in dict.fromkeys((column, documents.c.id))]
-        query = select(documents).where(*_chosen(tag, sought, states)).order_by(*order).limit(limit).offset(offset)
         with self._database.read() as connection:
-            return as_documents(connection, query)
+            query = select(documents).where(*_chosen(connection, tag, sought, states)).order_by(*order)
+            return as_documents(connection, query.limit(limit).offset(offset))
 
     def totals(self, tag: str | None = None, sought: str = "") -> dict[DocumentState, tuple[int, int]]:
         """Return how many documents are in each state, and how many bytes their files have."""
         counted = select(documents.c.state, func.count(), func.sum(documents.c.size_bytes))
-        query = counted.where(*_chosen(tag, sought)).group_by(documents.c.state)
         with self._database.read() as connection:
+            query = counted.where(*_chosen(connection, tag, sought)).group_by(documents.c.state)
             return {state: (count, int(size)) for state, count, size in connection.execute(query)}
 
     def names(self, document_ids: Iterable[int]) -> dict[int, str]:
         """Return the names of documents by their id; what is gone is left out."""
         query = select(documents.c.id, documents.c.name).where(documents.c.id.in_(list(document_ids)))
         with self._database.read() as connection:
+            query = query.where(readable(connection, documents.c.id))
             return {row.id: row.name for row in connection.execute(query)}
 
     def find(self, name_contains: str, scope: Scope, limit: int) -> tuple[list[Document], int]:
@@ -80,10 +82,9 @@ class DocumentLists:
         conditions: list[ColumnElement[bool]] = [documents.c.replaces.is_(None)]
         if name_contains:
             conditions.append(documents.c.name.icontains(name_contains, autoescape=True))
-        if scope:
-            conditions.append(in_scope(documents.c.id, scope))
-        query = select(documents).where(*conditions).order_by(documents.c.id.desc()).limit(limit)
         with self._database.read() as connection:
+            conditions.append(in_scope(connection, documents.c.id, scope))
+            query = select(documents).where(*conditions).order_by(documents.c.id.desc()).limit(limit)
             total = connection.execute(select(func.count()).select_from(documents).where(*conditions)).scalar_one()
             return as_documents(connection, query), total
 
@@ -91,21 +92,22 @@ class DocumentLists:
         """Return whether a document has this name."""
         named = select(documents.c.id).where(documents.c.name_key == name_key(name), documents.c.name == name)
         with self._database.read() as connection:
-            return connection.execute(named.limit(1)).first() is not None
+            return connection.execute(named.where(readable(connection, documents.c.id)).limit(1)).first() is not None
 
     def tags(self) -> dict[str, int]:
         """Return every tag with how many documents have it, in the order of the alphabet."""
-        query = (
-            select(document_tags.c.tag, func.count().label("documents")).group_by(document_tags.c.tag).order_by("tag")
-        )
+        counted = select(document_tags.c.tag, func.count().label("documents"))
         with self._database.read() as connection:
+            query = counted.where(readable(connection, document_tags.c.document_id))
+            query = query.group_by(document_tags.c.tag).order_by("tag")
             return {row.tag: row.documents for row in connection.execute(query)}
 
 
-def _chosen(tag: str | None, sought: str, states: Collection[DocumentState] = ()) -> list[ColumnElement[bool]]:
-    conditions: list[ColumnElement[bool]] = []
-    if tag is not None:
-        conditions.append(in_scope(documents.c.id, Scope(tags=(tag,))))
+def _chosen(
+    connection: Connection, tag: str | None, sought: str, states: Collection[DocumentState] = ()
+) -> list[ColumnElement[bool]]:
+    scope = EVERYTHING if tag is None else Scope(tags=(tag,))
+    conditions = [in_scope(connection, documents.c.id, scope)]
     if sought:
         conditions.append(named_or_tagged(sought))
     if states:

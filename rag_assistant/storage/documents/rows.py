@@ -10,16 +10,17 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, Select, delete, exists, func, insert, select, update
 
 from rag_assistant.document_records import Document
-from rag_assistant.errors import DocumentNotFound
+from rag_assistant.errors import DocumentNotFound, LibraryReadOnly
 from rag_assistant.storage.documents.chunks import drop_chunks, move_chunks
 from rag_assistant.storage.documents.scans import move_scans
+from rag_assistant.storage.ownership import readable, writable
 from rag_assistant.storage.tables import chunks, document_tags, documents, embeddings
 
 SORTED_DIGITS = 12
 IDS_AT_ONCE = 10_000  # PostgreSQL takes 65,535 parameters.
 # What a newer version brings to the document whose place it takes.
 TAKEN_OVER = (
-    *("media_type", "size_bytes", "sha256", "owner", "file", "chunks", "page_starts"),
+    *("media_type", "size_bytes", "content_key", "sha256", "owner", "file", "chunks", "page_starts"),
     *("scanned_pages", "recognised_pages"),
 )
 
@@ -35,18 +36,32 @@ def row_of(connection: Connection, document_id: int) -> RowMapping:
 
     Raises DocumentNotFound.
     """
-    query = select(documents).where(documents.c.id == document_id).with_for_update()
-    row = connection.execute(query).mappings().first()
+    query = select(documents).where(documents.c.id == document_id, readable(connection, documents.c.id))
+    row = connection.execute(query.with_for_update()).mappings().first()
     if row is None:
         raise DocumentNotFound(document_id)
     return row
+
+
+def row_to_change(connection: Connection, document_id: int) -> RowMapping:
+    """Return the row of a document that is about to be changed. Raises DocumentNotFound, LibraryReadOnly."""
+    row = row_of(connection, document_id)
+    own = select(documents.c.id).where(documents.c.id == document_id, writable(connection))
+    if connection.execute(own).first() is None:
+        raise LibraryReadOnly(row["name"])
+    return row
+
+
+def content_key(library_id: int | None, sha256: str) -> str:
+    """Return what may be there once: a content in a library."""
+    return f"{library_id} {sha256}"
 
 
 def document_to_replace(connection: Connection, document_id: int | None) -> int | None:
     """Return the document that a newer version is to replace: a version on its way stands for what it replaces."""
     if document_id is None:
         return None
-    replaced: int | None = row_of(connection, document_id)["replaces"]
+    replaced: int | None = row_to_change(connection, document_id)["replaces"]
     return document_id if replaced is None else replaced
 
 
@@ -63,7 +78,8 @@ def drop_pending_versions(connection: Connection, replaces: int | None, but: int
 
 def load_document(connection: Connection, document_id: int) -> Document:
     """Return a document with its tags. Raises DocumentNotFound."""
-    found = as_documents(connection, select(documents).where(documents.c.id == document_id))
+    query = select(documents).where(documents.c.id == document_id, readable(connection, documents.c.id))
+    found = as_documents(connection, query)
     if not found:
         raise DocumentNotFound(document_id)
     return found[0]
@@ -139,4 +155,5 @@ def _as_document(row: RowMapping, tags: tuple[str, ...]) -> Document:
         replaces=row["replaces"],
         scanned_pages=row["scanned_pages"],
         recognised_pages=row["recognised_pages"],
+        library_id=row["library_id"],
     )

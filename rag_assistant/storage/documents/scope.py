@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, and_, or_, select, true
+from sqlalchemy import ColumnElement, Connection, and_, or_, select, true
 
 from rag_assistant.records import Scope
+from rag_assistant.storage.ownership import readable
 from rag_assistant.storage.tables import document_tags, documents
 
 
-def in_scope(document_id: ColumnElement[int], scope: Scope) -> ColumnElement[bool]:
-    """Return the condition that a document is one of those that are searched."""
-    conditions: list[ColumnElement[bool]] = []
+def in_scope(connection: Connection, document_id: ColumnElement[int], scope: Scope) -> ColumnElement[bool]:
+    """Return the condition that a document is one of those that are searched, and that may be read."""
+    conditions = [readable(connection, document_id)]
     if scope.document_ids:
         conditions.append(document_id.in_(scope.document_ids))
     if scope.tags:

@@ -12,6 +12,7 @@ from rag_assistant.document_records import DOCUMENT_STATES, Document, DocumentSt
 from rag_assistant.errors import InvalidRequest, UnsupportedContentType
 from rag_assistant.validation import spells_number, storable
 from rag_assistant.web.api.paging import PAGE_PARAMS, number_before, page_response
+from rag_assistant.web.identity import identity
 from rag_assistant.web.request_parsing import (
     ChangeDocumentBody,
     NoFields,
@@ -37,7 +38,7 @@ def add() -> Response:
     """Take a file and answer at once; its state says how far it has come."""
     ((file, name),), fields = uploaded_files(1)
     with file:
-        document, new = services().library.accept(file, name, replaces=fields.replaces, tags=fields.tags)
+        document, new = services().library.accept(file, name, **fields.as_arguments())
     return make_response(jsonify(document_data(document) | {"new": new}), 202)
 
 
@@ -69,8 +70,10 @@ def tags() -> Response:
 
 @blueprint.patch("/<int:document_id>")
 def change(document_id: int) -> Response:
-    """Give a document another name or other tags."""
+    """Give a document another name or other tags, or move it to another library."""
     body = read_json(ChangeDocumentBody)
+    if body.library_id is not None:
+        services().documents.move(document_id, body.library_id)
     return jsonify(document_data(services().documents.change(document_id, name=body.name, tags=body.tags)))
 
 
@@ -162,13 +165,17 @@ def tags_in(text: str) -> list[str]:
 
 def _said_beside(form: Mapping[str, str]) -> UploadFields:
     fields: dict[str, Any] = {"tags": tags_in(form.get("tags", ""))}
-    replaces = form.get("replaces", "").strip()
-    if replaces:
-        fields["replaces"] = int(replaces) if spells_number(replaces) else replaces
+    for name in ("replaces", "library_id"):
+        if number := form.get(name, "").strip():
+            fields[name] = int(number) if spells_number(number) else number
     return checked(UploadFields, fields)
 
 
 def document_data(document: Document) -> dict[str, Any]:
     """Return a document as it is listed."""
     data = asdict(document)
+    if not identity().may_manage:
+        del data["origin"]  # A path of the server's machine.
+    if identity().person is None:
+        del data["library_id"]
     return {"document_id": data.pop("id")} | data | {"created_at": document.created_at.isoformat()}

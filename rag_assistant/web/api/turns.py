@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from flask import Blueprint, Response, current_app, jsonify, make_response, request
 
+from rag_assistant.answering.assistant import WATCH_INTERVAL_SECONDS
 from rag_assistant.conversations.scope import check_scope
-from rag_assistant.errors import InvalidRequest, ReceiptNotFound
+from rag_assistant.errors import InvalidRequest, NotSignedIn, ReceiptNotFound
 from rag_assistant.presenters.turns import (
     Exchange,
     corrections_data,
     end_position,
+    error_data,
     exchanges_of,
     receipt_data,
     source_data,
     turn_data,
     version_data,
 )
-from rag_assistant.records import EXCHANGES, MAX_INT32, Turn
+from rag_assistant.records import EXCHANGES, MAX_INT32, Event, Turn
 from rag_assistant.web.api.events import Readers, collect, event_stream, last_event_id
 from rag_assistant.web.errors import answer_with_error
+from rag_assistant.web.identity import identity
 from rag_assistant.web.markdown.blocks import Blocks
 from rag_assistant.web.request_parsing import (
     ChangeTurnBody,
@@ -48,7 +53,7 @@ def query() -> Response:
     readers().enter()
     try:
         turn = services().assistant.ask(question)
-        return answer(collect(services().assistant.follow(turn.id)))
+        return answer(collect(while_let_in(services().assistant.follow(turn.id))))
     finally:
         readers().leave()
 
@@ -193,10 +198,27 @@ def stream(turn: Turn, after: int, drawn: bool) -> Response:
 
     ``drawn``, for the page, it begins with the whole answer so far, and its tokens are drawn by blocks.
     """
-    events = services().assistant.follow(turn.id, 0 if drawn else after)
+    events = while_let_in(services().assistant.follow(turn.id, 0 if drawn else after))
     response = event_stream(events, readers(), Blocks() if drawn else None)
     response.headers["X-Turn-Id"] = str(turn.id)
     return response
+
+
+def while_let_in(events: Iterator[Event | None]) -> Iterator[Event | None]:
+    """Return the events for as long as whoever asks may come in; then the last one says why."""
+    asking, accounts = identity(), services().accounts
+    return events if asking.person is None else _while_open(events, lambda: accounts.is_open(asking))
+
+
+def _while_open(events: Iterator[Event | None], is_open: Callable[[], bool]) -> Iterator[Event | None]:
+    looked_at = time.monotonic()
+    for event in events:
+        if time.monotonic() - looked_at >= WATCH_INTERVAL_SECONDS:
+            if not is_open():
+                yield Event("error", {"error": error_data(NotSignedIn())})
+                return
+            looked_at = time.monotonic()
+        yield event
 
 
 def _is_drawn() -> bool:

@@ -16,6 +16,7 @@ from rag_assistant.web.errors import PROBLEM, error_kinds
 from rag_assistant.web.openapi.operations import OPERATIONS, Operation
 from rag_assistant.web.openapi.parameters import header_parameter, path_parameter, query_parameter
 from rag_assistant.web.openapi.turn_answers import ErrorAnswer, OpenAIErrorAnswer, Problem
+from rag_assistant.web.policy import POLICIES, PUBLIC
 from rag_assistant.web.v1.errors import openai_status
 
 Schema = dict[str, Any]
@@ -40,6 +41,7 @@ TAGS = {
     "ratings_api": "Questions and turns",
     "conversations_api": "Conversations",
     "documents_api": "Documents",
+    "libraries_api": "Documents",
     "openai": "OpenAI's protocol",
 }
 SERVER = "Server"
@@ -59,7 +61,12 @@ def openapi_document(app: Flask) -> Schema:
         "servers": [{"url": app.config.get("APPLICATION_ROOT", "/").rstrip("/") or "/"}],
         "tags": [{"name": name} for name in dict.fromkeys([*TAGS.values(), SERVER])],
         "paths": dict(sorted(paths.items())),
-        "components": {"schemas": dict(sorted(schemas.items()))},
+        "components": {
+            "schemas": dict(sorted(schemas.items())),
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+        # Where there are accounts, it takes a token; where there are none, nothing.
+        "security": [{}, {"token": []}],
     }
 
 
@@ -104,7 +111,8 @@ def _body(operation: Operation, body: type[BaseModel]) -> Schema:
     if operation.form:
         # In a form, tags are one text with commas, and the file stands beside them.
         fields: Schema = {"file": {"type": "string", "format": "binary"}, "tags": {"type": "string"}}
-        fields |= {"replaces": {"type": "integer", "minimum": 1, "maximum": 2**31 - 1}}
+        number = {"type": "integer", "minimum": 1, "maximum": 2**31 - 1}
+        fields |= {"replaces": number, "library_id": number}
         form = {"type": "object", "properties": fields, "required": ["file"], "additionalProperties": False}
         return {"required": True, "content": {"multipart/form-data": {"schema": form}}}
     content: Schema = {"schema": _ref(body)}
@@ -140,6 +148,8 @@ def _responses(rule: Rule, method: str, operation: Operation, takes: bool) -> Sc
 def _error_statuses(rule: Rule, method: str, operation: Operation, takes: bool) -> set[int]:
     """Return the statuses under which a route may fail, from what it takes and does."""
     statuses = {400, 500, 507}
+    if POLICIES[rule.endpoint] != PUBLIC:
+        statuses |= {401, 403}
     if "<" in rule.rule:
         statuses |= {404, 405, 409, 410}
     if takes or rule.rule.startswith(("/api/", OPENAI)):

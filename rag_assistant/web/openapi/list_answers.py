@@ -6,6 +6,7 @@ from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
+from rag_assistant.account_records import Access
 from rag_assistant.document_records import DocumentState
 from rag_assistant.history import LeftOutReason
 from rag_assistant.web.openapi.turn_answers import (
@@ -194,9 +195,10 @@ class DocumentAnswer(TypedDict):
     recognised_pages: int
     tags: list[str]
     created_at: str
-    origin: str | None
+    origin: NotRequired[str | None]
     replaces: int | None
     new: NotRequired[bool]
+    library_id: NotRequired[int | None]
 
 
 @EXACT
@@ -211,6 +213,35 @@ class TagsAnswer(TypedDict):
     """How many documents have each tag."""
 
     tags: dict[str, int]
+
+
+@EXACT
+class ShareAnswer(TypedDict):
+    """With whom a library is shared, and what they may do."""
+
+    person: str
+    access: Access
+
+
+@EXACT
+class LibraryAnswer(TypedDict):
+    """A set of documents, whose it is, and with whom it is shared."""
+
+    library_id: int
+    name: str
+    owner: str | None
+    documents: int
+    everyone: Access | None
+    shares: list[ShareAnswer]
+    mine: bool
+    writable: bool
+
+
+@EXACT
+class LibrariesAnswer(TypedDict):
+    """The libraries that may be read, the own ones first."""
+
+    libraries: list[LibraryAnswer]
 
 
 @EXACT

@@ -41,7 +41,7 @@ class Operation:
     ``answer`` is a type of answers.py, a media type for what is no JSON, ``None`` for nothing. ``events`` are those of
     its stream: alone, or, where there is an ``answer``, if the body asks for one. ``own`` are schemas of parameters
     that are special here. ``example`` is a body that it takes, ``query`` what stands behind ``?``; of a form, the body
-    has its fields. ``asks``: a model is asked, which may fail.
+    has its fields. ``asks``: a model is asked, which may fail. ``accounts``: refused where there are none.
     """
 
     answer: type | str | None = None
@@ -55,6 +55,7 @@ class Operation:
     events: Mapping[str, type] = field(default_factory=dict)
     own: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     asks: bool = False
+    accounts: bool = False
 
 
 def _action(answer: type | None, status: int = 200, *, asks: bool = False) -> Operation:
@@ -132,6 +133,17 @@ OPERATIONS: dict[str, Operation] = {
     "documents_api.text": Operation(lists.TextAnswer),
     "documents_api.delete": Operation(status=204),
     "documents_api.file": Operation("application/octet-stream"),
+    "libraries_api.libraries": Operation(lists.LibrariesAnswer),
+    "libraries_api.add": Operation(
+        lists.LibraryAnswer, 201, bodies.NewLibraryBody, example={"name": "Harbour"}, accounts=True
+    ),
+    "libraries_api.change": Operation(
+        lists.LibraryAnswer, body=bodies.ChangeLibraryBody, example={"everyone": "read"}, accounts=True
+    ),
+    "libraries_api.share": Operation(
+        lists.LibraryAnswer, body=bodies.ShareBody, example={"person": "ben", "access": "read"}, accounts=True
+    ),
+    "libraries_api.delete": Operation(status=204, accounts=True),
     "model_api.test": _action(lists.ModelTestAnswer, asks=True),
     "healthz": Operation(lists.HealthAnswer),
     "readyz": Operation(lists.ReadyAnswer),

@@ -15,6 +15,7 @@ from rag_assistant.errors import BodyTooLarge, InvalidRequest, UnsupportedDocume
 from rag_assistant.records import MAX_INT32
 from rag_assistant.settings.package_files import command_for_extra
 from rag_assistant.web.api.documents import sought_documents, tags_in, uploaded_files
+from rag_assistant.web.identity import identity
 from rag_assistant.web.markdown.marked import with_edges
 from rag_assistant.web.markdown.render import render_document
 from rag_assistant.web.pages.conversation_list import zone_named
@@ -62,7 +63,7 @@ def add_documents() -> Response:
     refused: list[Refused] = []
     for file, name in files:
         try:
-            services().library.accept(file, name, replaces=fields.replaces, tags=fields.tags)
+            services().library.accept(file, name, **fields.as_arguments())
         except (UnsupportedDocument, BodyTooLarge, InvalidRequest) as error:
             if len(files) == 1:
                 raise
@@ -91,6 +92,8 @@ def change(document_id: int) -> Response:
     """Give a document another name or other tags; an empty field of tags takes all away."""
     name = _checked_field("name", request.form.get("name"), NAME_HINT).name
     tags = _tags_typed(request.form["tags"]) if "tags" in request.form else None
+    if library := request.form.get("library_id"):
+        services().documents.move(document_id, ids_of("library_id", [library])[0])
     services().documents.change(document_id, name=name, tags=tags)
     return _to_library()
 
@@ -213,6 +216,7 @@ def _library_page(refused: Sequence[Refused] = (), sent: int = 0) -> str:
         tags=services().documents.tags(),
         unfamiliar=services().unfamiliar.found(),
         install_multilingual=command_for_extra("multilingual"),
+        libraries=services().libraries.all() if identity().person else [],
         refused=refused,
         sent=sent,
         zone=zone_named(request.cookies.get(ZONE_COOKIE)),

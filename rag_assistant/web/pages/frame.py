@@ -11,6 +11,7 @@ from flask import request
 from rag_assistant.records import Conversation
 from rag_assistant.retrieval.tokenize import query_words
 from rag_assistant.web.health import readiness
+from rag_assistant.web.identity import identity
 from rag_assistant.web.pages.conversation_list import (
     PINNED,
     Cursor,
@@ -73,8 +74,8 @@ def frame(shown: Conversation | None) -> dict[str, Any]:
         "unreachable": services().models.known_endpoint().base_url if parts["model"] == "unreachable" else None,
         "embedder_problem": services().embedders.problem if parts["embedder"] == "failed" else None,
         "starting": [part for part, state in parts.items() if state == "starting"],
-        "settings_problem": services().settings.problem,
-        "restart_required": services().settings.restart_required,
+        "settings_problem": services().settings.problem if identity().may_manage else None,
+        "restart_required": services().settings.restart_required if identity().may_manage else (),
         "settings_path": services().settings.path,
         "settings_version": services().settings.version,
         "settings": services().settings.current,

@@ -13,7 +13,7 @@ from flask import Response, jsonify, url_for
 
 from rag_assistant.records import Event, Question
 from rag_assistant.web.api.events import HEADERS, Frames, collect
-from rag_assistant.web.api.turns import readers
+from rag_assistant.web.api.turns import readers, while_let_in
 from rag_assistant.web.errors import answer_with_error
 from rag_assistant.web.services import services
 from rag_assistant.web.v1.extension import About, headers_of
@@ -99,7 +99,7 @@ def _begin(asked: Asked) -> _Answering:
         if stop is not None:
             stop()
 
-    return _Answering(events, about(own_id, asked.model, asked.ignored, stored=asked.stored), leave)
+    return _Answering(while_let_in(events), about(own_id, asked.model, asked.ignored, stored=asked.stored), leave)
 
 
 def about(own_id: str, model: str, ignored: Iterable[str] = (), *, stored: bool) -> About:

@@ -20,6 +20,8 @@ export function enableSync() {
     const response = await fetch(address(`/api/conversations/${id}`), { method: "HEAD" }).catch(() => null);
     if (offline && response) clearUnreachable();
     offline = !response;
+    // Signed out, here or elsewhere: the way back leads through the page to sign in.
+    if (response?.status === 401) location.assign(location.pathname + location.search);
     if (offline || conversationId() !== id) return;
     if (response.status === 404 && !deleted) showDeleted();
     else if (response.ok && deleted) deletedToast()?.remove();

@@ -63,6 +63,8 @@ async function save(form) {
 /** Update the banners, and the settings where they are shown, if the settings have changed. */
 async function checkVersion() {
   const response = await fetch(address("/api/settings/version")).catch(() => null);
+  // Signed out, here or elsewhere: the way back leads through the page to sign in.
+  if (response?.status === 401) location.assign(location.pathname + location.search);
   if (!response?.ok) return;
   const { version } = await response.json();
   if (version === document.body.dataset.settingsVersion) return;

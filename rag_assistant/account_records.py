@@ -1,0 +1,117 @@
+"""The plain records of people: their accounts, what they are known by, and who asks in one request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, get_args
+
+Role = Literal["admin", "member"]
+ROLES: tuple[Role, ...] = get_args(Role)
+# What a request may do: read what is theirs, ask and change conversations, change documents, manage the server.
+Ability = Literal["read", "ask", "documents", "admin"]
+ABILITIES: tuple[Ability, ...] = get_args(Ability)
+ALL_ABILITIES: frozenset[Ability] = frozenset(ABILITIES)
+Access = Literal["read", "write"]
+ACCESSES: tuple[Access, ...] = get_args(Access)
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody with an account. Without a password, only a link of an administrator lets them in."""
+
+    id: int
+    name: str
+    role: Role
+    created_at: datetime
+    has_password: bool = True
+    disabled_at: datetime | None = None
+
+    @property
+    def abilities(self) -> frozenset[Ability]:
+        """What the person may do at most."""
+        return ALL_ABILITIES if self.role == "admin" else ALL_ABILITIES - {"admin"}
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A browser in which somebody is signed in."""
+
+    id: int
+    person_id: int
+    created_at: datetime
+    expires_at: datetime
+    used_at: datetime | None
+    address: str
+    browser: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApiToken:
+    """What a program shows instead of a password; ``prefix`` is how it begins, ``scopes`` what it may be used for."""
+
+    id: int
+    person_id: int
+    name: str
+    prefix: str
+    scopes: tuple[Ability, ...]
+    created_at: datetime
+    expires_at: datetime | None
+    used_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who asks in one request, and what that request may do.
+
+    Without accounts everybody is alone with everything: no ``person``, and every ability.
+    """
+
+    person: Person | None
+    abilities: frozenset[Ability]
+    session: Session | None = None
+    token: ApiToken | None = None
+
+    @property
+    def may_manage(self) -> bool:
+        """Whether settings and accounts are theirs to see."""
+        return "admin" in self.abilities
+
+
+ALONE = Identity(None, ALL_ABILITIES)
+NOBODY = Identity(None, frozenset())
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """Who did what to which account, token or library, and from where."""
+
+    at: datetime
+    actor: str
+    action: str
+    subject: str
+    address: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationLink:
+    """A link with which a conversation is read, with its sources or without."""
+
+    id: int
+    conversation_id: int
+    with_sources: bool
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryRecord:
+    """A set of documents: whose it is, and what others may do with it."""
+
+    id: int
+    name: str
+    owner: str | None
+    documents: int
+    everyone: Access | None
+    shares: tuple[tuple[str, Access], ...]
+    mine: bool
+    writable: bool

@@ -1,0 +1,274 @@
+"""Accounts: who comes in, with what, and what an administrator does about it. All of it is noted in the audit log."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from rag_assistant.account_records import ABILITIES, Ability, ApiToken, AuditEntry, Identity, Person, Role, Session
+from rag_assistant.accounts.passwords import check_password, hash_password, is_password
+from rag_assistant.accounts.throttle import Throttle
+from rag_assistant.errors import InvalidRequest, LinkOver, NotAllowed, SignInFailed
+from rag_assistant.storage.accounts.audit import AuditLog
+from rag_assistant.storage.accounts.credentials import CredentialStore
+from rag_assistant.storage.accounts.people import PeopleStore, name_key
+from rag_assistant.validation import storable
+
+SESSION_LIFETIME = timedelta(days=30)
+LINK_LIFETIME = timedelta(days=2)
+MAX_NAME_CHARS = 64
+MAX_TOKEN_DAYS = 3650
+TOKEN_START = "rag_"  # noqa: S105 - how each begins, so that scanners know it
+PREFIX_CHARS = 10
+# After the first account, nobody asks again; before it, so often.
+LOOK_INTERVAL_SECONDS = 1.0
+COMMAND_LINE = "command line"
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who does something to an account, as the audit log names it."""
+
+    name: str
+    address: str | None = None
+
+
+class Accounts:
+    """Lets people in, and manages their accounts."""
+
+    def __init__(
+        self,
+        people: PeopleStore,
+        credentials: CredentialStore,
+        audit: AuditLog,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._people = people
+        self._credentials = credentials
+        self._audit = audit
+        self._throttle = Throttle(clock)
+        self._clock = clock
+        self._any = False
+        self._looked_at: float | None = None
+
+    def any(self) -> bool:
+        """Tell whether there are accounts; one made by another process is seen within a second."""
+        moment = self._clock()
+        if not self._any and (self._looked_at is None or moment - self._looked_at >= LOOK_INTERVAL_SECONDS):
+            self._any, self._looked_at = self._people.any(), moment
+        return self._any
+
+    # --- coming in
+
+    def sign_in(self, name: str, password: str, address: str, browser: str) -> tuple[str, Person]:
+        """Return the secret of a new session, and whose it is. Raises SignInFailed, TooManyAttempts."""
+        found = self._people.password_of(name)
+        person, password_hash = found or (None, None)
+        known = person is not None and self._credentials.knows_address(person.id, address)
+        self._throttle.attempt(name_key(name), address, known=known)
+        if not is_password(password_hash, password) or person is None:
+            raise SignInFailed
+        self._throttle.succeeded(name_key(name), address, known=known)
+        return self._start_session(person, address, browser), person
+
+    def _start_session(self, person: Person, address: str, browser: str) -> str:
+        secret = secrets.token_urlsafe(32)
+        self._credentials.start_session(person.id, secret, SESSION_LIFETIME, address, browser)
+        return secret
+
+    def count_attempt(self, what: str, address: str) -> None:
+        """Count an attempt at something else that is guessed, such as the code of the setup. Raises TooManyAttempts."""
+        self._throttle.attempt(f"{what}\0", address, known=False)
+
+    def by_session(self, secret: str) -> Identity | None:
+        """Return who has a session, ``None`` if it is over."""
+        found = self._credentials.session(secret)
+        return None if found is None else Identity(found[0], found[0].abilities, session=found[1])
+
+    def by_token(self, secret: str) -> Identity | None:
+        """Return who has a token, ``None`` if it is over. It may do what it was made for and its person still may."""
+        found = self._credentials.token(secret) if secret.startswith(TOKEN_START) else None
+        if found is None:
+            return None
+        person, token = found
+        return Identity(person, person.abilities & frozenset(token.scopes), token=token)
+
+    def is_open(self, identity: Identity) -> bool:
+        """Tell whether somebody who was let in still would be."""
+        if identity.person is None:
+            return True
+        session_id = identity.session.id if identity.session else None
+        return self._credentials.is_open(session_id, identity.token.id if identity.token else None)
+
+    # --- what people do about themselves
+
+    def sign_out(self, identity: Identity) -> None:
+        """End the session of a request."""
+        if identity.person is not None and identity.session is not None:
+            self._credentials.end_session(identity.person.id, identity.session.id)
+
+    def sessions_of(self, person: Person) -> list[Session]:
+        """Return where a person is signed in."""
+        return self._credentials.sessions_of(person.id)
+
+    def end_session(self, person: Person, session_id: int, actor: Actor) -> None:
+        """End a session of a person. Raises CredentialNotFound."""
+        self._credentials.end_session(person.id, session_id)
+        self._audit.note(actor.name, "ended a session", person.name, actor.address)
+
+    def end_other_sessions(self, identity: Identity, actor: Actor) -> None:
+        """End every session of whoever asks but the one that asks."""
+        if identity.person is not None and identity.session is not None:
+            self._credentials.end_sessions(identity.person.id, but=identity.session.id)
+            self._audit.note(actor.name, "ended all other sessions", identity.person.name, actor.address)
+
+    def change_password(self, identity: Identity, old: str, new: str, actor: Actor) -> None:
+        """Change one's own password, which ends every other session. Raises SignInFailed, InvalidRequest."""
+        person, session = identity.person, identity.session
+        if person is None or session is None:
+            raise NotAllowed("Only somebody who is signed in can change a password.")
+        self._throttle.attempt(name_key(person.name), actor.address or "", known=True)
+        found = self._people.password_of(person.name)
+        if found is None or not is_password(found[1], old):
+            raise SignInFailed("The present password is wrong.")
+        self._throttle.succeeded(name_key(person.name), actor.address or "", known=True)
+        check_password(new, person.name)
+        self._people.set_password(person.id, hash_password(new), keep_session=session.id)
+        self._audit.note(actor.name, "changed the password", person.name, actor.address)
+
+    def tokens_of(self, person: Person) -> list[ApiToken]:
+        """Return the API tokens of a person."""
+        return self._credentials.tokens_of(person.id)
+
+    def make_token(
+        self, person: Person, name: str, scopes: Sequence[str], days: int | None, actor: Actor
+    ) -> tuple[str, ApiToken]:
+        """Make an API token, and return its secret, which nobody can show again. Raises InvalidRequest, NotAllowed."""
+        chosen = _scopes(scopes)
+        if not set(chosen) <= person.abilities:
+            raise NotAllowed('Only an administrator can make a token with the scope "admin".')
+        if days is not None and not 1 <= days <= MAX_TOKEN_DAYS:
+            raise InvalidRequest(f"The token is to last {days} days; it must be 1 to {MAX_TOKEN_DAYS}, or no limit.")
+        secret = TOKEN_START + secrets.token_urlsafe(32)
+        until = None if days is None else datetime.now(UTC) + timedelta(days=days)
+        made = self._credentials.add_token(
+            person.id, secret, secret[:PREFIX_CHARS], checked_name(name, "token"), chosen, until
+        )
+        self._audit.note(
+            actor.name, f"made a token ({', '.join(chosen)})", f"{person.name}: {made.name}", actor.address
+        )
+        return secret, made
+
+    def revoke_token(self, person: Person, token_id: int, actor: Actor) -> None:
+        """Take an API token back. Raises CredentialNotFound."""
+        gone = self._credentials.revoke_token(person.id, token_id)
+        self._audit.note(actor.name, "revoked a token", f"{person.name}: {gone.name}", actor.address)
+
+    # --- what an administrator does
+
+    def all(self) -> list[Person]:
+        """Return every account, by name."""
+        return self._people.all()
+
+    def named(self, name: str) -> Person:
+        """Return an account. Raises AccountNotFound."""
+        return self._people.named(name)
+
+    def get(self, person_id: int) -> Person:
+        """Return an account. Raises AccountNotFound."""
+        return self._people.get(person_id)
+
+    def add(
+        self, name: str, role: Role, actor: Actor, password: str | None = None, *, only_first: bool = False
+    ) -> Person:
+        """Make an account. The first one is an administrator and gets all that is there.
+
+        Raises InvalidRequest, NameTaken, AccountsExist.
+        """
+        name = checked_name(name, "account")
+        if password is not None:
+            check_password(password, name)
+        password_hash = None if password is None else hash_password(password)
+        made = self._people.add(name, role, password_hash, only_first=only_first)
+        self._any = True
+        self._audit.note(actor.name, f"made an account ({made.role})", made.name, actor.address)
+        return made
+
+    def make_link(self, person: Person, actor: Actor) -> str:
+        """Return the secret of a link with which a person chooses a password, once, within two days."""
+        secret = secrets.token_urlsafe(32)
+        self._credentials.make_link(person.id, secret, LINK_LIFETIME)
+        self._audit.note(actor.name, "made a password link", person.name, actor.address)
+        return secret
+
+    def link_of(self, secret: str) -> Person:
+        """Return whose link this is. Raises LinkOver."""
+        person = self._credentials.link(secret)
+        if person is None:
+            raise LinkOver
+        return person
+
+    def use_link(self, secret: str, password: str, address: str, browser: str) -> str:
+        """Keep the password that was chosen with a link; return the secret of a new session. Raises LinkOver."""
+        person = self.link_of(secret)
+        check_password(password, person.name)
+        if self._credentials.use_link(secret, hash_password(password)) is None:
+            raise LinkOver
+        self._audit.note(person.name, "chose a password by a link", person.name, address)
+        return self._start_session(person, address, browser)
+
+    def set_role(self, person: Person, role: Role, actor: Actor) -> None:
+        """Give a person another role. Raises LastAdmin."""
+        self._people.set_role(person.id, role)
+        self._audit.note(actor.name, f"changed the role to {role}", person.name, actor.address)
+
+    def set_disabled(self, person: Person, disabled: bool, actor: Actor) -> None:
+        """Let a person in no more, or again. What is theirs stays. Raises LastAdmin."""
+        self._people.set_disabled(person.id, disabled)
+        self._audit.note(actor.name, "disabled" if disabled else "enabled", person.name, actor.address)
+
+    def delete(
+        self,
+        person: Person,
+        actor: Actor,
+        give_to: Person | None,
+        erase: Callable[[Sequence[int], Sequence[int]], None],
+    ) -> None:
+        """Delete an account; what is theirs goes to somebody else, or is erased with ``erase``. Raises LastAdmin."""
+        self._people.set_disabled(person.id, True)
+        if give_to is not None:
+            self._people.hand_over(person.id, give_to.id)
+        else:
+            erase(*self._people.owned(person.id))
+        self._people.delete(person.id)
+        done = f"deleted, everything went to {give_to.name}" if give_to else "deleted with everything"
+        self._audit.note(actor.name, done, person.name, actor.address)
+
+    def note(self, actor: Actor, action: str, subject: str) -> None:
+        """Note what somebody did to what they share."""
+        self._audit.note(actor.name, action, subject, actor.address)
+
+    def audit(self, limit: int) -> list[AuditEntry]:
+        """Return the last entries of the audit log, the newest first."""
+        return self._audit.newest(limit)
+
+
+def checked_name(name: str, of_what: str) -> str:
+    """Return a name without blanks around it. Raises InvalidRequest."""
+    name = name.strip()
+    if not 1 <= len(name) <= MAX_NAME_CHARS or not name.isprintable() or storable(name) != name:
+        raise InvalidRequest(
+            f'The name of the {of_what} is "{name[:MAX_NAME_CHARS]}"; it must be a text of 1 to {MAX_NAME_CHARS} '
+            "characters that can be seen."
+        )
+    return name
+
+
+def _scopes(scopes: Sequence[str]) -> tuple[Ability, ...]:
+    wrong = [scope for scope in scopes if scope not in ABILITIES]
+    if wrong or not scopes:
+        raise InvalidRequest(f'scopes are "{", ".join(scopes)}"; they must be one or more of {", ".join(ABILITIES)}.')
+    return tuple(ability for ability in ABILITIES if ability in scopes)

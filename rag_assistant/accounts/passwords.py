@@ -1,0 +1,55 @@
+"""Passwords: which are taken, and how they are kept. argon2id, with the parameters of RFC 9106, section 4."""
+
+from __future__ import annotations
+
+import threading
+from functools import cache
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+from argon2.profiles import RFC_9106_LOW_MEMORY
+
+from rag_assistant.errors import InvalidRequest
+
+MIN_CHARS = 10
+MAX_CHARS = 1000
+MIN_DIFFERENT = 5
+# Each takes 64 MiB and a core for a moment.
+HASHED_AT_ONCE = 2
+
+_hasher = PasswordHasher.from_parameters(RFC_9106_LOW_MEMORY)
+_places = threading.BoundedSemaphore(HASHED_AT_ONCE)
+
+
+def check_password(password: str, name: str) -> None:
+    """Refuse a password that is guessed soon, or too long to be hashed quickly. Raises InvalidRequest."""
+    if not MIN_CHARS <= len(password) <= MAX_CHARS:
+        raise InvalidRequest(
+            f"The password has {len(password)} characters; it must have {MIN_CHARS} to {MAX_CHARS}. "
+            "A few words in a row are easy to remember."
+        )
+    if len(set(password)) < MIN_DIFFERENT or name.casefold() in password.casefold():
+        raise InvalidRequest(
+            f"The password is too easy to guess: it needs {MIN_DIFFERENT} different characters and not the name."
+        )
+
+
+def hash_password(password: str) -> str:
+    """Return the hash under which a password is kept."""
+    with _places:
+        return _hasher.hash(password)
+
+
+def is_password(password_hash: str | None, password: str) -> bool:
+    """Tell whether a password is the one that was hashed. Without a hash it takes as long, and is not."""
+    with _places:
+        try:
+            return _hasher.verify(password_hash or _nobodys(), password[:MAX_CHARS]) and password_hash is not None
+        except (VerificationError, InvalidHashError):
+            return False
+
+
+@cache
+def _nobodys() -> str:
+    """Return a hash to compare with, so that a name that nobody has costs the same as a wrong password."""
+    return _hasher.hash("nobody has this")

@@ -1,0 +1,88 @@
+"""How often one may try a password: more slowly after each failure, and never so that its owner is locked out."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from ipaddress import ip_address, ip_network
+
+from rag_assistant.errors import TooManyAttempts
+
+MAX_WAIT_SECONDS = 60.0
+FORGOTTEN_AFTER_SECONDS = 900.0
+MAX_KNOWN = 10_000
+# So many failures are free: for an account from one address, and for each of the two alone.
+FREE_FOR_BOTH = 5
+FREE_FOR_ONE = 20
+
+Key = tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Failures:
+    count: int
+    last: float
+
+
+class Throttle:
+    """Counts attempts. Each counts as a failure until it is said to have succeeded.
+
+    The longest wait is a minute. An address at which somebody is signed in does not wait for what is tried from
+    elsewhere.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._failures: OrderedDict[Key, _Failures] = OrderedDict()
+
+    def attempt(self, account: str, address: str, *, known: bool) -> None:
+        """Count an attempt. Raises TooManyAttempts if it comes too soon; then it does not count."""
+        moment = self._clock()
+        keys = self._keys(account, address, known)
+        with self._lock:
+            wait = max(self._wait(key, free, moment) for key, free in keys.items())
+            if wait > 0:
+                raise TooManyAttempts(wait)
+            for key in keys:
+                found = self._failures.setdefault(key, _Failures(0, moment))
+                found.count, found.last = found.count + 1, moment
+                self._failures.move_to_end(key)
+            while len(self._failures) > MAX_KNOWN:
+                self._failures.popitem(last=False)
+
+    def succeeded(self, account: str, address: str, *, known: bool) -> None:
+        """Forget the failures of somebody who knew the password."""
+        with self._lock:
+            for key in self._keys(account, address, known):
+                self._failures.pop(key, None)
+
+    @staticmethod
+    def _keys(account: str, address: str, known: bool) -> dict[Key, int]:
+        from_where = network_of(address)
+        keys: dict[Key, int] = {("both", account, from_where): FREE_FOR_BOTH}
+        if not known:
+            keys |= {("account", account): FREE_FOR_ONE, ("address", from_where): FREE_FOR_ONE}
+        return keys
+
+    def _wait(self, key: Key, free: int, moment: float) -> float:
+        found = self._failures.get(key)
+        if found is None or moment - found.last > FORGOTTEN_AFTER_SECONDS:
+            self._failures.pop(key, None)
+            return 0.0
+        if found.count < free:
+            return 0.0
+        pause: float = min(MAX_WAIT_SECONDS, 2.0 ** min(found.count - free, 10))
+        return found.last + pause - moment
+
+
+def network_of(address: str) -> str:
+    """Return what one subscriber has: an IPv4 address, or the /64 of an IPv6 address."""
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return address
+    return address if found.version == 4 else str(ip_network(f"{address.partition('%')[0]}/64", strict=False))

@@ -1,0 +1,111 @@
+"""The tables of people: their accounts, what they show to be known again, and the libraries that they share."""
+
+from __future__ import annotations
+
+from sqlalchemy import JSON, Boolean, Column, ForeignKey, Index, Integer, String, Table
+
+from rag_assistant.storage.tables import UtcTime, metadata
+
+people = Table(
+    "people",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", String, nullable=False),
+    # Upper and lower case are the same, and so are letters that look the same.
+    Column("name_key", String, nullable=False, unique=True),
+    Column("role", String, nullable=False),
+    Column("password_hash", String),
+    Column("created_at", UtcTime, nullable=False),
+    Column("disabled_at", UtcTime),
+    sqlite_autoincrement=True,
+)
+
+# Of what somebody shows to be known again, the hash alone is kept: who reads the database cannot use it.
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("person_id", Integer, ForeignKey("people.id", ondelete="CASCADE"), nullable=False),
+    Column("secret_hash", String, nullable=False, unique=True),
+    Column("created_at", UtcTime, nullable=False),
+    Column("used_at", UtcTime),
+    Column("expires_at", UtcTime, nullable=False),
+    Column("address", String, nullable=False),
+    Column("browser", String, nullable=False),
+    Index("ix_sessions_person", "person_id"),
+    sqlite_autoincrement=True,
+)
+
+api_tokens = Table(
+    "api_tokens",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("person_id", Integer, ForeignKey("people.id", ondelete="CASCADE"), nullable=False),
+    Column("secret_hash", String, nullable=False, unique=True),
+    Column("created_at", UtcTime, nullable=False),
+    Column("used_at", UtcTime),
+    Column("expires_at", UtcTime),
+    Column("name", String, nullable=False),
+    # By which a person knows it again in a list.
+    Column("prefix", String, nullable=False),
+    Column("scopes", JSON, nullable=False),
+    Index("ix_api_tokens_person", "person_id"),
+    sqlite_autoincrement=True,
+)
+
+# With such a link a person chooses a password, once.
+password_links = Table(
+    "password_links",
+    metadata,
+    Column("secret_hash", String, primary_key=True),
+    Column("person_id", Integer, ForeignKey("people.id", ondelete="CASCADE"), nullable=False),
+    Column("expires_at", UtcTime, nullable=False),
+)
+
+# Who did what to which account or library, by name, so that it outlives the account. Never what anybody asked or keeps.
+audit_log = Table(
+    "audit_log",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("at", UtcTime, nullable=False),
+    Column("actor", String, nullable=False),
+    Column("action", String, nullable=False),
+    Column("subject", String, nullable=False),
+    Column("address", String),
+    sqlite_autoincrement=True,
+)
+
+# Sets of documents. Where there are no accounts there is one, which belongs to nobody.
+libraries = Table(
+    "libraries",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", String, nullable=False),
+    Column("person_id", Integer, ForeignKey("people.id")),
+    # What everybody may do with it besides its owner: nothing, read, or write.
+    Column("everyone", String),
+    Index("ix_libraries_person", "person_id"),
+    sqlite_autoincrement=True,
+)
+
+# Whoever is signed in and has such a link reads the conversation.
+conversation_links = Table(
+    "conversation_links",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("conversation_id", Integer, ForeignKey("conversations.id", ondelete="CASCADE"), nullable=False),
+    Column("secret_hash", String, nullable=False, unique=True),
+    Column("with_sources", Boolean, nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+    Index("ix_conversation_links_conversation", "conversation_id"),
+    sqlite_autoincrement=True,
+)
+
+library_shares = Table(
+    "library_shares",
+    metadata,
+    Column("library_id", Integer, ForeignKey("libraries.id", ondelete="CASCADE"), primary_key=True),
+    Column("person_id", Integer, ForeignKey("people.id", ondelete="CASCADE"), primary_key=True),
+    Column("access", String, nullable=False),
+    Index("ix_library_shares_person", "person_id"),
+)

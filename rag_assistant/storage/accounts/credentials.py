@@ -1,0 +1,199 @@
+"""What people show to be known again: sessions, API tokens and one-time links. Only hashes of them are kept."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from sqlalchemy import RowMapping, Select, Table, delete, insert, or_, select, update
+
+from rag_assistant.account_records import Ability, ApiToken, Person, Session
+from rag_assistant.errors import CredentialNotFound
+from rag_assistant.storage.account_tables import api_tokens, password_links, people, sessions
+from rag_assistant.storage.accounts.people import person_of_row
+from rag_assistant.storage.database import Database
+from rag_assistant.storage.tables import now
+
+# A write for each request would cost more than the request.
+USED_AT_STEP = timedelta(minutes=1)
+MAX_BROWSER_CHARS = 200
+
+
+def hash_of(secret: str) -> str:
+    """Return the hash of a secret of ours. They are random and long, so a quick hash is enough."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+class CredentialStore:
+    """Keeps what people are known by."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    # --- sessions
+
+    def start_session(self, person_id: int, secret: str, lifetime: timedelta, address: str, browser: str) -> Session:
+        """Keep a new session, and forget those that are over."""
+        moment = now()
+        with self._database.write() as connection:
+            connection.execute(delete(sessions).where(sessions.c.expires_at <= moment))
+            made = insert(sessions).values(
+                person_id=person_id,
+                secret_hash=hash_of(secret),
+                created_at=moment,
+                used_at=moment,
+                expires_at=moment + lifetime,
+                address=address,
+                browser=browser[:MAX_BROWSER_CHARS],
+            )
+            row = connection.execute(made.returning(*sessions.c)).mappings().one()
+            return _session_of(row)
+
+    def session(self, secret: str) -> tuple[Person, Session] | None:
+        """Return whose session this is, ``None`` if it is over or its person may not come in."""
+        found = self._used(sessions, secret)
+        return None if found is None else (found[0], _session_of(found[1]))
+
+    def sessions_of(self, person_id: int) -> list[Session]:
+        """Return where a person is signed in, the last used first."""
+        own = sessions.c.person_id == person_id, sessions.c.expires_at > now()
+        query = select(sessions).where(*own).order_by(sessions.c.used_at.desc())
+        with self._database.read() as connection:
+            return [_session_of(row) for row in connection.execute(query).mappings()]
+
+    def is_open(self, session_id: int | None, token_id: int | None) -> bool:
+        """Tell whether a session or a token still lets its person in."""
+        table, number = (sessions, session_id) if session_id is not None else (api_tokens, token_id)
+        with self._database.read() as connection:
+            return connection.execute(_valid(table).where(table.c.id == number)).first() is not None
+
+    def end_session(self, person_id: int, session_id: int) -> None:
+        """End one session of a person. Raises CredentialNotFound."""
+        with self._database.write() as connection:
+            own = sessions.c.person_id == person_id, sessions.c.id == session_id
+            if not connection.execute(delete(sessions).where(*own)).rowcount:
+                raise CredentialNotFound("session", session_id)
+
+    def end_sessions(self, person_id: int, but: int | None = None) -> None:
+        """End every session of a person, but for one."""
+        with self._database.write() as connection:
+            connection.execute(delete(sessions).where(sessions.c.person_id == person_id, sessions.c.id != (but or 0)))
+
+    def knows_address(self, person_id: int, address: str) -> bool:
+        """Tell whether a person is signed in from an address."""
+        own = sessions.c.person_id == person_id, sessions.c.address == address
+        with self._database.read() as connection:
+            return connection.execute(select(sessions.c.id).where(*own).limit(1)).first() is not None
+
+    # --- tokens
+
+    def add_token(
+        self,
+        person_id: int,
+        secret: str,
+        prefix: str,
+        name: str,
+        scopes: Sequence[Ability],
+        expires_at: datetime | None,
+    ) -> ApiToken:
+        """Keep a new token."""
+        made = insert(api_tokens).values(
+            person_id=person_id,
+            secret_hash=hash_of(secret),
+            created_at=now(),
+            expires_at=expires_at,
+            name=name,
+            prefix=prefix,
+            scopes=list(scopes),
+        )
+        with self._database.write() as connection:
+            return _token_of(connection.execute(made.returning(*api_tokens.c)).mappings().one())
+
+    def token(self, secret: str) -> tuple[Person, ApiToken] | None:
+        """Return whose token this is, ``None`` if it is over or its person may not come in."""
+        found = self._used(api_tokens, secret)
+        return None if found is None else (found[0], _token_of(found[1]))
+
+    def tokens_of(self, person_id: int) -> list[ApiToken]:
+        """Return the tokens of a person, the newest first; also those that are over."""
+        query = select(api_tokens).where(api_tokens.c.person_id == person_id).order_by(api_tokens.c.id.desc())
+        with self._database.read() as connection:
+            return [_token_of(row) for row in connection.execute(query).mappings()]
+
+    def revoke_token(self, person_id: int, token_id: int) -> ApiToken:
+        """Take a token back, and return what it was. Raises CredentialNotFound."""
+        with self._database.write() as connection:
+            own = api_tokens.c.person_id == person_id, api_tokens.c.id == token_id
+            gone = connection.execute(delete(api_tokens).where(*own).returning(*api_tokens.c)).mappings().first()
+            if gone is None:
+                raise CredentialNotFound("token", token_id)
+            return _token_of(gone)
+
+    # --- one-time links
+
+    def make_link(self, person_id: int, secret: str, lifetime: timedelta) -> None:
+        """Keep a link with which a person chooses a password; an earlier one is good for nothing any more."""
+        moment = now()
+        with self._database.write() as connection:
+            over = (password_links.c.person_id == person_id) | (password_links.c.expires_at <= moment)
+            connection.execute(delete(password_links).where(over))
+            kept = {"secret_hash": hash_of(secret), "person_id": person_id, "expires_at": moment + lifetime}
+            connection.execute(insert(password_links).values(kept))
+
+    def link(self, secret: str) -> Person | None:
+        """Return whose link this is, ``None`` if it was used or is over."""
+        query = _link(secret)
+        with self._database.read() as connection:
+            row = connection.execute(query).mappings().first()
+            return None if row is None else person_of_row(row)
+
+    def use_link(self, secret: str, password_hash: str) -> Person | None:
+        """Keep the password that was chosen with a link, end every session and the link; ``None`` if it is over."""
+        with self._database.write() as connection:
+            row = connection.execute(_link(secret)).mappings().first()
+            if row is None:
+                return None
+            person = row["id"]
+            connection.execute(update(people).where(people.c.id == person).values(password_hash=password_hash))
+            for table in (password_links, sessions):
+                connection.execute(delete(table).where(table.c.person_id == person))
+            return person_of_row(row)
+
+    def _used(self, table: Table, secret: str) -> tuple[Person, RowMapping] | None:
+        """Return a person and the row by which they are known; that it was used is kept, by the minute."""
+        with self._database.read() as connection:
+            row = connection.execute(_valid(table).where(table.c.secret_hash == hash_of(secret))).mappings().first()
+            if row is None:
+                return None
+            person = person_of_row(
+                connection.execute(select(people).where(people.c.id == row["person_id"])).mappings().one()
+            )
+        moment = now()
+        if row["used_at"] is None or moment - row["used_at"] > USED_AT_STEP:
+            with self._database.write() as connection:
+                connection.execute(update(table).where(table.c.id == row["id"]).values(used_at=moment))
+        return person, row
+
+
+def _valid(table: Table) -> Select[tuple[object]]:
+    """Return the query for what is not over, of people who may come in."""
+    welcome = select(people.c.id).where(people.c.disabled_at.is_(None))
+    in_time = or_(table.c.expires_at.is_(None), table.c.expires_at > now())
+    return select(table).where(in_time, table.c.person_id.in_(welcome))
+
+
+def _link(secret: str) -> Select[tuple[object]]:
+    of_link = select(password_links.c.person_id).where(
+        password_links.c.secret_hash == hash_of(secret), password_links.c.expires_at > now()
+    )
+    return select(people).where(people.c.id.in_(of_link), people.c.disabled_at.is_(None))
+
+
+def _session_of(row: RowMapping) -> Session:
+    return Session(**{name: row[name] for name in Session.__slots__})
+
+
+def _token_of(row: RowMapping) -> ApiToken:
+    values = {name: row[name] for name in ApiToken.__slots__}
+    return ApiToken(**values | {"scopes": tuple(row["scopes"])})

@@ -1,0 +1,66 @@
+"""Links with which a conversation is read by others, until they are taken back. Only their hashes are kept."""
+
+from __future__ import annotations
+
+from sqlalchemy import RowMapping, delete, insert, select
+
+from rag_assistant.account_records import ConversationLink
+from rag_assistant.errors import LinkNotFound
+from rag_assistant.storage.account_tables import conversation_links, people
+from rag_assistant.storage.accounts.credentials import hash_of
+from rag_assistant.storage.conversations.conversations import load_conversation
+from rag_assistant.storage.database import Database
+from rag_assistant.storage.tables import conversations, now
+
+
+class ConversationLinkStore:
+    """Keeps which conversations are shared by links."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def make(self, conversation_id: int, secret: str, with_sources: bool) -> ConversationLink:
+        """Keep a new link to a conversation. Raises ConversationNotFound."""
+        with self._database.write() as connection:
+            load_conversation(connection, conversation_id)
+            values = {"conversation_id": conversation_id, "secret_hash": hash_of(secret), "with_sources": with_sources}
+            made = insert(conversation_links).values(values | {"created_at": now()})
+            return _link_of(connection.execute(made.returning(*conversation_links.c)).mappings().one())
+
+    def of(self, conversation_id: int) -> list[ConversationLink]:
+        """Return the links to a conversation, the oldest first. Raises ConversationNotFound."""
+        query = select(conversation_links).where(conversation_links.c.conversation_id == conversation_id)
+        with self._database.read() as connection:
+            load_conversation(connection, conversation_id)
+            rows = connection.execute(query.order_by(conversation_links.c.id)).mappings()
+            return [_link_of(row) for row in rows]
+
+    def take_back(self, conversation_id: int, link_id: int) -> None:
+        """Let a link lead nowhere any more. Raises ConversationNotFound, LinkNotFound."""
+        with self._database.write() as connection:
+            load_conversation(connection, conversation_id)
+            this = conversation_links.c.conversation_id == conversation_id, conversation_links.c.id == link_id
+            if not connection.execute(delete(conversation_links).where(*this)).rowcount:
+                raise LinkNotFound
+
+    def owner_of(self, secret: str) -> tuple[int, ConversationLink]:
+        """Return whose conversation a link leads to, and the link.
+
+        Raises LinkNotFound, also where the conversation is in the trash or its owner may not come in.
+        """
+        welcome = select(people.c.id).where(people.c.disabled_at.is_(None))
+        query = (
+            select(conversation_links, conversations.c.person_id)
+            .join(conversations, conversations.c.id == conversation_links.c.conversation_id)
+            .where(conversation_links.c.secret_hash == hash_of(secret))
+            .where(conversations.c.deleted_at.is_(None), conversations.c.person_id.in_(welcome))
+        )
+        with self._database.read() as connection:
+            row = connection.execute(query).mappings().first()
+        if row is None:
+            raise LinkNotFound
+        return row["person_id"], _link_of(row)
+
+
+def _link_of(row: RowMapping) -> ConversationLink:
+    return ConversationLink(**{name: row[name] for name in ConversationLink.__slots__})

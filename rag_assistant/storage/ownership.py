@@ -1,0 +1,95 @@
+"""Whose a row is, as a condition in SQL: one person's, where the connection works for one, or anybody's.
+
+A store over ``Database.for_person`` sees what that person may see, and nothing else is there for it.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Integer,
+    ScalarSelect,
+    Select,
+    bindparam,
+    false,
+    func,
+    or_,
+    select,
+    true,
+)
+
+from rag_assistant.storage.account_tables import libraries, library_shares, people
+from rag_assistant.storage.database import changes_documents, person_of
+from rag_assistant.storage.tables import conversations, documents
+
+# For statements that are built once: the parameter is the person, None for anybody.
+PERSON = bindparam("person", type_=Integer)
+OF_PERSON = or_(PERSON.is_(None), conversations.c.person_id == PERSON)
+# What nobody in particular makes, such as a command on this machine, is the first administrator's.
+FIRST_ADMIN = select(func.min(people.c.id)).where(people.c.role == "admin").scalar_subquery()
+
+
+def own_conversations(connection: Connection) -> ColumnElement[bool]:
+    """Return the condition that a conversation belongs to the person of a connection."""
+    person = person_of(connection)
+    return true() if person is None else conversations.c.person_id == person
+
+
+def owner(connection: Connection) -> int | ScalarSelect[int]:
+    """Return whose a new row is."""
+    person = person_of(connection)
+    return FIRST_ADMIN if person is None else person
+
+
+def readable(connection: Connection, document_id: ColumnElement[int]) -> ColumnElement[bool]:
+    """Return the condition that the person of a connection may read a document."""
+    person = person_of(connection)
+    return true() if person is None else document_id.in_(_documents_in(libraries_of(person)))
+
+
+def writable(connection: Connection) -> ColumnElement[bool]:
+    """Return the condition that the person of a connection may change the documents of a document's library."""
+    person = person_of(connection)
+    if not changes_documents(connection):
+        return false()
+    return true() if person is None else documents.c.library_id.in_(libraries_of(person, "write"))
+
+
+def reads_everything(connection: Connection) -> bool:
+    """Tell whether there is no document that the person of a connection may not read."""
+    person = person_of(connection)
+    if person is None:
+        return True
+    hidden = documents.c.library_id.is_(None) | documents.c.library_id.not_in(libraries_of(person))
+    return connection.execute(select(documents.c.id).where(hidden).limit(1)).first() is None
+
+
+def library_for_new(connection: Connection, asked: int | None) -> int | None:
+    """Return the library into which a new document goes: the one asked for, else the person's first.
+
+    ``None`` if the person may not write there, or it is not there.
+    """
+    person = person_of(connection)
+    chosen = select(libraries.c.id).order_by(libraries.c.id).limit(1)
+    if asked is not None:
+        chosen = chosen.where(libraries.c.id == asked)
+        if person is not None:
+            chosen = chosen.where(libraries.c.id.in_(libraries_of(person, "write")))
+    elif person is not None:
+        chosen = chosen.where(libraries.c.person_id == person)
+    found: int | None = connection.execute(chosen).scalar()
+    return found
+
+
+def libraries_of(person: int, access: str | None = None) -> Select[tuple[int]]:
+    """Return the query for the libraries that a person may read, or with ``access`` may write."""
+    shared = select(library_shares.c.library_id).where(library_shares.c.person_id == person)
+    everyone: ColumnElement[bool] = libraries.c.everyone.is_not(None)
+    if access is not None:
+        shared, everyone = shared.where(library_shares.c.access == access), libraries.c.everyone == access
+    return select(libraries.c.id).where(or_(libraries.c.person_id == person, everyone, libraries.c.id.in_(shared)))
+
+
+def _documents_in(chosen: Select[tuple[int]]) -> Select[tuple[int]]:
+    return select(documents.c.id).where(documents.c.library_id.in_(chosen))

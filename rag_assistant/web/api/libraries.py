@@ -1,0 +1,69 @@
+"""The JSON API of libraries: which there are, whose they are, and with whom they are shared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Blueprint, Response, jsonify, make_response
+
+from rag_assistant.account_records import LibraryRecord
+from rag_assistant.web.identity import note_for_audit
+from rag_assistant.web.request_parsing import ChangeLibraryBody, NewLibraryBody, ShareBody, read_json
+from rag_assistant.web.services import services
+
+blueprint = Blueprint("libraries_api", __name__, url_prefix="/api/libraries")
+
+
+@blueprint.get("")
+def libraries() -> Response:
+    """Return the libraries that may be read, the own ones first."""
+    return jsonify(libraries=[library_data(one) for one in services().libraries.all()])
+
+
+@blueprint.post("")
+def add() -> Response:
+    """Make a library."""
+    made = services().libraries.add(read_json(NewLibraryBody).name)
+    note_for_audit("made a library", made.name)
+    return make_response(jsonify(library_data(made)), 201)
+
+
+@blueprint.patch("/<int:library_id>")
+def change(library_id: int) -> Response:
+    """Rename a library, or say what everyone may do with it."""
+    body = read_json(ChangeLibraryBody)
+    changed = services().libraries.change(library_id, body.values())
+    note_for_audit(f"changed a library ({', '.join(sorted(body.model_fields_set))})", changed.name)
+    return jsonify(library_data(changed))
+
+
+@blueprint.put("/<int:library_id>/shares")
+def share(library_id: int) -> Response:
+    """Share a library with somebody, or take that back."""
+    body = read_json(ShareBody)
+    shared = services().libraries.share(library_id, body.person, body.access)
+    note_for_audit(f"shared a library with {body.person} ({body.access or 'no more'})", shared.name)
+    return jsonify(library_data(shared))
+
+
+@blueprint.delete("/<int:library_id>")
+def delete(library_id: int) -> Response:
+    """Delete an empty library."""
+    name = services().libraries.get(library_id).name
+    services().libraries.delete(library_id)
+    note_for_audit("deleted a library", name)
+    return make_response("", 204)
+
+
+def library_data(library: LibraryRecord) -> dict[str, Any]:
+    """Return a library as it is listed."""
+    return {
+        "library_id": library.id,
+        "name": library.name,
+        "owner": library.owner,
+        "documents": library.documents,
+        "everyone": library.everyone,
+        "shares": [{"person": name, "access": access} for name, access in library.shares],
+        "mine": library.mine,
+        "writable": library.writable,
+    }

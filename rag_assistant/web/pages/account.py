@@ -1,0 +1,199 @@
+"""Coming in and going out, and what a person does about the own account: password, sessions, API tokens."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from flask import Blueprint, Response, make_response, redirect, render_template, request, url_for
+
+from rag_assistant.account_records import ABILITIES, Person
+from rag_assistant.accounts.passwords import MIN_CHARS
+from rag_assistant.errors import AssistantError, InvalidRequest, NotAllowed
+from rag_assistant.validation import spells_number
+from rag_assistant.web.errors import page_with_error
+from rag_assistant.web.identity import actor, identity, with_session, without_session
+from rag_assistant.web.pages.frame import frame
+from rag_assistant.web.services import services, whole_services
+
+blueprint = Blueprint("account_pages", __name__)
+
+TOKEN_DAYS = {"30": "30 days", "90": "90 days", "365": "1 year", "": "no expiry"}
+
+
+@blueprint.get("/login")
+def login() -> Response:
+    """Show the form to sign in."""
+    if identity().person is not None or not whole_services().accounts.any():
+        return _to(_next())
+    return make_response(render_template("login.html", next=_next()))
+
+
+@blueprint.post("/login")
+def sign_in() -> Response:
+    """Sign in with a name and a password, in a new session."""
+    name, password = request.form.get("name", ""), request.form.get("password", "")
+    try:
+        secret, _ = whole_services().accounts.sign_in(name, password, _address(), _browser())
+    except AssistantError as error:
+        return page_with_error(error, render_template("login.html", error=error, name=name, next=_next()))
+    # What this browser had before is over, whoever had it.
+    whole_services().accounts.sign_out(identity())
+    return with_session(_to(_next()), secret)
+
+
+@blueprint.post("/logout")
+def sign_out() -> Response:
+    """End the session of this browser."""
+    whole_services().accounts.sign_out(identity())
+    return without_session(_to(url_for("account_pages.login")))
+
+
+@blueprint.get("/setup")
+def setup() -> Response:
+    """Show the form with which the first account is made."""
+    if not whole_services().setup.is_open:
+        return _to(url_for("pages.start"))
+    return make_response(render_template("setup.html", min_chars=MIN_CHARS))
+
+
+@blueprint.post("/setup")
+def make_first() -> Response:
+    """Make the first account with the code of the log, and sign in."""
+    if not whole_services().setup.is_open:
+        return _to(url_for("pages.start"))
+    fields = {name: request.form.get(name, "") for name in ("code", "name", "password")}
+    try:
+        whole_services().setup.make_first(**fields, address=_address())
+        secret, _ = whole_services().accounts.sign_in(fields["name"], fields["password"], _address(), _browser())
+    except AssistantError as error:
+        return page_with_error(
+            error, render_template("setup.html", error=error, name=fields["name"], min_chars=MIN_CHARS)
+        )
+    return with_session(_to(url_for("pages.start")), secret)
+
+
+@blueprint.get("/choose-password")
+def choose_password() -> Response:
+    """Show the form behind a one-time link."""
+    link = request.args.get("link", "")
+    try:
+        person = whole_services().accounts.link_of(link)
+    except AssistantError as error:
+        return page_with_error(error, render_template("login.html", error=error))
+    return make_response(render_template("choose_password.html", link=link, person=person, min_chars=MIN_CHARS))
+
+
+@blueprint.post("/choose-password")
+def keep_password() -> Response:
+    """Keep the password that was chosen with a one-time link, and sign in."""
+    link, password = request.form.get("link", ""), request.form.get("password", "")
+    try:
+        secret = whole_services().accounts.use_link(link, password, _address(), _browser())
+    except AssistantError as error:
+        return page_with_error(
+            error, render_template("choose_password.html", error=error, link=link, min_chars=MIN_CHARS)
+        )
+    return with_session(_to(url_for("pages.start")), secret)
+
+
+@blueprint.get("/account")
+def account() -> str:
+    """Show who is signed in, where, and which tokens there are."""
+    return _account_page()
+
+
+@blueprint.post("/account/password")
+def change_password() -> Response:
+    """Change the password; every other session ends."""
+    old, new = request.form.get("old", ""), request.form.get("new", "")
+    try:
+        whole_services().accounts.change_password(identity(), old, new, actor())
+    except AssistantError as error:
+        return page_with_error(error, _account_page(error))
+    return _to(url_for("account_pages.account", done="password"))
+
+
+@blueprint.post("/account/sessions/<int:session_id>/end")
+def end_session(session_id: int) -> Response:
+    """End a session, in whatever browser it is."""
+    whole_services().accounts.end_session(_person(), session_id, actor())
+    return _to(url_for("account_pages.account"))
+
+
+@blueprint.post("/account/sessions/end")
+def end_sessions() -> Response:
+    """End every session but this one."""
+    whole_services().accounts.end_other_sessions(identity(), actor())
+    return _to(url_for("account_pages.account"))
+
+
+@blueprint.post("/account/tokens")
+def make_token() -> Response:
+    """Make an API token and show it, once."""
+    days = request.form.get("days", "")
+    if days and not spells_number(days):
+        raise InvalidRequest(f'days is "{days}"; it must be a whole number, or empty for no expiry.')
+    try:
+        secret, made = whole_services().accounts.make_token(
+            _person(),
+            request.form.get("name", ""),
+            request.form.getlist("scopes"),
+            int(days) if days else None,
+            actor(),
+        )
+    except AssistantError as error:
+        return page_with_error(error, _account_page(error))
+    return make_response(_account_page(secret=secret, made=made.id))
+
+
+@blueprint.post("/account/tokens/<int:token_id>/revoke")
+def revoke_token(token_id: int) -> Response:
+    """Take an API token back."""
+    whole_services().accounts.revoke_token(_person(), token_id, actor())
+    return _to(url_for("account_pages.account"))
+
+
+def _account_page(error: AssistantError | None = None, secret: str | None = None, made: int | None = None) -> str:
+    person, session = _person(), identity().session
+    return render_template(
+        "account.html",
+        person=person,
+        sessions=whole_services().accounts.sessions_of(person),
+        here=session.id if session else None,
+        tokens=whole_services().accounts.tokens_of(person),
+        scopes=[ability for ability in ABILITIES if ability in person.abilities],
+        token_days=TOKEN_DAYS,
+        limits=services().limits,
+        min_chars=MIN_CHARS,
+        error=error,
+        secret=secret,
+        made=made,
+        **frame(None),
+    )
+
+
+def _person() -> Person:
+    person = identity().person
+    if person is None:
+        raise NotAllowed("There are no accounts here.")
+    return person
+
+
+def _next() -> str:
+    """Return where to go after signing in: an address of ours, whatever the request says."""
+    asked = request.values.get("next", "")
+    ours = asked.startswith("/") and not asked.startswith(("//", "/\\")) and asked.isprintable()
+    root = request.script_root
+    return f"{root}{asked.removeprefix(root)}" if ours else url_for("pages.start")
+
+
+def _to(address: str) -> Response:
+    return cast(Response, redirect(address, 303))
+
+
+def _address() -> str:
+    return request.remote_addr or ""
+
+
+def _browser() -> str:
+    return request.headers.get("User-Agent", "")

@@ -1,0 +1,71 @@
+"""The page of the libraries: whose they are and who may use them, as plain forms."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from flask import Blueprint, Response, redirect, render_template, request, url_for
+
+from rag_assistant.errors import AssistantError
+from rag_assistant.web.errors import page_with_error
+from rag_assistant.web.identity import note_for_audit
+from rag_assistant.web.pages.frame import frame
+from rag_assistant.web.request_parsing import ChangeLibraryBody, NewLibraryBody, ShareBody, checked
+from rag_assistant.web.services import services
+
+blueprint = Blueprint("library_pages", __name__)
+
+
+@blueprint.get("/libraries")
+def libraries() -> str:
+    """Show the libraries that may be read, and what others may do with the own ones."""
+    return _page()
+
+
+@blueprint.post("/libraries")
+def add() -> Response:
+    """Make a library."""
+    made = services().libraries.add(checked(NewLibraryBody, {"name": request.form.get("name", "")}).name)
+    note_for_audit("made a library", made.name)
+    return _back()
+
+
+@blueprint.post("/libraries/<int:library_id>")
+def change(library_id: int) -> Response:
+    """Rename a library, or say what everyone may do with it."""
+    fields = {name: request.form[name] for name in ("name", "everyone") if name in request.form}
+    body = checked(ChangeLibraryBody, {name: value or None for name, value in fields.items()})
+    changed = services().libraries.change(library_id, body.values())
+    note_for_audit(f"changed a library ({', '.join(sorted(fields))})", changed.name)
+    return _back()
+
+
+@blueprint.post("/libraries/<int:library_id>/shares")
+def share(library_id: int) -> Response:
+    """Share a library with somebody, or take that back."""
+    fields = {"person": request.form.get("person", ""), "access": request.form.get("access") or None}
+    body = checked(ShareBody, fields)
+    services().libraries.get(library_id)
+    try:
+        shared = services().libraries.share(library_id, body.person, body.access)
+    except AssistantError as error:
+        return page_with_error(error, _page(error))
+    note_for_audit(f"shared a library with {body.person} ({body.access or 'no more'})", shared.name)
+    return _back()
+
+
+@blueprint.post("/libraries/<int:library_id>/delete")
+def delete(library_id: int) -> Response:
+    """Delete an empty library."""
+    name = services().libraries.get(library_id).name
+    services().libraries.delete(library_id)
+    note_for_audit("deleted a library", name)
+    return _back()
+
+
+def _page(error: AssistantError | None = None) -> str:
+    return render_template("libraries.html", libraries=services().libraries.all(), error=error, **frame(None))
+
+
+def _back() -> Response:
+    return cast(Response, redirect(url_for("library_pages.libraries"), 303))

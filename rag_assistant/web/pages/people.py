@@ -1,0 +1,94 @@
+"""The accounts, for administrators: made, linked, disabled, deleted; and what was done to them."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from flask import Blueprint, Response, make_response, redirect, render_template, request, url_for
+
+from rag_assistant.account_records import ROLES, Person, Role
+from rag_assistant.errors import AssistantError, InvalidRequest
+from rag_assistant.web.errors import page_with_error
+from rag_assistant.web.identity import actor
+from rag_assistant.web.pages.frame import frame
+from rag_assistant.web.services import whole_services
+
+blueprint = Blueprint("people_pages", __name__)
+
+AUDIT_SHOWN = 100
+
+
+@blueprint.get("/people")
+def people() -> str:
+    """Show every account, and the last entries of the audit log."""
+    return _people_page()
+
+
+@blueprint.post("/people")
+def add() -> Response:
+    """Make an account, and show the link with which its person chooses a password."""
+    try:
+        made = whole_services().accounts.add(request.form.get("name", ""), _role(), actor())
+    except AssistantError as error:
+        return page_with_error(error, _people_page(error=error))
+    return _with_link(made)
+
+
+@blueprint.post("/people/<int:person_id>/link")
+def make_link(person_id: int) -> Response:
+    """Show a new link with which a person chooses a password."""
+    return _with_link(whole_services().accounts.get(person_id))
+
+
+@blueprint.post("/people/<int:person_id>/role")
+def change_role(person_id: int) -> Response:
+    """Give a person another role."""
+    accounts = whole_services().accounts
+    accounts.set_role(accounts.get(person_id), _role(), actor())
+    return _to_people()
+
+
+@blueprint.post("/people/<int:person_id>/disabled")
+def disable(person_id: int) -> Response:
+    """Let a person in no more, or again."""
+    accounts = whole_services().accounts
+    accounts.set_disabled(accounts.get(person_id), request.form.get("disabled") == "true", actor())
+    return _to_people()
+
+
+@blueprint.post("/people/<int:person_id>/delete")
+def delete(person_id: int) -> Response:
+    """Delete an account; what is theirs goes to somebody else or is erased, and the name is typed for that."""
+    accounts = whole_services().accounts
+    person = accounts.get(person_id)
+    if request.form.get("name", "").strip() != person.name:
+        error = InvalidRequest(f'Type the name "{person.name}" to delete the account.')
+        return page_with_error(error, _people_page(error=error))
+    to = request.form.get("give_to", "")
+    give_to = accounts.named(to) if to else None
+    whole_services().delete_account(person, actor(), give_to)
+    return _to_people()
+
+
+def _with_link(person: Person) -> Response:
+    secret = whole_services().accounts.make_link(person, actor())
+    link = url_for("account_pages.choose_password", link=secret, _external=True)
+    return make_response(_people_page(link=link, linked=person))
+
+
+def _people_page(**more: Any) -> str:
+    accounts = whole_services().accounts
+    return render_template(
+        "people.html", people=accounts.all(), roles=ROLES, audit=accounts.audit(AUDIT_SHOWN), **more, **frame(None)
+    )
+
+
+def _role() -> Role:
+    role = request.form.get("role", "member")
+    if role not in ROLES:
+        raise InvalidRequest(f'role is "{role}"; it must be one of {", ".join(ROLES)}.')
+    return role
+
+
+def _to_people() -> Response:
+    return cast(Response, redirect(url_for("people_pages.people"), 303))

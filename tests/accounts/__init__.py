@@ -1,0 +1,1 @@
+"""Passwords, throttling and accounts."""

@@ -1,0 +1,43 @@
+"""Passwords are kept as argon2id, and those that are guessed soon are refused."""
+
+import time
+
+import pytest
+
+from rag_assistant.accounts.passwords import check_password, hash_password, is_password
+from rag_assistant.errors import InvalidRequest
+
+
+def test_a_password_is_known_again_and_its_hash_says_nothing_of_it() -> None:
+    made = hash_password("correct horse battery")
+    assert made.startswith("$argon2id$v=19$m=65536,t=3,p=4$")
+    assert is_password(made, "correct horse battery")
+    assert not is_password(made, "correct horse batterY")
+    assert hash_password("correct horse battery") != made
+
+
+def test_a_name_that_nobody_has_costs_as_much_as_a_wrong_password() -> None:
+    made = hash_password("correct horse battery")
+    is_password(None, "x")
+
+    def cost(password_hash: str | None) -> float:
+        before = time.process_time()
+        assert not is_password(password_hash, "nobody has this")
+        return time.process_time() - before
+
+    wrong, nobody = (min(cost(one) for _ in range(3)) for one in (made, None))
+    assert 0.5 < nobody / wrong < 2
+
+
+@pytest.mark.parametrize(
+    ("password", "reason"),
+    [
+        ("short", "has 5 characters; it must have 10 to 1000"),
+        ("x" * 1001, "has 1001 characters"),
+        ("aaaaaaaaaaaa", "too easy to guess"),
+        ("ann1234567", "too easy to guess"),
+    ],
+)
+def test_a_password_that_is_guessed_soon_is_refused(password: str, reason: str) -> None:
+    with pytest.raises(InvalidRequest, match=reason):
+        check_password(password, "Ann")

@@ -1,0 +1,90 @@
+"""Two people and an administrator's page, in two windows: signing in, sharing, and being let in no more."""
+
+import re
+import time
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from rag_assistant.factory import create_app
+from testkit.people import ACTOR, PASSWORD
+from testkit.server_process import ServerProcess
+from testkit.stub_model import Reply, StubModel
+from tests.browser.conftest import MILLISECONDS_TO_WAIT
+from tests.browser.talk import say
+from tests.browser.test_accessibility import EVERYTHING, violations
+
+
+def make_first(server: ServerProcess) -> None:
+    """Make Ann's account as the command line does, beside the server that runs."""
+    app = create_app(server.environment)
+    app.extensions["assistant"].accounts.add("Ann", "admin", ACTOR, PASSWORD)
+    app.extensions["assistant"].close()
+    time.sleep(1.1)
+
+
+def sign_in(page: Page, name: str) -> None:
+    page.goto("/")
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    page.get_by_label("Name").fill(name)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.locator(".sidebar-foot").get_by_text(name, exact=True)).to_be_visible()
+
+
+@pytest.fixture
+def other(chromium: Browser, server: ServerProcess) -> Iterator[Page]:
+    """A window of somebody else; axe may be put into it."""
+    context = chromium.new_context(base_url=server.url, bypass_csp=True, reduced_motion="reduce")
+    context.set_default_timeout(MILLISECONDS_TO_WAIT)
+    yield context.new_page()
+    context.close()
+
+
+@pytest.mark.own_window
+def test_two_people_share_a_library_and_one_is_let_in_no_more(
+    page: Page, other: Page, server: ServerProcess, stub: StubModel
+) -> None:
+    make_first(server)
+    sign_in(page, "Ann")
+    page.get_by_role("link", name="People").click()
+    page.get_by_label("Name", exact=True).fill("Ben")
+    page.get_by_role("button", name="Make account and link").click()
+    link = page.locator(".banner code").inner_text()
+    assert violations_of(other, server, "/login") == []
+    other.goto(link)
+    other.get_by_label("Password").fill(PASSWORD)
+    other.get_by_role("button", name="Keep password").click()
+    expect(other.locator(".sidebar-foot").get_by_text("Ben", exact=True)).to_be_visible()
+    expect(other.get_by_role("link", name="People")).to_have_count(0)
+
+    # Nothing is shared until that is said.
+    other.goto("/documents")
+    expect(other.locator("tbody tr")).to_have_count(0)
+    page.goto("/libraries")
+    page.locator("summary").filter(has_text="Documents").click()
+    page.get_by_label("Everyone here may").select_option("read")
+    page.locator("form").filter(has_text="Everyone here may").get_by_role("button").click()
+    other.goto("/libraries")
+    expect(other.get_by_text(re.compile("of Ann · you may read"))).to_be_visible()
+
+    for path in ("/account", "/libraries"):
+        assert violations_of(other, server, path) == [], path
+
+    # Ben's answer is being written when Ann lets him in no more.
+    other.goto("/")
+    stub.replies.append(Reply("word " * 200, seconds_between=0.2))
+    say(other, "Slow?")
+    expect(other.locator("#turn-1")).to_contain_text("word word")
+    page.goto("/people")
+    page.locator("summary").filter(has_text="Ben").click()
+    page.get_by_role("button", name="Disable").click()
+    began = time.monotonic()
+    expect(other.get_by_role("heading", name="Sign in")).to_be_visible(timeout=6_000)
+    assert time.monotonic() - began < 6
+
+
+def violations_of(page: Page, server: ServerProcess, path: str) -> list[str]:
+    page.goto(path)
+    return violations(page, {"light": EVERYTHING})

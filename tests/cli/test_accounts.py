@@ -1,0 +1,84 @@
+"""Accounts on the command line."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from testkit.people import quick_passwords
+from tests.cli.shell import Shell
+
+PASSWORD = "four words in a row"
+
+
+@pytest.fixture(autouse=True)
+def _quick() -> Iterator[None]:
+    with quick_passwords():
+        yield
+
+
+def add(shell: Shell, name: str, *options: str) -> None:
+    made = shell("accounts", "add", name, *options, typed=f"{PASSWORD}\n{PASSWORD}\n")
+    assert made.exit_code == 0, made.output
+
+
+def test_the_first_account_is_an_administrator_and_gets_what_is_there(shell: Shell) -> None:
+    shell("ask", "Before?")
+    made = shell("accounts", "add", "Ann", typed=f"{PASSWORD}\n{PASSWORD}\n")
+    assert "Ann can sign in (admin)." in made.output
+    assert PASSWORD not in made.output
+    add(shell, "Ben")
+    assert shell("accounts", "list").stdout == "Ann  admin\nBen  member\n"
+
+
+def test_accounts_are_changed_and_every_change_is_in_the_log(shell: Shell) -> None:
+    add(shell, "Ann")
+    link = shell("accounts", "add", "Ben", "--link")
+    assert "/choose-password?link=" in link.stdout
+    for words in (("role", "Ben", "admin"), ("role", "Ben", "member"), ("disable", "Ben"), ("enable", "Ben")):
+        assert shell("accounts", *words).exit_code == 0
+    token = shell("accounts", "token", "Ben", "--name", "laptop", "--scope", "read", "--days", "3").stdout.strip()
+    assert token.startswith("rag_")
+    assert "/choose-password?link=" in shell("accounts", "link", "Ben").stdout
+    assert shell("accounts", "delete", "Ben", "--give-to", "Ann", "--yes").exit_code == 0
+    log = shell("accounts", "log").stdout
+    for done in (
+        "made an account (admin): Ann", "made an account (member): Ben", "made a password link: Ben",
+        "changed the role to admin: Ben", "disabled: Ben", "enabled: Ben", "made a token (read): Ben: laptop",
+        "deleted, everything went to Ann: Ben",
+    ):  # fmt: skip
+        assert f"command line: {done}" in log
+    assert token not in log
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("disable", "Ann"), "This is the last administrator who can sign in."),
+        (("role", "Zoe", "admin"), 'There is no account "Zoe".'),
+        (("add", "ANN", "--link"), 'There is an account "ANN" already.'),
+        (("add", " ", "--link"), "it must be a text of 1 to 64 characters"),
+        (("token", "Ann", "--name", "x", "--scope", "read", "--days", "0"), "The token is to last 0 days"),
+    ],
+)
+def test_what_cannot_be_is_said_in_a_sentence(shell: Shell, words: tuple[str, ...], message: str) -> None:
+    add(shell, "Ann")
+    refused = shell("accounts", *words)
+    assert refused.exit_code == 1
+    assert message in refused.output
+
+
+def test_deleting_an_account_asks_first_and_erases_what_is_theirs(shell: Shell) -> None:
+    add(shell, "Ann")
+    add(shell, "Ben")
+    asked = shell("accounts", "delete", "Ben", typed="n\n")
+    assert asked.exit_code == 1
+    assert "erases all their conversations and documents" in asked.output
+    assert shell("accounts", "delete", "Ben", typed="y\n").exit_code == 0
+    assert shell("accounts", "list").stdout == "Ann  admin\n"
+
+
+def test_a_weak_password_is_refused(shell: Shell) -> None:
+    refused = shell("accounts", "add", "Ann", typed="short\nshort\n")
+    assert refused.exit_code == 1
+    assert "it must have 10 to 1000" in refused.output
+    assert shell("accounts", "list").stdout == ""

@@ -1,0 +1,98 @@
+"""A conversation that is shared by a link: read by who is signed in, until it is taken back."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from rag_assistant.web.services import Services
+from testkit.people import ACTOR, add_person, client_of, quick_passwords
+from testkit.stub_model import Reply, StubModel
+from tests.web.conftest import PAGE, ask, post, upload
+
+
+@pytest.fixture
+def ann(app: Flask, services: Services) -> Iterator[FlaskClient]:
+    with quick_passwords():
+        for name in ("Ann", "Ben"):
+            add_person(services, name, "admin")
+        yield client_of(app, "Ann")
+
+
+@pytest.fixture
+def ben(app: Flask, ann: FlaskClient) -> FlaskClient:
+    return client_of(app, "Ben")
+
+
+def talk(client: FlaskClient, stub: StubModel) -> int:
+    upload(client, "The heron hisses at dawn.", "heron.txt")
+    stub.replies.append(Reply("At **dawn** [1]. <script>alert(1)</script>"))
+    number: int = ask(client, "When does the heron hiss?")["conversation_id"]
+    return number
+
+
+def link_to(client: FlaskClient, conversation: int, **fields: str) -> str:
+    status, page = post(client, f"/conversations/{conversation}/links", **fields)
+    found = re.search(r"http://localhost(/shared\?link=[\w-]{43})", page)
+    assert status == 200
+    assert found is not None
+    assert found[1].partition("=")[2] not in client.get(f"/conversations/{conversation}/links", headers=PAGE).text
+    return found[1]
+
+
+def test_a_link_shows_questions_and_answers_until_it_is_taken_back(
+    app: Flask, ann: FlaskClient, ben: FlaskClient, stub: StubModel
+) -> None:
+    conversation = talk(ann, stub)
+    link = link_to(ann, conversation)
+    page = ben.get(link, headers=PAGE).text
+    assert "When does the heron hiss?" in page
+    assert "<strong>dawn</strong>" in page
+    assert "<script>alert" not in page
+    assert "heron.txt" not in page
+    assert "Shared by <bdi>Ann</bdi>" in page
+    assert app.test_client().get(link).status_code == 401
+    assert ben.get(f"/api/conversations/{conversation}").status_code == 404
+    assert ben.get(f"/conversations/{conversation}/links").status_code == 404
+    assert ben.post(f"/conversations/{conversation}/links/1/end").status_code == 404
+    listed = ann.get(f"/conversations/{conversation}/links", headers=PAGE).text
+    end = re.search(rf"/conversations/{conversation}/links/\d+/end", listed)
+    assert end is not None
+    assert post(ann, end[0])[0] == 303
+    gone, never = ben.get(link), ben.get("/shared?link=never")
+    assert (gone.status_code, gone.text) == (never.status_code, never.text)
+    assert gone.status_code == 404
+
+
+def test_sources_are_shown_as_far_as_the_reader_may_read_them(
+    ann: FlaskClient, ben: FlaskClient, stub: StubModel
+) -> None:
+    link = link_to(ann, talk(ann, stub), sources="true")
+    assert "heron.txt" in ann.get(link, headers=PAGE).text
+    assert "heron.txt" not in ben.get(link, headers=PAGE).text
+    library = ann.get("/api/libraries").json["libraries"][0]["library_id"]
+    ann.patch(f"/api/libraries/{library}", json={"everyone": "read"})
+    assert "The heron hisses at dawn." in ben.get(link, headers=PAGE).text
+    ann.patch(f"/api/libraries/{library}", json={"everyone": None})
+    assert "The heron hisses at dawn." not in ben.get(link, headers=PAGE).text
+
+
+def test_a_link_ends_with_its_conversation_and_with_its_owner(
+    services: Services, ann: FlaskClient, ben: FlaskClient, stub: StubModel
+) -> None:
+    conversation = talk(ann, stub)
+    link = link_to(ann, conversation)
+    ann.delete(f"/api/conversations/{conversation}")
+    assert ben.get(link).status_code == 404
+    ann.post(f"/api/conversations/{conversation}/restore")
+    assert ben.get(link).status_code == 200
+    services.accounts.set_disabled(services.accounts.named("Ann"), True, ACTOR)
+    assert ben.get(link).status_code == 404
+
+
+def test_alone_there_is_nobody_to_share_with(client: FlaskClient) -> None:
+    conversation = ask(client)["conversation_id"]
+    assert client.get(f"/conversations/{conversation}/links").status_code == 403
+    assert "/links" not in client.get(f"/conversations/{conversation}", headers=PAGE).text
