@@ -47,6 +47,7 @@ from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.embeddings import EmbeddingStore
 from rag_assistant.storage.documents.keywords import KeywordIndex
+from rag_assistant.telemetry.observer import Observer, open_observer
 from rag_assistant.web.services import Services
 
 if TYPE_CHECKING:
@@ -112,11 +113,13 @@ def build_services(settings: LiveSettings) -> Services:
     uploads = Uploads(data_dir / "uploads")
     library = build_library(settings, data_dir, owner, stores, search, uploads)
     tools = Tools(stores.documents, search.retriever, library.remove)
-    deps = build_dependencies(settings, stores, search, models, tools)
+    observer = open_observer(values.otlp_endpoint)
+    deps = build_dependencies(settings, stores, search, models, tools, observer)
     return Services(
         settings=settings,
         database=stores.database,
         probe=DatabaseProbe(stores.database),
+        observer=observer,
         conversations=stores.conversations,
         turns=stores.turns,
         versions=stores.versions,
@@ -215,7 +218,12 @@ def build_page_images(settings: LiveSettings, stores: Stores, library: Library) 
 
 
 def build_dependencies(
-    settings: LiveSettings, stores: Stores, search: Search, models: LanguageModels, tools: Tools
+    settings: LiveSettings,
+    stores: Stores,
+    search: Search,
+    models: LanguageModels,
+    tools: Tools,
+    observer: Observer,
 ) -> Dependencies:
     """Return what an answer needs."""
     return Dependencies(
@@ -227,6 +235,7 @@ def build_dependencies(
         tools=tools,
         models=models,
         writer=AnswerWriter(stores.turns, stores.answers),
+        observer=observer,
         settings=lambda: settings.current,
     )
 

@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "rag_assistant"
 FLOORS = [
     ("errors", "records", "document_records", "validation"),
     ("history", "settings", "runtime"),
-    ("storage",),
+    ("storage", "telemetry"),
     ("presenters", "extraction", "retrieval", "llm"),
     ("conversations", "documents"),
     ("answering",),
@@ -69,6 +69,8 @@ HOMES = {
     "flask_compress": ("web",),
     "gunicorn": ("server",),
     "huey": ("runtime",),
+    "prometheus_client": ("telemetry",),
+    "opentelemetry": ("telemetry",),
 }
 FILES = [path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py"]
 

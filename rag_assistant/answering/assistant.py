@@ -10,10 +10,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextvars import copy_context
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from rag_assistant.answering.observing import observed
 from rag_assistant.answering.runner import Runner
 from rag_assistant.answering.stream import LiveTurn, LiveTurns
 from rag_assistant.answering.tools import said_yes
@@ -190,6 +192,11 @@ class Assistant:
                 raise ConversationBusy(conversation.id)
             Runner(turn, LiveTurn(self._deps.models.new_call()), self._deps).refuse_undecided(conversation)
 
+    @property
+    def running(self) -> tuple[int, int]:
+        """How many answers are being written here, and how many may be."""
+        return len(self._live.all()), self._live.limit
+
     def _live_turn(self, turn_id: int) -> LiveTurn | None:
         """Return a turn that is answered here. Raises TurnNotFound."""
         live = self._live.get(turn_id)
@@ -222,7 +229,11 @@ class Assistant:
             self._live.give_back()
             return turn
         try:
-            threading.Thread(target=self._run, args=(turn, live, quotes), name=f"turn {turn.id}", daemon=True).start()
+            # What the request knows of itself, its answer knows.
+            run = copy_context().run
+            threading.Thread(
+                target=run, args=(self._run, turn, live, quotes), name=f"turn {turn.id}", daemon=True
+            ).start()
         except RuntimeError as error:
             overloaded = Overloaded(self._live.limit)
             self._conclude(turn, live, lambda: self._deps.writer.fail(turn, live, overloaded))
@@ -230,7 +241,8 @@ class Assistant:
         return turn
 
     def _run(self, turn: Turn, live: LiveTurn, quotes: bool) -> None:
-        self._conclude(turn, live, lambda: Runner(turn, live, self._deps, quotes).answer())
+        runner = Runner(turn, live, self._deps, quotes)
+        self._conclude(turn, live, lambda: observed(self._deps.observer, turn, live, runner.answer))
 
     def _conclude(self, turn: Turn, live: LiveTurn, answer: Callable[[], Turn]) -> None:
         """Answer a turn, keep how it ended, whatever happens, and tell all who follow."""

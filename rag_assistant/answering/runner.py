@@ -30,6 +30,7 @@ from rag_assistant.llm.endpoint import QUOTES_ENDPOINT
 from rag_assistant.llm.tool_calls import may_be_calls
 from rag_assistant.presenters.turns import start_event, state_event, step_events, steps_of
 from rag_assistant.records import ModelReply, ModelRequest
+from rag_assistant.telemetry.steps import measured
 
 if TYPE_CHECKING:
     from rag_assistant.answering.dependencies import Dependencies
@@ -167,6 +168,7 @@ class Runner:
 
     # --- build: from the draft to a request that fits
 
+    @measured("fit")
     def _build(self) -> BuiltRequest:
         """Return the request of the draft, with what of earlier turns comes back for the question."""
         draft = self._draft

@@ -11,6 +11,7 @@ import logging
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from rag_assistant.document_records import Passage
 from rag_assistant.errors import AssistantError, DocumentNotFound, ToolFailed
 from rag_assistant.llm.tool_calls import calls_in_text
 from rag_assistant.records import MAX_INT32, Message, Scope, Turn
+from rag_assistant.telemetry.steps import step
 from rag_assistant.validation import first_problem, storable
 
 if TYPE_CHECKING:
@@ -128,8 +130,9 @@ class Tools:
         The tools know only the documents of the scope. What goes wrong is a result, too.
         """
         with ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="tool") as pool:
-            some = pool.map(lambda call: self._run(call, scope), calls[:MAX_CALLS_AT_ONCE])
-            results = list(some)
+            # Each in a context of its own, since two threads cannot be in one.
+            begun = [pool.submit(copy_context().run, self._run, call, scope) for call in calls[:MAX_CALLS_AT_ONCE]]
+            results = [one.result() for one in begun]
         too_many = ToolResult(f"Error: at most {MAX_CALLS_AT_ONCE} calls at once are carried out. Call again.")
         results += [too_many] * (len(calls) - len(results))
         asking = [index for index, result in enumerate(results) if result.asks is not None]
@@ -173,7 +176,8 @@ class Tools:
         function = call["function"]
         try:
             kind, run = self._named(function["name"])
-            return run(_read_arguments(kind, function["arguments"]), scope)
+            with step("tool", tool=function["name"]):
+                return run(_read_arguments(kind, function["arguments"]), scope)
         except AssistantError as error:
             return ToolResult(f"Error: {error}")
         except Exception:

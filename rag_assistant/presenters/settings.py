@@ -60,6 +60,7 @@ TOPICS: dict[str, tuple[str, ...]] = {
         "log_level",
         "log_format",
         "access_log",
+        "otlp_endpoint",
     ),
     ADVANCED: (
         "smart_levels",

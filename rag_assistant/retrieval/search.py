@@ -23,6 +23,7 @@ from rag_assistant.retrieval.hybrid import VECTOR_WEIGHT, Hit, add, fuse
 from rag_assistant.retrieval.postprocess import distinct, has_near_sentence, joined, nothing_found, within
 from rag_assistant.retrieval.quotes import Embed, Quote, choose_quotes, nearest_range
 from rag_assistant.retrieval.tokenize import content_words, query_words
+from rag_assistant.telemetry.steps import measured
 
 if TYPE_CHECKING:
     from rag_assistant.storage.documents.chunks import ChunkStore
@@ -181,12 +182,14 @@ class Retriever:
             log.warning("Choosing sentences by keywords alone: %s", error)
         return choose(None)
 
+    @measured("keywords")
     def _by_keyword(self, asked: SearchQuery, scope: Scope, pending: Set[int]) -> list[Hit]:
         def hits(text: str) -> list[Hit]:
             return _ripe(self._keywords.search(query_words(text), CANDIDATES + len(pending), scope), pending)
 
         return add(hits(asked.text), hits(asked.context), asked.share) if asked.is_follow_up else hits(asked.text)
 
+    @measured("vectors")
     def _by_vector(self, asked: SearchQuery, scope: Scope, pending: Set[int]) -> tuple[list[Hit], Familiarity]:
         """Return the nearest chunks, and how well the model knows the question: nothing where it does not work."""
         nothing: tuple[list[Hit], Familiarity] = ([], Familiarity(0.0, 0.0))
@@ -204,6 +207,7 @@ class Retriever:
     def _allowed(self, scope: Scope) -> set[int] | None:
         return self._chunks.chunk_ids_of(scope) if scope else None
 
+    @measured("passages")
     def _existing(self, ranked: Iterable[Hit], limit: int) -> list[Passage]:
         """Return the first ``limit`` hits that SQL still knows."""
         hits = list(ranked)

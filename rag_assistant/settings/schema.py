@@ -294,6 +294,14 @@ class Settings(BaseModel):
     access_log: bool = setting(
         False, "true or false", "Log a line for each request, without what is searched for.", live=False
     )
+    otlp_endpoint: str | None = setting(
+        None,
+        HTTP_URL,
+        "Where traces of answers are sent (OpenTelemetry over HTTP), such as http://localhost:4318. null: nowhere. "
+        "Needs the extra otel.",
+        live=False,
+        pattern=HTTP_URL_PATTERN,
+    )
 
     @field_validator("smart_levels")
     @classmethod

@@ -8,7 +8,7 @@ from flask import Flask
 from werkzeug.routing import IntegerConverter, Map
 
 from rag_assistant.records import MAX_INT32
-from rag_assistant.web import assets, errors, health, security
+from rag_assistant.web import assets, errors, health, metrics, request_ids, security
 from rag_assistant.web.api import conversations as conversations_api
 from rag_assistant.web.api import documents as documents_api
 from rag_assistant.web.api import model as model_api
@@ -59,9 +59,11 @@ def init_app(app: Flask, services: Services) -> None:
     """Connect every way in over HTTP."""
     app.url_map.converters["int"] = NumberConverter
     app.wsgi_app = Entry(app.wsgi_app, services.settings.current.base_path)  # type: ignore[method-assign, assignment]
+    request_ids.init_app(app)
     security.init_app(app, services.settings.current)
     errors.init_app(app)
     health.init_app(app, services)
+    metrics.init_app(app, services)
     assets.init_app(app)
     for part in PARTS:
         app.register_blueprint(part.blueprint)

@@ -146,6 +146,7 @@ def _sentence(error: HTTPException) -> str:
 
 
 def _answer(status: int, data: dict[str, Any]) -> Response:
+    services().observer.metrics.refusals.labels(data["type"]).inc()
     wants_page = not request.path.startswith(FOR_PROGRAMS) and request.accept_mimetypes.accept_html
     if wants_page and status != 400:
         return make_response(render_template("error.html", status=status, error=data), status)

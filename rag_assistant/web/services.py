@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from rag_assistant.storage.documents.chunks import ChunkStore
     from rag_assistant.storage.documents.documents import DocumentStore
     from rag_assistant.storage.documents.embeddings import EmbeddingStore
+    from rag_assistant.telemetry.observer import Observer
 
 log = logging.getLogger(__name__)
 
@@ -82,6 +83,7 @@ class Services:
     data_dir: Path
     guide: Path
     probe: DatabaseProbe
+    observer: Observer
     _lock_file: IO[str] | None = None
     _start_lock: threading.Lock = field(default_factory=threading.Lock)
     _started: bool = False
@@ -165,6 +167,7 @@ class Services:
         self.vectors.close()
         self.embedders.close()
         self.database.close()
+        self.observer.close()
         if self._lock_file is not None:
             self._lock_file.close()
 
