@@ -139,6 +139,7 @@ def build_services(settings: LiveSettings) -> Services:
         uploads=uploads,
         library=library,
         page_images=build_page_images(settings, stores, library),
+        tools=tools,
         assistant=Assistant(stores.documents, values.max_running_answers, deps),
         evaluation=build_evaluation(stores, deps),
         history_actions=HistoryActions(

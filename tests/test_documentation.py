@@ -38,7 +38,7 @@ SOURCES = [
     for path in (PROJECT / folder).rglob("*.*")
 ] + [path.as_posix() for path in PROJECT.glob("*.py")]
 MAX_README_WORDS = 1200
-FOR_PROGRAMS = ("/metrics",)
+FOR_PROGRAMS = ("/metrics", "/mcp", "/llms.txt")
 A_TURN = Turn(
     id=1,
     conversation_id=1,

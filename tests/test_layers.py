@@ -18,6 +18,7 @@ FLOORS = [
     ("presenters", "extraction", "retrieval", "llm"),
     ("conversations", "documents"),
     ("answering",),
+    ("mcp",),
     ("web", "cli"),
     ("factory", "server"),
     ("__main__",),
@@ -44,12 +45,13 @@ PURE = (
         "retrieval.follow_up",
         "retrieval.sentences",
         "retrieval.tokenize",
+        "mcp.protocol",
     ),
 )
 # What a pure module may import besides our own pure ones.
 HARMLESS = frozenset(
-    "__future__ ast bisect collections copy dataclasses datetime difflib functools heapq itertools json math re typing "
-    "pydantic pydantic_core unicodedata".split()
+    "__future__ ast base64 binascii bisect collections copy dataclasses datetime difflib functools heapq itertools "
+    "json math re typing pydantic pydantic_core unicodedata".split()
 )
 HOMES = {
     "sqlalchemy": ("storage",),

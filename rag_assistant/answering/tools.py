@@ -69,15 +69,16 @@ class Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-def _argument(default: Any, allowed: str, description: str, **limits: Any) -> Any:
+def argument(default: Any, allowed: str, description: str, **limits: Any) -> Any:
+    """Declare an argument; ``allowed`` completes "it must be ..."."""
     return Field(default, description=description, json_schema_extra={"allowed": allowed}, **limits)
 
 
 class SearchDocuments(Arguments):
     """Search the user's documents for passages that answer a question. Use the words that may stand in the text."""
 
-    query: str = _argument(..., "a text that is not empty", "What to search for.", min_length=1, max_length=2000)
-    limit: int = _argument(
+    query: str = argument(..., "a text that is not empty", "What to search for.", min_length=1, max_length=2000)
+    limit: int = argument(
         6, f"a whole number from 1 to {MAX_PASSAGES}", "How many passages to return.", ge=1, le=MAX_PASSAGES
     )
 
@@ -85,11 +86,11 @@ class SearchDocuments(Arguments):
 class ReadDocument(Arguments):
     """Read a piece of one document, when a passage is not enough."""
 
-    document_id: int = _argument(
+    document_id: int = argument(
         ..., "the id of a document", "The document's id, as list_documents gives it.", ge=1, le=MAX_INT32
     )
-    start: int = _argument(0, "a whole number, 0 or more", "The character to begin with.", ge=0, le=MAX_INT32)
-    length: int = _argument(
+    start: int = argument(0, "a whole number, 0 or more", "The character to begin with.", ge=0, le=MAX_INT32)
+    length: int = argument(
         4000, f"a whole number from 1 to {MAX_PIECE_CHARS}", "How many characters to read.", ge=1, le=MAX_PIECE_CHARS
     )
 
@@ -97,13 +98,13 @@ class ReadDocument(Arguments):
 class ListDocuments(Arguments):
     """List the user's documents with their ids, the newest first."""
 
-    name_contains: str = _argument("", "a text", "Only documents whose name contains this.", max_length=255)
+    name_contains: str = argument("", "a text", "Only documents whose name contains this.", max_length=255)
 
 
 class DeleteDocuments(Arguments):
     """Delete documents for good. The user is asked first, and nothing is deleted before the answer is yes."""
 
-    document_ids: list[int] = _argument(
+    document_ids: list[int] = argument(
         ..., f"a list of 1 to {MAX_DELETED_AT_ONCE} document ids", "The ids of the documents.",
         min_length=1, max_length=MAX_DELETED_AT_ONCE,
     )  # fmt: skip
@@ -122,7 +123,9 @@ class Tools:
             "list_documents": (ListDocuments, self._list),
             "delete_documents": (DeleteDocuments, self._ask_to_delete),
         }
-        self.schemas: tuple[dict[str, Any], ...] = tuple(_schema(name, kind) for name, (kind, _) in self._tools.items())
+        self.schemas: tuple[dict[str, Any], ...] = tuple(
+            schema_of(name, kind) for name, (kind, _) in self._tools.items()
+        )
 
     def run_all(self, calls: Sequence[dict[str, Any]], scope: Scope) -> list[ToolResult]:
         """Run calls in the OpenAI format, side by side, and return their results in the same order.
@@ -140,12 +143,18 @@ class Tools:
             results[index] = ToolResult("Error: the user is asked one thing at a time. Call again after the answer.")
         return results
 
+    def run(self, name: str, arguments: str, scope: Scope) -> ToolResult:
+        """Carry out one call. Raises ToolFailed, or another AssistantError that keeps it from being done."""
+        kind, run = self._named(name)
+        with step("tool", tool=name):
+            return run(read_arguments(kind, arguments), scope)
+
     def written_out(self, text: str) -> tuple[dict[str, Any], ...]:
         """Return the calls that a model wrote as its text, if that is nothing else and each fits its tool's schema."""
         calls = calls_in_text(text)
         try:
             for call in calls:
-                _read_arguments(self._named(call["function"]["name"])[0], call["function"]["arguments"])
+                read_arguments(self._named(call["function"]["name"])[0], call["function"]["arguments"])
         except ToolFailed:
             return ()
         return calls
@@ -175,9 +184,7 @@ class Tools:
     def _run(self, call: dict[str, Any], scope: Scope) -> ToolResult:
         function = call["function"]
         try:
-            kind, run = self._named(function["name"])
-            with step("tool", tool=function["name"]):
-                return run(_read_arguments(kind, function["arguments"]), scope)
+            return self.run(function["name"], function["arguments"], scope)
         except AssistantError as error:
             return ToolResult(f"Error: {error}")
         except Exception:
@@ -277,7 +284,8 @@ def _clean(value: Any) -> Any:
     return {storable(name): _clean(one) for name, one in value.items()} if isinstance(value, dict) else value
 
 
-def _read_arguments(kind: type[Arguments], text: str) -> Arguments:
+def read_arguments(kind: type[Arguments], text: str) -> Arguments:
+    """Return the arguments that a text has as JSON. Raises ToolFailed, which says what is wrong."""
     try:
         given = json.loads(text or "{}")
     except (ValueError, RecursionError) as error:
@@ -291,7 +299,7 @@ def _read_arguments(kind: type[Arguments], text: str) -> Arguments:
 
 
 @cache
-def _schema(name: str, kind: type[Arguments]) -> dict[str, Any]:
+def schema_of(name: str, kind: type[Arguments]) -> dict[str, Any]:
     """Return a tool in the OpenAI format."""
     described = kind.model_json_schema()
     properties = {

@@ -11,6 +11,7 @@ from rag_assistant.records import MAX_INT32
 from rag_assistant.web import assets, errors, health, metrics, request_ids, security
 from rag_assistant.web.api import conversations as conversations_api
 from rag_assistant.web.api import documents as documents_api
+from rag_assistant.web.api import mcp as mcp_api
 from rag_assistant.web.api import model as model_api
 from rag_assistant.web.api import ratings as ratings_api
 from rag_assistant.web.api import turns as turns_api
@@ -37,6 +38,7 @@ PARTS = (
     conversations_api,
     documents_api,
     model_api,
+    mcp_api,
     conversation,
     documents,
     source,

@@ -68,7 +68,7 @@ RETRY_AFTER_SECONDS = 5
 # Besides every 503: what may be over soon without anybody doing anything.
 MAY_PASS = (errors.ModelUnreachable, errors.AnswerInterrupted, errors.StorageFailed)
 # Only programs ask below these, whatever they say that they accept.
-FOR_PROGRAMS = ("/api/", "/v1/")
+FOR_PROGRAMS = ("/api/", "/v1/", "/mcp", "/metrics")
 DISK_FULL = "The disk is full, so nothing could be stored. Nothing that was stored is lost."
 DISK_FAILED = "The disk does not take this; the server's log says why. Nothing that was stored is lost."
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)

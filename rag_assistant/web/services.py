@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     # Loading numpy and with it the search takes a while; the command line does not always need it.
     from rag_assistant.answering.assistant import Assistant
     from rag_assistant.answering.evaluation import Evaluation
+    from rag_assistant.answering.tools import Tools
     from rag_assistant.conversations.actions import HistoryActions
     from rag_assistant.conversations.corrections import Corrections
     from rag_assistant.documents.doctor import Doctor
@@ -75,6 +76,7 @@ class Services:
     retriever: Retriever
     models: LanguageModels
     local_servers: LocalServers
+    tools: Tools
     assistant: Assistant
     evaluation: Evaluation
     history_actions: HistoryActions
