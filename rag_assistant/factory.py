@@ -15,6 +15,7 @@ from rag_assistant.answering.assistant import Assistant
 from rag_assistant.answering.dependencies import Dependencies
 from rag_assistant.answering.evaluation import Evaluation, UnkeptAnswers
 from rag_assistant.answering.overflow import OverflowHandling
+from rag_assistant.answering.remote_tools import RemoteTools
 from rag_assistant.answering.search import DocumentSearch
 from rag_assistant.answering.tools import Tools
 from rag_assistant.answering.writer import AnswerWriter
@@ -22,6 +23,7 @@ from rag_assistant.conversations.actions import HistoryActions
 from rag_assistant.conversations.corrections import Corrections
 from rag_assistant.conversations.prompts import title_for
 from rag_assistant.documents.uploads import Uploads
+from rag_assistant.errors import SettingsError
 from rag_assistant.llm.client import OPENAI_BASE_URL
 from rag_assistant.llm.local_model import LocalModel
 from rag_assistant.llm.local_servers import LocalServers
@@ -112,7 +114,7 @@ def build_services(settings: LiveSettings) -> Services:
     models = LanguageModels(lambda: settings.current, local)
     uploads = Uploads(data_dir / "uploads")
     library = build_library(settings, data_dir, owner, stores, search, uploads)
-    tools = Tools(stores.documents, search.retriever, library.remove)
+    tools = Tools(stores.documents, search.retriever, library.remove, build_remote_tools(values))
     observer = open_observer(values.otlp_endpoint)
     deps = build_dependencies(settings, stores, search, models, tools, observer)
     return Services(
@@ -143,7 +145,7 @@ def build_services(settings: LiveSettings) -> Services:
         assistant=Assistant(stores.documents, values.max_running_answers, deps),
         evaluation=build_evaluation(stores, deps),
         history_actions=HistoryActions(
-            stores.conversations, stores.history, models, tools.schemas, lambda: settings.current
+            stores.conversations, stores.history, models, lambda: tools.schemas, lambda: settings.current
         ),
         corrections=Corrections(CorrectionStore(stores.database), stores.history, stores.documents, search.retriever),
         data_dir=data_dir,
@@ -216,6 +218,23 @@ def build_page_images(settings: LiveSettings, stores: Stores, library: Library) 
     from rag_assistant.documents.page_images import PagePictures
 
     return PagePictures(stores.documents, library, lambda: settings.current)
+
+
+def build_remote_tools(values: Settings) -> RemoteTools:
+    """Return the tools of the servers that are set, not connected yet. Raises SettingsError.
+
+    The SDK is loaded only if there are any.
+    """
+    if not values.mcp_servers:
+        return RemoteTools()
+    try:
+        from rag_assistant.tool_servers.connection import ToolServer
+    except ImportError as error:
+        raise SettingsError(
+            f"mcp_servers is set, but what speaks to them is not installed: {error.name} is missing. "
+            "Install it with pip install -r requirements-mcp.txt, or, of a wheel, the extra mcp."
+        ) from error
+    return RemoteTools([ToolServer(name, where) for name, where in values.mcp_servers.items()])
 
 
 def build_dependencies(

@@ -15,7 +15,7 @@ FLOORS = [
     ("errors", "records", "document_records", "validation"),
     ("history", "settings", "runtime"),
     ("storage", "telemetry"),
-    ("presenters", "extraction", "retrieval", "llm"),
+    ("presenters", "extraction", "retrieval", "llm", "tool_servers"),
     ("conversations", "documents"),
     ("answering",),
     ("mcp",),
@@ -73,6 +73,8 @@ HOMES = {
     "huey": ("runtime",),
     "prometheus_client": ("telemetry",),
     "opentelemetry": ("telemetry",),
+    "mcp": ("tool_servers",),
+    "anyio": ("tool_servers",),
 }
 FILES = [path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py"]
 

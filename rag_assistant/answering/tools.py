@@ -27,12 +27,15 @@ from rag_assistant.telemetry.steps import step
 from rag_assistant.validation import first_problem, storable
 
 if TYPE_CHECKING:
+    from rag_assistant.answering.remote_tools import RemoteTools
     from rag_assistant.document_records import Document
     from rag_assistant.retrieval.search import Retriever
     from rag_assistant.storage.documents.documents import DocumentStore
 
 log = logging.getLogger(__name__)
 
+# The tool of ours that needs a person's word.
+DELETES = "delete_documents"
 MAX_CALLS_AT_ONCE = 16
 THREADS = 4
 MAX_PASSAGES = 20
@@ -111,21 +114,27 @@ class DeleteDocuments(Arguments):
 
 
 class Tools:
-    """Runs what the model calls."""
+    """Runs what the model calls: our own tools, and those of other programs."""
 
-    def __init__(self, documents: DocumentStore, retriever: Retriever, remove: Callable[[int], None]) -> None:
+    def __init__(
+        self, documents: DocumentStore, retriever: Retriever, remove: Callable[[int], None], remote: RemoteTools
+    ) -> None:
         self._documents = documents
         self._retriever = retriever
         self._remove = remove
+        self.remote = remote
         self._tools: dict[str, tuple[type[Arguments], Callable[[Any, Scope], ToolResult]]] = {
             "search_documents": (SearchDocuments, self._search),
             "read_document": (ReadDocument, self._read),
             "list_documents": (ListDocuments, self._list),
-            "delete_documents": (DeleteDocuments, self._ask_to_delete),
+            DELETES: (DeleteDocuments, self._ask_to_delete),
         }
-        self.schemas: tuple[dict[str, Any], ...] = tuple(
-            schema_of(name, kind) for name, (kind, _) in self._tools.items()
-        )
+
+    @property
+    def schemas(self) -> tuple[dict[str, Any], ...]:
+        """The tools that there are now, in the OpenAI format."""
+        own = (schema_of(name, kind) for name, (kind, _) in self._tools.items())
+        return (*own, *self.remote.known().values())
 
     def run_all(self, calls: Sequence[dict[str, Any]], scope: Scope) -> list[ToolResult]:
         """Run calls in the OpenAI format, side by side, and return their results in the same order.
@@ -145,6 +154,8 @@ class Tools:
 
     def run(self, name: str, arguments: str, scope: Scope) -> ToolResult:
         """Carry out one call. Raises ToolFailed, or another AssistantError that keeps it from being done."""
+        if self.remote.has(name):
+            return self.remote.run(name, _object_in(arguments))
         kind, run = self._named(name)
         with step("tool", tool=name):
             return run(read_arguments(kind, arguments), scope)
@@ -154,13 +165,19 @@ class Tools:
         calls = calls_in_text(text)
         try:
             for call in calls:
-                read_arguments(self._named(call["function"]["name"])[0], call["function"]["arguments"])
+                function = call["function"]
+                if self.remote.has(function["name"]):
+                    _object_in(function["arguments"])
+                else:
+                    read_arguments(self._named(function["name"])[0], function["arguments"])
         except ToolFailed:
             return ()
         return calls
 
     def carry_out(self, waiting: dict[str, Any]) -> str:
         """Do what a person has agreed to, and return what was done and what was not, in sentences."""
+        if waiting["tool"] not in self._tools:
+            return self.remote.carry_out(waiting)
         deleted, failed, gone = [], [], 0
         for document_id in waiting["arguments"]["document_ids"]:
             name = f"document {document_id}"
@@ -193,7 +210,8 @@ class Tools:
 
     def _named(self, name: str) -> tuple[type[Arguments], Callable[[Any, Scope], ToolResult]]:
         if name not in self._tools:
-            raise ToolFailed(f'There is no tool "{name}". There are: {", ".join(self._tools)}.')
+            known = ", ".join([*self._tools, *self.remote.known()])
+            raise ToolFailed(f'There is no tool "{name}". There are: {known}.')
         return self._tools[name]
 
     def _search(self, arguments: SearchDocuments, scope: Scope) -> ToolResult:
@@ -284,16 +302,20 @@ def _clean(value: Any) -> Any:
     return {storable(name): _clean(one) for name, one in value.items()} if isinstance(value, dict) else value
 
 
-def read_arguments(kind: type[Arguments], text: str) -> Arguments:
-    """Return the arguments that a text has as JSON. Raises ToolFailed, which says what is wrong."""
+def _object_in(text: str) -> dict[str, Any]:
     try:
-        given = json.loads(text or "{}")
+        given = _clean(json.loads(text or "{}"))
     except (ValueError, RecursionError) as error:
         raise ToolFailed(f"The arguments are not JSON: {text[:200]}") from error
     if not isinstance(given, dict):
         raise ToolFailed("The arguments must be one JSON object.")
+    return given
+
+
+def read_arguments(kind: type[Arguments], text: str) -> Arguments:
+    """Return the arguments that a text has as JSON. Raises ToolFailed, which says what is wrong."""
     try:
-        return kind.model_validate(_clean(given))
+        return kind.model_validate(_object_in(text))
     except ValidationError as error:
         raise ToolFailed(first_problem(error, kind)[1]) from None
 
@@ -321,14 +343,14 @@ def _documents(count: int) -> str:
     return "1 document" if count == 1 else f"{count} documents"
 
 
-def _quoted(name: str) -> str:
+def quoted_name(name: str, max_chars: int = MAX_NAME_CHARS) -> str:
     """Return a name so that nothing in it can be read as a sentence of ours, in plain text and as Markdown."""
-    if len(name) > MAX_NAME_CHARS:
-        name = f"{name[: MAX_NAME_CHARS - NAME_END_CHARS - 1]}…{name[-NAME_END_CHARS:]}"
+    if len(name) > max_chars:
+        name = f"{name[: max_chars - NAME_END_CHARS - 1]}…{name[-NAME_END_CHARS:]}"
     return "`" + name.replace("`", "'") + "`"
 
 
 def _names(names: Sequence[str]) -> str:
     """Return some names as a list in a sentence."""
-    shown = ", ".join(map(_quoted, names[:DOCUMENTS_NAMED]))
+    shown = ", ".join(map(quoted_name, names[:DOCUMENTS_NAMED]))
     return f"{shown} and {len(names) - DOCUMENTS_NAMED} more" if len(names) > DOCUMENTS_NAMED else shown

@@ -104,6 +104,7 @@ class Services:
         self.turns.answers_for_command = True
         if alone:
             self.assistant.recover_commands()
+        self.tools.remote.start()
         self.load_embedder()
 
     def start(self) -> None:
@@ -121,6 +122,7 @@ class Services:
             self.library.start()
             self.settings.watch()
             self.models.start()
+            self.tools.remote.start()
             threading.Thread(target=self._warm_up, name="warm-up", daemon=True).start()
             self._started = True
 
@@ -163,6 +165,7 @@ class Services:
     def close(self) -> None:
         """Stop everything that was started."""
         self.assistant.close()
+        self.tools.remote.close()
         self.library.close()
         self.settings.close()
         self.models.close()

@@ -30,7 +30,7 @@ def test_each_line_is_answered_with_a_line(shell: Shell, stub: StubModel) -> Non
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_the_client_of_the_sdk_starts_us(shell: Shell, stub: StubModel, mode: str) -> None:
-    mcp = pytest.importorskip("mcp", reason="pip install -r requirements-dev.txt")
+    mcp = pytest.importorskip("mcp", reason="pip install -r requirements-mcp.txt")
     stub.default = Reply("Because.")
     seen: dict[str, Any] = {}
     command = ["-m", "rag_assistant", "mcp"]

@@ -161,7 +161,7 @@ def address(app: Flask) -> Iterator[str]:
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_the_client_of_the_sdk_talks_to_us(client: FlaskClient, address: str, stub: StubModel, mode: str) -> None:
-    mcp = pytest.importorskip("mcp", reason="pip install -r requirements-dev.txt")
+    mcp = pytest.importorskip("mcp", reason="pip install -r requirements-mcp.txt")
     upload(client, "The office closes at nineteen o'clock.", name="hours.txt")
     stub.default = Reply("At seven [1].")
     seen: dict[str, Any] = {}
