@@ -20,7 +20,11 @@ def observed(observer: Observer, turn: Turn, live: LiveTurn, answer: Callable[[]
     turn_id.set(turn.id)
     watcher.set(observer)
     with step("turn", turn_id=turn.id, conversation_id=turn.conversation_id) as whole:
-        kept = answer()
+        try:
+            kept = answer()
+        except Exception as error:
+            observer.metrics.turns.labels("interrupted", type(error).__name__).inc()
+            raise
         usage, history = kept.usage or {}, kept.history or {}
         whole.facts |= {
             "ending": kept.status,

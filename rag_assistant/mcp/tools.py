@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from rag_assistant.answering.tools import (
+from rag_assistant.answering.tool_arguments import (
     Arguments,
     ListDocuments,
     ReadDocument,
