@@ -19,8 +19,9 @@ from rag_assistant.answering.tool_arguments import (
     read_arguments,
     schema_of,
 )
+from rag_assistant.answering.tools import said_yes
 from rag_assistant.conversations.prompts import number_sources, passages_text
-from rag_assistant.errors import AssistantError, ReceiptNotFound
+from rag_assistant.errors import AssistantError, ReceiptNotFound, ToolFailed
 from rag_assistant.history import OVERFLOW_CHOICES
 from rag_assistant.mcp.protocol import INVALID_PARAMS, RpcError
 from rag_assistant.presenters.conversations import conversation_data
@@ -127,8 +128,16 @@ class AssistantTools:
 
     def _ask(self, arguments: Ask) -> dict[str, Any]:
         assistant = self._services.assistant
+        self._refuse_confirmation(arguments)
         turn = assistant.wait(assistant.ask(arguments.as_question()).id)
         return _result(_answer_text(turn), turn_data(turn), failed=turn.error_type is not None)
+
+    def _refuse_confirmation(self, arguments: Ask) -> None:
+        """Refuse a yes to what a person was asked: the other program may have no person. Raises ToolFailed."""
+        if arguments.conversation_id is not None and said_yes(arguments.question) is not None:
+            last = self._services.turns.page(arguments.conversation_id, 1)
+            if last and last[0].waiting is not None:
+                raise ToolFailed(f"Turn {last[0].number} asks a person, who can answer on the page or over the API.")
 
     def _of_the_model(self, name: str, arguments: Arguments) -> dict[str, Any]:
         """Call what the model may call, too."""

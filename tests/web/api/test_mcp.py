@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -13,8 +14,9 @@ from flask.testing import FlaskClient
 from werkzeug.serving import make_server
 
 from rag_assistant.mcp.protocol import STATELESS
+from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
-from tests.web.conftest import upload
+from tests.web.conftest import until, upload
 
 KEY = "io.modelcontextprotocol/"
 
@@ -98,6 +100,23 @@ def test_what_cannot_be_done_is_a_result_that_says_so(client: FlaskClient, stub:
     text, _, failed = call(client, "ask", question="Why?")
     assert failed
     assert "no such model" in text
+
+
+def test_a_yes_of_another_program_deletes_nothing(
+    client: FlaskClient, services: Services, stub: StubModel, environment: dict[str, str]
+) -> None:
+    upload(client, "The office closes at nineteen o'clock.", name="hours.txt")
+    Path(environment["SETTINGS_FILE"]).write_text('{"retrieval_mode": "agent"}')
+    until(lambda: services.settings.current.retrieval_mode == "agent")
+    deletes = {"id": "c1", "name": "delete_documents", "arguments": {"document_ids": [1]}}
+    stub.replies.append(Reply(tool_calls=[deletes]))
+    text, asked, _ = call(client, "ask", question="Delete the hours.")
+    assert "Delete it for good?" in text
+    assert asked["waiting"]
+    text, _, failed = call(client, "ask", question="Yes", conversation_id=asked["conversation_id"])
+    assert failed
+    assert text == "Turn 1 asks a person, who can answer on the page or over the API."
+    assert client.get("/api/documents/1").status_code == 200
 
 
 def test_nothing_that_deletes_is_offered(client: FlaskClient) -> None:
