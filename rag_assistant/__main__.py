@@ -20,6 +20,7 @@ COMMANDS = {
     "documents": "Manage the library.",
     "accounts": "Manage who may sign in.",
     "history": "Conversations, and what the model was sent.",
+    "mcp": "Serve a program that starts this command: the Model Context Protocol on standard input and output.",
     "eval": "Ask every rated question again and show what got better or worse.",
     "model": "Fetch a language model, or test the connected one.",
     "reindex": "Embed everything with the configured embedding model, and switch search to it.",

@@ -19,6 +19,7 @@ from rag_assistant.answering.assistant import Assistant
 from rag_assistant.answering.dependencies import Dependencies
 from rag_assistant.answering.evaluation import Evaluation
 from rag_assistant.answering.overflow import OverflowHandling
+from rag_assistant.answering.remote_tools import RemoteTools
 from rag_assistant.answering.search import DocumentSearch
 from rag_assistant.answering.tools import Tools
 from rag_assistant.answering.unkept import UnkeptAnswers
@@ -27,6 +28,7 @@ from rag_assistant.conversations.actions import HistoryActions
 from rag_assistant.conversations.corrections import Corrections
 from rag_assistant.conversations.prompts import title_for
 from rag_assistant.documents.uploads import Uploads
+from rag_assistant.errors import SettingsError
 from rag_assistant.llm.client import OPENAI_BASE_URL
 from rag_assistant.llm.local_model import LocalModel
 from rag_assistant.llm.local_servers import LocalServers
@@ -59,6 +61,7 @@ from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.embeddings import EmbeddingStore
 from rag_assistant.storage.documents.keywords import KeywordIndex
 from rag_assistant.storage.documents.scans import ScanStore
+from rag_assistant.telemetry.observer import Observer, open_observer
 from rag_assistant.web.services import Services
 
 if TYPE_CHECKING:
@@ -131,10 +134,11 @@ def build_services(settings: LiveSettings) -> Services:
     models = LanguageModels(lambda: settings.current, local)
     uploads = Uploads(data_dir / "uploads")
     library = build_library(settings, data_dir, owner, stores, search, uploads)
-    tools = Tools(stores.documents, search.retriever, library.remove)
+    tools = Tools(stores.documents, search.retriever, library.remove, build_remote_tools(values))
+    observer = open_observer(values.otlp_endpoint)
     writer = AnswerWriter(stores.turns, stores.answers)
     unkept = UnkeptAnswers(stores.turns, stores.answers)
-    deps = build_dependencies(settings, stores, search.retriever, models, tools, writer, unkept)
+    deps = build_dependencies(settings, stores, search.retriever, models, tools, writer, unkept, observer)
     accounts = Accounts(PeopleStore(stores.database), CredentialStore(stores.database), AuditLog(stores.database))
     whole = Services(
         settings=settings,
@@ -142,6 +146,7 @@ def build_services(settings: LiveSettings) -> Services:
         probe=DatabaseProbe(stores.database),
         accounts=accounts,
         setup=Setup(accounts),
+        observer=observer,
         conversations=stores.conversations,
         turns=stores.turns,
         versions=stores.versions,
@@ -164,10 +169,11 @@ def build_services(settings: LiveSettings) -> Services:
         library=library,
         page_images=build_page_images(settings, stores, library),
         unfamiliar=build_unfamiliar(stores, search),
+        tools=tools,
         assistant=Assistant(stores.documents, values.max_running_answers, deps),
         evaluation=build_evaluation(stores, deps),
         history_actions=HistoryActions(
-            stores.conversations, stores.history, models, tools.schemas, lambda: settings.current
+            stores.conversations, stores.history, models, lambda: tools.schemas, lambda: settings.current
         ),
         corrections=Corrections(CorrectionStore(stores.database), stores.history, stores.documents, search.retriever),
         data_dir=data_dir,
@@ -205,8 +211,8 @@ def services_of_person(
 
     retriever = Retriever(stores.chunks, KeywordIndex(stores.database), vectors, whole.retriever.reranking)
     library = whole.library.over(stores.documents, limits.refuse_bytes)
-    tools = Tools(stores.documents, retriever, library.remove)
-    deps = build_dependencies(whole.settings, stores, retriever, whole.models, tools, writer, unkept)
+    tools = Tools(stores.documents, retriever, library.remove, whole.tools.remote)
+    deps = build_dependencies(whole.settings, stores, retriever, whole.models, tools, writer, unkept, whole.observer)
     return replace(
         whole,
         database=stores.database,
@@ -228,8 +234,9 @@ def services_of_person(
         unfamiliar=UnfamiliarDocuments(stores.documents, stores.chunks, whole.embedders),
         assistant=whole.assistant.over(stores.documents, deps, limits.take_question),
         limits=limits,
+        tools=tools,
         history_actions=HistoryActions(
-            stores.conversations, stores.history, whole.models, tools.schemas, lambda: whole.settings.current
+            stores.conversations, stores.history, whole.models, lambda: tools.schemas, lambda: whole.settings.current
         ),
         corrections=Corrections(CorrectionStore(stores.database), stores.history, stores.documents, retriever),
     )
@@ -314,6 +321,23 @@ def build_page_images(settings: LiveSettings, stores: Stores, library: Library) 
     return PagePictures(stores.documents, stores.scans, library, lambda: settings.current)
 
 
+def build_remote_tools(values: Settings) -> RemoteTools:
+    """Return the tools of the servers that are set, not connected yet. Raises SettingsError.
+
+    The SDK is loaded only if there are any.
+    """
+    if not values.mcp_servers:
+        return RemoteTools()
+    try:
+        from rag_assistant.tool_servers.connection import ToolServer
+    except ImportError as error:
+        raise SettingsError(
+            f"mcp_servers is set, but what speaks to them is not installed: {error.name} is missing. "
+            "Install it with pip install -r requirements-mcp.txt, or, of a wheel, the extra mcp."
+        ) from error
+    return RemoteTools([ToolServer(name, where) for name, where in values.mcp_servers.items()])
+
+
 def build_dependencies(
     settings: LiveSettings,
     stores: Stores,
@@ -322,6 +346,7 @@ def build_dependencies(
     tools: Tools,
     writer: AnswerWriter,
     unkept: AnswerWriter,
+    observer: Observer,
 ) -> Dependencies:
     """Return what an answer needs."""
     return Dependencies(
@@ -334,6 +359,7 @@ def build_dependencies(
         models=models,
         writer=writer,
         unkept=unkept,
+        observer=observer,
         settings=lambda: settings.current,
     )
 

@@ -38,6 +38,7 @@ SOURCES = [
     for path in (PROJECT / folder).rglob("*.*")
 ] + [path.as_posix() for path in PROJECT.glob("*.py")]
 MAX_README_WORDS = 1200
+FOR_PROGRAMS = ("/metrics", "/mcp", "/llms.txt")
 A_TURN = Turn(
     id=1,
     conversation_id=1,
@@ -146,7 +147,7 @@ def test_the_api_page_has_every_route(made_app: Flask) -> None:
         f"{method} {re.sub('<.*?>', 'ID', rule.rule)}"
         for rule in made_app.url_map.iter_rules()
         for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}
-        if rule.rule.startswith(("/api/", "/v1/", "/openapi")) or rule.rule.endswith("z")
+        if rule.rule.startswith(("/api/", "/v1/", "/openapi")) or rule.rule.endswith("z") or rule.rule in FOR_PROGRAMS
     }
     assert set(re.findall(r"^\| `([A-Z]+ /\S+)` \|", API.read_text(), re.MULTILINE)) == routes
 

@@ -14,10 +14,11 @@ PACKAGE = Path(__file__).resolve().parents[1] / "rag_assistant"
 FLOORS = [
     ("errors", "records", "document_records", "account_records", "validation"),
     ("history", "settings", "runtime"),
-    ("storage",),
-    ("presenters", "extraction", "retrieval", "llm"),
+    ("storage", "telemetry"),
+    ("presenters", "extraction", "retrieval", "llm", "tool_servers"),
     ("conversations", "documents", "accounts"),
     ("answering",),
+    ("mcp",),
     ("web", "cli"),
     ("factory", "server"),
     ("__main__",),
@@ -59,12 +60,13 @@ PURE = (
         "retrieval.sentences",
         "retrieval.tables",
         "retrieval.tokenize",
+        "mcp.protocol",
     ),
 )
 # What a pure module may import besides our own pure ones.
 HARMLESS = frozenset(
-    "__future__ ast base64 bisect collections copy dataclasses datetime difflib functools hashlib heapq itertools json "
-    "math orjson re typing pydantic pydantic_core unicodedata".split()
+    "__future__ ast base64 binascii bisect collections copy dataclasses datetime difflib functools hashlib heapq "
+    "itertools json math orjson re typing pydantic pydantic_core unicodedata".split()
 )
 HOMES = {
     "sqlalchemy": ("storage",),
@@ -88,6 +90,10 @@ HOMES = {
     "gunicorn": ("server",),
     "huey": ("runtime",),
     "argon2": ("accounts",),
+    "prometheus_client": ("telemetry",),
+    "opentelemetry": ("telemetry",),
+    "mcp": ("tool_servers",),
+    "anyio": ("tool_servers",),
 }
 FILES = [path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py"]
 

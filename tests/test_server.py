@@ -173,6 +173,7 @@ def test_the_log_has_a_line_for_each_request_if_asked_for_without_what_was_searc
     requests = [line for line in lines if line["logger"] == "rag_assistant.access"]
     assert {"method": "GET", "path": "/api/search", "status": 200}.items() <= requests[-1].items()
     assert re.fullmatch(r"GET /api/search 200, \d+ bytes, \d+ ms", requests[-1]["message"])
+    assert re.fullmatch("[0-9a-f]{32}", requests[-1]["request_id"])
     assert "canary" not in forked.log.read_text()
 
 

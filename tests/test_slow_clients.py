@@ -148,6 +148,7 @@ def test_requests_that_wait_for_an_answer_have_threads_of_their_own(tmp_path: Pa
         "/ask",
         "/api/query",
         "/api/query/stream",
+        "/mcp",
         "/api/turns/<int:turn_id>/stream",
         "/api/conversations/<int:conversation_id>/compact",
         "/v1/chat/completions",

@@ -11,11 +11,13 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextvars import copy_context
 from copy import copy as shallow_copy
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from rag_assistant.answering.observing import observed
 from rag_assistant.answering.runner import Runner
 from rag_assistant.answering.stream import HEARTBEAT_INTERVAL_SECONDS, LiveTurn, LiveTurns
 from rag_assistant.answering.tools import said_yes
@@ -101,7 +103,8 @@ class Assistant:
         except BaseException:
             self._live.give_back()
             raise
-        self._start(turn, live, deps, lambda: Runner(turn, live, deps).answer(sent.conversation))
+        runner = Runner(turn, live, deps)
+        self._start(turn, live, deps, lambda: runner.answer(sent.conversation))
         return live
 
     def retry(self, turn_id: int, quotes: bool = False) -> Turn:
@@ -230,6 +233,11 @@ class Assistant:
                 raise ConversationBusy(conversation.id)
             Runner(turn, LiveTurn(self._deps.models.new_call()), self._deps).refuse_undecided(conversation)
 
+    @property
+    def running(self) -> tuple[int, int]:
+        """How many answers are being written here, and how many may be."""
+        return len(self._live.all()), self._live.limit
+
     def _live_turn(self, turn_id: int) -> LiveTurn | None:
         """Return a turn that is answered here. Raises TurnNotFound."""
         if not self._sees_all_turns:
@@ -261,7 +269,7 @@ class Assistant:
         if not new:
             self._live.give_back()
             return turn
-        self._start(turn, live, self._deps, lambda: Runner(turn, live, self._deps, quotes).answer())
+        self._start(turn, live, self._deps, Runner(turn, live, self._deps, quotes).answer)
         return turn
 
     def _reserved(self) -> LiveTurn:
@@ -274,9 +282,11 @@ class Assistant:
     def _start(self, turn: Turn, live: LiveTurn, deps: Dependencies, answer: Callable[[], Turn]) -> None:
         """Answer a turn in a thread of its own. Raises Overloaded if there is none."""
         try:
-            run = threading.Thread(target=self._conclude, args=(turn, live, deps, answer), name=f"turn {turn.id}")
-            run.daemon = True
-            run.start()
+            # What the request knows of itself, its answer knows.
+            run, watched = copy_context().run, lambda: observed(deps.observer, turn, live, answer)
+            threading.Thread(
+                target=run, args=(self._conclude, turn, live, deps, watched), name=f"turn {turn.id}", daemon=True
+            ).start()
         except RuntimeError as error:
             overloaded = Overloaded(self._live.limit)
             self._conclude(turn, live, deps, lambda: deps.writer.fail(turn, live, overloaded))

@@ -1,4 +1,4 @@
-"""What an answer is made with: the stores, the search, the model, the tools."""
+"""What an answer is made with: the stores, the search, the model, the tools, and who measures it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rag_assistant.settings.schema import Settings
     from rag_assistant.storage.conversations.conversations import ConversationManager
     from rag_assistant.storage.conversations.turns import TurnStore
+    from rag_assistant.telemetry.observer import Observer
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,4 +32,5 @@ class Dependencies:
     models: LanguageModels
     writer: AnswerWriter
     unkept: AnswerWriter
+    observer: Observer
     settings: Callable[[], Settings]

@@ -15,7 +15,7 @@ from rag_assistant.answering.quoting import instead_of_quotes, note_of_failure
 from rag_assistant.answering.recall import with_recall
 from rag_assistant.answering.receipt import log_what_was_left_out
 from rag_assistant.answering.request import BuiltRequest, Draft, build_request, estimated_tokens
-from rag_assistant.answering.tools import said_yes, with_results
+from rag_assistant.answering.tools import DELETES, said_yes, with_results
 from rag_assistant.conversations.model_profile import ModelProfile, profile_for, settings_for
 from rag_assistant.conversations.window import load_window, rules_for
 from rag_assistant.errors import (
@@ -30,6 +30,7 @@ from rag_assistant.llm.endpoint import QUOTES_ENDPOINT
 from rag_assistant.llm.tool_calls import may_be_calls
 from rag_assistant.presenters.turns import start_event, state_event, step_events, steps_of
 from rag_assistant.records import ModelReply, ModelRequest
+from rag_assistant.telemetry.steps import measured
 
 if TYPE_CHECKING:
     from rag_assistant.answering.dependencies import Dependencies
@@ -168,6 +169,7 @@ class Runner:
 
     # --- build: from the draft to a request that fits
 
+    @measured("fit")
     def _build(self) -> BuiltRequest:
         """Return the request of the draft, with what of earlier turns comes back for the question."""
         draft = self._draft
@@ -341,7 +343,7 @@ class Runner:
             return self._say("You already answered that, so nothing was done.")
         if said_yes(self._turn.question):
             return self._say(self._deps.tools.carry_out(asked.waiting))
-        return self._say("Nothing was deleted.")
+        return self._say("Nothing was deleted." if asked.waiting["tool"] == DELETES else "Nothing was done.")
 
     # --- tell, keep and show
 

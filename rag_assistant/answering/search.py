@@ -15,6 +15,7 @@ from rag_assistant.records import EXCHANGES, ModelReply
 from rag_assistant.retrieval.follow_up import is_unclear
 from rag_assistant.retrieval.postprocess import within
 from rag_assistant.retrieval.search import sections_of
+from rag_assistant.telemetry.steps import measured
 
 if TYPE_CHECKING:
     from rag_assistant.answering.request import Draft
@@ -44,6 +45,7 @@ class DocumentSearch:
     documents: DocumentStore
     models: LanguageModels
 
+    @measured("search")
     def find(
         self,
         turn: Turn,

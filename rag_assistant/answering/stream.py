@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
@@ -28,6 +29,8 @@ class LiveTurn:
         self._parts: list[str] = []
         self._last: Event | None = None
         self.length = 0
+        self._opened = time.monotonic()
+        self.first_text_seconds: float | None = None
         self.ended = threading.Event()
 
     def tell_state(self, state: Event) -> None:
@@ -52,6 +55,8 @@ class LiveTurn:
     def add(self, text: str) -> None:
         """Show text that has been committed; ``length`` is how many characters are shown."""
         with self._lock:
+            if self.first_text_seconds is None:
+                self.first_text_seconds = time.monotonic() - self._opened
             self._parts.append(text)
             self.length += len(text)
             self._hand_out(Event("token", {"text": text}, self.length))

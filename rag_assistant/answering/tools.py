@@ -11,33 +11,41 @@ import logging
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
+from rag_assistant.answering.tool_arguments import (
+    Arguments,
+    DeleteDocuments,
+    ListDocuments,
+    ReadDocument,
+    SearchDocuments,
+    object_in,
+    read_arguments,
+    schema_of,
+)
 from rag_assistant.conversations.prompts import number_sources, passages_text
 from rag_assistant.document_records import Passage
 from rag_assistant.errors import AssistantError, DocumentNotFound, LibraryReadOnly, ToolFailed
 from rag_assistant.llm.tool_calls import calls_in_text
-from rag_assistant.records import MAX_INT32, Message, Scope, Turn
-from rag_assistant.validation import first_problem, storable
+from rag_assistant.records import Message, Scope, Turn
+from rag_assistant.telemetry.steps import step
 
 if TYPE_CHECKING:
+    from rag_assistant.answering.remote_tools import RemoteTools
     from rag_assistant.document_records import Document
     from rag_assistant.retrieval.search import Retriever
     from rag_assistant.storage.documents.documents import DocumentStore
 
 log = logging.getLogger(__name__)
 
+# The tool of ours that needs a person's word.
+DELETES = "delete_documents"
 MAX_CALLS_AT_ONCE = 16
 THREADS = 4
-MAX_PASSAGES = 20
 MAX_LISTED = 100
-MAX_PIECE_CHARS = 8000
-MAX_DELETED_AT_ONCE = 100
 DOCUMENTS_NAMED = 5
 MAX_NAME_CHARS = 60
 NAME_END_CHARS = 15
@@ -62,72 +70,34 @@ class ToolResult:
     arguments: dict[str, Any] | None = None
 
 
-class Arguments(BaseModel):
-    """The arguments of a tool; unknown ones are refused."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-def _argument(default: Any, allowed: str, description: str, **limits: Any) -> Any:
-    return Field(default, description=description, json_schema_extra={"allowed": allowed}, **limits)
-
-
-class SearchDocuments(Arguments):
-    """Search the user's documents for passages that answer a question. Use the words that may stand in the text."""
-
-    query: str = _argument(..., "a text that is not empty", "What to search for.", min_length=1, max_length=2000)
-    limit: int = _argument(
-        6, f"a whole number from 1 to {MAX_PASSAGES}", "How many passages to return.", ge=1, le=MAX_PASSAGES
-    )
-
-
-class ReadDocument(Arguments):
-    """Read a piece of one document, when a passage is not enough."""
-
-    document_id: int = _argument(
-        ..., "the id of a document", "The document's id, as list_documents gives it.", ge=1, le=MAX_INT32
-    )
-    start: int = _argument(0, "a whole number, 0 or more", "The character to begin with.", ge=0, le=MAX_INT32)
-    length: int = _argument(
-        4000, f"a whole number from 1 to {MAX_PIECE_CHARS}", "How many characters to read.", ge=1, le=MAX_PIECE_CHARS
-    )
-
-
-class ListDocuments(Arguments):
-    """List the user's documents with their ids, the newest first."""
-
-    name_contains: str = _argument("", "a text", "Only documents whose name contains this.", max_length=255)
-
-
-class DeleteDocuments(Arguments):
-    """Delete documents for good. The user is asked first, and nothing is deleted before the answer is yes."""
-
-    document_ids: list[int] = _argument(
-        ..., f"a list of 1 to {MAX_DELETED_AT_ONCE} document ids", "The ids of the documents.",
-        min_length=1, max_length=MAX_DELETED_AT_ONCE,
-    )  # fmt: skip
-
-
 class Tools:
-    """Runs what the model calls."""
+    """Runs what the model calls: our own tools, and those of other programs."""
 
-    def __init__(self, documents: DocumentStore, retriever: Retriever, remove: Callable[[int], None]) -> None:
+    def __init__(
+        self, documents: DocumentStore, retriever: Retriever, remove: Callable[[int], None], remote: RemoteTools
+    ) -> None:
         self._documents = documents
         self._retriever = retriever
         self._remove = remove
+        self.remote = remote
         self._tools: dict[str, tuple[type[Arguments], Callable[[Any, Scope], ToolResult]]] = {
             "search_documents": (SearchDocuments, self._search),
             "read_document": (ReadDocument, self._read),
             "list_documents": (ListDocuments, self._list),
-            "delete_documents": (DeleteDocuments, self._ask_to_delete),
+            DELETES: (DeleteDocuments, self._ask_to_delete),
         }
-        self.schemas: tuple[dict[str, Any], ...] = tuple(_schema(name, kind) for name, (kind, _) in self._tools.items())
+
+    @property
+    def schemas(self) -> tuple[dict[str, Any], ...]:
+        """The tools that there are now, in the OpenAI format."""
+        own = (schema_of(name, kind) for name, (kind, _) in self._tools.items())
+        return (*own, *self.remote.known().values())
 
     def without_asking(self) -> Tools:
         """Return the tools without those that ask a person first, for answers to which nobody can come back."""
         fewer = copy(self)
-        fewer._tools = {name: tool for name, tool in self._tools.items() if name != "delete_documents"}
-        fewer.schemas = tuple(one for one in self.schemas if one["function"]["name"] in fewer._tools)
+        fewer._tools = {name: tool for name, tool in self._tools.items() if name != DELETES}
+        fewer.remote = self.remote.without_asking()
         return fewer
 
     def run_all(self, calls: Sequence[dict[str, Any]], scope: Scope) -> list[ToolResult]:
@@ -136,8 +106,9 @@ class Tools:
         The tools know only the documents of the scope. What goes wrong is a result, too.
         """
         with ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="tool") as pool:
-            some = pool.map(lambda call: self._run(call, scope), calls[:MAX_CALLS_AT_ONCE])
-            results = list(some)
+            # Each in a context of its own, since two threads cannot be in one.
+            begun = [pool.submit(copy_context().run, self._run, call, scope) for call in calls[:MAX_CALLS_AT_ONCE]]
+            results = [one.result() for one in begun]
         too_many = ToolResult(f"Error: at most {MAX_CALLS_AT_ONCE} calls at once are carried out. Call again.")
         results += [too_many] * (len(calls) - len(results))
         asking = [index for index, result in enumerate(results) if result.asks is not None]
@@ -145,18 +116,32 @@ class Tools:
             results[index] = ToolResult("Error: the user is asked one thing at a time. Call again after the answer.")
         return results
 
+    def run(self, name: str, arguments: str, scope: Scope) -> ToolResult:
+        """Carry out one call. Raises ToolFailed, or another AssistantError that keeps it from being done."""
+        if self.remote.has(name):
+            return self.remote.run(name, object_in(arguments))
+        kind, run = self._named(name)
+        with step("tool", tool=name):
+            return run(read_arguments(kind, arguments), scope)
+
     def written_out(self, text: str) -> tuple[dict[str, Any], ...]:
         """Return the calls that a model wrote as its text, if that is nothing else and each fits its tool's schema."""
         calls = calls_in_text(text)
         try:
             for call in calls:
-                _read_arguments(self._named(call["function"]["name"])[0], call["function"]["arguments"])
+                function = call["function"]
+                if self.remote.has(function["name"]):
+                    object_in(function["arguments"])
+                else:
+                    read_arguments(self._named(function["name"])[0], function["arguments"])
         except ToolFailed:
             return ()
         return calls
 
     def carry_out(self, waiting: dict[str, Any]) -> str:
         """Do what a person has agreed to, and return what was done and what was not, in sentences."""
+        if waiting["tool"] not in self._tools:
+            return self.remote.carry_out(waiting)
         deleted, failed, read_only, gone = [], [], [], 0
         for document_id in waiting["arguments"]["document_ids"]:
             name = f"document {document_id}"
@@ -184,8 +169,7 @@ class Tools:
     def _run(self, call: dict[str, Any], scope: Scope) -> ToolResult:
         function = call["function"]
         try:
-            kind, run = self._named(function["name"])
-            return run(_read_arguments(kind, function["arguments"]), scope)
+            return self.run(function["name"], function["arguments"], scope)
         except AssistantError as error:
             return ToolResult(f"Error: {error}")
         except Exception:
@@ -194,7 +178,8 @@ class Tools:
 
     def _named(self, name: str) -> tuple[type[Arguments], Callable[[Any, Scope], ToolResult]]:
         if name not in self._tools:
-            raise ToolFailed(f'There is no tool "{name}". There are: {", ".join(self._tools)}.')
+            known = ", ".join([*self._tools, *self.remote.known()])
+            raise ToolFailed(f'There is no tool "{name}". There are: {known}.')
         return self._tools[name]
 
     def _search(self, arguments: SearchDocuments, scope: Scope) -> ToolResult:
@@ -277,59 +262,18 @@ def well_formed(call: dict[str, Any]) -> dict[str, Any]:
     return call | {"function": {"name": name, "arguments": function["arguments"] if is_object else "{}"}}
 
 
-def _clean(value: Any) -> Any:
-    """Return a JSON value in which every text can be kept."""
-    if isinstance(value, str):
-        return storable(value)
-    if isinstance(value, list):
-        return [_clean(one) for one in value]
-    return {storable(name): _clean(one) for name, one in value.items()} if isinstance(value, dict) else value
-
-
-def _read_arguments(kind: type[Arguments], text: str) -> Arguments:
-    try:
-        given = json.loads(text or "{}")
-    except (ValueError, RecursionError) as error:
-        raise ToolFailed(f"The arguments are not JSON: {text[:200]}") from error
-    if not isinstance(given, dict):
-        raise ToolFailed("The arguments must be one JSON object.")
-    try:
-        return kind.model_validate(_clean(given))
-    except ValidationError as error:
-        raise ToolFailed(first_problem(error, kind)[1]) from None
-
-
-@cache
-def _schema(name: str, kind: type[Arguments]) -> dict[str, Any]:
-    """Return a tool in the OpenAI format."""
-    described = kind.model_json_schema()
-    properties = {
-        key: {name: value for name, value in field.items() if name not in ("title", "allowed")}
-        for key, field in described["properties"].items()
-    }
-    parameters = {"type": "object", "properties": properties, "required": described.get("required", [])}
-    return {
-        "type": "function",
-        "function": {
-            "name": name,
-            "description": kind.__doc__,
-            "parameters": parameters | {"additionalProperties": False},
-        },
-    }
-
-
 def _documents(count: int) -> str:
     return "1 document" if count == 1 else f"{count} documents"
 
 
-def _quoted(name: str) -> str:
+def quoted_name(name: str, max_chars: int = MAX_NAME_CHARS) -> str:
     """Return a name so that nothing in it can be read as a sentence of ours, in plain text and as Markdown."""
-    if len(name) > MAX_NAME_CHARS:
-        name = f"{name[: MAX_NAME_CHARS - NAME_END_CHARS - 1]}…{name[-NAME_END_CHARS:]}"
+    if len(name) > max_chars:
+        name = f"{name[: max_chars - NAME_END_CHARS - 1]}…{name[-NAME_END_CHARS:]}"
     return "`" + name.replace("`", "'") + "`"
 
 
 def _names(names: Sequence[str]) -> str:
     """Return some names as a list in a sentence."""
-    shown = ", ".join(map(_quoted, names[:DOCUMENTS_NAMED]))
+    shown = ", ".join(map(quoted_name, names[:DOCUMENTS_NAMED]))
     return f"{shown} and {len(names) - DOCUMENTS_NAMED} more" if len(names) > DOCUMENTS_NAMED else shown

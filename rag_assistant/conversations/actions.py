@@ -102,7 +102,7 @@ class HistoryActions:
         conversations: ConversationManager,
         history: HistoryStore,
         models: LanguageModels,
-        tool_schemas: Sequence[Any],
+        tool_schemas: Callable[[], Sequence[dict[str, Any]]],
         settings: Callable[[], Settings],
     ) -> None:
         self._conversations = conversations
@@ -201,7 +201,7 @@ class HistoryActions:
     ) -> FittedHistory:
         """Fit the window as for a question that has no text yet."""
         window = load_window(history, conversation, conversation.turns + 1, rules, settings)
-        profile = profile_for(endpoint, settings, self._models.ratio(endpoint), self._tool_schemas)
+        profile = profile_for(endpoint, settings, self._models.ratio(endpoint), self._tool_schemas())
         question: Message = {"role": "user", "content": ""}
         try:
             return fit_window(window, profile, question)

@@ -25,6 +25,7 @@ class ModelCall:
     """One answer's call to a model, with the deadline for what it waits for.
 
     ``replies`` are those with which its requests, whatever they were for, came to their end: they say what was used.
+    ``traceparent`` goes along with a request, so that the endpoint's own trace can be found.
     """
 
     def __init__(self) -> None:
@@ -33,6 +34,7 @@ class ModelCall:
         self._deadline: float | None = None
         self._last_moment: float | None = None
         self._if_late = ""
+        self.traceparent: str | None = None
         self.stopped = False
         self.interrupted = False
         self.replies: list[ModelReply] = []

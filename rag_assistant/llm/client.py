@@ -197,10 +197,13 @@ class ModelClient:
         from rag_assistant.llm.transport import current_call
 
         current_call.set(call)
+        headers = {"Content-Type": "application/json"}
+        if call.traceparent is not None:
+            headers["traceparent"] = call.traceparent
         return self._client(endpoint).post(
             "/chat/completions",
             content=body,
-            options={"headers": {"Content-Type": "application/json"}},
+            options={"headers": headers},
             cast_to=object,
             stream=True,
             stream_cls=openai.Stream[object],

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from rag_assistant.errors import ModelTimedOut, ModelUnreachable, ToolsRefused
+from rag_assistant.errors import ModelError, ModelTimedOut, ModelUnreachable, ToolsRefused
 from rag_assistant.llm.calibration import Calibration
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.client import OPENAI_BASE_URL, ModelClient
@@ -15,6 +15,7 @@ from rag_assistant.llm.local_model import LocalModel
 from rag_assistant.llm.tool_habits import ToolHabits
 from rag_assistant.records import ModelReply, ModelRequest
 from rag_assistant.settings.schema import Settings
+from rag_assistant.telemetry.steps import step
 
 OPENAI_DEFAULT_MODEL = "gpt-4o-mini"
 
@@ -85,7 +86,16 @@ class LanguageModels:
         """Return the names of the endpoint's models, none where it lists none. Raises a ModelError."""
         endpoint = self.configured_endpoint()
         with self._noting_failures(endpoint):
-            return self.client.listed(endpoint, self.new_call())
+            listed = self.client.listed(endpoint, self.new_call())
+            self._states[endpoint.base_url] = "ready"
+            return listed
+
+    def ask_state(self) -> str:
+        """Return how the model is, after asking an endpoint for its list of models, which costs nothing."""
+        if self.has_endpoint:
+            with contextlib.suppress(ModelError):
+                self.listed()
+        return self.state
 
     def stream(
         self,
@@ -97,9 +107,13 @@ class LanguageModels:
         """Yield the answer; see ModelClient.stream. What an endpoint refuses is remembered for the next request."""
         if endpoint.quotes:
             raise ModelUnreachable("No model is connected.")
-        with self._noting_failures(endpoint):
+        facts = {"base_url": endpoint.base_url, "model": endpoint.model, "max_tokens": request.max_tokens}
+        with step("model", is_shared=True, **facts) as asked, self._noting_failures(endpoint):
+            call.traceparent = asked.traceparent
             for reply in self.client.stream(endpoint, request, call, on_wait):
                 self._states[endpoint.base_url] = "ready"
+                if reply.usage is not None or reply.finish_reason is not None:
+                    asked.facts |= {"finish_reason": reply.finish_reason} | (reply.usage or {})
                 if reply.usage is not None or reply.finish_reason is not None or reply.thought:
                     call.replies.append(reply)
                 yield reply

@@ -35,6 +35,7 @@ TOPICS: dict[str, tuple[str, ...]] = {
         "max_answer_tokens",
         "max_question_chars",
         "max_tool_iterations",
+        "mcp_servers",
     ),
     "Model timeouts": ("first_token_timeout_seconds",),
     "Search": (
@@ -67,6 +68,7 @@ TOPICS: dict[str, tuple[str, ...]] = {
         "log_level",
         "log_format",
         "access_log",
+        "otlp_endpoint",
     ),
     ADVANCED: (
         "smart_levels",

@@ -26,6 +26,7 @@ from rag_assistant.retrieval.quotes import Compare, Quote, choose_quotes, neares
 from rag_assistant.retrieval.reranking import NO_RERANKING, Reranking
 from rag_assistant.retrieval.terms import forms_of, query_terms
 from rag_assistant.retrieval.tokenize import content_words
+from rag_assistant.telemetry.steps import measured
 
 if TYPE_CHECKING:
     from rag_assistant.storage.documents.chunks import ChunkStore
@@ -210,6 +211,7 @@ class Retriever:
             log.warning("Choosing sentences by keywords alone: %s", error)
         return choose(None)
 
+    @measured("keywords")
     def _by_keyword(self, asked: SearchQuery, scope: Scope, pending: Set[int]) -> list[Hit]:
         languages = self._keywords.languages()
 
@@ -219,6 +221,7 @@ class Retriever:
 
         return add(hits(asked.text), hits(asked.context), asked.share) if asked.is_follow_up else hits(asked.text)
 
+    @measured("vectors")
     def _by_vector(self, asked: SearchQuery, scope: Scope, pending: Set[int]) -> tuple[list[Hit], Familiarity]:
         """Return the nearest chunks, and how well the model knows the question: nothing where it does not work."""
         nothing: tuple[list[Hit], Familiarity] = ([], Familiarity(0.0, 0.0))
@@ -248,6 +251,7 @@ class Retriever:
     def _allowed(self, scope: Scope) -> set[int] | None:
         return self._chunks.chunk_ids_of(scope) if scope or not self._chunks.all_readable() else None
 
+    @measured("passages")
     def _existing(self, ranked: Iterable[Hit], limit: int) -> list[Passage]:
         """Return the first ``limit`` hits that SQL still knows."""
         hits = list(ranked)

@@ -48,7 +48,7 @@ HEAD_END = b"\r\n\r\n"
 HEAD_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,18})[ \t]*\r\n", re.IGNORECASE)
 # Requests that may last as long as an answer does.
-WAITS_FOR_ANSWER = re.compile(rb"(?:POST \S*/(?:query|ask|compact|completions|responses)|[A-Z]+ \S*/stream)[? ]")
+WAITS_FOR_ANSWER = re.compile(rb"(?:POST \S*/(?:query|ask|compact|completions|responses|mcp)|[A-Z]+ \S*/stream)[? ]")
 IN_PARTS = re.compile(rb"\r\n(?:transfer-encoding|expect):", re.IGNORECASE)
 
 

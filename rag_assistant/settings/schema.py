@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-SECRET = frozenset({"openai_api_key", "embedding_api_key", "rerank_api_key", "embedder_options", "database_url"})
+SECRET = frozenset(
+    {"openai_api_key", "embedding_api_key", "rerank_api_key", "embedder_options", "database_url", "mcp_servers"}
+)
 WHOLE_FROM_1 = "a whole number, 1 or more"
 HTTP_URL = "a URL starting with http:// or https://, without credentials or query string, or null"
 HTTP_URL_PATTERN = r"^https?://[^\s/@?#]+(/[^\s?#]*)?$"
@@ -17,6 +19,9 @@ CHROMA_FUNCTIONS = (
     "huggingface_server", "instructor", "jina", "mistral", "morph", "nomic", "ollama", "onnx_mini_lm_l6_v2",
     "open_clip", "openai", "perplexity", "roboflow", "sentence_transformer", "text2vec", "together_ai", "voyageai",
 )  # fmt: skip
+ServerName = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,20}$")]
+ServerUrl = Annotated[str, Field(pattern=HTTP_URL_PATTERN)]
+ServerCommand = Annotated[tuple[str, ...], Field(min_length=1, strict=False)]
 SECONDS = "a number of seconds, more than 0"
 
 
@@ -96,6 +101,14 @@ class Settings(BaseModel):
         "How many rounds of tool calls the model may make for one answer before it must reply.",
         ge=1,
         le=50,
+    )
+    mcp_servers: dict[ServerName, ServerUrl | ServerCommand] | None = setting(
+        None,
+        'an object such as {"tracker": "http://localhost:9000/mcp", "clock": ["uvx", "mcp-server-time"]}, or null',
+        "Tool servers (Model Context Protocol) for agent mode: a name, and a URL or a command with its words. Needs "
+        "the extra mcp.",
+        live=False,
+        strict=False,
     )
     history_token_budget: int | None = setting(
         None,
@@ -347,6 +360,14 @@ class Settings(BaseModel):
     )
     access_log: bool = setting(
         False, "true or false", "Log a line for each request, without what is searched for.", live=False
+    )
+    otlp_endpoint: str | None = setting(
+        None,
+        HTTP_URL,
+        "Where traces of answers are sent (OpenTelemetry over HTTP), such as http://localhost:4318. null: nowhere. "
+        "Needs the extra otel.",
+        live=False,
+        pattern=HTTP_URL_PATTERN,
     )
 
     @field_validator("smart_levels")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import func, select, text
+from sqlalchemy import Connection, func, select, text
 
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.full_text import CHUNK_WORDS, TURN_WORDS
@@ -38,15 +38,25 @@ def usage_of(database: Database) -> Usage:
     with database.read() as connection:
         deleted = conversations.c.deleted_at.is_not(None)
         listed = connection.execute(select(func.count(), func.count().filter(deleted)).select_from(conversations)).one()
-        states = connection.execute(select(documents.c.state, func.count()).group_by(documents.c.state))
         return Usage(
             conversations=listed[0] - listed[1],
             in_trash=listed[1],
             turns=connection.scalar(select(func.count()).select_from(turns)) or 0,
-            documents={state: count for state, count in states},  # noqa: C416 - rows are no pairs to mypy
+            documents=_by_state(connection),
             database_bytes=int(connection.scalar(text(whole)) or 0),
             vectors_bytes=int(connection.scalar(select(func.sum(stored))) or 0),
             full_text_bytes=sum(
                 int(connection.scalar(text(of_index.format(index.name))) or 0) for index in (CHUNK_WORDS, TURN_WORDS)
             ),
         )
+
+
+def documents_by_state(database: Database) -> dict[str, int]:
+    """Return how many documents there are in each state that one is in."""
+    with database.read() as connection:
+        return _by_state(connection)
+
+
+def _by_state(connection: Connection) -> dict[str, int]:
+    states = connection.execute(select(documents.c.state, func.count()).group_by(documents.c.state))
+    return {state: count for state, count in states}  # noqa: C416 - rows are no pairs to mypy

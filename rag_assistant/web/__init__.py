@@ -8,10 +8,11 @@ from flask import Flask
 from werkzeug.routing import IntegerConverter, Map
 
 from rag_assistant.records import MAX_INT32
-from rag_assistant.web import assets, errors, health, identity, policy, security
+from rag_assistant.web import assets, errors, health, identity, metrics, policy, request_ids, security
 from rag_assistant.web.api import conversations as conversations_api
 from rag_assistant.web.api import documents as documents_api
 from rag_assistant.web.api import libraries as libraries_api
+from rag_assistant.web.api import mcp as mcp_api
 from rag_assistant.web.api import model as model_api
 from rag_assistant.web.api import ratings as ratings_api
 from rag_assistant.web.api import turns as turns_api
@@ -47,6 +48,7 @@ PARTS = (
     model_api,
     openai_routes,
     openapi_routes,
+    mcp_api,
     conversation,
     documents,
     source,
@@ -75,9 +77,11 @@ def init_app(app: Flask, services: Services) -> None:
     app.wsgi_app = Entry(  # type: ignore[method-assign, assignment]
         app.wsgi_app, services.settings.current.base_path, services.settings.current.trusted_proxies
     )
+    request_ids.init_app(app)
     security.init_app(app, services.settings.current)
     errors.init_app(app)
     health.init_app(app, services)
+    metrics.init_app(app, services)
     assets.init_app(app)
     for part in PARTS:
         app.register_blueprint(part.blueprint)

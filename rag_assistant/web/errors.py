@@ -92,7 +92,7 @@ MAY_PASS = (errors.ModelUnreachable, errors.AnswerInterrupted, errors.StorageFai
 # Only programs ask below these, whatever they say that they accept.
 OPENAI = "/v1/"
 PROBLEM = "application/problem+json"
-FOR_PROGRAMS = ("/api/", OPENAI)
+FOR_PROGRAMS = ("/api/", OPENAI, "/mcp", "/metrics")
 DISK_FULL = "The disk is full, so nothing could be stored. Nothing that was stored is lost."
 DISK_FAILED = "The disk does not take this; the server's log says why. Nothing that was stored is lost."
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
@@ -198,6 +198,7 @@ def _sentence(error: HTTPException) -> str:
 
 
 def _answer(status: int, data: dict[str, Any], param: str | None = None) -> Response:
+    whole_services().observer.metrics.refusals.labels(data["type"]).inc()
     if request.path.startswith(OPENAI):
         status = openai_status(status, data["type"])
     if _wants_problem():

@@ -9,13 +9,15 @@ from flask import Flask, Response, jsonify, make_response
 from rag_assistant import __version__
 from rag_assistant.settings.schema import SECRET, Settings, is_live
 from rag_assistant.web.identity import identity
+from rag_assistant.web.request_parsing import flag_asked
 
 if TYPE_CHECKING:
     from rag_assistant.web.services import Services
 
 # An endpoint that is away is so for every server, and while Chroma is away, exact search answers: neither is a reason
 # to send people elsewhere.
-GOOD = ("ready", "off", "not_checked", "unreachable")
+GOOD_IF_ASKED = ("ready", "off")
+GOOD = (*GOOD_IF_ASKED, "not_checked", "unreachable")
 NOT_NEEDED = ("chroma",)
 
 
@@ -30,8 +32,12 @@ def init_app(app: Flask, services: Services) -> None:
 
     @app.get("/readyz")
     def readyz() -> Response:
+        ask = flag_asked("model")
+        if ask:
+            services.models.ask_state()
         parts = readiness(services)
-        ready = all(state in GOOD for part, state in parts.items() if part not in NOT_NEEDED)
+        good = GOOD_IF_ASKED if ask else GOOD
+        ready = all(state in good for part, state in parts.items() if part not in NOT_NEEDED)
         told = {"settings_problem": services.settings.problem, "restart_required": services.settings.restart_required}
         # What stands in the settings is for those who may see them.
         shown = told if identity().may_manage else {}

@@ -49,6 +49,11 @@ POLICIES: dict[str, Policy] = {
     **_all(ASK, "api", "query query_stream stop retry regenerate choose_version change_turn erase_turn"),
     # Holds nothing of anybody's.
     **_all(PUBLIC, "openapi", "openapi_json docs"),
+    **_all(PUBLIC, "mcp", "llms_txt"),
+    # Each of its tools has an ability of its own; see mcp/tools.py.
+    **_all(READ, "mcp", "mcp"),
+    # Says how much everybody does.
+    **_all(ADMIN, "", "metrics"),
     **_all(READ, "openai", "models model response input_items"),
     **_all(ASK, "openai", "chat_completions embeddings create_response delete_response cancel_response compact"),
     **_all(READ, "ratings_api", "ratings"),

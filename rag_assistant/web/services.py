@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rag_assistant.accounts.setup import Setup
     from rag_assistant.answering.assistant import Assistant
     from rag_assistant.answering.evaluation import Evaluation
+    from rag_assistant.answering.tools import Tools
     from rag_assistant.conversations.actions import HistoryActions
     from rag_assistant.conversations.corrections import Corrections
     from rag_assistant.documents.doctor import Doctor
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from rag_assistant.storage.documents.chunks import ChunkStore
     from rag_assistant.storage.documents.documents import DocumentStore
     from rag_assistant.storage.documents.embeddings import EmbeddingStore
+    from rag_assistant.telemetry.observer import Observer
 
 log = logging.getLogger(__name__)
 
@@ -91,6 +93,7 @@ class Services:
     retriever: Retriever
     models: LanguageModels
     local_servers: LocalServers
+    tools: Tools
     assistant: Assistant
     evaluation: Evaluation
     history_actions: HistoryActions
@@ -106,6 +109,7 @@ class Services:
     setup: Setup
     # What belongs to one person, by the person's id, and whether they may change documents in this request.
     of_person: Callable[[int, bool], Services] = field(init=False, repr=False)
+    observer: Observer
     _lock_file: IO[str] | None = None
     _start_lock: threading.Lock = field(default_factory=threading.Lock)
     _started: bool = False
@@ -124,6 +128,7 @@ class Services:
         self.turns.answers_for_command = True
         if alone:
             self.assistant.recover_commands()
+        self.tools.remote.start()
         self.load_embedder()
 
     def start(self) -> None:
@@ -142,6 +147,7 @@ class Services:
             self.library.start()
             self.settings.watch()
             self.models.start()
+            self.tools.remote.start()
             threading.Thread(target=self._warm_up, name="warm-up", daemon=True).start()
             self._started = True
 
@@ -197,12 +203,14 @@ class Services:
     def close(self) -> None:
         """Stop everything that was started."""
         self.assistant.close()
+        self.tools.remote.close()
         self.library.close()
         self.settings.close()
         self.models.close()
         self.vectors.close()
         self.embedders.close()
         self.database.close()
+        self.observer.close()
         if self._lock_file is not None:
             self._lock_file.close()
 

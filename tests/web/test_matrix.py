@@ -53,6 +53,7 @@ JSON_BODIES: dict[str, dict[str, Any]] = {
     "openai.chat_completions": CHAT,
     "openai.embeddings": {"model": "rag-assistant-embeddings", "input": ["Why?"]},
     "openai.create_response": {"model": MODEL, "input": "Why?"},
+    "mcp.mcp": {"jsonrpc": "2.0", "id": 1, "method": "tools/list"},
     "openai.compact": {"model": MODEL, "input": CHAT["messages"]},
 }
 FORMS: dict[str, dict[str, Any]] = {

@@ -10,9 +10,10 @@ from rag_assistant.conversations.commands import run_command
 from rag_assistant.conversations.compaction import operation_in_words
 from rag_assistant.conversations.scope import check_scope
 from rag_assistant.errors import InvalidRequest
+from rag_assistant.presenters.conversations import conversation_data
 from rag_assistant.presenters.export import FORMATS, as_json, as_markdown
 from rag_assistant.presenters.turns import correction_data, corrections_data, turn_data
-from rag_assistant.records import EVERYTHING, Conversation, Unset
+from rag_assistant.records import EVERYTHING
 from rag_assistant.retrieval.tokenize import query_words
 from rag_assistant.web.api.paging import PAGE_PARAMS, cursor_asked, number_before, page_response
 from rag_assistant.web.pages.conversation_list import cursor_of, parse_cursor
@@ -209,24 +210,3 @@ def shown(conversation_id: int, **more: Any) -> Response:
             for line, corrections in services().corrections.of_summary(view.conversation)
         ]
     return jsonify(conversation_data(view.conversation) | {"view": data} | more)
-
-
-def conversation_data(conversation: Conversation) -> dict[str, Any]:
-    """Return a conversation as it is listed; what it decides for itself stands there if it does."""
-    data = {
-        "conversation_id": conversation.id,
-        "title": conversation.title,
-        "created_at": conversation.created_at.isoformat(),
-        "updated_at": conversation.updated_at.isoformat(),
-        "turns": conversation.turns,
-        "pinned": conversation.pinned,
-        "scope": conversation.scope.as_dict(),
-    }
-    if not isinstance(conversation.max_history_turns, Unset):
-        data["max_history_turns"] = conversation.max_history_turns
-    if conversation.deleted_at is not None:
-        data["deleted_at"] = conversation.deleted_at.isoformat()
-    for name in ("history_strategy", "on_overflow", "branched_from"):
-        if getattr(conversation, name) is not None:
-            data[name] = getattr(conversation, name)
-    return data

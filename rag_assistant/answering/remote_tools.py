@@ -1,0 +1,125 @@
+"""Tools of other programs, beside our own: under their server's name, and with a person's word for what may change
+something.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import threading
+import time
+from collections.abc import Sequence
+from copy import copy
+from typing import TYPE_CHECKING, Any
+
+from rag_assistant.answering.tools import ToolResult, quoted_name
+from rag_assistant.errors import ToolFailed
+from rag_assistant.telemetry.steps import step
+from rag_assistant.validation import storable
+
+if TYPE_CHECKING:
+    from rag_assistant.tool_servers.connection import RemoteTool, ToolServer
+
+log = logging.getLogger(__name__)
+
+MAX_NAME_CHARS = 64
+# What a person is asked to agree to is shown whole.
+MAX_ASKED_CHARS = 2000
+RETRY_BACKOFF_SECONDS = (5.0, 30.0, 120.0, 600.0)
+FIRST_TRY_SECONDS = 5.0
+
+
+class RemoteTools:
+    """The tools of some servers, listed in the background; a server that is away is tried again."""
+
+    def __init__(self, servers: Sequence[ToolServer] = ()) -> None:
+        self._servers = servers
+        self._closing = threading.Event()
+        self._waited_for_until = 0.0
+        self._tried = [threading.Event() for _ in servers]
+        self._known: dict[str, tuple[ToolServer, RemoteTool]] = {}
+        self._may_ask = True
+
+    def start(self) -> None:
+        """Begin to list the tools."""
+        self._waited_for_until = time.monotonic() + FIRST_TRY_SECONDS
+        for server, tried in zip(self._servers, self._tried, strict=True):
+            threading.Thread(target=self._list, args=(server, tried), name="tool server", daemon=True).start()
+
+    def close(self) -> None:
+        """End all connections."""
+        self._closing.set()
+        for server in self._servers:
+            server.close()
+
+    def without_asking(self) -> RemoteTools:
+        """Return the tools without those that need a person's word."""
+        fewer = copy(self)
+        fewer._may_ask = False
+        return fewer
+
+    def known(self) -> dict[str, dict[str, Any]]:
+        """Return the schemas of the tools by their names here; the first seconds wait for servers not tried yet."""
+        for tried in self._tried:
+            tried.wait(max(0.0, self._waited_for_until - time.monotonic()))
+        known = sorted(self._known.copy().items())  # Another thread may add to it.
+        return {name: _schema(name, server, tool) for name, (server, tool) in known if self.has(name)}
+
+    def has(self, name: str) -> bool:
+        """Tell whether a tool of that name is known."""
+        return name in self._known and (self._may_ask or self._known[name][1].read_only)
+
+    def run(self, name: str, arguments: dict[str, Any]) -> ToolResult:
+        """Call a tool that is read-only; of another one ask whether it shall be called. Raises ToolFailed."""
+        server, tool = self._known[name]
+        if tool.read_only:
+            return ToolResult(self._called(name, arguments))
+        given = json.dumps(arguments, ensure_ascii=False)
+        if len(given) > MAX_ASKED_CHARS:
+            raise ToolFailed(f"The arguments have {len(given)} characters; a person is asked about {MAX_ASKED_CHARS}.")
+        asks = (
+            f"Call {quoted_name(tool.name)} of {quoted_name(server.name)} with {quoted_name(given, MAX_ASKED_CHARS)}?"
+        )
+        return ToolResult(f"Nothing is done yet. The user is asked: {asks}", asks=asks, arguments=arguments)
+
+    def carry_out(self, waiting: dict[str, Any]) -> str:
+        """Call what a person has agreed to, and return what came of it."""
+        called = quoted_name(waiting["tool"])
+        try:
+            return f"{called} was called and returned:\n\n{self._called(waiting['tool'], waiting['arguments'])}"
+        except ToolFailed as error:
+            return f"{called} failed: {error}"
+
+    def _called(self, name: str, arguments: dict[str, Any]) -> str:
+        if name not in self._known:
+            raise ToolFailed("Its server is not connected.")
+        server, tool = self._known[name]
+        with step("tool", tool=name):
+            return storable(server.call(tool.name, arguments))
+
+    def _list(self, server: ToolServer, tried: threading.Event) -> None:
+        tries = 0
+        while not self._closing.is_set():
+            try:
+                found = server.tools()
+                self._known.update({_name_here(server.name, tool.name): (server, tool) for tool in found})
+                log.info("The tool server %s has %s tools.", server.name, len(found))
+                return
+            except ToolFailed as error:
+                log.warning("%s Its tools are missing until it answers.", error)
+            finally:
+                tried.set()
+            self._closing.wait(RETRY_BACKOFF_SECONDS[min(tries, len(RETRY_BACKOFF_SECONDS) - 1)])
+            tries += 1
+
+
+def _name_here(server: str, tool: str) -> str:
+    """Return a name that every endpoint takes."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", f"{server}__{tool}")[:MAX_NAME_CHARS]
+
+
+def _schema(name: str, server: ToolServer, tool: RemoteTool) -> dict[str, Any]:
+    """Return a tool in the OpenAI format."""
+    description = storable(f"{tool.description} (A tool of {server.name}.)".strip())
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": tool.schema}}

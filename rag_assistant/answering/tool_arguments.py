@@ -1,0 +1,111 @@
+"""What the model's calls of our own tools may say: the arguments of each tool, checked as requests are."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from rag_assistant.errors import ToolFailed
+from rag_assistant.records import MAX_INT32
+from rag_assistant.validation import first_problem, storable
+
+MAX_PASSAGES = 20
+MAX_PIECE_CHARS = 8000
+MAX_DELETED_AT_ONCE = 100
+
+
+class Arguments(BaseModel):
+    """The arguments of a tool; unknown ones are refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+def argument(default: Any, allowed: str, description: str, **limits: Any) -> Any:
+    """Declare an argument; ``allowed`` completes "it must be ..."."""
+    return Field(default, description=description, json_schema_extra={"allowed": allowed}, **limits)
+
+
+class SearchDocuments(Arguments):
+    """Search the user's documents for passages that answer a question. Use the words that may stand in the text."""
+
+    query: str = argument(..., "a text that is not empty", "What to search for.", min_length=1, max_length=2000)
+    limit: int = argument(
+        6, f"a whole number from 1 to {MAX_PASSAGES}", "How many passages to return.", ge=1, le=MAX_PASSAGES
+    )
+
+
+class ReadDocument(Arguments):
+    """Read a piece of one document, when a passage is not enough."""
+
+    document_id: int = argument(
+        ..., "the id of a document", "The document's id, as list_documents gives it.", ge=1, le=MAX_INT32
+    )
+    start: int = argument(0, "a whole number, 0 or more", "The character to begin with.", ge=0, le=MAX_INT32)
+    length: int = argument(
+        4000, f"a whole number from 1 to {MAX_PIECE_CHARS}", "How many characters to read.", ge=1, le=MAX_PIECE_CHARS
+    )
+
+
+class ListDocuments(Arguments):
+    """List the user's documents with their ids, the newest first."""
+
+    name_contains: str = argument("", "a text", "Only documents whose name contains this.", max_length=255)
+
+
+class DeleteDocuments(Arguments):
+    """Delete documents for good. The user is asked first, and nothing is deleted before the answer is yes."""
+
+    document_ids: list[int] = argument(
+        ..., f"a list of 1 to {MAX_DELETED_AT_ONCE} document ids", "The ids of the documents.",
+        min_length=1, max_length=MAX_DELETED_AT_ONCE,
+    )  # fmt: skip
+
+
+def _clean(value: Any) -> Any:
+    """Return a JSON value in which every text can be kept."""
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, list):
+        return [_clean(one) for one in value]
+    return {storable(name): _clean(one) for name, one in value.items()} if isinstance(value, dict) else value
+
+
+def object_in(text: str) -> dict[str, Any]:
+    """Return the JSON object that a text is. Raises ToolFailed."""
+    try:
+        given = _clean(json.loads(text or "{}"))
+    except (ValueError, RecursionError) as error:
+        raise ToolFailed(f"The arguments are not JSON: {text[:200]}") from error
+    if not isinstance(given, dict):
+        raise ToolFailed("The arguments must be one JSON object.")
+    return given
+
+
+def read_arguments(kind: type[Arguments], text: str) -> Arguments:
+    """Return the arguments that a text has as JSON. Raises ToolFailed, which says what is wrong."""
+    try:
+        return kind.model_validate(object_in(text))
+    except ValidationError as error:
+        raise ToolFailed(first_problem(error, kind)[1]) from None
+
+
+@cache
+def schema_of(name: str, kind: type[Arguments]) -> dict[str, Any]:
+    """Return a tool in the OpenAI format."""
+    described = kind.model_json_schema()
+    properties = {
+        key: {name: value for name, value in field.items() if name not in ("title", "allowed")}
+        for key, field in described["properties"].items()
+    }
+    parameters = {"type": "object", "properties": properties, "required": described.get("required", [])}
+    return {
+        "type": "function",
+        "function": {
+            "name": name,
+            "description": kind.__doc__,
+            "parameters": parameters | {"additionalProperties": False},
+        },
+    }

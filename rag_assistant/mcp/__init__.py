@@ -1,0 +1,1 @@
+"""The assistant as a server of the Model Context Protocol: its messages, and the tools that it offers. No decisions."""

@@ -1,0 +1,72 @@
+"""The steps of an answer, each measured where it is done: ``with step("model")``, or ``@measured("keywords")``.
+
+Who measures is known by the context in which an answer runs. Where nobody does, a step costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Literal, ParamSpec, Protocol, TypeVar
+
+from rag_assistant.runtime.request_context import traceparent
+
+Given = ParamSpec("Given")
+Returned = TypeVar("Returned")
+
+# search: everything before the request is built; keywords, vectors and passages (reading them) are its parts.
+StepName = Literal["turn", "search", "keywords", "vectors", "passages", "fit", "model", "tool"]
+Value = str | int | float | bool | None
+
+
+@dataclass(slots=True)
+class Step:
+    """One step. ``facts`` go into a trace: no texts of anyone, and in words of ours (gen_ai.py has the standard's).
+
+    ``traceparent`` is what others are told who work for this step. The trace of what follows goes on below the step,
+    unless it ``is_shared`` with a caller that does other things in between, as a generator is.
+    """
+
+    name: StepName
+    facts: dict[str, Value] = field(default_factory=dict)
+    traceparent: str | None = None
+    is_shared: bool = False
+
+
+class Watcher(Protocol):
+    """Measures steps."""
+
+    def watching(self, step: Step) -> AbstractContextManager[None]:
+        """Measure what is done inside."""
+
+
+watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
+
+
+@contextmanager
+def step(name: StepName, *, is_shared: bool = False, **facts: Value) -> Iterator[Step]:
+    """Measure what is done inside as a step; more facts can be added to it until its end."""
+    begun = Step(name, facts, traceparent.get(), is_shared)
+    watching = watcher.get()
+    if watching is None:
+        yield begun
+        return
+    with watching.watching(begun):
+        yield begun
+
+
+def measured(name: StepName) -> Callable[[Callable[Given, Returned]], Callable[Given, Returned]]:
+    """Make each call of a function a step."""
+
+    def decorate(function: Callable[Given, Returned]) -> Callable[Given, Returned]:
+        @wraps(function)
+        def run(*args: Given.args, **kwargs: Given.kwargs) -> Returned:
+            with step(name):
+                return function(*args, **kwargs)
+
+        return run
+
+    return decorate

@@ -1,0 +1,1 @@
+"""Other programs whose tools a model may call, over the Model Context Protocol."""

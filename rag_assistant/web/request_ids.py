@@ -1,0 +1,20 @@
+"""Each request has an id, which its log lines and its response carry: the caller's ``X-Request-Id``, or a new one."""
+
+from __future__ import annotations
+
+from flask import Flask, Response, g, request
+
+from rag_assistant.runtime.request_context import begin_request
+
+
+def init_app(app: Flask) -> None:
+    """Take note of each request before anything else is done for it."""
+
+    @app.before_request
+    def begin() -> None:
+        g.request_id = begin_request(request.headers.get("X-Request-Id"), request.headers.get("traceparent"))
+
+    @app.after_request
+    def add_id(response: Response) -> Response:
+        response.headers["X-Request-Id"] = g.request_id
+        return response

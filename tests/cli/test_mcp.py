@@ -1,0 +1,48 @@
+"""The Model Context Protocol over standard input and output."""
+
+import json
+import os
+import sys
+from typing import Any
+
+import anyio
+import pytest
+
+from testkit.stub_model import Reply, StubModel
+from tests.cli.shell import Shell
+
+
+def test_each_line_is_answered_with_a_line(shell: Shell, stub: StubModel) -> None:
+    stub.default = Reply("Because.")
+    messages: list[dict[str, Any]] = [
+        {"id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25"}},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": {"name": "ask", "arguments": {"question": "Why?"}}},
+    ]
+    typed = "\n".join(["", *(json.dumps({"jsonrpc": "2.0"} | message) for message in messages), "{", ""])
+    ended = shell("mcp", typed=typed)
+    assert ended.exit_code == 0
+    replies = {reply["id"]: reply for reply in map(json.loads, ended.stdout.splitlines())}
+    assert set(replies) == {1, 2, None}
+    assert replies[2]["result"]["content"][0]["text"] == "Because."
+    assert replies[None]["error"]["code"] == -32700
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_the_client_of_the_sdk_starts_us(shell: Shell, stub: StubModel, mode: str) -> None:
+    mcp = pytest.importorskip("mcp", reason="pip install -r requirements-mcp.txt")
+    stub.default = Reply("Because.")
+    seen: dict[str, Any] = {}
+    command = ["-m", "rag_assistant", "mcp"]
+    started = mcp.StdioServerParameters(command=sys.executable, args=command, env={**os.environ, **shell.environment})
+
+    async def talk() -> None:
+        async with mcp.Client(mcp.stdio_client(started), mode=mode) as talking:
+            seen["tools"] = [tool.name for tool in (await talking.list_tools()).tools]
+            seen["answer"] = await talking.call_tool("ask", {"question": "Why?"})
+            seen["version"] = talking.protocol_version
+
+    anyio.run(talk)
+    assert "ask" in seen["tools"]
+    assert seen["answer"].content[0].text == "Because."
+    assert seen["version"] == ("2026-07-28" if mode == "auto" else "2025-11-25")

@@ -1,0 +1,183 @@
+"""Tools of other programs in agent mode, from real servers of the SDK."""
+
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from rag_assistant.answering.remote_tools import MAX_ASKED_CHARS
+from rag_assistant.errors import SettingsError, ToolFailed
+from rag_assistant.factory import create_app
+from rag_assistant.web.services import Services
+from testkit.stub_model import Reply, StubModel
+from tests.web.conftest import ask, until
+
+mcp = pytest.importorskip("mcp", reason="pip install -r requirements-mcp.txt")
+PROJECT = Path(__file__).resolve().parents[3]
+
+
+def command(file: Path) -> list[str]:
+    code = f"import runpy, sys; sys.path.insert(0, {str(PROJECT)!r}); runpy.run_module('testkit.tool_server', "
+    return [sys.executable, "-c", code + "run_name='__main__', alter_sys=True)", "stdio", str(file)]
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Path:
+    """Where the tool server keeps what it is told to keep."""
+    return tmp_path / "kept.txt"
+
+
+@pytest.fixture
+def environment(environment: dict[str, str], kept: Path) -> dict[str, str]:
+    servers = {"test": command(kept)}
+    return environment | {"RETRIEVAL_MODE": "agent", "MCP_SERVERS": json.dumps(servers)}
+
+
+@pytest.fixture
+def app(app: Flask) -> Flask:
+    """The application, with the tools of the server."""
+    services: Services = app.extensions["assistant"]
+    until(lambda: services.tools.remote.has("test__add"))
+    return app
+
+
+def call(name: str, **arguments: Any) -> Reply:
+    return Reply(tool_calls=[{"id": "c1", "name": name, "arguments": arguments}])
+
+
+def test_a_read_only_tool_is_called_and_shown_like_ours(client: FlaskClient, stub: StubModel) -> None:
+    stub.replies.extend([call("test__add", a=2, b=3), Reply("Five.")])
+    answer = ask(client, "What is two and three?")
+    offered = {tool["function"]["name"]: tool["function"] for tool in stub.requests[0].body["tools"]}
+    assert {"search_documents", "test__add", "test__keep"} <= set(offered)
+    assert offered["test__add"]["description"] == "Add two numbers. (A tool of test.)"
+    assert set(offered["test__add"]["parameters"]["properties"]) == {"a", "b"}
+    step = answer["steps"][0]
+    assert (step["tool"], step["result"]) == ("test__add", "The sum is 5.")
+    receipt = client.get(f"/api/turns/{answer['turn_id']}/receipt").json
+    assert receipt["request"]["messages"][-1]["content"] == "The sum is 5."
+
+
+def test_what_may_change_something_needs_a_yes(client: FlaskClient, stub: StubModel, kept: Path) -> None:
+    stub.replies.append(call("test__keep", text="a `note`"))
+    asked = ask(client, "Keep a note.")
+    assert asked["waiting"]
+    assert asked["answer"] == """Call `keep` of `test` with `{"text": "a 'note'"}`?"""
+    assert not kept.exists()
+    page = client.get(f"/conversations/{asked['conversation_id']}", headers={"Accept": "text/html"}).text
+    assert "Yes, call it" in page
+    done = ask(client, "yes", conversation_id=asked["conversation_id"])
+    assert done["answer"] == "`test__keep` was called and returned:\n\nKept 8 characters."
+    assert kept.read_text() == "a `note`"
+
+
+def test_after_a_no_nothing_is_called(client: FlaskClient, stub: StubModel, kept: Path) -> None:
+    stub.replies.append(call("test__keep", text="a note"))
+    asked = ask(client, "Keep a note.")
+    assert ask(client, "no", conversation_id=asked["conversation_id"])["answer"] == "Nothing was done."
+    assert not kept.exists()
+
+
+def test_what_goes_wrong_is_a_result(client: FlaskClient, services: Services, stub: StubModel) -> None:
+    stub.replies.extend(
+        [
+            call("test__fail"),
+            call("test__large"),
+            call("test__add", a="no number"),
+            call("test__keep", text="x" * MAX_ASKED_CHARS),
+            call("test__nothing"),
+            Reply("That went wrong."),
+        ]
+    )
+    results = [step["result"] for step in ask(client)["steps"]]
+    assert results[0].startswith("Error: ")
+    assert "The tool's own reason." in results[0]
+    assert results[1].endswith("[Cut: these are 8000 of 20000 characters.]")
+    assert results[2].startswith("Error: ")
+    assert "a person is asked about 2000" in results[3]
+    assert 'There is no tool "test__nothing"' in results[4]
+    assert "test__add" in results[4]
+
+
+def test_a_server_that_dies_or_is_late_is_connected_again(
+    client: FlaskClient, services: Services, stub: StubModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub.replies.extend([call("test__die"), call("test__add", a=1, b=1), Reply("Two.")])
+    results = [step["result"] for step in ask(client)["steps"]]
+    assert results == ["Error: The tool server test could not be reached, or broke off.", "The sum is 2."]
+    monkeypatch.setattr("rag_assistant.tool_servers.connection.CALL_TIMEOUT_SECONDS", 0.5)
+    stub.replies.extend([call("test__slow", seconds=5), Reply("Too late.")])
+    results = [step["result"] for step in ask(client)["steps"]]
+    assert results == ["Error: The tool server test did not answer within 0.5 seconds."]
+
+
+@pytest.fixture
+def address(kept: Path) -> Iterator[str]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    started = subprocess.Popen([sys.executable, "-m", "testkit.tool_server", str(port), str(kept)], cwd=PROJECT)
+
+    def listens() -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    until(listens)
+    yield f"http://127.0.0.1:{port}/mcp"
+    started.terminate()
+    started.wait(20)
+
+
+def test_a_server_over_http_is_listed_and_called(address: str) -> None:
+    from rag_assistant.tool_servers.connection import ToolServer
+
+    server = ToolServer("remote", address)
+    tools = {tool.name: tool for tool in server.tools()}
+    assert (tools["add"].read_only, tools["keep"].read_only) == (True, False)
+    assert server.call("add", {"a": 20, "b": 22}) == "The sum is 42."
+    with pytest.raises(ToolFailed, match="own reason"):
+        server.call("fail", {})
+    server.close()
+
+
+@pytest.mark.parametrize("where", ["http://127.0.0.1:9/mcp", ["no-such-program"], [sys.executable, "-c", "pass"]])
+def test_a_server_that_is_not_there_is_named(where: Any) -> None:
+    from rag_assistant.tool_servers.connection import ToolServer
+
+    began = time.monotonic()
+    with pytest.raises(ToolFailed, match=r"The tool server away could not be reached, or broke off\."):
+        ToolServer("away", where).tools()
+    assert time.monotonic() - began < 60
+
+
+@pytest.mark.long  # The SDK waits ten seconds for the end of the program.
+def test_a_program_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rag_assistant.tool_servers.connection import ToolServer
+
+    monkeypatch.setattr("rag_assistant.tool_servers.connection.CONNECT_TIMEOUT_SECONDS", 0.5)
+    silent = ToolServer("silent", [sys.executable, "-c", "import time; time.sleep(100)"])
+    with pytest.raises(ToolFailed, match="The tool server silent"):
+        silent.tools()
+
+
+@pytest.mark.parametrize("servers", ['{"a b": "http://x"}', '{"a": "ftp://x"}', '{"a": []}', "[]", '{"a": 1}'])
+def test_a_wrong_server_is_refused_with_what_is_allowed(environment: dict[str, str], servers: str) -> None:
+    with pytest.raises(SettingsError, match="The environment variable MCP_SERVERS: mcp_servers has a value that is no"):
+        create_app(environment | {"MCP_SERVERS": servers})
+
+
+def test_without_the_extra_the_start_says_what_to_install(
+    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    monkeypatch.delitem(sys.modules, "rag_assistant.tool_servers.connection", raising=False)
+    with pytest.raises(SettingsError, match="pip install -r requirements-mcp.txt"):
+        create_app(environment)
