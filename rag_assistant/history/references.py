@@ -56,7 +56,7 @@ UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 @lru_cache(maxsize=256)
 def key_of(text: str) -> str:
     """Return the key of a shared text: 132 bits of its SHA-256. Each is asked for several times."""
-    return urlsafe_b64encode(sha256(text.encode()).digest())[:22].decode()
+    return urlsafe_b64encode(sha256(text.encode(errors="surrogatepass")).digest())[:22].decode()
 
 
 def packed(
