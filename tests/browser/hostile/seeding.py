@@ -76,7 +76,7 @@ def seed_sources(server: ServerProcess, corpus: list[Payload]) -> None:
     """Give the first turn a source for each payload. Their document gets a short name: it stands beside each."""
     with sqlite3.connect(Path(server.environment["DATA_DIR"]) / "assistant.db", timeout=30) as database:
         [(stored,)] = database.execute("SELECT sources FROM turns WHERE id = 1")
-        first = json.loads(stored)[0]
+        first = {name: values[0] for name, values in json.loads(stored).items()} | {"key": None}
         sources = [
             {name: one.text if isinstance(value, str) else value for name, value in first.items()}
             | {"n": number, "text": f"end{one.number}source {one.text}"}
