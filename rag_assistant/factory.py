@@ -47,6 +47,7 @@ from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.embeddings import EmbeddingStore
 from rag_assistant.storage.documents.keywords import KeywordIndex
+from rag_assistant.storage.leases import Leases
 from rag_assistant.web.services import Services
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class Stores:
     """Everything that is kept, over one database."""
 
     database: Database
+    leases: Leases
     conversations: ConversationManager
     turns: TurnStore
     versions: VersionStore
@@ -116,6 +118,8 @@ def build_services(settings: LiveSettings) -> Services:
     return Services(
         settings=settings,
         database=stores.database,
+        leases=stores.leases,
+        answers=stores.answers,
         probe=DatabaseProbe(stores.database),
         conversations=stores.conversations,
         turns=stores.turns,
@@ -148,7 +152,10 @@ def build_services(settings: LiveSettings) -> Services:
 
 
 def build_stores(values: Settings, data_dir: Path, owner: str) -> Stores:
-    """Return the stores over the database of the settings. ``owner`` names this installation."""
+    """Return the stores over the database of the settings. ``owner`` names this installation.
+
+    Those that work on something get the name of this process when it is entered among those that live.
+    """
     from rag_assistant.retrieval.tokenize import search_words
 
     def words_of(text: str) -> str:
@@ -157,15 +164,16 @@ def build_stores(values: Settings, data_dir: Path, owner: str) -> Stores:
     database = Database(values.database_url or sqlite_url(data_dir))
     return Stores(
         database=database,
+        leases=Leases(database, owner),
         conversations=ConversationManager(database),
-        turns=TurnStore(database, owner, words_of),
+        turns=TurnStore(database, "", words_of),
         versions=VersionStore(database, words_of),
         eraser=TurnEraser(database, title_for),
         ratings=RatingStore(database),
         branches=BranchStore(database),
         etags=Etags(database),
         history=HistoryStore(database),
-        answers=AnswerLog(database),
+        answers=AnswerLog(database, ""),
         documents=DocumentStore(database, owner),
         chunks=ChunkStore(database),
         embeddings=EmbeddingStore(database),

@@ -116,25 +116,26 @@ class Assistant:
         return self.wait(turn_id)
 
     def recover(self) -> None:
-        """End the turns that a crash left running, with what was committed of them; what else went on is over."""
+        """Take over what processes left when they died: their turns, and what else they did with conversations."""
         self._conversations.clear_operations()
-        self._end_unfinished(of_commands=False)
+        self.take_over()
 
-    def recover_commands(self) -> None:
-        """The same for the turns of commands, while none of them answers."""
-        self._end_unfinished(of_commands=True)
-
-    def _end_unfinished(self, of_commands: bool) -> None:
-        for turn in self._turns.interrupt_unfinished(mark_cited, of_commands):
+    def take_over(self) -> None:
+        """End the turns whose process has died, with what was committed of them."""
+        for turn in self._turns.interrupt_unfinished(mark_cited):
             log.warning(
                 "Turn %s was interrupted by the end of the server; %s characters are kept.", turn.id, len(turn.answer)
             )
 
+    def give_up_running(self) -> None:
+        """Interrupt every running answer: this process was taken for dead, and others end its turns."""
+        for live in self._live.all():
+            live.call.interrupt()
+
     def close(self) -> None:
         """Interrupt every running answer, and wait a little until what is written is kept."""
         running = self._live.all()
-        for live in running:
-            live.call.interrupt()
+        self.give_up_running()
         end = time.monotonic() + CLOSE_TIMEOUT_SECONDS
         for live in running:
             live.ended.wait(max(0.0, end - time.monotonic()))

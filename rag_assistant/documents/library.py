@@ -151,16 +151,23 @@ class Library:
         self._uploads.drop_strays(self._documents.known_files())
         self._reading.forget()
         self._embedding.forget()
-        to_read, to_embed = self._documents.take_up_unfinished()
+        self._take_up(of_ours=True)
+        self._embedding.add("reindex")
+        self._reading.start()
+        self._embedding.start()
+
+    def take_over(self) -> None:
+        """Go on with what other processes worked on when they died."""
+        self._take_up(of_ours=False)
+
+    def _take_up(self, *, of_ours: bool) -> None:
+        to_read, to_embed = self._documents.take_up_unfinished(of_ours=of_ours)
         if to_read or to_embed:
             log.info("Documents to process: %s.", len(to_read) + len(to_embed))
         for document_id in to_read:
             self._reading.add("read", document_id)
         for document_id in to_embed:
             self._embedding.add("embed", document_id)
-        self._embedding.add("reindex")
-        self._reading.start()
-        self._embedding.start()
 
     def close(self) -> None:
         """Stop working, after the batch at hand."""
@@ -192,7 +199,7 @@ class Library:
         too_late = time.monotonic() + 2 * settings.extraction_timeout_seconds
 
         def cancelled() -> bool:
-            return self._closing.is_set() or not self._documents.is_in(document_id, "reading")
+            return self._closing.is_set() or not self._documents.is_ours_in("reading", document_id)
 
         def refuse() -> None:
             if cancelled():
@@ -209,14 +216,16 @@ class Library:
         )
         chunks = chunk_document(extracted, settings.chunk_chars, refuse)
         words = [" ".join(search_words(indexed_text(document.name, chunk.section, chunk.text))) for chunk in chunks]
-        if self._chunks.keep_text(document.id, extracted, chunks, words):
+        kept = self._chunks.keep_text(document.id, extracted, chunks, words)
+        # Or another process kept the same, before this one took the document over.
+        if kept or self._documents.is_ours_in("embedding", document.id):
             self._embedding.add("embed", document.id)
 
     def _embed(self, document_id: int) -> None:
         """Embed what is not embedded yet, batch by batch; what fails is tried again later."""
         try:
             model = self._embedders.configured()
-            if self._embed_missing(document_id, model):
+            if self._documents.take_to_embed(document_id) and self._embed_missing(document_id, model):
                 self._finish(document_id, model.key)
             self._switch_if_due(model)
         except EmbedderFailed as error:

@@ -11,8 +11,10 @@ from typing import IO, TYPE_CHECKING, cast
 
 from flask import current_app
 
-from rag_assistant.errors import EmbedderFailed
+from rag_assistant.errors import EmbedderFailed, StorageFailed
 from rag_assistant.runtime.data_dir import join_commands, lock_data_dir
+from rag_assistant.runtime.heartbeat import Heartbeat
+from rag_assistant.storage.leases import BEAT_INTERVAL_SECONDS
 from rag_assistant.storage.migrate import migrate
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from rag_assistant.retrieval.indexes.vector_search import VectorSearch
     from rag_assistant.retrieval.search import Retriever
     from rag_assistant.settings.live import LiveSettings
+    from rag_assistant.storage.conversations.answer_log import AnswerLog
     from rag_assistant.storage.conversations.branching import BranchStore
     from rag_assistant.storage.conversations.conversations import ConversationManager
     from rag_assistant.storage.conversations.erasing import TurnEraser
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     from rag_assistant.storage.documents.chunks import ChunkStore
     from rag_assistant.storage.documents.documents import DocumentStore
     from rag_assistant.storage.documents.embeddings import EmbeddingStore
+    from rag_assistant.storage.leases import Leases, ProcessKind
 
 log = logging.getLogger(__name__)
 
@@ -82,9 +86,13 @@ class Services:
     data_dir: Path
     guide: Path
     probe: DatabaseProbe
+    leases: Leases
+    answers: AnswerLog
     _lock_file: IO[str] | None = None
+    _heartbeat: Heartbeat | None = None
     _start_lock: threading.Lock = field(default_factory=threading.Lock)
     _started: bool = False
+    _processes_documents: bool = False
 
     def prepare(self) -> None:
         """Bring the database to the present schema; put the guide into a library that is new."""
@@ -97,9 +105,10 @@ class Services:
         """Prepare a command that answers questions: a server that starts meanwhile leaves its answers alone."""
         self.prepare()
         self._lock_file, alone = join_commands(self.data_dir)
-        self.turns.answers_for_command = True
         if alone:
-            self.assistant.recover_commands()
+            self.leases.forget("command")
+        self._enter("command")
+        self.assistant.recover()
         self.load_embedder()
 
     def start(self) -> None:
@@ -110,22 +119,61 @@ class Services:
             self._lock_file = lock_data_dir(self.data_dir)
             try:
                 self.prepare()
-                self._recover()
+                self._forget_dead_commands()
+                self._enter_server()
+                self.assistant.recover()
             except BaseException:
                 self._lock_file.close()
                 raise
-            self.library.start()
+            self._start_library()
             self.settings.watch()
             self.models.start()
             threading.Thread(target=self._warm_up, name="warm-up", daemon=True).start()
             self._started = True
 
-    def _recover(self) -> None:
-        self.assistant.recover()
+    def start_library(self) -> None:
+        """Begin to process documents for a command that has locked the data folder."""
+        self._enter_server()
+        self._start_library()
+
+    def _start_library(self) -> None:
+        self.library.start()
+        self._processes_documents = True
+
+    def _forget_dead_commands(self) -> None:
         lock_file, alone = join_commands(self.data_dir)
         with lock_file:
             if alone:
-                self.assistant.recover_commands()
+                self.leases.forget("command")
+
+    def _enter_server(self) -> None:
+        """Enter this process, which has locked the data folder: no other server of this installation lives."""
+        self.leases.forget("server")
+        self._enter("server")
+
+    def _enter(self, kind: ProcessKind) -> None:
+        self._take_name(self.leases.enter(kind))
+        if not self.database.is_sqlite:
+            self._heartbeat = Heartbeat(self._beat, BEAT_INTERVAL_SECONDS)
+            self._heartbeat.start()
+
+    def _take_name(self, name: str) -> None:
+        self.conversations.owner = self.turns.owner = self.answers.owner = self.documents.worker = name
+
+    def _beat(self) -> None:
+        """Show that this process lives, and take over what others left when they died."""
+        try:
+            name = self.leases.beat()
+            if name is not None:
+                self.assistant.give_up_running()
+                self._take_name(name)
+            if self.leases.bury():
+                self.assistant.recover()
+            self.assistant.take_over()
+            if self._processes_documents:
+                self.library.take_over()
+        except Exception as error:  # noqa: BLE001 - the next beat tries again
+            log.error("The database does not hear this process: %s", error)
 
     def doctor(self, with_chroma: bool) -> Doctor:
         """Return who compares what belongs together; ``with_chroma`` only where no other process of ours runs it."""
@@ -158,15 +206,26 @@ class Services:
 
     def close(self) -> None:
         """Stop everything that was started."""
+        self._processes_documents = False
         self.assistant.close()
         self.library.close()
         self.settings.close()
         self.models.close()
         self.vectors.close()
         self.embedders.close()
+        self.leave()
         self.database.close()
         if self._lock_file is not None:
             self._lock_file.close()
+
+    def leave(self) -> None:
+        """Let others take over at once what is left."""
+        if self._heartbeat is not None:
+            self._heartbeat.stop()
+        try:
+            self.leases.leave()
+        except StorageFailed as error:
+            log.warning("The others see only in a while that this process has ended: %s", error)
 
     def _warm_up(self) -> None:
         """Load what the first question would otherwise wait for."""

@@ -13,6 +13,7 @@ from rag_assistant.records import EVERYTHING, UNSET, Conversation, ConversationH
 from rag_assistant.storage.conversations.search import find_conversations
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.full_text import TURN_WORDS
+from rag_assistant.storage.leases import is_nobodys
 from rag_assistant.storage.tables import conversations, now, summaries, turns
 
 MAX_TITLE_CHARS = 200
@@ -31,10 +32,11 @@ _CONVERSATION = select(conversations).where(
 
 
 class ConversationManager:
-    """Keeps the conversations themselves; their turns are kept by TurnStore."""
+    """Keeps the conversations themselves; their turns are kept by TurnStore. ``owner`` names this process."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, owner: str = "") -> None:
         self._database = database
+        self.owner = owner
 
     def create(self, title: str) -> Conversation:
         """Return a new, empty conversation."""
@@ -133,15 +135,14 @@ class ConversationManager:
             connection.execute(
                 update(conversations)
                 .where(conversations.c.id == conversation_id)
-                .values(operation=None if operation is None else dict(operation))
+                .values(operation=None if operation is None else dict(operation), operation_owner=self.owner)
             )
 
     def clear_operations(self) -> None:
-        """Take away what a process that crashed was doing."""
+        """Take away what processes that died were doing."""
+        left = conversations.c.operation.is_not(None), is_nobodys(conversations.c.operation_owner)
         with self._database.write() as connection:
-            connection.execute(
-                update(conversations).where(conversations.c.operation.is_not(None)).values(operation=None)
-            )
+            connection.execute(update(conversations).where(*left).values(operation=None))
 
     def delete(self, conversation_id: int) -> None:
         """Put a conversation away: it is not found any more until ``restore``. Raises ConversationNotFound."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import Connection, RowMapping, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, case, delete, false, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from rag_assistant.document_records import Document, DocumentState, ExtractedText, NewDocument
@@ -27,7 +27,8 @@ from rag_assistant.storage.documents.rows import (
     set_values,
     take_its_place,
 )
-from rag_assistant.storage.tables import document_tags, document_texts, documents, now
+from rag_assistant.storage.leases import is_nobodys
+from rag_assistant.storage.tables import document_tags, document_texts, documents, now, processes
 
 UNFINISHED: tuple[DocumentState, ...] = ("queued", "reading", "embedding")
 GIVEN_UP: tuple[DocumentState, ...] = ("failed", "cancelled")
@@ -36,12 +37,14 @@ GIVEN_UP: tuple[DocumentState, ...] = ("failed", "cancelled")
 class DocumentStore(DocumentLists):
     """Keeps documents. What is deleted here is gone from every answer at once, whatever an index still holds.
 
-    ``owner`` names this installation: it works on the files that lie in its own folder and on no others.
+    ``owner`` names this installation: it reads the files that lie in its own folder and no others. ``worker`` names
+    this process: what it works on, nobody else works on while it lives.
     """
 
-    def __init__(self, database: Database, owner: str) -> None:
+    def __init__(self, database: Database, owner: str, worker: str = "") -> None:
         super().__init__(database)
         self._owner = owner
+        self.worker = worker
 
     def add(self, new: NewDocument) -> tuple[Document, bool]:
         """Keep a new document as ``queued``; return it and True, or the one with the same content and False.
@@ -91,7 +94,7 @@ class DocumentStore(DocumentLists):
     def _take_up_same(self, connection: Connection, same: RowMapping, new: NewDocument, replaces: int | None) -> None:
         if same["state"] in GIVEN_UP and same["owner"] == self._owner:
             replaces = None if replaces == same["id"] else replaces
-            set_values(connection, same["id"], state="queued", reason=None, replaces=replaces)
+            set_values(connection, same["id"], state="queued", worker=None, reason=None, replaces=replaces)
         add_tags(connection, same["id"], new.tags)
 
     def change(
@@ -155,30 +158,46 @@ class DocumentStore(DocumentLists):
     # --- how far it has come
 
     def take(self, document_id: int) -> Document | None:
-        """Return a document that is to be read, now in the state ``reading``; ``None`` if it is not, or not ours."""
+        """Return a document that is to be read, now in the state ``reading`` and ours to work on.
+
+        ``None`` if it is not, if its file lies elsewhere, or if another process works on it.
+        """
         with self._database.write() as connection:
-            to_read = documents.c.state.in_(("queued", "reading"))
+            to_read = documents.c.state.in_(("queued", "reading")), documents.c.owner == self._owner
             taken = connection.execute(
                 update(documents)
-                .where(documents.c.id == document_id, to_read, documents.c.owner == self._owner)
-                .values(state="reading", reason=None, attempts=0)
+                .where(documents.c.id == document_id, *to_read, self._is_free)
+                .values(state="reading", worker=self.worker, reason=None, attempts=0)
             )
             return load_document(connection, document_id) if taken.rowcount else None
 
-    def take_up_unfinished(self) -> tuple[list[int], list[int]]:
-        """Return which documents are to be read and which to be embedded, after a crash or a start."""
+    def take_to_embed(self, document_id: int) -> bool:
+        """Tell whether a document is to be embedded, and nobody else does; then it is ours to work on."""
         with self._database.write() as connection:
-            ours = documents.c.owner == self._owner
-            connection.execute(update(documents).where(ours, documents.c.state == "reading").values(state="queued"))
-            found = {
-                state: list(
-                    connection.execute(
-                        select(documents.c.id).where(ours, documents.c.state == state).order_by(documents.c.id)
-                    ).scalars()
-                )
-                for state in ("queued", "embedding")
-            }
-            return found["queued"], found["embedding"]
+            to_embed = documents.c.id == document_id, documents.c.state == "embedding", self._is_free
+            return bool(connection.execute(update(documents).where(*to_embed).values(worker=self.worker)).rowcount)
+
+    def take_up_unfinished(self, *, of_ours: bool = True) -> tuple[list[int], list[int]]:
+        """Take what the death of a process left half done; return which documents to read and which to embed.
+
+        Those are what a process that died worked on or, where the whole installation is gone, had before it: to embed
+        them needs no file. ``of_ours``: also what waits for this installation, whose queue is empty at a start.
+        """
+        alive = select(processes.c.installation)
+        forsaken = documents.c.worker.is_not(None) | documents.c.owner.not_in(alive)
+        ours = documents.c.owner == self._owner
+        wanted = forsaken & (ours | (documents.c.state == "embedding")) | (ours if of_ours else false())
+        with self._database.write() as connection:
+            left = documents.c.state.in_(UNFINISHED), is_nobodys(documents.c.worker), wanted
+            state = case((documents.c.state == "reading", "queued"), else_=documents.c.state)
+            taken = update(documents).where(*left).values(worker=self.worker, state=state)
+            rows = connection.execute(taken.returning(documents.c.id, documents.c.state)).all()
+        found = {of: sorted(row.id for row in rows if row.state == of) for of in ("queued", "embedding")}
+        return found["queued"], found["embedding"]
+
+    @property
+    def _is_free(self) -> ColumnElement[bool]:
+        return (documents.c.worker == self.worker) | is_nobodys(documents.c.worker)
 
     def ours(self) -> list[int]:
         """Return the ids of all documents whose files lie with this installation."""
@@ -186,11 +205,11 @@ class DocumentStore(DocumentLists):
             query = select(documents.c.id).where(documents.c.owner == self._owner).order_by(documents.c.id)
             return list(connection.execute(query).scalars())
 
-    def is_in(self, document_id: int, state: DocumentState) -> bool:
-        """Tell whether a document exists and is in a state."""
+    def is_ours_in(self, state: DocumentState, document_id: int) -> bool:
+        """Tell whether a document exists, is in a state and is ours to work on."""
+        ours = documents.c.id == document_id, documents.c.state == state, documents.c.worker == self.worker
         with self._database.read() as connection:
-            row = select(documents.c.id).where(documents.c.id == document_id, documents.c.state == state)
-            return connection.execute(row).first() is not None
+            return connection.execute(select(documents.c.id).where(*ours)).first() is not None
 
     def count_attempt(self, document_id: int) -> int | None:
         """Return how often a document could not be embedded since it was read, this time included.
@@ -217,7 +236,7 @@ class DocumentStore(DocumentLists):
         with self._database.write() as connection:
             row = row_of(connection, document_id)
             if row["state"] not in UNFINISHED and row["owner"] == self._owner:
-                set_values(connection, document_id, state="queued", reason=None)
+                set_values(connection, document_id, state="queued", worker=None, reason=None)
             return load_document(connection, document_id)
 
     def cancel(self, document_id: int) -> Document:

@@ -1,0 +1,101 @@
+"""Which processes live: what one of them works on is its own for as long as it is known here, and nobody's afterwards.
+
+On PostgreSQL each process counts its beats in a row, and the others look whether the count moves. Only that is
+compared, never two clocks. On SQLite nobody counts: all processes are on this machine, and the locks of the data
+folder tell who lives.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from time import monotonic
+from typing import Literal
+
+from sqlalchemy import ColumnElement, delete, insert, select, update
+
+from rag_assistant.storage.database import Database
+from rag_assistant.storage.tables import processes
+
+log = logging.getLogger(__name__)
+
+LEASE_SECONDS = 15.0
+BEAT_INTERVAL_SECONDS = 2.0
+# Who has not looked for so long, because the database was away, has not heard the others either.
+MAX_PAUSE_SECONDS = 6.0
+
+ProcessKind = Literal["server", "command"]
+
+
+def is_nobodys(owner: ColumnElement[str | None]) -> ColumnElement[bool]:
+    """Return the condition that the process in a column is not known any more; a column without one is nobody's."""
+    return owner.is_(None) | owner.not_in(select(processes.c.id))
+
+
+class Leases:
+    """Enters this process among those that live, and takes off those that died."""
+
+    def __init__(self, database: Database, installation: str) -> None:
+        self._database = database
+        self._installation = installation
+        self._kind: ProcessKind = "server"
+        self._id: str | None = None
+        # For each other process its beats, and when they were first seen to be so many.
+        self._seen: dict[str, tuple[int, float]] = {}
+        self._looked = 0.0
+
+    def enter(self, kind: ProcessKind) -> str:
+        """Enter this process under a name that nobody had before, and return it."""
+        self._kind = kind
+        name = uuid.uuid4().hex
+        with self._database.write() as connection:
+            own = insert(processes).values(id=name, installation=self._installation, kind=kind, beats=0)
+            connection.execute(own)
+        self._id = name
+        return name
+
+    def leave(self) -> None:
+        """Give up everything that is still ours, so that nobody waits for it."""
+        if self._id is not None:
+            with self._database.write() as connection:
+                connection.execute(delete(processes).where(processes.c.id == self._id))
+            self._id = None
+
+    def forget(self, kind: ProcessKind) -> None:
+        """Take off the processes of a kind of this installation, of which a lock says that none lives."""
+        with self._database.write() as connection:
+            ours = processes.c.installation == self._installation
+            connection.execute(delete(processes).where(ours, processes.c.kind == kind))
+
+    def beat(self) -> str | None:
+        """Say that this process lives. If the others have taken it for dead, enter it anew and return its new name."""
+        with self._database.write() as connection:
+            own = update(processes).where(processes.c.id == self._id).values(beats=processes.c.beats + 1)
+            if connection.execute(own).rowcount:
+                return None
+        log.error("This process was not heard of for %g seconds; what it worked on was given up.", LEASE_SECONDS)
+        return self.enter(self._kind)
+
+    def bury(self) -> int:
+        """Take off the other processes whose beats have not moved for the time of a lease, and return how many."""
+        with self._database.read() as connection:
+            others = select(processes.c.id, processes.c.beats).where(processes.c.id != self._id)
+            beats = {row.id: row.beats for row in connection.execute(others)}
+        now = monotonic()
+        if now - self._looked > MAX_PAUSE_SECONDS:
+            self._seen = {}
+        self._looked = now
+        self._seen = {
+            name: before if (before := self._seen.get(name)) and before[0] == count else (count, now)
+            for name, count in beats.items()
+        }
+        still = [(name, count) for name, (count, since) in self._seen.items() if now - since >= LEASE_SECONDS]
+        return sum(self._bury(name, count) for name, count in still)
+
+    def _bury(self, name: str, beats: int) -> int:
+        with self._database.write() as connection:
+            silent = processes.c.id == name, processes.c.beats == beats
+            gone = connection.execute(delete(processes).where(*silent)).rowcount
+        if gone:
+            log.warning("Process %s has been silent for %g seconds; others take over its work.", name, LEASE_SECONDS)
+        return gone
