@@ -48,6 +48,7 @@ from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.embeddings import EmbeddingStore
 from rag_assistant.storage.documents.keywords import KeywordIndex
 from rag_assistant.storage.leases import Leases
+from rag_assistant.storage.signals import Signals
 from rag_assistant.web.services import Services
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class Stores:
 
     database: Database
     leases: Leases
+    signals: Signals
     conversations: ConversationManager
     turns: TurnStore
     versions: VersionStore
@@ -119,6 +121,7 @@ def build_services(settings: LiveSettings) -> Services:
         settings=settings,
         database=stores.database,
         leases=stores.leases,
+        signals=stores.signals,
         answers=stores.answers,
         probe=DatabaseProbe(stores.database),
         conversations=stores.conversations,
@@ -140,7 +143,7 @@ def build_services(settings: LiveSettings) -> Services:
         uploads=uploads,
         library=library,
         page_images=build_page_images(settings, stores, library),
-        assistant=Assistant(stores.documents, values.max_running_answers, deps),
+        assistant=Assistant(stores.documents, values.max_running_answers, deps, stores.signals),
         evaluation=build_evaluation(stores, deps),
         history_actions=HistoryActions(
             stores.conversations, stores.history, models, tools.schemas, lambda: settings.current
@@ -162,9 +165,12 @@ def build_stores(values: Settings, data_dir: Path, owner: str) -> Stores:
         return " ".join(search_words(text))
 
     database = Database(values.database_url or sqlite_url(data_dir))
+    leases = Leases(database, owner)
+    signals = Signals(database, lambda: leases.has_others)
     return Stores(
         database=database,
-        leases=Leases(database, owner),
+        leases=leases,
+        signals=signals,
         conversations=ConversationManager(database),
         turns=TurnStore(database, "", words_of),
         versions=VersionStore(database, words_of),
@@ -173,7 +179,7 @@ def build_stores(values: Settings, data_dir: Path, owner: str) -> Stores:
         branches=BranchStore(database),
         etags=Etags(database),
         history=HistoryStore(database),
-        answers=AnswerLog(database, ""),
+        answers=AnswerLog(database, "", signals.tell_text),
         documents=DocumentStore(database, owner),
         chunks=ChunkStore(database),
         embeddings=EmbeddingStore(database),

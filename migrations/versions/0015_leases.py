@@ -16,10 +16,12 @@ def upgrade() -> None:
         sa.Column("beats", sa.Integer, nullable=False),
     )
     op.add_column("documents", sa.Column("worker", sa.String))
+    op.add_column("turns", sa.Column("stop_requested", sa.Boolean, nullable=False, server_default=sa.false()))
     op.add_column("conversations", sa.Column("operation_owner", sa.String))
 
 
 def downgrade() -> None:
     op.drop_column("conversations", "operation_owner")
+    op.drop_column("turns", "stop_requested")
     op.drop_column("documents", "worker")
     op.drop_table("processes")

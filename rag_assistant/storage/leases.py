@@ -44,6 +44,11 @@ class Leases:
         self._seen: dict[str, tuple[int, float]] = {}
         self._looked = 0.0
 
+    @property
+    def has_others(self) -> bool:
+        """Whether other processes lived when this one last looked."""
+        return bool(self._seen)
+
     def enter(self, kind: ProcessKind) -> str:
         """Enter this process under a name that nobody had before, and return it."""
         self._kind = kind

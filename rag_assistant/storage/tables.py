@@ -133,6 +133,8 @@ turns = Table(
     Column("visible", Boolean, nullable=False),
     # The process that generates the answer, or did.
     Column("owner", String, nullable=False),
+    # A person stopped it through a process that does not answer it.
+    Column("stop_requested", Boolean, nullable=False, server_default=false()),
     # What the caller asked for besides the question.
     Column("request", JSON, nullable=False),
     Column("idempotency_key", String, unique=True),

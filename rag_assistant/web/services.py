@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from rag_assistant.storage.documents.documents import DocumentStore
     from rag_assistant.storage.documents.embeddings import EmbeddingStore
     from rag_assistant.storage.leases import Leases, ProcessKind
+    from rag_assistant.storage.signals import Signals
 
 log = logging.getLogger(__name__)
 
@@ -87,6 +88,7 @@ class Services:
     guide: Path
     probe: DatabaseProbe
     leases: Leases
+    signals: Signals
     answers: AnswerLog
     _lock_file: IO[str] | None = None
     _heartbeat: Heartbeat | None = None
@@ -153,6 +155,7 @@ class Services:
 
     def _enter(self, kind: ProcessKind) -> None:
         self._take_name(self.leases.enter(kind))
+        self.signals.start(self.assistant.stop_here, self.assistant.look_for_stops)
         if not self.database.is_sqlite:
             self._heartbeat = Heartbeat(self._beat, BEAT_INTERVAL_SECONDS)
             self._heartbeat.start()
@@ -220,6 +223,7 @@ class Services:
 
     def leave(self) -> None:
         """Let others take over at once what is left."""
+        self.signals.close()
         if self._heartbeat is not None:
             self._heartbeat.stop()
         try:

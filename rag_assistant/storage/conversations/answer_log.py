@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -37,12 +38,14 @@ class _Batch:
 class AnswerLog:
     """Appends text to running answers. Many share one commit: who comes while one is under way joins the next.
 
-    ``owner`` names this process: what it writes to a turn that another one has ended is refused.
+    ``owner`` names this process: what it writes to a turn that another one has ended is refused. ``tell`` is told of
+    which turns there is more.
     """
 
-    def __init__(self, database: Database, owner: str) -> None:
+    def __init__(self, database: Database, owner: str, tell: Callable[[set[int]], None] = lambda _: None) -> None:
         self._database = database
         self.owner = owner
+        self._tell = tell
         # Who ends a turn for us locks its row: we wait for that, and look again.
         self._lock = "" if database.is_sqlite else " FOR KEY SHARE OF turns"
         self._commit_lock = threading.Lock()
@@ -71,6 +74,7 @@ class AnswerLog:
             batch, self._next = self._next, _Batch()
         try:
             self._write(batch)
+            self._tell({turn_id for turn_id, _, _ in batch.pieces})
         except AssistantError as error:
             batch.error = error
         except Exception as error:

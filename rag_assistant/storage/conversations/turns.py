@@ -251,6 +251,18 @@ class TurnStore:
         with self._database.write() as connection:
             return end_turn(connection, turn, self.owner, status, answer, usage, error, self._words_of)
 
+    def request_stop(self, turn_id: int) -> bool:
+        """Note that a turn is to be stopped by the process that answers it; return False if it does not run."""
+        running = turns.c.id == turn_id, turns.c.status == "running"
+        with self._database.write() as connection:
+            return bool(connection.execute(update(turns).where(*running).values(stop_requested=True)).rowcount)
+
+    def stops_requested(self) -> list[int]:
+        """Return the running turns of ours that were stopped through another process."""
+        stopped = turns.c.status == "running", turns.c.owner == self.owner, turns.c.stop_requested
+        with self._database.read() as connection:
+            return list(connection.execute(select(turns.c.id).where(*stopped)).scalars())
+
     def interrupt_unfinished(self, cited: Cited) -> list[Turn]:
         """End the running turns whose process has died, and return them.
 
