@@ -72,6 +72,17 @@ class Database:
                 with self._writing.begin():
                     yield self._writing
 
+    @contextmanager
+    def one_at_a_time(self, operation: str) -> Iterator[None]:
+        """Let no other process on the same PostgreSQL database do the same; on SQLite, locks of files see to that."""
+        if self.is_sqlite:
+            yield
+            return
+        with self._failures_named(), self._writer.begin() as connection:
+            # Until the end of a transaction, so that a pooler in transaction mode keeps it, too.
+            connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext(%s))", (f"rag_assistant {operation}",))
+            yield
+
     @property
     def parameter_mark(self) -> str:
         """What stands for a value in a statement for ``commit_text``."""
