@@ -27,6 +27,7 @@ from rag_assistant.llm.local_model import LocalModel
 from rag_assistant.llm.local_servers import LocalServers
 from rag_assistant.llm.models import LanguageModels
 from rag_assistant.runtime.data_dir import QUEUE_FILE, installation_id, open_data_dir
+from rag_assistant.settings.agreement import shared_settings
 from rag_assistant.settings.live import LiveSettings, open_settings
 from rag_assistant.settings.location import provide_settings_file
 from rag_assistant.settings.package_files import FILES, GUIDE, home
@@ -165,7 +166,7 @@ def build_stores(values: Settings, data_dir: Path, owner: str) -> Stores:
         return " ".join(search_words(text))
 
     database = Database(values.database_url or sqlite_url(data_dir))
-    leases = Leases(database, owner)
+    leases = Leases(database, owner, shared_settings(values))
     signals = Signals(database, lambda: leases.has_others)
     return Stores(
         database=database,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from testkit.server_fork import ServerFork
-from testkit.server_process import ServerProcess
+from testkit.server_process import ServerEnded, ServerProcess
 from testkit.stub_model import Reply, StubModel
 
 ANSWER = " ".join(f"wörd{n}" for n in range(400))
@@ -144,6 +144,18 @@ def pause(server: ServerProcess, number: int) -> None:
     """Send a signal to a server and all that it started."""
     assert server.process is not None
     os.killpg(server.process.pid, number)
+
+
+def test_a_server_with_another_embedding_model_does_not_start_beside_the_first(
+    servers: tuple[ServerProcess, ServerProcess],
+) -> None:
+    one, other = servers
+    one.start()
+    other.environment["EMBEDDER"] = "endpoint:bge-m3"
+    with pytest.raises(ServerEnded, match='Cannot start. embedder is "endpoint:bge-m3", but .* uses "builtin"'):
+        other.start()
+    one.kill()
+    other.start()
 
 
 def wait_until_left(stub: StubModel) -> None:

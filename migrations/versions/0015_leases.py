@@ -14,6 +14,7 @@ def upgrade() -> None:
         sa.Column("installation", sa.String, nullable=False),
         sa.Column("kind", sa.String, nullable=False),
         sa.Column("beats", sa.Integer, nullable=False),
+        sa.Column("settings", sa.JSON, nullable=False),
     )
     op.add_column("documents", sa.Column("worker", sa.String))
     op.add_column("turns", sa.Column("stop_requested", sa.Boolean, nullable=False, server_default=sa.false()))

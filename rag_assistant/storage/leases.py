@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import logging
 import uuid
-from time import monotonic
-from typing import Literal
+from collections.abc import Mapping
+from time import monotonic, sleep
+from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, delete, insert, select, update
 
+from rag_assistant.errors import SettingsError
+from rag_assistant.settings.agreement import conflict, differences
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.tables import processes
 
@@ -33,11 +36,15 @@ def is_nobodys(owner: ColumnElement[str | None]) -> ColumnElement[bool]:
 
 
 class Leases:
-    """Enters this process among those that live, and takes off those that died."""
+    """Enters this process among those that live, and takes off those that died.
 
-    def __init__(self, database: Database, installation: str) -> None:
+    ``settings`` are compared with those of other servers; see settings/agreement.py.
+    """
+
+    def __init__(self, database: Database, installation: str, settings: Mapping[str, Any]) -> None:
         self._database = database
         self._installation = installation
+        self._settings = dict(settings)
         self._kind: ProcessKind = "server"
         self._id: str | None = None
         # For each other process its beats, and when they were first seen to be so many.
@@ -50,14 +57,42 @@ class Leases:
         return bool(self._seen)
 
     def enter(self, kind: ProcessKind) -> str:
-        """Enter this process under a name that nobody had before, and return it."""
+        """Enter this process under a name that nobody had before, and return it.
+
+        Raises SettingsError if it is a server and does not go with the others. One of them that died meanwhile is told
+        by its silence, so that takes the time of a lease.
+        """
         self._kind = kind
+        end = monotonic() + LEASE_SECONDS + 2 * BEAT_INTERVAL_SECONDS
+        while True:
+            with self._database.one_at_a_time("enter"):
+                others = self._settings_of_others()
+                problem = conflict(self._settings, others) if kind == "server" else None
+                if problem is None:
+                    self._id = self._insert(kind)
+                    break
+            if monotonic() > end:
+                raise SettingsError(problem)
+            sleep(BEAT_INTERVAL_SECONDS)
+            self.bury()
+        for sentence in differences(self._settings, others) if kind == "server" else ():
+            log.warning("Servers on one database should have the same settings: %s", sentence)
+        return self._id
+
+    def _insert(self, kind: ProcessKind) -> str:
         name = uuid.uuid4().hex
+        own = {"id": name, "installation": self._installation, "kind": kind, "beats": 0, "settings": self._settings}
         with self._database.write() as connection:
-            own = insert(processes).values(id=name, installation=self._installation, kind=kind, beats=0)
-            connection.execute(own)
-        self._id = name
+            connection.execute(insert(processes).values(own))
         return name
+
+    def _settings_of_others(self) -> list[dict[str, Any]]:
+        """Return the settings of the other servers on PostgreSQL."""
+        if self._database.is_sqlite:
+            return []
+        others = processes.c.kind == "server", processes.c.installation != self._installation
+        with self._database.read() as connection:
+            return list(connection.execute(select(processes.c.settings).where(*others)).scalars())
 
     def leave(self) -> None:
         """Give up everything that is still ours, so that nobody waits for it."""

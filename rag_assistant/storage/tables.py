@@ -38,6 +38,8 @@ processes = Table(
     Column("installation", String, nullable=False),
     Column("kind", String, nullable=False),
     Column("beats", Integer, nullable=False),
+    # Those that servers should have in common, as they were at its start.
+    Column("settings", JSON, nullable=False),
 )
 
 

@@ -1,12 +1,15 @@
 """Whose work is whose: processes that fall silent are buried, and write to nothing of theirs after that."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from rag_assistant.conversations.prompts import mark_cited
-from rag_assistant.errors import AnswerTakenOver
+from rag_assistant.errors import AnswerTakenOver, SettingsError
 from rag_assistant.records import Question, Turn
+from rag_assistant.settings.agreement import shared_settings
+from rag_assistant.settings.schema import Settings
 from rag_assistant.storage import leases as module
 from rag_assistant.storage.conversations.answer_log import AnswerLog
 from rag_assistant.storage.conversations.conversations import ConversationManager
@@ -17,6 +20,11 @@ from rag_assistant.storage.leases import LEASE_SECONDS, Leases
 from testkit.shelf import KEY, Shelf
 
 Later = Callable[[float], None]
+
+
+def leases(database: Database, installation: str, **changed: Any) -> Leases:
+    """Return the leases of a process with these settings."""
+    return Leases(database, installation, shared_settings(Settings()) | changed)
 
 
 @pytest.fixture
@@ -42,7 +50,11 @@ def watch(watcher: Leases, later: Later, seconds: float, meanwhile: Callable[[],
 
 
 def test_who_falls_silent_is_buried_after_a_lease_and_who_beats_is_not(database: Database, later: Later) -> None:
-    here, there, silent = Leases(database, "here"), Leases(database, "there"), Leases(database, "silent")
+    here, there, silent = (
+        leases(database, "here"),
+        leases(database, "there"),
+        leases(database, "silent"),
+    )
     for one in (here, there, silent):
         one.enter("server")
     assert watch(here, later, LEASE_SECONDS - 2, there.beat) == 0
@@ -55,7 +67,7 @@ def test_who_falls_silent_is_buried_after_a_lease_and_who_beats_is_not(database:
 
 
 def test_nobody_is_buried_by_one_who_could_not_look_either(database: Database, later: Later) -> None:
-    here, there = Leases(database, "here"), Leases(database, "there")
+    here, there = leases(database, "here"), leases(database, "there")
     here.enter("server")
     there.enter("server")
     watch(here, later, 10)
@@ -65,14 +77,53 @@ def test_nobody_is_buried_by_one_who_could_not_look_either(database: Database, l
 
 
 def test_the_lock_of_a_folder_says_at_once_which_of_its_own_processes_died(database: Database) -> None:
-    before, command, elsewhere = Leases(database, "here"), Leases(database, "here"), Leases(database, "there")
+    before, command, elsewhere = (
+        leases(database, "here"),
+        leases(database, "here"),
+        leases(database, "there"),
+    )
     before.enter("server")
     command.enter("command")
     elsewhere.enter("server")
-    Leases(database, "here").forget("server")
+    leases(database, "here").forget("server")
     assert before.beat() is not None
     assert command.beat() is None
     assert elsewhere.beat() is None
+
+
+def test_a_server_with_another_embedding_model_is_refused_while_the_others_live(
+    database: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    if database.is_sqlite:
+        pytest.skip("there is one server on a data folder")
+    monkeypatch.setattr(module, "LEASE_SECONDS", 0.3)
+    monkeypatch.setattr(module, "BEAT_INTERVAL_SECONDS", 0.05)
+    there = leases(database, "there")
+    there.enter("server")
+    other = leases(database, "here", embedder="endpoint:bge-m3", max_history_turns=9)
+    monkeypatch.setattr(other, "bury", there.beat)
+    with pytest.raises(SettingsError, match='embedder is "endpoint:bge-m3", but .* uses "builtin"; all must use one'):
+        other.enter("server")
+    assert there.beat() is None
+    monkeypatch.undo()
+    monkeypatch.setattr(module, "LEASE_SECONDS", 0.3)
+    monkeypatch.setattr(module, "BEAT_INTERVAL_SECONDS", 0.05)
+    other.enter("command")
+    other.leave()
+    other.enter("server")
+    assert there.beat() is not None
+    assert "max_history_turns is 9 here" not in caplog.text
+
+
+def test_settings_that_differ_are_named_at_the_start(database: Database, caplog: pytest.LogCaptureFixture) -> None:
+    if database.is_sqlite:
+        pytest.skip("there is one server on a data folder")
+    leases(database, "there").enter("server")
+    leases(database, "here", max_history_turns=9).enter("server")
+    said = [record.message for record in caplog.records]
+    assert said == [
+        "Servers on one database should have the same settings: max_history_turns is 9 here and 5 at another server."
+    ]
 
 
 def accepted(turns: TurnStore) -> Turn:
@@ -81,7 +132,7 @@ def accepted(turns: TurnStore) -> Turn:
 
 
 def test_a_turn_belongs_to_its_process_while_that_lives_and_to_nobody_afterwards(database: Database) -> None:
-    dying = Leases(database, "there")
+    dying = leases(database, "there")
     theirs, ours = TurnStore(database, dying.enter("server"), str.lower), TurnStore(database, "us", str.lower)
     answers = AnswerLog(database, theirs.owner)
     turn = accepted(theirs)
@@ -113,7 +164,7 @@ def test_who_was_taken_for_dead_writes_no_more_also_when_the_question_is_answere
 
 
 def test_a_summary_at_work_is_cleared_when_its_process_died_and_not_before(database: Database) -> None:
-    dying = Leases(database, "there")
+    dying = leases(database, "there")
     theirs = ConversationManager(database, dying.enter("server"))
     conversation = theirs.create("One")
     theirs.show_operation(conversation.id, {"what": "compact"})
@@ -125,7 +176,7 @@ def test_a_summary_at_work_is_cleared_when_its_process_died_and_not_before(datab
 
 
 def test_a_document_is_worked_on_by_one_process_and_by_another_when_that_died(database: Database) -> None:
-    dying, living = Leases(database, "here"), Leases(database, "elsewhere")
+    dying, living = leases(database, "here"), leases(database, "elsewhere")
     shelf = Shelf(database)
     shelf.documents.worker = dying.enter("server")
     elsewhere = DocumentStore(database, "elsewhere", living.enter("server"))
