@@ -422,6 +422,13 @@ class AnswerInterrupted(ModelError):
     """The stream broke off in the middle of the answer."""
 
 
+class AnswerTakenOver(AssistantError):
+    """This process was taken for dead while it answered, and another one has ended the turn."""
+
+    def __init__(self) -> None:
+        super().__init__("The server was not heard of for too long; the answer was ended with what is kept of it.")
+
+
 class AnswerStopped(AssistantError):
     """A person stopped the answer."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -34,6 +34,7 @@ from rag_assistant.llm.local_model import LocalModel
 from rag_assistant.llm.local_servers import LocalServers
 from rag_assistant.llm.models import LanguageModels
 from rag_assistant.runtime.data_dir import QUEUE_FILE, installation_id, open_data_dir
+from rag_assistant.settings.agreement import shared_settings
 from rag_assistant.settings.live import LiveSettings, open_settings
 from rag_assistant.settings.location import provide_settings_file
 from rag_assistant.settings.package_files import FILES, GUIDE, home
@@ -61,6 +62,8 @@ from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.embeddings import EmbeddingStore
 from rag_assistant.storage.documents.keywords import KeywordIndex
 from rag_assistant.storage.documents.scans import ScanStore
+from rag_assistant.storage.leases import Leases
+from rag_assistant.storage.signals import Signals
 from rag_assistant.telemetry.observer import Observer, open_observer
 from rag_assistant.web.services import Services
 
@@ -128,7 +131,10 @@ def build_services(settings: LiveSettings) -> Services:
     values = settings.current
     data_dir = open_data_dir(home() / values.data_dir)
     owner = installation_id(data_dir)
-    stores = build_stores(Database(values.database_url or sqlite_url(data_dir)), owner)
+    database = Database(values.database_url or sqlite_url(data_dir))
+    leases = Leases(database, owner, shared_settings(values))
+    signals = Signals(database, lambda: leases.has_others)
+    stores = build_stores(database, owner, signals.tell_text)
     search = build_search(values, data_dir, stores)
     local = LocalModel(values.local_model, values.model_context_tokens) if values.local_model else None
     models = LanguageModels(lambda: settings.current, local)
@@ -143,6 +149,9 @@ def build_services(settings: LiveSettings) -> Services:
     whole = Services(
         settings=settings,
         database=stores.database,
+        leases=leases,
+        signals=signals,
+        answers=stores.answers,
         probe=DatabaseProbe(stores.database),
         accounts=accounts,
         setup=Setup(accounts),
@@ -170,7 +179,7 @@ def build_services(settings: LiveSettings) -> Services:
         page_images=build_page_images(settings, stores, library),
         unfamiliar=build_unfamiliar(stores, search),
         tools=tools,
-        assistant=Assistant(stores.documents, values.max_running_answers, deps),
+        assistant=Assistant(stores.documents, values.max_running_answers, deps, signals),
         evaluation=build_evaluation(stores, deps),
         history_actions=HistoryActions(
             stores.conversations, stores.history, models, lambda: tools.schemas, lambda: settings.current
@@ -185,12 +194,13 @@ def build_services(settings: LiveSettings) -> Services:
         return PersonalLimits(UsageStore(stores.database.for_person(person_id)), lambda: settings.current)
 
     @lru_cache(PEOPLE_AT_ONCE)
-    def of_person(person_id: int, changes_documents: bool) -> Services:
+    def of_person(person_id: int, changes_documents: bool, process: str) -> Services:
         own = stores.database.for_person(person_id, changes_documents=changes_documents)
-        theirs = build_stores(own, owner)
+        theirs = build_stores(own, owner, signals.tell_text, process)
         return services_of_person(whole, theirs, search.vectors, writer, unkept, limits_of(person_id))
 
-    whole.of_person = of_person
+    # Who was taken for dead has another name, and nothing may go by the old one any more.
+    whole.of_person = lambda person_id, changes_documents: of_person(person_id, changes_documents, whole.turns.owner)
     return whole
 
 
@@ -242,8 +252,12 @@ def services_of_person(
     )
 
 
-def build_stores(database: Database, owner: str) -> Stores:
-    """Return the stores over a database. ``owner`` names this installation."""
+def build_stores(database: Database, owner: str, tell: Callable[[set[int]], None], process: str = "") -> Stores:
+    """Return the stores over a database. ``owner`` names this installation, ``process`` this process.
+
+    A process has its name when it is entered among those that live; the stores that work on something get it then.
+    ``tell`` is told of which turns there is more.
+    """
     from rag_assistant.retrieval.tokenize import search_words
 
     def words_of(text: str) -> str:
@@ -251,16 +265,16 @@ def build_stores(database: Database, owner: str) -> Stores:
 
     return Stores(
         database=database,
-        conversations=ConversationManager(database),
-        turns=TurnStore(database, owner, words_of),
+        conversations=ConversationManager(database, process),
+        turns=TurnStore(database, process, words_of),
         versions=VersionStore(database, words_of),
         eraser=TurnEraser(database, title_for),
         ratings=RatingStore(database),
         branches=BranchStore(database),
         etags=Etags(database),
         history=HistoryStore(database),
-        answers=AnswerLog(database),
-        documents=DocumentStore(database, owner),
+        answers=AnswerLog(database, process, tell),
+        documents=DocumentStore(database, owner, process),
         libraries=LibraryStore(database),
         links=ConversationLinkStore(database),
         chunks=ChunkStore(database),

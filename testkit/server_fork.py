@@ -2,8 +2,8 @@
 
 Most of a start is loading modules. What is forked here goes through the same ``app.py`` as ``python app.py``; tests of
 the start itself run that command (tests/test_server.py), with the model that embeds for people; here it is the quick
-one, which takes half as long for a question. With KILL_AT in its environment, a server ends itself at that step. As a
-program this module is the process that forks.
+one, which takes half as long for a question. With KILL_AT in its environment, a server ends itself at that step; with
+LEASE_SECONDS others are taken for dead sooner than for people. As a program this module is the process that forks.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from flask import Flask
 from rag_assistant.factory import create_app
 from rag_assistant.retrieval.embeddings import minilm
 from rag_assistant.runtime.supervised_process import end_with_parent
+from rag_assistant.storage import leases
 from rag_assistant.web import assets
 from rag_assistant.web.services import Services
 from testkit.compiled_once import compile_once
@@ -184,6 +185,8 @@ def become_server(environment: dict[str, str], log: str) -> None:
     sys.argv = ["app.py"]
     if step := os.environ.pop("KILL_AT", None):
         kill_at(step)
+    if seconds := os.environ.pop("LEASE_SECONDS", None):
+        leases.LEASE_SECONDS = float(seconds)
     status = 1
     try:
         runpy.run_path("app.py", run_name="__main__")

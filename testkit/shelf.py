@@ -34,7 +34,7 @@ class Shelf:
     """The stores of a library, and short ways to fill it and to search it."""
 
     def __init__(self, database: Database, make_embedder: Callable[[Any], Any] = lambda _: WordHashEmbedder()) -> None:
-        self.documents = DocumentStore(database, "here")
+        self.documents = DocumentStore(database, "here", "this process")
         self.chunks = ChunkStore(database)
         self.embeddings = EmbeddingStore(database)
         self.keywords = KeywordIndex(database)

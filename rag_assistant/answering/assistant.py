@@ -34,12 +34,14 @@ if TYPE_CHECKING:
     from rag_assistant.answering.dependencies import Dependencies
     from rag_assistant.conversations.viewed_history import SentHistory
     from rag_assistant.storage.documents.documents import DocumentStore
+    from rag_assistant.storage.signals import Signals
 
 log = logging.getLogger(__name__)
 
-POLL_INTERVAL_SECONDS = 0.3
 # Who follows for somebody who may be signed out meanwhile looks up so often.
 WATCH_INTERVAL_SECONDS = 2.0
+# How long to wait for another process to end its answer; if it has died, its lease has run out by then.
+STOP_TIMEOUT_SECONDS = 20.0
 # How long the end of the server waits for all answers together to be kept.
 CLOSE_TIMEOUT_SECONDS = 5.0
 
@@ -47,12 +49,13 @@ CLOSE_TIMEOUT_SECONDS = 5.0
 class Assistant:
     """Answers questions. Everything that a caller can be refused is refused by ``ask``, before anything is stored."""
 
-    def __init__(self, documents: DocumentStore, max_running: int, deps: Dependencies) -> None:
+    def __init__(self, documents: DocumentStore, max_running: int, deps: Dependencies, signals: Signals) -> None:
         self._documents = documents
         self._live = LiveTurns(max_running)
         # A turn is committed a moment before it is entered as live; who holds this sees both or neither.
         self._beginning = threading.Lock()
         self._deps = deps
+        self._signals = signals
         # Below every id that a database gives.
         self._unkept_ids = itertools.count(-1, -1)
         self._conversations = deps.conversations
@@ -129,19 +132,23 @@ class Assistant:
         live = self._live_turn(turn_id)
         if live is not None:
             return live.follow(after, HEARTBEAT_INTERVAL_SECONDS if self._sees_all_turns else WATCH_INTERVAL_SECONDS)
-        return self._follow_stored(self._turns.get(turn_id), after)
+        self._turns.get(turn_id)
+        return self._follow_stored(turn_id, after)
 
-    def _follow_stored(self, turn: Turn, after: int) -> Iterator[Event | None]:
-        """Yield the events of a turn from what is stored; one that another process answers is read again and again."""
+    def _follow_stored(self, turn_id: int, after: int) -> Iterator[Event | None]:
+        """Yield the events of a turn from what is stored; one that another process answers is read at each news of it.
+
+        It ends when that process dies, too: another one ends its turns.
+        """
         position = after
-        while turn.status == "running":
-            if turn.answer[position:]:
-                yield Event("token", {"text": turn.answer[position:]}, len(turn.answer))
-                position = len(turn.answer)
-            else:
-                yield None
-            time.sleep(POLL_INTERVAL_SECONDS)
-            turn = self._turns.get(turn.id)
+        with self._signals.awaiting(turn_id) as wait:
+            while (turn := self._turns.get(turn_id)).status == "running":
+                if turn.answer[position:]:
+                    yield Event("token", {"text": turn.answer[position:]}, len(turn.answer))
+                    position = len(turn.answer)
+                else:
+                    yield None
+                wait()
         yield from replay(turn, position)
 
     def wait(self, turn_id: int) -> Turn:
@@ -151,33 +158,56 @@ class Assistant:
         return self._turns.get(turn_id)
 
     def stop(self, turn_id: int) -> Turn:
-        """End a running answer, keep what is written, and return the turn; one that has ended stays as it is."""
+        """End a running answer, keep what is written, and return the turn; one that has ended stays as it is.
+
+        One that another process answers is ended there; it is ``running`` still if that process does not answer.
+        """
         live = self._live_turn(turn_id)
-        if live is None:
-            return self._turns.get(turn_id)
-        live.call.stop()
-        return self.wait(turn_id)
+        if live is not None:
+            live.call.stop()
+            return self.wait(turn_id)
+        if self._turns.request_stop(turn_id):
+            self._signals.tell_stop(turn_id)
+            end = time.monotonic() + STOP_TIMEOUT_SECONDS
+            for _event in self.follow(turn_id):
+                if time.monotonic() > end:
+                    break
+        return self._turns.get(turn_id)
+
+    def stop_here(self, turn_id: int) -> None:
+        """End an answer that this process writes, because a person said so through another one."""
+        with self._beginning:
+            live = self._live.get(turn_id)
+        if live is not None:
+            live.call.stop()
+
+    def look_for_stops(self) -> None:
+        """End the answers of this process that were stopped through another one."""
+        if self._live.all():
+            for turn_id in self._turns.stops_requested():
+                self.stop_here(turn_id)
 
     def recover(self) -> None:
-        """End the turns that a crash left running, with what was committed of them; what else went on is over."""
+        """Take over what processes left when they died: their turns, and what else they did with conversations."""
         self._conversations.clear_operations()
-        self._end_unfinished(of_commands=False)
+        self.take_over()
 
-    def recover_commands(self) -> None:
-        """The same for the turns of commands, while none of them answers."""
-        self._end_unfinished(of_commands=True)
-
-    def _end_unfinished(self, of_commands: bool) -> None:
-        for turn in self._turns.interrupt_unfinished(mark_cited, of_commands):
+    def take_over(self) -> None:
+        """End the turns whose process has died, with what was committed of them."""
+        for turn in self._turns.interrupt_unfinished(mark_cited):
             log.warning(
                 "Turn %s was interrupted by the end of the server; %s characters are kept.", turn.id, len(turn.answer)
             )
 
+    def give_up_running(self) -> None:
+        """Interrupt every running answer: this process was taken for dead, and others end its turns."""
+        for live in self._live.all():
+            live.call.interrupt()
+
     def close(self) -> None:
         """Interrupt every running answer, and wait a little until what is written is kept."""
         running = self._live.all()
-        for live in running:
-            live.call.interrupt()
+        self.give_up_running()
         end = time.monotonic() + CLOSE_TIMEOUT_SECONDS
         for live in running:
             live.ended.wait(max(0.0, end - time.monotonic()))
@@ -301,6 +331,7 @@ class Assistant:
             deps.writer.last_resort(turn, live)
         finally:
             self._live.leave(turn.id, live)
+            self._signals.tell_text({turn.id})
 
 
 def _as_if_accepted(question: Question, conversation: Conversation) -> Turn:

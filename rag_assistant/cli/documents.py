@@ -175,7 +175,7 @@ def somebody_works(services: Services) -> Iterator[None]:
         click.echo("The running server processes them.")
         yield
         return
-    services.library.start()
+    services.start_library()
     try:
         yield
     finally:

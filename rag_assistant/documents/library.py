@@ -166,7 +166,19 @@ class Library:
         self._uploads.drop_strays(self._documents.known_files())
         self._reading.forget()
         self._embedding.forget()
-        to_read, to_embed, to_recognise = self._documents.take_up_unfinished(recognises=self._reader.recognises)
+        self._take_up(of_ours=True)
+        self._embedding.add("reindex")
+        self._reading.start()
+        self._embedding.start()
+
+    def take_over(self) -> None:
+        """Go on with what other processes worked on when they died."""
+        self._take_up(of_ours=False)
+
+    def _take_up(self, *, of_ours: bool) -> None:
+        to_read, to_embed, to_recognise = self._documents.take_up_unfinished(
+            recognises=self._reader.recognises, of_ours=of_ours
+        )
         if to_read or to_embed or to_recognise:
             log.info("Documents to process: %s.", len(to_read) + len(to_embed) + len(to_recognise))
         for document_id in to_read:
@@ -175,9 +187,6 @@ class Library:
             self._reading.add("recognise", document_id)
         for document_id in to_embed:
             self._embedding.add("embed", document_id)
-        self._embedding.add("reindex")
-        self._reading.start()
-        self._embedding.start()
 
     def close(self) -> None:
         """Stop working, after the batch at hand."""
@@ -217,7 +226,7 @@ class Library:
         """Embed what is not embedded yet, batch by batch; what fails is tried again later."""
         try:
             model = self._embedders.configured()
-            if self._embed_missing(document_id, model):
+            if self._documents.take_in("embedding", document_id) and self._embed_missing(document_id, model):
                 self._finish(document_id, model.key)
             self._switch_if_due(model)
         except EmbedderFailed as error:
@@ -245,7 +254,7 @@ class Library:
     def _finish(self, document_id: int, embedder: str) -> None:
         not_needed = self._documents.finish(document_id, embedder, recognises=self._reader.recognises)
         if not_needed is None:
-            if self._documents.is_in(document_id, "recognising"):
+            if self._documents.is_ours_in("recognising", document_id):
                 self._go_on(document_id, "recognise")
             return
         for file in not_needed:

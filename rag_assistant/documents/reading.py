@@ -61,9 +61,9 @@ class DocumentReader:
 
     def recognise(self, document_id: int) -> Following:
         """Recognise the text of scanned pages, as long as nothing is to be read; when all are through, keep it."""
-        document = self._documents.get(document_id)
-        if document.state != "recognising":
+        if not self._documents.take_in("recognising", document_id):
             return None
+        document = self._documents.get(document_id)
         if self.recognises and not self._recognise_pages(document):
             return "recognise"
         extracted = self._extracted(document, "recognising")
@@ -114,13 +114,15 @@ class DocumentReader:
         if not extracted.text.strip() and extracted.warning:
             raise ExtractionFailed(extracted.warning)
         chunks, terms = index_terms(document.name, chunk_document(extracted, settings.chunk_chars, refuse))
-        if not self._chunks.keep_text(document.id, extracted, chunks, terms):
-            return None
-        return "embed" if chunks else "recognise"
+        kept = self._chunks.keep_text(document.id, extracted, chunks, terms)
+        # Or another process kept the same, before this one took the document over.
+        if kept or self._documents.is_ours_in("embedding" if chunks else "recognising", document.id):
+            return "embed" if chunks else "recognise"
+        return None
 
     def _is_over(self, document_id: int, state: DocumentState) -> bool:
-        """Tell whether work on a document is to end: it was cancelled or deleted, or we close."""
-        return self._is_closing() or not self._documents.is_in(document_id, state)
+        """Tell whether work on a document is to end: it was cancelled, deleted or taken over, or we close."""
+        return self._is_closing() or not self._documents.is_ours_in(state, document_id)
 
     @property
     def _why_not_recognised(self) -> str | None:

@@ -102,7 +102,7 @@ class Server(BaseApplication):
             "logger_class": ServerLog,
             "accesslog": "-" if settings.access_log else None,
             "when_ready": say_where,
-            "worker_exit": fold_log,
+            "worker_exit": leave_in_order,
             "worker_tmp_dir": "/dev/shm",  # noqa: S108 - the heartbeat's file; a slow disk must not stop it
         }
         for name, value in options.items():
@@ -175,8 +175,12 @@ def say_where(arbiter: Arbiter) -> None:
     print(f"The assistant is starting on http://{host}:{port}", flush=True)
 
 
-def fold_log(_arbiter: Arbiter, worker: Any) -> None:
-    """Leave the database as one file at the end: a log beside it would be missed by whoever copies only that."""
+def leave_in_order(_arbiter: Arbiter, worker: Any) -> None:
+    """Let other servers take over at once what is left, and leave SQLite's database as one file.
+
+    A log beside it would be missed by whoever copies only that.
+    """
     app = getattr(worker, "wsgi", None)
     if app is not None:
+        app.extensions["assistant"].leave()
         app.extensions["assistant"].database.checkpoint()

@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from copy import copy as shallow_copy
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from sqlalchemy import URL, Connection, Engine, Table, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
 
 from rag_assistant.errors import SettingsError, StorageDamaged, StorageFailed
@@ -23,7 +23,6 @@ log = logging.getLogger(__name__)
 
 BUSY_TIMEOUT_MS = 20_000
 READ_CONNECTIONS = 8
-ROWS_IN_ONE_STATEMENT = 100
 CHECKPOINT_ATTEMPTS = 5
 # For PostgreSQL, what synchronous=NORMAL is for SQLite.
 UNFORCED = "SET LOCAL synchronous_commit = off"
@@ -47,10 +46,10 @@ class _Held:
 
 
 class Database:
-    """Gives short transactions: ``read``, ``write`` (durable) and ``text_writer`` (for text that streams).
+    """Gives short transactions: ``read``, ``write`` (durable) and ``commit_text`` (for text that streams).
 
     SQLite runs in WAL mode. A write begins with BEGIN IMMEDIATE behind a lock of this process, so that nobody waits
-    for a lock inside a transaction. ``write`` reaches the disk before it returns; what a ``text_writer`` commits
+    for a lock inside a transaction. ``write`` reaches the disk before it returns; what ``commit_text`` commits
     survives the end of this process at once, and a power cut with the next ``write``.
     """
 
@@ -125,34 +124,36 @@ class Database:
         self._held.noting = self._held.noting or self._text_writer.connect()
         return self._held.noting
 
-    def text_writer(self, table: Table) -> Callable[[Sequence[tuple[Any, ...]]], None]:
-        """Return a function that commits rows of a table, without forcing them to the disk yet.
+    @contextmanager
+    def one_at_a_time(self, operation: str) -> Iterator[None]:
+        """Let no other process on the same PostgreSQL database do the same; on SQLite, locks of files see to that."""
+        if self.is_sqlite:
+            yield
+            return
+        with self._failures_named(), self._writer.begin() as connection:
+            # Until the end of a transaction, so that a pooler in transaction mode keeps it, too.
+            connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext(%s))", (f"rag_assistant {operation}",))
+            yield
 
-        It is what runs for each token of an answer, so it hands one statement to the driver itself: through the
-        layers above, a token costs twice as much in all (docs/benchmarks.md).
+    @property
+    def parameter_mark(self) -> str:
+        """What stands for a value in a statement for ``commit_text``."""
+        return "?" if self.is_sqlite else "%s"
+
+    def commit_text(self, statement: str, values: Sequence[Any]) -> int:
+        """Run one statement and commit it, without forcing it to the disk yet; return how many rows it made.
+
+        It is what runs for each token of an answer, so it hands the statement to the driver itself: through the layers
+        above, a token costs twice as much in all (docs/benchmarks.md).
         """
-        mark = "?" if self.is_sqlite else "%s"
-        columns = ", ".join(column.name for column in table.columns)
-        row_of_marks = f"({', '.join([mark] * len(table.columns))})"
-
-        def write(rows: Sequence[tuple[Any, ...]]) -> None:
-            for start in range(0, len(rows), ROWS_IN_ONE_STATEMENT):
-                some = rows[start : start + ROWS_IN_ONE_STATEMENT]
-                statement = f"INSERT INTO {table.name} ({columns}) VALUES {', '.join([row_of_marks] * len(some))}"
-                self._commit_text(statement, [value for row in some for value in row])
-
-        return write
-
-    def _commit_text(self, statement: str, values: list[Any]) -> None:
         if self.is_sqlite:
             with self._write_lock, self._failures_named():
                 # A connection of its own, in the driver's autocommit mode: one statement is one transaction.
                 self._held.text = self._held.text or self._text_writer.raw_connection()
-                self._held.text.driver_connection.execute(statement, values)
-            return
+                return int(self._held.text.driver_connection.execute(statement, values).rowcount)
         with self._failures_named(), self._text_writer.begin() as connection:
             connection.exec_driver_sql(UNFORCED)
-            connection.exec_driver_sql(statement, tuple(values))
+            return connection.exec_driver_sql(statement, tuple(values)).rowcount
 
     @property
     def file(self) -> Path:

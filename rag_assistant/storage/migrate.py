@@ -14,14 +14,22 @@ from rag_assistant.storage.database import Database
 log = logging.getLogger(__name__)
 
 MAX_COPIES = 2
-SCHEMA_REVISION = "0012"  # The newest file below migrations/versions; a test compares them.
+SCHEMA_REVISION = "0013"  # The newest file below migrations/versions; a test compares them.
 
 
 def migrate(database: Database) -> bool:
     """Upgrade the schema if it is older, and return True if the database was empty before.
 
-    Raises StorageFailed if the database was written by a newer version than this one.
+    Of processes that start together on PostgreSQL one does it, and the others wait. Raises StorageFailed if the
+    database was written by a newer version than this one.
     """
+    if current_revision(database) == SCHEMA_REVISION:
+        return False
+    with database.one_at_a_time("migrate"):
+        return _migrate(database)
+
+
+def _migrate(database: Database) -> bool:
     before = current_revision(database)
     if before == SCHEMA_REVISION:
         return False

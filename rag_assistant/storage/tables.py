@@ -30,6 +30,18 @@ from sqlalchemy.engine import Dialect
 
 metadata = MetaData()
 
+# The processes that live; see leases.py. What belongs to one that is not here belongs to nobody.
+processes = Table(
+    "processes",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("installation", String, nullable=False),
+    Column("kind", String, nullable=False),
+    Column("beats", Integer, nullable=False),
+    # Those that servers should have in common, as they were at its start.
+    Column("settings", JSON, nullable=False),
+)
+
 
 class UtcTime(TypeDecorator[datetime]):
     """A moment in UTC, with its zone, also where the database keeps none."""
@@ -91,6 +103,7 @@ conversations = Table(
     Column("origin_id", Integer),
     # What is being done with it that takes its time, such as {"what": "compact", "part": 1, "parts": 3}.
     Column("operation", JSON(none_as_null=True)),
+    Column("operation_owner", String),
     # Whether it stands in the list beside the pages: somebody asked there, or it has an answer.
     Column("listed", Boolean, nullable=False, server_default=true()),
     # With the title, so that a word in titles is looked for in the index alone.
@@ -123,8 +136,10 @@ turns = Table(
     Column("number", Integer, nullable=False),
     Column("status", String, nullable=False),
     Column("visible", Boolean, nullable=False),
-    # The process that generates the answer; after a crash its turns are found by it.
+    # The process that generates the answer, or did.
     Column("owner", String, nullable=False),
+    # A person stopped it through a process that does not answer it.
+    Column("stop_requested", Boolean, nullable=False, server_default=false()),
     # What the caller asked for besides the question.
     Column("request", JSON, nullable=False),
     Column("idempotency_key", String, unique=True),
@@ -306,9 +321,11 @@ documents = Table(
     Column("content_key", String, nullable=False, unique=True),
     Column("sha256", String, nullable=False, server_default=""),
     Column("library_id", Integer),
-    # The installation that has the uploaded file and works on it, and the file's name below its DATA_DIR/uploads.
+    # The installation that has the uploaded file, and the file's name below its DATA_DIR/uploads.
     Column("owner", String, nullable=False),
     Column("file", String, nullable=False),
+    # The process that works on it, or did.
+    Column("worker", String),
     Column("state", String, nullable=False),
     Column("reason", Text),
     Column("chunks", Integer, nullable=False),

@@ -13,9 +13,11 @@ from typing import IO, TYPE_CHECKING, cast
 from flask import current_app, request
 
 from rag_assistant.account_records import ALONE, NOBODY
-from rag_assistant.errors import AssistantError, DocumentNotFound, EmbedderFailed
+from rag_assistant.errors import AssistantError, DocumentNotFound, EmbedderFailed, StorageFailed
 from rag_assistant.runtime.container import in_container
 from rag_assistant.runtime.data_dir import join_commands, lock_data_dir
+from rag_assistant.runtime.heartbeat import Heartbeat
+from rag_assistant.storage.leases import BEAT_INTERVAL_SECONDS
 from rag_assistant.storage.migrate import migrate
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from rag_assistant.retrieval.search import Retriever
     from rag_assistant.settings.live import LiveSettings
     from rag_assistant.storage.accounts.libraries import LibraryStore
+    from rag_assistant.storage.conversations.answer_log import AnswerLog
     from rag_assistant.storage.conversations.branching import BranchStore
     from rag_assistant.storage.conversations.conversations import ConversationManager
     from rag_assistant.storage.conversations.erasing import TurnEraser
@@ -57,6 +60,8 @@ if TYPE_CHECKING:
     from rag_assistant.storage.documents.chunks import ChunkStore
     from rag_assistant.storage.documents.documents import DocumentStore
     from rag_assistant.storage.documents.embeddings import EmbeddingStore
+    from rag_assistant.storage.leases import Leases, ProcessKind
+    from rag_assistant.storage.signals import Signals
     from rag_assistant.telemetry.observer import Observer
 
 log = logging.getLogger(__name__)
@@ -105,14 +110,19 @@ class Services:
     data_dir: Path
     guide: Path
     probe: DatabaseProbe
+    leases: Leases
+    signals: Signals
+    answers: AnswerLog
     accounts: Accounts
     setup: Setup
     # What belongs to one person, by the person's id, and whether they may change documents in this request.
     of_person: Callable[[int, bool], Services] = field(init=False, repr=False)
     observer: Observer
     _lock_file: IO[str] | None = None
+    _heartbeat: Heartbeat | None = None
     _start_lock: threading.Lock = field(default_factory=threading.Lock)
     _started: bool = False
+    _processes_documents: bool = False
 
     def prepare(self) -> None:
         """Bring the database to the present schema; put the guide into a library that is new."""
@@ -125,9 +135,10 @@ class Services:
         """Prepare a command that answers questions: a server that starts meanwhile leaves its answers alone."""
         self.prepare()
         self._lock_file, alone = join_commands(self.data_dir)
-        self.turns.answers_for_command = True
         if alone:
-            self.assistant.recover_commands()
+            self.leases.forget("command")
+        self._enter("command")
+        self.assistant.recover()
         self.tools.remote.start()
         self.load_embedder()
 
@@ -140,23 +151,63 @@ class Services:
             try:
                 self.prepare()
                 self.setup.prepare(self.settings.current.host, in_container())
-                self._recover()
+                self._forget_dead_commands()
+                self._enter_server()
+                self.assistant.recover()
             except BaseException:
                 self._lock_file.close()
                 raise
-            self.library.start()
+            self._start_library()
             self.settings.watch()
             self.models.start()
             self.tools.remote.start()
             threading.Thread(target=self._warm_up, name="warm-up", daemon=True).start()
             self._started = True
 
-    def _recover(self) -> None:
-        self.assistant.recover()
+    def start_library(self) -> None:
+        """Begin to process documents for a command that has locked the data folder."""
+        self._enter_server()
+        self._start_library()
+
+    def _start_library(self) -> None:
+        self.library.start()
+        self._processes_documents = True
+
+    def _forget_dead_commands(self) -> None:
         lock_file, alone = join_commands(self.data_dir)
         with lock_file:
             if alone:
-                self.assistant.recover_commands()
+                self.leases.forget("command")
+
+    def _enter_server(self) -> None:
+        """Enter this process, which has locked the data folder: no other server of this installation lives."""
+        self.leases.forget("server")
+        self._enter("server")
+
+    def _enter(self, kind: ProcessKind) -> None:
+        self._take_name(self.leases.enter(kind))
+        self.signals.start(self.assistant.stop_here, self.assistant.look_for_stops)
+        if not self.database.is_sqlite:
+            self._heartbeat = Heartbeat(self._beat, BEAT_INTERVAL_SECONDS)
+            self._heartbeat.start()
+
+    def _take_name(self, name: str) -> None:
+        self.conversations.owner = self.turns.owner = self.answers.owner = self.documents.worker = name
+
+    def _beat(self) -> None:
+        """Show that this process lives, and take over what others left when they died."""
+        try:
+            name = self.leases.beat()
+            if name is not None:
+                self.assistant.give_up_running()
+                self._take_name(name)
+            if self.leases.bury():
+                self.assistant.recover()
+            self.assistant.take_over()
+            if self._processes_documents:
+                self.library.take_over()
+        except Exception as error:  # noqa: BLE001 - the next beat tries again
+            log.error("The database does not hear this process: %s", error)
 
     def delete_account(self, person: Person, actor: Actor, give_to: Person | None) -> None:
         """Delete an account; what is theirs goes to somebody else, or is erased for good. Raises LastAdmin."""
@@ -202,6 +253,7 @@ class Services:
 
     def close(self) -> None:
         """Stop everything that was started."""
+        self._processes_documents = False
         self.assistant.close()
         self.tools.remote.close()
         self.library.close()
@@ -209,10 +261,21 @@ class Services:
         self.models.close()
         self.vectors.close()
         self.embedders.close()
+        self.leave()
         self.database.close()
         self.observer.close()
         if self._lock_file is not None:
             self._lock_file.close()
+
+    def leave(self) -> None:
+        """Let others take over at once what is left."""
+        self.signals.close()
+        if self._heartbeat is not None:
+            self._heartbeat.stop()
+        try:
+            self.leases.leave()
+        except StorageFailed as error:
+            log.warning("The others see only in a while that this process has ended: %s", error)
 
     def _warm_up(self) -> None:
         """Load what the first question would otherwise wait for."""

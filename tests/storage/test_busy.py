@@ -29,7 +29,7 @@ def test_a_database_that_stays_locked_is_a_failure_of_storage(opened: Database, 
     with pytest.raises(StorageFailed):
         ConversationManager(opened).create("One")
     with pytest.raises(StorageFailed):
-        AnswerLog(opened).append(1, 0, "text")
+        AnswerLog(opened, "here").append(1, 0, "text")
     other.execute("COMMIT")
     assert ConversationManager(opened).create("Two").title == "Two"
     other.close()
@@ -37,15 +37,15 @@ def test_a_database_that_stays_locked_is_a_failure_of_storage(opened: Database, 
 
 
 def test_a_commit_that_fails_fails_for_everyone_who_waited_for_it(opened: Database) -> None:
-    answers = AnswerLog(opened)
+    answers = AnswerLog(opened, "here")
     inside, go = threading.Event(), threading.Event()
 
-    def broken(_rows: object) -> None:
+    def broken(_batch: object) -> None:
         inside.set()
         go.wait(5)
         raise RuntimeError("the driver is gone")
 
-    answers._write = broken
+    answers._write = broken  # type: ignore[assignment]
     failed: list[int] = []
 
     def append(turn_id: int) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,16 @@ def test_an_empty_database_gets_the_schema_of_the_tables(empty: Database) -> Non
     with empty.engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"include_object": is_ours})
         assert compare_metadata(context, people.metadata) == []
+
+
+def test_of_servers_that_start_together_one_makes_the_schema_and_the_others_wait(empty: Database) -> None:
+    if empty.is_sqlite:
+        pytest.skip("there the lock of the data folder keeps the second one out")
+    databases = [Database(empty.url.render_as_string(hide_password=False)) for _ in range(3)]
+    with ThreadPoolExecutor() as threads:
+        assert sorted(threads.map(migrate, databases)) == [False, False, True]
+    for database in databases:
+        database.close()
 
 
 def is_ours(_object: object, name: str, kind: str, _reflected: bool, _other: object) -> bool:

@@ -7,6 +7,7 @@ import shutil
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,14 @@ def upload(
 def no_local_servers(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test sees what happens to run on the machine."""
     monkeypatch.setattr(local_servers, "PORTS", {"Nobody": 1})
+
+
+@contextmanager
+def owned_by_the_dead(services: Services) -> Iterator[str]:
+    """Let turns be accepted as by a process that died, whose name is given."""
+    alive, services.turns.owner = services.turns.owner, "dead"
+    yield "dead"
+    services.turns.owner = alive
 
 
 def until(true: Any, seconds: float = 30.0) -> None:

@@ -59,6 +59,17 @@ def test_alone_nothing_is_asked_and_the_database_is_asked_once_a_second(
     assert client.get("/account", headers=PAGE).status_code == 403
 
 
+def test_what_is_done_for_a_person_is_the_work_of_this_process_under_whatever_name(
+    services: Services, ann: Person
+) -> None:
+    for name in (services.turns.owner, "after it was taken for dead"):
+        services._take_name(name)
+        own = services.of_person(ann.id, True)
+        assert name
+        assert {own.conversations.owner, own.turns.owner, own.documents.worker} == {name}
+        assert own.leases is services.leases
+
+
 def test_a_server_that_runs_sees_the_first_account_within_a_second(
     client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ from rag_assistant.records import EVERYTHING, UNSET, Conversation, ConversationH
 from rag_assistant.storage.conversations.search import find_conversations
 from rag_assistant.storage.database import Database, person_of
 from rag_assistant.storage.full_text import TURN_WORDS
+from rag_assistant.storage.leases import is_nobodys
 from rag_assistant.storage.ownership import OF_PERSON, own_conversations, owner
 from rag_assistant.storage.tables import conversations, now, summaries, turns
 
@@ -31,10 +32,11 @@ _CONVERSATION = select(conversations).where(
 
 
 class ConversationManager:
-    """Keeps the conversations themselves; their turns are kept by TurnStore."""
+    """Keeps the conversations themselves; their turns are kept by TurnStore. ``owner`` names this process."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, owner: str = "") -> None:
         self._database = database
+        self.owner = owner
 
     def create(self, title: str) -> Conversation:
         """Return a new, empty conversation."""
@@ -133,14 +135,14 @@ class ConversationManager:
         with self._database.write() as connection:
             this = conversations.c.id == conversation_id, own_conversations(connection)
             shown = None if operation is None else dict(operation)
-            connection.execute(update(conversations).where(*this).values(operation=shown))
+            shown_by = update(conversations).where(*this).values(operation=shown, operation_owner=self.owner)
+            connection.execute(shown_by)
 
     def clear_operations(self) -> None:
-        """Take away what a process that crashed was doing."""
+        """Take away what processes that died were doing."""
+        left = conversations.c.operation.is_not(None), is_nobodys(conversations.c.operation_owner)
         with self._database.write() as connection:
-            connection.execute(
-                update(conversations).where(conversations.c.operation.is_not(None)).values(operation=None)
-            )
+            connection.execute(update(conversations).where(*left).values(operation=None))
 
     def delete(self, conversation_id: int) -> None:
         """Put a conversation away: it is not found any more until ``restore``. Raises ConversationNotFound."""

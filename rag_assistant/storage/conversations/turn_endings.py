@@ -20,7 +20,7 @@ MAX_INDEXED_CHARS = 200_000
 
 _END = (
     update(turns)
-    .where(turns.c.id == bindparam("turn"), turns.c.status == "running")
+    .where(turns.c.id == bindparam("turn"), turns.c.status == "running", turns.c.owner == bindparam("present_owner"))
     .values(
         status=bindparam("new_status"),
         visible=bindparam("new_visible"),
@@ -59,15 +59,15 @@ INSERT_MESSAGE = insert(messages)
 def end_turn(
     connection: Connection,
     turn: Turn,
+    owner: str,
     status: TurnStatus,
     answer: str,
     usage: dict[str, Any] | None,
     error: tuple[str, str] | None,
     words_of: Callable[[str], str],
 ) -> Turn:
-    """End a running turn with its whole answer, and return it; one that has ended already stays as it is."""
+    """End a running turn of ``owner`` with its whole answer, and return it; any other one stays as it is."""
     moment = now()
-    keep_texts(connection, turn.conversation_id, texts_of(turn.sources), turn.sources)
     purged = turn.confirms_turn is not None and status == "completed"
     visible = bool(answer.strip()) and not purged and not turn.excluded
     error_type, error_message = error or (None, None)
@@ -75,6 +75,7 @@ def end_turn(
         _END,
         {
             "turn": turn.id,
+            "present_owner": owner,
             "new_status": status,
             "new_visible": visible,
             "new_purged": purged,
@@ -91,6 +92,7 @@ def end_turn(
     )
     if not ended.rowcount:
         return load_turn(connection, turn.id)
+    keep_texts(connection, turn.conversation_id, texts_of(turn.sources), turn.sources)
     connection.execute(_DROP_PARTS, {"turn": turn.id})
     if answer:
         insert_messages(connection, turn.id, [{"role": "assistant", "content": answer}])

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from rag_assistant.errors import (
+    AnswerTakenOver,
     ConversationBusy,
     IdempotencyKeyReused,
     TurnNotRetryable,
@@ -49,6 +50,7 @@ from rag_assistant.storage.conversations.versions import (
     take_answer_off,
 )
 from rag_assistant.storage.database import Database, person_of
+from rag_assistant.storage.leases import is_nobodys
 from rag_assistant.storage.ownership import OF_PERSON
 from rag_assistant.storage.sent_texts import as_kept
 from rag_assistant.storage.tables import conversations, now, turns
@@ -75,9 +77,11 @@ _NAME_BY_QUESTION = (
     .values(title=bindparam("new_title"))
 )
 _INSERT_TURN = insert(turns).returning(turns.c.id)
+_RUNS_HERE = turns.c.id == bindparam("turn"), turns.c.status == "running", turns.c.owner == bindparam("present_owner")
+_LOCK_OURS = select(turns.c.id).where(*_RUNS_HERE).with_for_update()
 _KEEP_FIGURES = (
     update(turns)
-    .where(turns.c.id == bindparam("turn"))
+    .where(*_RUNS_HERE)
     .values({name: bindparam(f"new_{name}") for name in ("history", "sources", "search", "model", "notes")})
 )
 Cited = Callable[[Turn, str], tuple[Source, ...]]
@@ -86,15 +90,13 @@ Cited = Callable[[Turn, str], tuple[Source, ...]]
 class TurnStore:
     """Keeps turns with their messages and receipts.
 
-    ``owner`` names this installation, so that it finds its own; ``answers_for_command`` tells the turns of its commands
-    from those of its server. ``words_of`` makes of a text what keyword search
-    reads of it.
+    ``owner`` names this process: it writes to no running turn of another one. ``words_of`` makes of a text what keyword
+    search reads of it.
     """
 
     def __init__(self, database: Database, owner: str, words_of: Callable[[str], str]) -> None:
         self._database = database
-        self._installation = owner
-        self.answers_for_command = False
+        self.owner = owner
         self._words_of = words_of
 
     def accept(self, question: Question, title: str) -> tuple[Turn, bool]:
@@ -151,7 +153,7 @@ class TurnStore:
                 "number": number,
                 "status": "running",
                 "visible": False,
-                "owner": self._owner,
+                "owner": self.owner,
                 "request": request_of(replace(question, scope=scope)),
                 "idempotency_key": _key_of(connection, question),
                 "request_hash": hash_of(question) if question.idempotency_key else None,
@@ -188,7 +190,7 @@ class TurnStore:
                 raise TurnNotRetryable(
                     f"Turn {turn_id} is not the last of its conversation any more. Ask the question again."
                 )
-            take_answer_off(connection, turn_id, {"status": "running", "owner": self._owner})
+            take_answer_off(connection, turn_id, {"status": "running", "owner": self.owner})
             recount(connection, turn.conversation_id)
             return load_turn(connection, turn_id)
 
@@ -201,7 +203,7 @@ class TurnStore:
             turn, conversation = load_turn_locked(connection, turn_id)
             refuse_to_regenerate(turn, conversation)
             # What has no text is not worth going back to.
-            values: dict[str, Any] = {"status": "running", "owner": self._owner}
+            values: dict[str, Any] = {"status": "running", "owner": self.owner}
             if turn.answer.strip():
                 keep_version(connection, turn)
                 values |= {"version": turn.versions + 1, "versions": turn.versions + 1}
@@ -219,23 +221,27 @@ class TurnStore:
         """Keep what is about to be sent to the model, before it is sent, and what ``turn`` knows of its answer.
 
         ``past`` are turns of its conversation that may be sent whole, ``recalled`` others that may be quoted. A power
-        cut may lose it with the text that streams after it.
+        cut may lose it with the text that streams after it. Raises AnswerTakenOver.
         """
         with self._database.write(forced=False) as connection:
             kept = {
                 "turn": turn.id,
+                "present_owner": self.owner,
                 "new_history": turn.history,
                 "new_sources": as_kept(turn.sources),
                 "new_search": turn.search,
                 "new_model": turn.model,
                 "new_notes": list(turn.notes),
             }
-            connection.execute(_KEEP_FIGURES, kept)
+            if not connection.execute(_KEEP_FIGURES, kept).rowcount:
+                raise AnswerTakenOver
             keep_receipt(connection, turn, receipt, past, recalled)
 
     def keep_iteration(self, turn_id: int, said: Sequence[Message]) -> None:
-        """Keep one tool iteration of a running turn: the calls, and all their results."""
+        """Keep one tool iteration of a running turn: the calls, and all their results. Raises AnswerTakenOver."""
         with self._database.write() as connection:
+            if connection.execute(_LOCK_OURS, {"turn": turn_id, "present_owner": self.owner}).first() is None:
+                raise AnswerTakenOver
             insert_messages(connection, turn_id, said)
 
     def receipt(self, turn_id: int) -> dict[str, Any] | None:
@@ -253,32 +259,35 @@ class TurnStore:
         usage: dict[str, Any] | None = None,
         error: tuple[str, str] | None = None,
     ) -> Turn:
-        """End a running turn with its whole answer, and return it; one that has ended already stays as it is.
+        """End a running turn of ours with its whole answer, and return it; any other one stays as it is.
 
         ``turn`` brings its model, its sources, its notes and what it waits for. An answer with text makes the turn
         visible to the model; a turn without text never is. A turn that answers the question of another one
         (``confirms_turn``) takes that one out of the model's view, and itself.
         """
         with self._database.write() as connection:
-            return end_turn(connection, turn, status, answer, usage, error, self._words_of)
+            return end_turn(connection, turn, self.owner, status, answer, usage, error, self._words_of)
 
-    @property
-    def _owner(self) -> str:
-        return self._owner_of(self.answers_for_command)
+    def request_stop(self, turn_id: int) -> bool:
+        """Note that a turn is to be stopped by the process that answers it; return False if it does not run."""
+        running = turns.c.id == turn_id, turns.c.status == "running"
+        with self._database.write() as connection:
+            return bool(connection.execute(update(turns).where(*running).values(stop_requested=True)).rowcount)
 
-    def _owner_of(self, command: bool) -> str:
-        return f"{self._installation} command" if command else self._installation
+    def stops_requested(self) -> list[int]:
+        """Return the running turns of ours that were stopped through another process."""
+        stopped = turns.c.status == "running", turns.c.owner == self.owner, turns.c.stop_requested
+        with self._database.read() as connection:
+            return list(connection.execute(select(turns.c.id).where(*stopped)).scalars())
 
-    def interrupt_unfinished(self, cited: Cited, of_commands: bool = False) -> list[Turn]:
-        """End the turns of our server, or of our commands, that a crash left running, and return them.
+    def interrupt_unfinished(self, cited: Cited) -> list[Turn]:
+        """End the running turns whose process has died, and return them.
 
         They keep the text that was committed; ``cited`` marks which sources a text cites.
         """
+        nobodys = turns.c.status == "running", is_nobodys(turns.c.owner)
         with self._database.read() as connection:
-            left = connection.execute(
-                select(turns.c.id).where(turns.c.status == "running", turns.c.owner == self._owner_of(of_commands))
-            ).scalars()
-            unfinished = list(left)
+            unfinished = list(connection.execute(select(turns.c.id).where(*nobodys)).scalars())
         ended = []
         for turn_id in unfinished:
             try:
@@ -322,14 +331,23 @@ class TurnStore:
             after = found[-1].number
 
     def interrupt(self, turn_id: int, cited: Cited, error: tuple[str, str] | None = None) -> Turn:
-        """End one running turn with what is committed of it, and return it; without an ``error``, a crash ended it."""
+        """End one running turn, of ours or of nobody, with what is committed of it, and return it as it is then.
+
+        Without an ``error``, a crash ended it.
+        """
         with self._database.write() as connection:
+            # No text is committed behind what is read here: who commits some waits for this lock, then finds it ended.
+            free = (turns.c.owner == self.owner) | is_nobodys(turns.c.owner)
+            unended = select(turns.c.owner).where(turns.c.id == turn_id, turns.c.status == "running", free)
+            owner = connection.execute(unended.with_for_update()).scalar()
+            if owner is None:
+                return load_turn(connection, turn_id)
             text = committed_text(connection, turn_id)
             status: TurnStatus = "interrupted" if text.strip() else "failed"
             turn = load_turn(connection, turn_id)
             turn = replace(turn, sources=cited(turn, text))
             error = error or (CRASHED if text.strip() else CRASHED_EARLY)
-            return end_turn(connection, turn, status, text, None, error, self._words_of)
+            return end_turn(connection, turn, owner, status, text, None, error, self._words_of)
 
 
 def _known(connection: Connection, question: Question) -> Turn | None:

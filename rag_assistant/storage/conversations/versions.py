@@ -119,7 +119,8 @@ def keep_version(connection: Connection, turn: Turn) -> None:
 def take_answer_off(connection: Connection, turn_id: int, values: dict[str, Any]) -> None:
     """Leave of a turn that is over its question alone, and give it the ``values``. To recount is the caller's."""
     count_messages(connection, turn_id, -1)
-    fresh = ABOUT_THE_ANSWER | {"message_count": 1, "visible": False, "finished_at": None} | values
+    unanswered = {"message_count": 1, "visible": False, "finished_at": None, "stop_requested": False}
+    fresh = ABOUT_THE_ANSWER | unanswered | values
     connection.execute(update(turns).where(turns.c.id == turn_id).values(fresh))
     connection.execute(delete(receipts).where(receipts.c.turn_id == turn_id))
     connection.execute(delete(messages).where(messages.c.turn_id == turn_id, messages.c.position > 0))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import Connection, RowMapping, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, case, delete, false, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from rag_assistant.document_records import Document, DocumentState, ExtractedText, NewDocument
@@ -30,8 +30,9 @@ from rag_assistant.storage.documents.rows import (
     take_its_place,
 )
 from rag_assistant.storage.documents.scans import drop_scans, give_up_scans
+from rag_assistant.storage.leases import is_nobodys
 from rag_assistant.storage.ownership import library_for_new, readable
-from rag_assistant.storage.tables import document_tags, document_texts, documents, now
+from rag_assistant.storage.tables import document_tags, document_texts, documents, now, processes
 
 UNFINISHED: tuple[DocumentState, ...] = ("queued", "reading", "recognising", "embedding")
 RECOGNITION_CANCELLED = "Text recognition was cancelled: what stands on scanned pages is not found."
@@ -41,12 +42,14 @@ GIVEN_UP: tuple[DocumentState, ...] = ("failed", "cancelled")
 class DocumentStore(DocumentLists):
     """Keeps documents. What is deleted here is gone from every answer at once, whatever an index still holds.
 
-    ``owner`` names this installation: it works on the files that lie in its own folder and on no others.
+    ``owner`` names this installation: it reads the files that lie in its own folder and no others. ``worker`` names
+    this process: what it works on, nobody else works on while it lives.
     """
 
-    def __init__(self, database: Database, owner: str) -> None:
+    def __init__(self, database: Database, owner: str, worker: str = "") -> None:
         super().__init__(database)
         self._owner = owner
+        self.worker = worker
 
     def add(self, new: NewDocument) -> tuple[Document, bool]:
         """Keep a new document as ``queued``; return it and True, or the one with the same content and False.
@@ -111,7 +114,7 @@ class DocumentStore(DocumentLists):
     def _take_up_same(self, connection: Connection, same: RowMapping, new: NewDocument, replaces: int | None) -> None:
         if same["state"] in GIVEN_UP and same["owner"] == self._owner:
             replaces = None if replaces == same["id"] else replaces
-            set_values(connection, same["id"], state="queued", reason=None, replaces=replaces)
+            set_values(connection, same["id"], state="queued", worker=None, reason=None, replaces=replaces)
         add_tags(connection, same["id"], new.tags)
 
     def change(
@@ -201,37 +204,54 @@ class DocumentStore(DocumentLists):
     # --- how far it has come
 
     def take(self, document_id: int) -> Document | None:
-        """Return a document that is to be read, now in the state ``reading``; ``None`` if it is not, or not ours."""
+        """Return a document that is to be read, now in the state ``reading`` and ours to work on.
+
+        ``None`` if it is not, if its file lies elsewhere, or if another process works on it.
+        """
         with self._database.write() as connection:
-            to_read = documents.c.state.in_(("queued", "reading"))
+            to_read = documents.c.state.in_(("queued", "reading")), documents.c.owner == self._owner
             taken = connection.execute(
                 update(documents)
-                .where(documents.c.id == document_id, to_read, documents.c.owner == self._owner)
-                .values(state="reading", reason=None, attempts=0)
+                .where(documents.c.id == document_id, *to_read, self._is_free)
+                .values(state="reading", worker=self.worker, reason=None, attempts=0)
             )
             return load_document(connection, document_id) if taken.rowcount else None
 
-    def take_up_unfinished(self, *, recognises: bool) -> tuple[list[int], list[int], list[int]]:
-        """Return which documents are to be read, to be embedded and to be recognised, after a crash or a start.
-
-        The last are those with scanned pages that were not recognised yet, where this installation ``recognises`` any.
-        """
+    def take_in(self, state: DocumentState, document_id: int) -> bool:
+        """Tell whether a document is in a state, and nobody else works on it; then it is ours to work on."""
         with self._database.write() as connection:
-            ours = documents.c.owner == self._owner
-            connection.execute(update(documents).where(ours, documents.c.state == "reading").values(state="queued"))
-            if recognises:
+            free = documents.c.id == document_id, documents.c.state == state, self._is_free
+            return bool(connection.execute(update(documents).where(*free).values(worker=self.worker)).rowcount)
+
+    def take_up_unfinished(
+        self, *, recognises: bool = False, of_ours: bool = True
+    ) -> tuple[list[int], list[int], list[int]]:
+        """Take what the death of a process left half done; return which documents to read, embed and recognise.
+
+        Those are what a process that died worked on or, where the whole installation is gone, had before it: to embed
+        them needs no file. ``of_ours``: also what waits for this installation, whose queue is empty at a start; if it
+        ``recognises`` any, then those with scanned pages that were not recognised yet, too.
+        """
+        alive = select(processes.c.installation)
+        forsaken = documents.c.worker.is_not(None) | documents.c.owner.not_in(alive)
+        ours = documents.c.owner == self._owner
+        wanted = forsaken & (ours | (documents.c.state == "embedding")) | (ours if of_ours else false())
+        with self._database.write() as connection:
+            if of_ours and recognises:
                 lacking = documents.c.scanned_pages > documents.c.recognised_pages
                 over = documents.c.state.in_(("ready", "failed"))
-                connection.execute(update(documents).where(ours, over, lacking).values(state="recognising"))
-            found = {
-                state: list(
-                    connection.execute(
-                        select(documents.c.id).where(ours, documents.c.state == state).order_by(documents.c.id)
-                    ).scalars()
-                )
-                for state in ("queued", "embedding", "recognising")
-            }
-            return found["queued"], found["embedding"], found["recognising"]
+                unread = update(documents).where(ours, over, lacking)
+                connection.execute(unread.values(state="recognising", worker=None))
+            left = documents.c.state.in_(UNFINISHED), is_nobodys(documents.c.worker), wanted
+            state = case((documents.c.state == "reading", "queued"), else_=documents.c.state)
+            taken = update(documents).where(*left).values(worker=self.worker, state=state)
+            rows = connection.execute(taken.returning(documents.c.id, documents.c.state)).all()
+        found = {of: sorted(row.id for row in rows if row.state == of) for of in UNFINISHED}
+        return found["queued"], found["embedding"], found["recognising"]
+
+    @property
+    def _is_free(self) -> ColumnElement[bool]:
+        return (documents.c.worker == self.worker) | is_nobodys(documents.c.worker)
 
     def ours(self) -> list[int]:
         """Return the ids of all documents whose files lie with this installation."""
@@ -239,11 +259,11 @@ class DocumentStore(DocumentLists):
             query = select(documents.c.id).where(documents.c.owner == self._owner).order_by(documents.c.id)
             return list(connection.execute(query).scalars())
 
-    def is_in(self, document_id: int, state: DocumentState) -> bool:
-        """Tell whether a document exists and is in a state."""
+    def is_ours_in(self, state: DocumentState, document_id: int) -> bool:
+        """Tell whether a document exists, is in a state and is ours to work on."""
+        ours = documents.c.id == document_id, documents.c.state == state, documents.c.worker == self.worker
         with self._database.read() as connection:
-            row = select(documents.c.id).where(documents.c.id == document_id, documents.c.state == state)
-            return connection.execute(row).first() is not None
+            return connection.execute(select(documents.c.id).where(*ours)).first() is not None
 
     def any_queued(self) -> bool:
         """Tell whether a document of ours waits to be read."""
@@ -276,7 +296,7 @@ class DocumentStore(DocumentLists):
         with self._database.write() as connection:
             row = row_to_change(connection, document_id)
             if row["state"] not in UNFINISHED and row["owner"] == self._owner:
-                set_values(connection, document_id, state="queued", reason=None)
+                set_values(connection, document_id, state="queued", worker=None, reason=None)
             return load_document(connection, document_id)
 
     def cancel(self, document_id: int) -> Document:
@@ -303,9 +323,9 @@ class DocumentStore(DocumentLists):
     def finish(self, document_id: int, embedder: str, *, recognises: bool = False) -> list[str] | None:
         """Mark a document as ready, if every chunk of it is embedded by ``embedder``; else leave it and return None.
 
-        Where scanned pages are to be recognised, and this installation ``recognises`` any, that comes next. A newer
-        version takes the place of the older one in the same step. Return the names of the files that are not needed any
-        more.
+        Where scanned pages are to be recognised, and this installation has the file and ``recognises`` any, that comes
+        next. A newer version takes the place of the older one in the same step. Return the names of the files that are
+        not needed any more.
         """
         with self._database.write() as connection:
             own = select(documents).where(documents.c.id == document_id).with_for_update()
@@ -313,8 +333,10 @@ class DocumentStore(DocumentLists):
             # Failed is one that could not be embedded for too long, and now is after all.
             if row is None or row["state"] not in ("embedding", "failed") or not is_whole(connection, row, embedder):
                 return None
+            recognises = recognises and row["owner"] == self._owner
             if recognises and row["scanned_pages"] > row["recognised_pages"]:
-                set_values(connection, document_id, state="recognising", embedded=row["chunks"], reason=None)
+                next_one = {"state": "recognising", "worker": self.worker}
+                set_values(connection, document_id, embedded=row["chunks"], reason=None, **next_one)
                 return None
             warning = select(document_texts.c.warning).where(document_texts.c.document_id == document_id)
             finished = {

@@ -100,16 +100,25 @@ class EmbeddingStore:
             return connection.execute(own).scalar_one(), total
 
     def keep_embeddings(self, document_id: int, embedder: str, vectors: Sequence[tuple[int, bytes]]) -> bool:
-        """Keep the vectors of some chunks of a document. Return False if they went away meanwhile."""
+        """Keep the vectors of some chunks of a document. Return False if they went away meanwhile.
+
+        One that another process has kept already stays.
+        """
         with self._database.write() as connection:
+            connection.execute(select(documents.c.id).where(documents.c.id == document_id).with_for_update())
             ids = [chunk_id for chunk_id, _ in vectors]
             here = select(func.count()).where(chunks.c.id.in_(ids), chunks.c.document_id == document_id)
             if connection.execute(here).scalar() != len(ids):
                 return False
-            connection.execute(
-                insert(embeddings),
-                [{"chunk_id": chunk_id, "embedder": embedder, "vector": vector} for chunk_id, vector in vectors],
-            )
+            same = embeddings.c.chunk_id.in_(ids), embeddings.c.embedder == embedder
+            kept = set(connection.execute(select(embeddings.c.chunk_id).where(*same)).scalars())
+            new = [
+                {"chunk_id": chunk_id, "embedder": embedder, "vector": vector}
+                for chunk_id, vector in vectors
+                if chunk_id not in kept
+            ]
+            if new:
+                connection.execute(insert(embeddings), new)
             done = (
                 select(func.count())
                 .select_from(embeddings.join(chunks, chunks.c.id == embeddings.c.chunk_id))
@@ -119,7 +128,7 @@ class EmbeddingStore:
             unfinished = (documents.c.id == document_id, documents.c.state != "ready")
             connection.execute(update(documents).where(*unfinished).values(embedded=done))
             own = embedders.c.key == embedder
-            connection.execute(update(embedders).where(own).values(additions=embedders.c.additions + len(vectors)))
+            connection.execute(update(embedders).where(own).values(additions=embedders.c.additions + len(new)))
             return True
 
     def vectors_after(self, embedder: str, chunk_id: int, limit: int) -> list[tuple[int, bytes]]:

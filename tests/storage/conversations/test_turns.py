@@ -115,12 +115,11 @@ def test_only_turns_with_text_are_seen_again(turns: TurnStore, database: Databas
 
 def test_a_crash_leaves_the_committed_text_as_an_interrupted_turn(turns: TurnStore, database: Database) -> None:
     turn = ask(turns)
-    answers = AnswerLog(database)
+    answers = AnswerLog(database, "here")
     answers.append(turn.id, 0, "Bec")
     answers.append(turn.id, 3, "au")
     assert turns.get(turn.id).answer == "Becau"
-    assert TurnStore(database, "elsewhere", str.lower).interrupt_unfinished(mark_cited) == []
-    (left,) = turns.interrupt_unfinished(mark_cited)
+    (left,) = TurnStore(database, "elsewhere", str.lower).interrupt_unfinished(mark_cited)
     assert (left.id, left.status, left.answer) == (turn.id, "interrupted", "Becau")
     assert turns.interrupt_unfinished(mark_cited) == []
 
@@ -129,7 +128,7 @@ def test_a_crash_leaves_what_was_known_of_the_answer(turns: TurnStore, database:
     turn = ask(turns)
     source = Source(1, 3, "a.txt", None, 0, 4, "Text", 1.0)
     turns.keep_receipt(replace(turn, model="m", notes=("Trimmed.",), sources=(source,)), {"request": {}})
-    AnswerLog(database).append(turn.id, 0, "Because [1].")
+    AnswerLog(database, "here").append(turn.id, 0, "Because [1].")
     turns.interrupt_unfinished(mark_cited)
     left = turns.get(turn.id)
     assert (left.model, left.notes, left.sources[0].cited) == ("m", ("Trimmed.",), True)
@@ -192,7 +191,7 @@ def test_the_latest_used_conversation_comes_first(turns: TurnStore, database: Da
 def test_many_answers_written_at_once_are_whole_and_in_order(tmp_path: Path) -> None:
     database = Database(sqlite_url(tmp_path))
     migrate(database)
-    turns, answers = TurnStore(database, "here", str.lower), AnswerLog(database)
+    turns, answers = TurnStore(database, "here", str.lower), AnswerLog(database, "here")
     running = [ask(turns, f"Q{n}") for n in range(16)]
     whole = "".join(f"{n} " for n in range(100))
 

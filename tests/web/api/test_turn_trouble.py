@@ -17,7 +17,7 @@ from rag_assistant.storage.conversations.answer_log import AnswerLog
 from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
 from tests.web.api.test_turn_life import start
-from tests.web.conftest import ask, until, upload
+from tests.web.conftest import ask, owned_by_the_dead, until, upload
 
 
 def test_an_endpoint_that_never_lists_its_models_can_be_stopped(environment: dict[str, str], stub: StubModel) -> None:
@@ -260,7 +260,8 @@ def test_a_retry_keeps_its_place_when_the_old_answer_leaves() -> None:
 def test_a_crash_before_the_first_word_leaves_a_turn_that_can_be_retried(
     client: FlaskClient, services: Services
 ) -> None:
-    turn, _ = services.turns.accept(Question("Why?"), "Why?")
+    with owned_by_the_dead(services):
+        turn, _ = services.turns.accept(Question("Why?"), "Why?")
     services.assistant.recover()
     found = client.get(f"/api/turns/{turn.id}").json
     assert (found["status"], found["error"]["type"]) == ("failed", "AnswerInterrupted")

@@ -7,7 +7,7 @@ from rag_assistant.records import Question
 from rag_assistant.storage.conversations.answer_log import AnswerLog
 from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
-from tests.web.conftest import ask, post, until, upload
+from tests.web.conftest import ask, owned_by_the_dead, post, until, upload
 
 
 def regenerated(client: FlaskClient, turn_id: int) -> dict:  # type: ignore[type-arg]
@@ -83,8 +83,9 @@ def test_a_server_that_dies_meanwhile_leaves_the_earlier_answer(
     client: FlaskClient, services: Services, stub: StubModel
 ) -> None:
     turn = ask(client)
-    running = services.turns.regenerate(turn["turn_id"])
-    AnswerLog(services.database).append(running.id, 0, "Half an")
+    with owned_by_the_dead(services) as dead:
+        running = services.turns.regenerate(turn["turn_id"])
+        AnswerLog(services.database, dead).append(running.id, 0, "Half an")
     services.turns.interrupt_unfinished(mark_cited)
     again = client.get(f"/api/turns/{turn['turn_id']}").json
     assert (again["status"], again["answer"], again["version"]) == ("interrupted", "Half an", 2)

@@ -1,0 +1,141 @@
+"""Which processes live: what one of them works on is its own for as long as it is known here, and nobody's afterwards.
+
+On PostgreSQL each process counts its beats in a row, and the others look whether the count moves. Only that is
+compared, never two clocks. On SQLite nobody counts: all processes are on this machine, and the locks of the data
+folder tell who lives.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Mapping
+from time import monotonic, sleep
+from typing import Any, Literal
+
+from sqlalchemy import ColumnElement, delete, insert, select, update
+
+from rag_assistant.errors import SettingsError
+from rag_assistant.settings.agreement import conflict, differences
+from rag_assistant.storage.database import Database
+from rag_assistant.storage.tables import processes
+
+log = logging.getLogger(__name__)
+
+LEASE_SECONDS = 15.0
+BEAT_INTERVAL_SECONDS = 2.0
+# Who has not looked for so long, because the database was away, has not heard the others either.
+MAX_PAUSE_SECONDS = 6.0
+
+ProcessKind = Literal["server", "command"]
+
+
+def is_nobodys(owner: ColumnElement[str | None]) -> ColumnElement[bool]:
+    """Return the condition that the process in a column is not known any more; a column without one is nobody's."""
+    return owner.is_(None) | owner.not_in(select(processes.c.id))
+
+
+class Leases:
+    """Enters this process among those that live, and takes off those that died.
+
+    ``settings`` are compared with those of other servers; see settings/agreement.py.
+    """
+
+    def __init__(self, database: Database, installation: str, settings: Mapping[str, Any]) -> None:
+        self._database = database
+        self._installation = installation
+        self._settings = dict(settings)
+        self._kind: ProcessKind = "server"
+        self._id: str | None = None
+        # For each other process its beats, and when they were first seen to be so many.
+        self._seen: dict[str, tuple[int, float]] = {}
+        self._looked = 0.0
+
+    @property
+    def has_others(self) -> bool:
+        """Whether other processes lived when this one last looked."""
+        return bool(self._seen)
+
+    def enter(self, kind: ProcessKind) -> str:
+        """Enter this process under a name that nobody had before, and return it.
+
+        Raises SettingsError if it is a server and does not go with the others. One of them that died meanwhile is told
+        by its silence, so that takes the time of a lease.
+        """
+        self._kind = kind
+        end = monotonic() + LEASE_SECONDS + 2 * BEAT_INTERVAL_SECONDS
+        while True:
+            with self._database.one_at_a_time("enter"):
+                others = self._settings_of_others()
+                problem = conflict(self._settings, others) if kind == "server" else None
+                if problem is None:
+                    self._id = self._insert(kind)
+                    break
+            if monotonic() > end:
+                raise SettingsError(problem)
+            sleep(BEAT_INTERVAL_SECONDS)
+            self.bury()
+        for sentence in differences(self._settings, others) if kind == "server" else ():
+            log.warning("Servers on one database should have the same settings: %s", sentence)
+        return self._id
+
+    def _insert(self, kind: ProcessKind) -> str:
+        name = uuid.uuid4().hex
+        own = {"id": name, "installation": self._installation, "kind": kind, "beats": 0, "settings": self._settings}
+        with self._database.write() as connection:
+            connection.execute(insert(processes).values(own))
+        return name
+
+    def _settings_of_others(self) -> list[dict[str, Any]]:
+        """Return the settings of the other servers on PostgreSQL."""
+        if self._database.is_sqlite:
+            return []
+        others = processes.c.kind == "server", processes.c.installation != self._installation
+        with self._database.read() as connection:
+            return list(connection.execute(select(processes.c.settings).where(*others)).scalars())
+
+    def leave(self) -> None:
+        """Give up everything that is still ours, so that nobody waits for it."""
+        if self._id is not None:
+            with self._database.write() as connection:
+                connection.execute(delete(processes).where(processes.c.id == self._id))
+            self._id = None
+
+    def forget(self, kind: ProcessKind) -> None:
+        """Take off the processes of a kind of this installation, of which a lock says that none lives."""
+        with self._database.write() as connection:
+            ours = processes.c.installation == self._installation
+            connection.execute(delete(processes).where(ours, processes.c.kind == kind))
+
+    def beat(self) -> str | None:
+        """Say that this process lives. If the others have taken it for dead, enter it anew and return its new name."""
+        with self._database.write() as connection:
+            own = update(processes).where(processes.c.id == self._id).values(beats=processes.c.beats + 1)
+            if connection.execute(own).rowcount:
+                return None
+        log.error("This process was not heard of for %g seconds; what it worked on was given up.", LEASE_SECONDS)
+        return self.enter(self._kind)
+
+    def bury(self) -> int:
+        """Take off the other processes whose beats have not moved for the time of a lease, and return how many."""
+        with self._database.read() as connection:
+            others = select(processes.c.id, processes.c.beats).where(processes.c.id != self._id)
+            beats = {row.id: row.beats for row in connection.execute(others)}
+        now = monotonic()
+        if now - self._looked > MAX_PAUSE_SECONDS:
+            self._seen = {}
+        self._looked = now
+        self._seen = {
+            name: before if (before := self._seen.get(name)) and before[0] == count else (count, now)
+            for name, count in beats.items()
+        }
+        still = [(name, count) for name, (count, since) in self._seen.items() if now - since >= LEASE_SECONDS]
+        return sum(self._bury(name, count) for name, count in still)
+
+    def _bury(self, name: str, beats: int) -> int:
+        with self._database.write() as connection:
+            silent = processes.c.id == name, processes.c.beats == beats
+            gone = connection.execute(delete(processes).where(*silent)).rowcount
+        if gone:
+            log.warning("Process %s has been silent for %g seconds; others take over its work.", name, LEASE_SECONDS)
+        return gone

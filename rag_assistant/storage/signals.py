@@ -1,0 +1,174 @@
+"""Wake other processes on the same database: there is more of an answer, it has ended, it is to be stopped.
+
+The rows are the truth and a signal only says that it is worth looking, so one that is lost costs a moment. On
+PostgreSQL they go by LISTEN and NOTIFY. Where nothing is heard that way, on SQLite and behind a pooler that hands
+connections from one to another, everybody looks every half second.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+
+from sqlalchemy import text
+
+from rag_assistant.errors import StorageFailed
+from rag_assistant.storage.database import Database
+
+log = logging.getLogger(__name__)
+
+CHANNEL = "rag_assistant"
+LOOK_INTERVAL_SECONDS = 0.5
+# Text is told of together, so that a burst of it costs others one look.
+TEXT_INTERVAL_SECONDS = 0.05
+ECHO_TIMEOUT_SECONDS = 5.0
+RETRY_INTERVAL_SECONDS = 60.0
+IDS_IN_ONE_SIGNAL = 500
+UNHEARD = (
+    "PostgreSQL's NOTIFY is not heard here (a pooler in transaction mode does that). Live text and Stop across servers "
+    "come in steps of half a second."
+)
+
+
+class Signals:
+    """Tells others of turns, and hears of them. ``has_others`` says whether there is anybody to tell."""
+
+    def __init__(self, database: Database, has_others: Callable[[], bool]) -> None:
+        self._database = database
+        self._has_others = has_others
+        self._echo = f"echo {uuid.uuid4().hex}"
+        self._heard = False
+        self._warned = False
+        self._lock = threading.Lock()
+        self._waiting: dict[int, list[threading.Event]] = {}
+        self._untold: set[int] = set()
+        self._to_tell = threading.Event()
+        self._closing = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._stop: Callable[[int], None] = lambda _: None
+        self._look: Callable[[], None] = lambda: None
+
+    def start(self, stop: Callable[[int], None], look: Callable[[], None]) -> None:
+        """Begin to hear: ``stop`` ends a turn that is answered here, ``look`` looks for all that are to end."""
+        self._stop, self._look = stop, look
+        jobs = [self._poll_on] if self._database.is_sqlite else [self._listen_on, self._tell_on]
+        self._threads = [threading.Thread(target=job, name="signals", daemon=True) for job in jobs]
+        for thread in self._threads:
+            thread.start()
+
+    def close(self) -> None:
+        """Hear nothing more."""
+        self._closing.set()
+        self._to_tell.set()
+        for thread in self._threads:
+            thread.join(LOOK_INTERVAL_SECONDS * 2)
+
+    def tell_text(self, turn_ids: set[int]) -> None:
+        """Tell others soon that there is more of some answers."""
+        if not self._database.is_sqlite and self._has_others():
+            with self._lock:
+                self._untold |= turn_ids
+            self._to_tell.set()
+
+    def tell_stop(self, turn_id: int) -> None:
+        """Tell others at once that an answer is to be stopped."""
+        self._tell(f"stop {turn_id}")
+
+    @contextmanager
+    def awaiting(self, turn_id: int) -> Iterator[Callable[[], None]]:
+        """Give a function that waits for news of a turn, and returns without any after a while."""
+        news = threading.Event()
+        with self._lock:
+            self._waiting.setdefault(turn_id, []).append(news)
+
+        def wait() -> None:
+            news.wait(LOOK_INTERVAL_SECONDS * (2 if self._heard else 1))
+            news.clear()
+
+        try:
+            yield wait
+        finally:
+            with self._lock:
+                self._waiting[turn_id].remove(news)
+                if not self._waiting[turn_id]:
+                    del self._waiting[turn_id]
+
+    # --- tell
+
+    def _tell_on(self) -> None:
+        while self._to_tell.wait() and not self._closing.is_set():
+            self._to_tell.clear()
+            with self._lock:
+                some, self._untold = sorted(self._untold), set()
+            for start in range(0, len(some), IDS_IN_ONE_SIGNAL):
+                self._tell(f"text {' '.join(map(str, some[start : start + IDS_IN_ONE_SIGNAL]))}")
+            self._closing.wait(TEXT_INTERVAL_SECONDS)
+
+    def _tell(self, payload: str) -> None:
+        if self._database.is_sqlite:
+            return
+        try:
+            with self._database.write() as connection:
+                connection.execute(
+                    text("SELECT pg_notify(:channel, :payload)"), {"channel": CHANNEL, "payload": payload}
+                )
+        except StorageFailed as error:
+            log.debug("Others were not told (%s); they look by themselves: %s", payload, error)
+
+    # --- hear
+
+    def _poll_on(self) -> None:
+        while not self._closing.wait(LOOK_INTERVAL_SECONDS):
+            self._look_around()
+
+    def _listen_on(self) -> None:
+        while not self._closing.is_set():
+            try:
+                self._listen()
+            except Exception as error:  # noqa: BLE001 - whatever it is, nothing is heard
+                log.debug("PostgreSQL's signals broke off: %s", error)
+            was_heard, self._heard = self._heard, False
+            pause = monotonic() + (LOOK_INTERVAL_SECONDS if was_heard else RETRY_INTERVAL_SECONDS)
+            while monotonic() < pause and not self._closing.wait(LOOK_INTERVAL_SECONDS):
+                self._look_around()
+
+    def _listen(self) -> None:
+        """Hear until the connection breaks, or until it is plain that nothing comes through it."""
+        import psycopg
+
+        with psycopg.connect(self._database.connection_string, autocommit=True) as connection:
+            connection.execute(f"LISTEN {CHANNEL}")
+            self._tell(self._echo)  # Over another connection: what one tells itself would be heard behind any pooler.
+            too_late = monotonic() + ECHO_TIMEOUT_SECONDS
+            while not self._closing.is_set():
+                for heard in connection.notifies(timeout=LOOK_INTERVAL_SECONDS, stop_after=1):
+                    self._take(heard.payload)
+                if not self._heard and monotonic() > too_late:
+                    if not self._warned:
+                        log.warning(UNHEARD)
+                        self._warned = True
+                    return
+                self._look_around()
+
+    def _take(self, payload: str) -> None:
+        kind, *values = payload.split()
+        if kind == "stop":
+            self._stop(int(values[0]))
+        elif kind == "text":
+            for turn_id in map(int, values):
+                with self._lock:
+                    waiting = list(self._waiting.get(turn_id, ()))
+                for news in waiting:
+                    news.set()
+        elif payload == self._echo:
+            self._heard = True
+
+    def _look_around(self) -> None:
+        try:
+            self._look()
+        except StorageFailed as error:
+            log.debug("Nobody could look for answers to be stopped: %s", error)

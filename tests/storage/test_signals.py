@@ -1,0 +1,80 @@
+"""Processes that wake each other: over PostgreSQL at once, and by looking where nothing is heard."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from rag_assistant.storage import signals as module
+from rag_assistant.storage.database import Database
+from rag_assistant.storage.signals import Signals
+
+Open = Callable[..., Signals]
+
+
+@pytest.fixture
+def opened(request: pytest.FixtureRequest) -> Iterator[Open]:
+    """Opens the signals of one process after another on a PostgreSQL database."""
+    url = request.getfixturevalue("postgres_database")
+    with ExitStack() as stack:
+
+        def open_signals(
+            stop: Callable[[int], None] = lambda _: None, look: Callable[[], None] = lambda: None
+        ) -> Signals:
+            database = Database(url)
+            signals = Signals(database, lambda: True)
+            stack.callback(database.close)
+            stack.callback(signals.close)
+            signals.start(stop, look)
+            return signals
+
+        yield open_signals
+
+
+def until(true: Callable[[], object]) -> None:
+    end = time.monotonic() + 30
+    while not true():
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.01)
+
+
+def test_text_and_stop_reach_another_process_and_only_whom_they_concern(opened: Open) -> None:
+    stopped: list[int] = []
+    here, there = opened(), opened(stopped.append)
+    until(lambda: there._heard)
+    with there.awaiting(7), there.awaiting(8):
+        here.tell_text({7, 9})
+        until(lambda: there._waiting[7][0].is_set())
+        assert not there._waiting[8][0].is_set()
+    assert there._waiting == {}
+    here.tell_stop(5)
+    until(lambda: stopped == [5])
+
+
+def test_where_nothing_is_heard_everybody_looks_and_the_log_says_so(
+    opened: Open, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(Signals, "_tell", lambda *_: None)
+    monkeypatch.setattr(module, "ECHO_TIMEOUT_SECONDS", 0.0)
+    monkeypatch.setattr(module, "LOOK_INTERVAL_SECONDS", 0.01)
+    looked = threading.Semaphore(0)
+    with caplog.at_level(logging.WARNING):
+        opened(look=looked.release)
+        until(lambda: "pooler in transaction mode" in caplog.text)
+        assert all(looked.acquire(timeout=30) for _ in range(10))
+    assert caplog.text.count("is not heard") == 1
+
+
+def test_a_connection_that_breaks_is_opened_again(opened: Open, request: pytest.FixtureRequest) -> None:
+    there = opened()
+    until(lambda: there._heard)
+    database = Database(request.getfixturevalue("postgres_database"))
+    listening = "FROM pg_stat_activity WHERE datname = current_database() AND query = 'LISTEN rag_assistant'"
+    with database.write() as connection:
+        connection.exec_driver_sql(f"SELECT pg_terminate_backend(pid) {listening}")
+    until(lambda: not there._heard)
+    until(lambda: there._heard)
+    database.close()
