@@ -29,6 +29,7 @@ from rag_assistant.conversations.corrections import Corrections
 from rag_assistant.conversations.prompts import title_for
 from rag_assistant.documents.uploads import Uploads
 from rag_assistant.errors import SettingsError
+from rag_assistant.exchange.importing import ConversationImport
 from rag_assistant.llm.client import OPENAI_BASE_URL
 from rag_assistant.llm.local_model import LocalModel
 from rag_assistant.llm.local_servers import LocalServers
@@ -50,6 +51,7 @@ from rag_assistant.storage.conversations.conversations import ConversationManage
 from rag_assistant.storage.conversations.corrections import CorrectionStore
 from rag_assistant.storage.conversations.erasing import TurnEraser
 from rag_assistant.storage.conversations.etags import Etags
+from rag_assistant.storage.conversations.exchange import ExchangeStore
 from rag_assistant.storage.conversations.history import HistoryStore
 from rag_assistant.storage.conversations.links import ConversationLinkStore
 from rag_assistant.storage.conversations.ratings import RatingStore
@@ -91,6 +93,7 @@ class Stores:
     eraser: TurnEraser
     ratings: RatingStore
     branches: BranchStore
+    exchange: ExchangeStore
     etags: Etags
     history: HistoryStore
     answers: AnswerLog
@@ -162,6 +165,8 @@ def build_services(settings: LiveSettings) -> Services:
         eraser=stores.eraser,
         ratings=stores.ratings,
         branches=stores.branches,
+        exchange=stores.exchange,
+        conversation_import=ConversationImport(stores.exchange, stores.documents),
         etags=stores.etags,
         history=stores.history,
         documents=stores.documents,
@@ -237,6 +242,8 @@ def services_of_person(
         documents=stores.documents,
         libraries=stores.libraries,
         links=stores.links,
+        exchange=stores.exchange,
+        conversation_import=ConversationImport(stores.exchange, stores.documents),
         chunks=stores.chunks,
         retriever=retriever,
         library=library,
@@ -271,6 +278,7 @@ def build_stores(database: Database, owner: str, tell: Callable[[set[int]], None
         eraser=TurnEraser(database, title_for),
         ratings=RatingStore(database),
         branches=BranchStore(database),
+        exchange=ExchangeStore(database, owner, words_of),
         etags=Etags(database),
         history=HistoryStore(database),
         answers=AnswerLog(database, process, tell),

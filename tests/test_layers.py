@@ -13,11 +13,12 @@ PACKAGE = Path(__file__).resolve().parents[1] / "rag_assistant"
 # Lowest first. A room may import from every room below it, and from none beside it.
 FLOORS = [
     ("errors", "records", "document_records", "account_records", "validation"),
+    ("archive_records",),
     ("history", "settings", "runtime"),
     ("storage", "telemetry"),
     ("presenters", "extraction", "retrieval", "llm", "tool_servers"),
     ("conversations", "documents", "accounts"),
-    ("answering",),
+    ("answering", "exchange"),
     ("mcp",),
     ("web", "cli"),
     ("factory", "server"),
@@ -36,6 +37,7 @@ STRANGERS = {
 PURE = (
     *(
         "account_records",
+        "archive_records",
         "document_records",
         "records",
         "errors",
@@ -49,6 +51,12 @@ PURE = (
         "answering.quoting",
         "answering.scoring",
         "conversations.extract",
+        "exchange.archive",
+        "exchange.chatgpt",
+        "exchange.librechat",
+        "exchange.open_webui",
+        "exchange.shapes",
+        "exchange.trees",
         "conversations.summary_lines",
         "retrieval.claims",
         "retrieval.excerpts",

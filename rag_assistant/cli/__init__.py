@@ -15,6 +15,7 @@ from rag_assistant.cli.backup import backup_command, restore_command
 from rag_assistant.cli.database import database_commands
 from rag_assistant.cli.documents import documents_commands
 from rag_assistant.cli.evaluate import eval_command
+from rag_assistant.cli.exchange import export_command, import_command
 from rag_assistant.cli.history import history_commands
 from rag_assistant.cli.maintenance import doctor_command, reindex_command
 from rag_assistant.cli.mcp import mcp_command
@@ -29,5 +30,6 @@ def init_app(app: Flask, services: Services) -> None:
     """Add the commands."""
     groups = accounts_commands, history_commands, documents_commands, model_commands, database_commands
     alone = ask_command, chat_command, eval_command, reindex_command, backup_command, restore_command
-    for made in (*alone, doctor_command, status_command, mcp_command, *groups):
+    exchange = export_command, import_command
+    for made in (*alone, *exchange, doctor_command, status_command, mcp_command, *groups):
         app.cli.add_command(made(services))

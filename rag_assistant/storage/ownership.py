@@ -36,6 +36,12 @@ def own_conversations(connection: Connection) -> ColumnElement[bool]:
     return true() if person is None else conversations.c.person_id == person
 
 
+def key_of(connection: Connection, key: str) -> str:
+    """Return an Idempotency-Key as it is kept: the same key of two people is two keys."""
+    person = person_of(connection)
+    return key if person is None else f"{person} {key}"
+
+
 def owner(connection: Connection) -> int | ScalarSelect[int]:
     """Return whose a new row is."""
     person = person_of(connection)

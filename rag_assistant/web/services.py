@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from rag_assistant.documents.page_images import PagePictures
     from rag_assistant.documents.unfamiliar import UnfamiliarDocuments
     from rag_assistant.documents.uploads import Uploads
+    from rag_assistant.exchange.importing import ConversationImport
     from rag_assistant.llm.connection_check import ConnectionCheck
     from rag_assistant.llm.local_servers import LocalServers
     from rag_assistant.llm.models import LanguageModels
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from rag_assistant.storage.conversations.conversations import ConversationManager
     from rag_assistant.storage.conversations.erasing import TurnEraser
     from rag_assistant.storage.conversations.etags import Etags
+    from rag_assistant.storage.conversations.exchange import ExchangeStore
     from rag_assistant.storage.conversations.history import HistoryStore
     from rag_assistant.storage.conversations.links import ConversationLinkStore
     from rag_assistant.storage.conversations.ratings import RatingStore
@@ -84,6 +86,8 @@ class Services:
     eraser: TurnEraser
     ratings: RatingStore
     branches: BranchStore
+    exchange: ExchangeStore
+    conversation_import: ConversationImport
     etags: Etags
     history: HistoryStore
     documents: DocumentStore

@@ -118,7 +118,7 @@ class ConversationManager:
             row = load_conversation(connection, conversation_id)
             values: dict[str, Any] = {} if title is None else {"title": title}
             if pinned is not None:
-                if pinned and not row["pinned"] and _count_pinned(connection) >= MAX_PINNED:
+                if pinned and not row["pinned"] and count_pinned(connection) >= MAX_PINNED:
                     raise TooManyPinned(MAX_PINNED)
                 values["pinned"] = pinned
             if scope is not None:
@@ -262,6 +262,7 @@ def _record_of(row: Row, summary: Summary | None) -> Conversation:
     )
 
 
-def _count_pinned(connection: Connection) -> int:
+def count_pinned(connection: Connection) -> int:
+    """Return how many conversations stand first in the list."""
     pinned = conversations.c.pinned, conversations.c.deleted_at.is_(None), own_conversations(connection)
     return connection.execute(select(func.count()).select_from(conversations).where(*pinned)).scalar_one()

@@ -51,7 +51,7 @@ from rag_assistant.storage.conversations.versions import (
 )
 from rag_assistant.storage.database import Database, person_of
 from rag_assistant.storage.leases import is_nobodys
-from rag_assistant.storage.ownership import OF_PERSON
+from rag_assistant.storage.ownership import OF_PERSON, key_of
 from rag_assistant.storage.sent_texts import as_kept
 from rag_assistant.storage.tables import conversations, now, turns
 
@@ -364,10 +364,8 @@ def _known(connection: Connection, question: Question) -> Turn | None:
 
 
 def _key_of(connection: Connection, question: Question) -> str | None:
-    """Return the question's Idempotency-Key as it is kept: the same key of two people is two keys."""
-    person = person_of(connection)
     key = question.idempotency_key
-    return key if key is None or person is None else f"{person} {key}"
+    return None if key is None else key_of(connection, key)
 
 
 def _scope_of(connection: Connection, question: Question, conversation_id: int) -> Scope:

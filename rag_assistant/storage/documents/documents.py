@@ -178,6 +178,12 @@ class DocumentStore(DocumentLists):
         with self._database.read() as connection:
             return str(row_of(connection, document_id)["file"])
 
+    def ids_by_sha256(self) -> dict[str, int]:
+        """Return the ids of all documents by what their files hold."""
+        with self._database.read() as connection:
+            query = select(documents.c.sha256, documents.c.id).where(readable(connection, documents.c.id))
+            return {row.sha256: row.id for row in connection.execute(query)}
+
     def known_files(self) -> set[str]:
         """Return the names of all uploaded files that belong to a document."""
         with self._database.read() as connection:

@@ -104,6 +104,8 @@ def _described(app: Flask, rule: Rule, method: str, operation: Operation) -> Sch
         described["description"] = " ".join(more.split())
     if operation.body is not None:
         described["requestBody"] = _body(operation, operation.body)
+    elif operation.file:
+        described["requestBody"] = _file(operation)
     return described
 
 
@@ -119,6 +121,14 @@ def _body(operation: Operation, body: type[BaseModel]) -> Schema:
     if operation.example is not None:
         content["example"] = dict(operation.example)
     return {"required": not operation.optional, "content": {"application/json": content}}
+
+
+def _file(operation: Operation) -> Schema:
+    binary: Schema = {"type": "string", "format": "binary"}
+    form = {"type": "object", "properties": {"file": binary}, "required": ["file"], "additionalProperties": False}
+    either = {"anyOf": [{"type": "object"}, {"type": "array"}]}
+    content: Schema = {"application/json": {"schema": either, "example": dict(operation.example or {})}}
+    return {"required": True, "content": content | {"multipart/form-data": {"schema": form}}}
 
 
 def _responses(rule: Rule, method: str, operation: Operation, takes: bool) -> Schema:
@@ -154,7 +164,7 @@ def _error_statuses(rule: Rule, method: str, operation: Operation, takes: bool) 
         statuses |= {404, 405, 409, 410}
     if takes or rule.rule.startswith(("/api/", OPENAI)):
         statuses |= {404, 422}  # An unknown parameter, a document that is not there.
-    if operation.body is not None:
+    if operation.body is not None or operation.file:
         statuses |= {409, 413, 415, 422}
     if method in UNSAFE:
         statuses |= {403, 409}

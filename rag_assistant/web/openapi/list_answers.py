@@ -85,6 +85,24 @@ class ConversationsAnswer(Page):
 
 
 @EXACT
+class ImportedConversation(TypedDict):
+    """A conversation of a file, as it is here."""
+
+    conversation_id: int
+    title: str
+    turns: int
+
+
+@EXACT
+class ImportAnswer(TypedDict):
+    """What became of the conversations of a file; unreadable entries of it are no conversations."""
+
+    imported: list[ImportedConversation]
+    skipped: list[ImportedConversation]
+    unreadable: int
+
+
+@EXACT
 class LeftOutRun(TypedDict):
     """Turns that the model would not see, and why."""
 

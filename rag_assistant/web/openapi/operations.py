@@ -41,7 +41,8 @@ class Operation:
     ``answer`` is a type of answers.py, a media type for what is no JSON, ``None`` for nothing. ``events`` are those of
     its stream: alone, or, where there is an ``answer``, if the body asks for one. ``own`` are schemas of parameters
     that are special here. ``example`` is a body that it takes, ``query`` what stands behind ``?``; of a form, the body
-    has its fields. ``asks``: a model is asked, which may fail. ``accounts``: refused where there are none.
+    has its fields. ``file``: the body is a file, also in a form. ``asks``: a model is asked, which may fail.
+    ``accounts``: refused where there are none.
     """
 
     answer: type | str | None = None
@@ -49,6 +50,7 @@ class Operation:
     body: type[BaseModel] | None = None
     optional: bool = False
     form: bool = False
+    file: bool = False
     example: Mapping[str, Any] | None = None
     query: str = ""
     headers: tuple[str, ...] = ()
@@ -107,6 +109,18 @@ OPERATIONS: dict[str, Operation] = {
     "conversations_api.purge_conversation": _action(None, 204),
     "conversations_api.turns": Operation(lists.TurnsAnswer, query="limit=2"),
     "conversations_api.export": Operation("text/markdown", query="format=markdown"),
+    "conversations_api.import_conversations": Operation(
+        lists.ImportAnswer,
+        file=True,
+        example={
+            "conversationId": "one",
+            "title": "Geese",
+            "messages": [
+                {"messageId": "1", "isCreatedByUser": True, "text": "What do geese do?"},
+                {"messageId": "2", "parentMessageId": "1", "isCreatedByUser": False, "text": "They hiss."},
+            ],
+        },
+    ),
     "conversations_api.preview": Operation(lists.ViewAnswer, query="max_history_turns=1"),
     "conversations_api.operation": Operation(lists.OperationAnswer),
     "conversations_api.clear": _action(lists.ViewedConversation),

@@ -46,7 +46,7 @@ def _call(method: str, path: str, operation: Schema) -> str:
     parts = ["curl -s", *([f"-X {method}"] if method not in ("GET", "POST") else []), f"'{address}'"]
     content = operation.get("requestBody", {}).get("content", {})
     example = content.get("application/json", {}).get("example")
-    if "multipart/form-data" in content:
+    if "multipart/form-data" in content and example is None:
         parts.append("-F file=@FILE")
     elif example is not None:
         parts += ["-H 'Content-Type: application/json'", f"-d '{json.dumps(example)}'"]

@@ -120,7 +120,7 @@ def test_every_example_runs_and_its_answer_is_as_described(
         if operation.form:
             upload(client, "Another.", "another.txt", **(dict(operation.example or {})))
             continue
-        if operation.body is not None:
+        if operation.body is not None or operation.file:
             fields["json"] = dict(operation.example or {})
         prepare(client, stub, rule.endpoint)
         response = client.open(address, method=method, query_string=operation.query, buffered=True, **fields)

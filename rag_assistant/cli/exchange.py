@@ -1,0 +1,103 @@
+"""``import`` and ``export``: conversations of other products, and everything of our own, in one file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import click
+
+from rag_assistant.archive_records import ArchivedDocument
+from rag_assistant.cli.documents import WORKED_ON, work_with_progress
+from rag_assistant.cli.errors import named_errors
+from rag_assistant.document_records import Document
+from rag_assistant.errors import AssistantError
+from rag_assistant.exchange.files import document_file, read_export, write_archive
+
+if TYPE_CHECKING:
+    from rag_assistant.web.services import Services
+
+# All of it is in memory at once.
+MAX_TEXT_BYTES = 2_000_000_000
+
+
+def export_command(services: Services) -> click.Command:
+    @click.command("export")
+    @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+    def export(file: Path) -> None:
+        """Export all conversations and documents to FILE, a zip archive that "import" reads."""
+        with named_errors():
+            services.prepare()
+            conversations = (services.exchange.read(one) for one in services.exchange.ids())
+            documents, written = write_archive(file, _documents(services), conversations)
+        click.echo(f"{file}: {_counted(written, 'conversation')}, {_counted(documents, 'document')}.")
+
+    return export
+
+
+def import_command(services: Services) -> click.Command:
+    @click.command("import")
+    @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+    def import_(file: Path) -> None:
+        """Import conversations from FILE.
+
+        FILE is conversations.json of ChatGPT or the zip file it came in, an export of Open WebUI or LibreChat, or an
+        archive made by "export", whose documents are added, too. What is here already is skipped.
+        """
+        with named_errors(), file.open("rb") as opened:
+            services.prepare()
+            found = read_export(opened, MAX_TEXT_BYTES)
+            added, refused = _add_documents(services, opened, found.documents)
+            outcomes = services.conversation_import.run(found)
+            for one in outcomes:
+                if one.new:
+                    click.echo(
+                        f"{one.conversation_id:6}  {one.turns:4} {'turn ' if one.turns == 1 else 'turns'}  {one.title}"
+                    )
+            new = sum(one.new for one in outcomes)
+            skipped = f", {len(outcomes) - new} skipped: imported before" if new < len(outcomes) else ""
+            click.echo(f"{_counted(new, 'conversation')} imported{skipped}.")
+            if found.unreadable:
+                entries = "entry is" if found.unreadable == 1 else "entries are"
+                click.echo(f"{found.unreadable} {entries} not a conversation and left out.", err=True)
+            failed = work_with_progress(services, added)
+        if failed or refused:
+            raise click.exceptions.Exit(1)
+
+    return import_
+
+
+def _documents(services: Services) -> Iterator[tuple[ArchivedDocument, Path]]:
+    before: int | None = None
+    while page := services.documents.page(100, before):
+        before = page[-1].id
+        for one in page:
+            stored = services.uploads.path_of(services.documents.file_of(one.id))
+            yield ArchivedDocument(one.id, one.name, one.sha256, tuple(one.tags)), stored
+
+
+def _add_documents(
+    services: Services, file: IO[bytes], documents: tuple[ArchivedDocument, ...]
+) -> tuple[list[Document], int]:
+    """Return the documents that are to be processed, and how many were refused."""
+    added, refused = [], 0
+    for one in sorted(documents, key=lambda document: document.id):
+        try:
+            with document_file(file, one) as content:
+                if content is None:
+                    click.echo(f"{one.name}: its file is not in the archive.", err=True)
+                    continue
+                document, new = services.library.accept(content, one.name, tags=one.tags)
+        except AssistantError as error:
+            click.secho(f"{one.name}: {error}", fg="red", err=True)
+            refused += 1
+            continue
+        click.echo(f"{one.name}: {'added' if new else 'here already'}, document {document.id}")
+        if document.state in WORKED_ON:
+            added.append(document)
+    return added, refused
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what if count == 1 else what + 's'}"

@@ -1,0 +1,77 @@
+"""Our own archive: JSON Lines, a line for the format, then one for each document and each conversation. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from rag_assistant.archive_records import ArchivedDocument, WholeConversation
+from rag_assistant.errors import InvalidRequest, MalformedBody
+from rag_assistant.validation import storable
+
+FORMAT, VERSION = "rag-assistant", 1
+KINDS: dict[str, TypeAdapter[Any]] = {
+    "document": TypeAdapter(ArchivedDocument),
+    "conversation": TypeAdapter(WholeConversation),
+}
+
+
+def head() -> str:
+    """Return the first line."""
+    return json.dumps({"format": FORMAT, "version": VERSION}) + "\n"
+
+
+def line_of(record: ArchivedDocument | WholeConversation) -> str:
+    """Return the line of a record."""
+    kind = "document" if isinstance(record, ArchivedDocument) else "conversation"
+    return json.dumps({kind: KINDS[kind].dump_python(record, mode="json")}, ensure_ascii=False) + "\n"
+
+
+def is_archive(text: str) -> bool:
+    """Tell whether a text begins as an archive does."""
+    try:
+        first = json.loads(text.partition("\n")[0])
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(first, dict) and first.get("format") == FORMAT
+
+
+def read_archive(text: str) -> Iterator[ArchivedDocument | WholeConversation]:
+    """Yield the records of an archive. Raises InvalidRequest, MalformedBody with the number of the line."""
+    lines = text.split("\n")
+    version = json.loads(lines[0]).get("version")
+    if version != VERSION:
+        raise InvalidRequest(f"The archive has version {version}; this program reads version {VERSION}. Upgrade it.")
+    for number, line in enumerate(lines[1:], 2):
+        if line.strip():
+            yield _record(number, line)
+
+
+def _record(number: int, line: str) -> Any:
+    try:
+        content = json.loads(line)
+        if storable(line) != line or "\\u0000" in line or "\\ud" in line.lower():
+            content = _storable(content)
+    except (ValueError, RecursionError) as error:
+        raise MalformedBody(f"Line {number} of the archive is not JSON ({error}).") from error
+    kind = next(iter(content), None) if isinstance(content, dict) and len(content) == 1 else None
+    if kind not in KINDS:
+        raise InvalidRequest(f"Line {number} of the archive must be an object with one of {', '.join(KINDS)} in it.")
+    try:
+        return KINDS[kind].validate_python(content[kind])
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(one) for one in first["loc"])
+        raise InvalidRequest(f"Line {number} of the archive, {kind}: {where} is wrong ({first['msg']}).") from error
+
+
+def _storable(value: Any) -> Any:
+    """Return a value without characters that no database keeps."""
+    if isinstance(value, dict):
+        return {storable(name): _storable(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_storable(one) for one in value]
+    return storable(value) if isinstance(value, str) else value

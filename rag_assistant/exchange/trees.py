@@ -1,0 +1,182 @@
+"""Trees of messages, as chat products keep them, as conversations with branches. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import takewhile
+from typing import Any, Literal
+
+from rag_assistant.archive_records import WholeAnswer, WholeConversation, WholeTurn
+from rag_assistant.errors import InvalidRequest
+from rag_assistant.records import UNTITLED
+from rag_assistant.validation import storable
+
+# Each branch repeats what was said before it: what one conversation may become with all its branches.
+MAX_TURNS = 50_000
+MAX_CHARS = 50_000_000
+# What the products write, from seconds to nanoseconds, in seconds since 1970: up to the year 2286.
+MAX_SECONDS = 10**10
+
+
+@dataclass(frozen=True, slots=True)
+class TreeMessage:
+    """What a person or a model said; a ``hidden`` one is only a place in the tree."""
+
+    id: str
+    parent: str | None
+    role: Literal["user", "assistant", "hidden"]
+    text: str = ""
+    at: datetime | None = None
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageTree:
+    """A conversation of another product; ``current`` is the message at the end of the branch that it shows."""
+
+    product: str
+    id: str
+    title: str
+    messages: Mapping[str, TreeMessage]
+    current: str | None
+    created_at: datetime | None
+    updated_at: datetime | None
+    pinned: bool = False
+
+
+def conversations_of(tree: MessageTree, first_id: int) -> list[WholeConversation]:
+    """Return the conversation that a product shows, then one for each other end of its tree, as branches of it.
+
+    They have ids from ``first_id`` on; what has no answer is left out. Raises InvalidRequest if it is too much.
+    """
+    made: list[WholeConversation] = []
+    turns_left, chars_left = MAX_TURNS, MAX_CHARS
+    for path in _paths(tree):
+        said = [tree.messages[one] for one in path if tree.messages[one].role != "hidden"]
+        turns = _turns(said, tree)
+        turns_left -= len(turns)
+        chars_left -= sum(len(one.text) for one in said)
+        if turns_left < 0 or chars_left < 0:
+            raise InvalidRequest(
+                f'The conversation "{tree.title}" has more than {MAX_TURNS} turns or {MAX_CHARS} characters in all its '
+                "branches together, the most that are imported."
+            )
+        shared = [_shared(one.turns, turns) for one in made]
+        if turns and len(turns) not in shared:
+            made.append(_conversation(tree, turns, said[-1].id, first_id + len(made), made, shared))
+    return made
+
+
+def moment(value: Any) -> datetime | None:
+    """Return a moment that a product wrote, as a number since 1970 or in ISO's form, ``None`` if it is neither."""
+    try:
+        if isinstance(value, str):
+            read = datetime.fromisoformat(value)
+            return read.astimezone(UTC) if read.tzinfo else read.replace(tzinfo=UTC)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            seconds = float(value)
+            while seconds > MAX_SECONDS:
+                seconds /= 1000
+            return datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        pass
+    return None
+
+
+def text_in(value: Any) -> str:
+    """Return a text as it can be kept, an empty one for what is none."""
+    return storable(value) if isinstance(value, str) else ""
+
+
+def _paths(tree: MessageTree) -> Iterator[list[str]]:
+    """Yield the way from the root to each end of the tree: first the one that is shown."""
+    parents = {one.parent for one in tree.messages.values()}
+    ends = [one for one in tree.messages if one not in parents]
+    current = tree.current if tree.current in tree.messages else ends[-1] if ends else None
+    walked = 0
+    for end in dict.fromkeys([current, *ends] if current else ends):
+        path: dict[str, None] = {}
+        at: str | None = end
+        while at is not None and at in tree.messages and at not in path:
+            path[at] = None
+            at = tree.messages[at].parent
+        walked += len(path)
+        if walked > 4 * MAX_TURNS:
+            raise InvalidRequest(f'The conversation "{tree.title}" has more branches than can be imported.')
+        yield list(reversed(path))
+
+
+def _turns(said: Sequence[TreeMessage], tree: MessageTree) -> list[WholeTurn]:
+    """Return what was said as turns: a question, and what the model said up to the next one."""
+    turns: list[WholeTurn] = []
+    at = 0
+    while at < len(said):
+        question, answer = [], []
+        while at < len(said) and said[at].role == "user":
+            question.append(said[at])
+            at += 1
+        while at < len(said) and said[at].role == "assistant":
+            answer.append(said[at])
+            at += 1
+        last = turns[-1].answer.finished_at if turns else None
+        turns.append(_turn(question, answer, tree, last or tree.created_at))
+    return turns if any(turn.answer.messages for turn in turns) else []
+
+
+def _turn(
+    question: Sequence[TreeMessage], answer: Sequence[TreeMessage], tree: MessageTree, before: datetime | None
+) -> WholeTurn:
+    asked_at = next((one.at for one in (*question, *answer) if one.at), before) or datetime.fromtimestamp(0, UTC)
+    finished_at = next((one.at for one in reversed(answer) if one.at), asked_at)
+    text = "\n\n".join(one.text for one in answer if one.text)
+    return WholeTurn(
+        question="\n\n".join(one.text for one in question if one.text),
+        answer=WholeAnswer(
+            messages=({"role": "assistant", "content": text},) if text else (),
+            status="completed" if text else "failed",
+            finished_at=finished_at,
+            model=next((one.model for one in reversed(answer) if one.model), None),
+            notes=(f"Imported from {tree.product}.",),
+            error_type=None if text else "AnswerInterrupted",
+            error_message=None if text else f"There is no answer in the file that {tree.product} exported.",
+        ),
+        created_at=asked_at,
+    )
+
+
+def _conversation(
+    tree: MessageTree,
+    turns: Sequence[WholeTurn],
+    end: str,
+    own_id: int,
+    made: Sequence[WholeConversation],
+    shared: Sequence[int],
+) -> WholeConversation:
+    """Return the record of a path; it branches off the first one before it with which it shares most turns."""
+    most = max(shared, default=0)
+    created_at = tree.created_at or turns[0].created_at
+    updated_at = turns[-1].answer.finished_at or created_at
+    return WholeConversation(
+        id=own_id,
+        title=" ".join(tree.title.split()) or " ".join(turns[0].question.split())[:80] or UNTITLED,
+        created_at=created_at,
+        updated_at=updated_at if made else max(updated_at, tree.updated_at or updated_at),
+        turns=tuple(turns),
+        key=_key(tree, end),
+        branched_from=(made[shared.index(most)].id, most + 1) if made else None,
+        pinned=tree.pinned and not made,
+    )
+
+
+def _shared(some: Sequence[WholeTurn], others: Sequence[WholeTurn]) -> int:
+    """Return how many turns are the same at the beginning of two paths."""
+    same = takewhile(lambda pair: pair[0] == pair[1], zip(some, others, strict=False))
+    return sum(1 for _ in same)
+
+
+def _key(tree: MessageTree, end: str) -> str:
+    told = "\0".join((tree.product, tree.id, end))
+    return f"import:{hashlib.sha256(told.encode()).hexdigest()}"

@@ -1,0 +1,267 @@
+"""Whole conversations out of the tables, and into them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, and_, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from rag_assistant.archive_records import WholeAnswer, WholeConversation, WholeSummary, WholeTurn
+from rag_assistant.errors import InvalidRequest
+from rag_assistant.records import Message, Rating, Scope, Turn
+from rag_assistant.storage.conversations.conversations import (
+    MAX_PINNED,
+    MAX_TITLE_CHARS,
+    conversation_of,
+    count_pinned,
+    load_conversation,
+)
+from rag_assistant.storage.conversations.counters import recount
+from rag_assistant.storage.conversations.turn_endings import insert_messages, words_found_by
+from rag_assistant.storage.conversations.turn_rows import as_turns
+from rag_assistant.storage.conversations.versions import answer_in
+from rag_assistant.storage.database import Database
+from rag_assistant.storage.full_text import TURN_WORDS
+from rag_assistant.storage.ownership import key_of, own_conversations, owner
+from rag_assistant.storage.sent_texts import as_kept, keep_texts, load_sources, texts_of
+from rag_assistant.storage.tables import answer_versions, conversations, messages, ratings, summaries, turns
+
+# What stands before the keys of conversations from other products, among the Idempotency-Keys of first turns.
+IMPORTED = "import:"
+FIGURES = ("status", "history", "search", "usage", "model", "error_type", "error_message")
+
+
+class ExchangeStore:
+    """Reads and inserts whole conversations. ``owner`` names this installation; ``words_of``: as for TurnStore."""
+
+    def __init__(self, database: Database, owner: str, words_of: Callable[[str], str]) -> None:
+        self._database = database
+        self._owner = owner
+        self._words_of = words_of
+
+    def known(self) -> dict[str, int]:
+        """Return the ids of all conversations by their identity, those in the trash with them."""
+        query = select(conversations.c.id, conversations.c.created_at, turns.c.idempotency_key).join_from(
+            conversations, turns, and_(turns.c.conversation_id == conversations.c.id, turns.c.number == 1), isouter=True
+        )
+        with self._database.read() as connection:
+            prefix = key_of(connection, IMPORTED)
+            own = connection.execute(query.where(own_conversations(connection))).all()
+            return {
+                IMPORTED + key.removeprefix(prefix)
+                if (key or "").startswith(prefix)
+                else f"created:{created_at.isoformat()}": conversation_id
+                for conversation_id, created_at, key in own
+            }
+
+    def ids(self) -> list[int]:
+        """Return the ids of all conversations with a turn that were not deleted, the oldest first."""
+        there = conversations.c.deleted_at.is_(None), conversations.c.turns > 0
+        with self._database.read() as connection:
+            query = select(conversations.c.id).where(*there, own_conversations(connection)).order_by(conversations.c.id)
+            return list(connection.execute(query).scalars())
+
+    def read(self, conversation_id: int) -> WholeConversation:
+        """Return a whole conversation, but for a turn that is being answered. Raises ConversationNotFound."""
+        with self._database.read() as connection:
+            row = load_conversation(connection, conversation_id)
+            own = turns.c.conversation_id == conversation_id
+            query = select(turns).where(own, turns.c.status != "running").order_by(turns.c.number)
+            rows = connection.execute(query).mappings().all()
+            said = [_turn_of(connection, one, turn) for one, turn in zip(rows, as_turns(connection, rows), strict=True)]
+            key, prefix = rows[0]["idempotency_key"] if rows else None, key_of(connection, IMPORTED)
+            origin = row["branched_from"]
+            return WholeConversation(
+                id=row["id"],
+                title=row["title"],
+                created_at=row["created_at"],
+                updated_at=row["updated_at"],
+                turns=tuple(said),
+                key=IMPORTED + key.removeprefix(prefix) if (key or "").startswith(prefix) else None,
+                branched_from=(origin["conversation_id"], origin["turn"]) if origin else None,
+                pinned=row["pinned"],
+                overrides=row["overrides"],
+                scope=Scope.from_dict(row["scope"]),
+                context_start=row["context_start"],
+                view_start=row["view_start"],
+                decided_until=row["decided_until"],
+                summary=_summary_of(connection, row["summary_id"]),
+            )
+
+    def insert(self, whole: WholeConversation) -> int:
+        """Insert a whole conversation and return its id; its ids must be those of this database.
+
+        Raises InvalidRequest, and then nothing of it is kept, if it could not be read back.
+        """
+        try:
+            with self._database.write() as connection:
+                made = self._insert(connection, whole)
+                _read_back(connection, made)
+                return made
+        except IntegrityError as error:
+            raise InvalidRequest(f'The conversation "{whole.title}" was imported a moment ago.') from error
+        except (TypeError, ValueError, KeyError, AttributeError) as error:
+            raise InvalidRequest(f'The conversation "{whole.title}" has values that no export of ours has.') from error
+
+    def _insert(self, connection: Connection, whole: WholeConversation) -> int:
+        made = _insert_conversation(connection, whole)
+        origins = _origins(connection, whole.branched_from)
+        for number, turn in enumerate(whole.turns, 1):
+            turn_id = connection.execute(
+                insert(turns)
+                .values(
+                    conversation_id=made,
+                    number=number,
+                    owner=self._owner,
+                    origin_id=origins.get(number),
+                    idempotency_key=key_of(connection, whole.key) if whole.key and number == 1 else None,
+                    **_turn_values(turn),
+                )
+                .returning(turns.c.id)
+            ).scalar_one()
+            self._insert_what_belongs(connection, made, turn_id, turn)
+        _count_messages(connection, made)
+        if whole.summary is not None:
+            _insert_summary(connection, made, whole.summary)
+        recount(connection, made)
+        return made
+
+    def _insert_what_belongs(self, connection: Connection, made: int, turn_id: int, turn: WholeTurn) -> None:
+        if turn.erased_at is None:
+            said: list[Message] = [{"role": "user", "content": turn.question}, *turn.answer.messages]
+            insert_messages(connection, turn_id, said)
+        answer = answer_in(list(turn.answer.messages))
+        if answer.strip():
+            TURN_WORDS.insert(connection, [(turn_id, words_found_by(turn.question, answer, self._words_of))])
+        for one in (turn.answer, *turn.others.values()):
+            keep_texts(connection, made, texts_of(one.sources), one.sources)
+        for version, one in turn.others.items():
+            connection.execute(
+                insert(answer_versions).values(
+                    turn_id=turn_id,
+                    version=version,
+                    messages=list(one.messages),
+                    figures=_figures(one),
+                    finished_at=one.finished_at,
+                )
+            )
+        if turn.rating is not None:
+            connection.execute(insert(ratings).values(turn_id=turn_id, **asdict(turn.rating)))
+
+
+def _read_back(connection: Connection, made: int) -> None:
+    """Read a conversation as it is read later: what fails now would fail whenever it is opened."""
+    conversation_of(connection, load_conversation(connection, made))
+    as_turns(connection, connection.execute(select(turns).where(turns.c.conversation_id == made)).mappings())
+
+
+def _insert_conversation(connection: Connection, whole: WholeConversation) -> int:
+    origin = whole.branched_from
+    row = {
+        "person_id": owner(connection),
+        "title": whole.title[:MAX_TITLE_CHARS],
+        "created_at": whole.created_at,
+        "updated_at": whole.updated_at,
+        "turns": len(whole.turns),
+        "visible_turns": 0,
+        "visible_messages": 0,
+        "pinned": whole.pinned and count_pinned(connection) < MAX_PINNED,
+        "overrides": whole.overrides,
+        "scope": whole.scope.as_dict(),
+        "context_start": whole.context_start,
+        "view_start": whole.view_start,
+        "decided_until": whole.decided_until,
+        "branched_from": {"conversation_id": origin[0], "turn": origin[1]} if origin else None,
+        "origin_id": origin[0] if origin else None,
+    }
+    return int(connection.execute(insert(conversations).values(row).returning(conversations.c.id)).scalar_one())
+
+
+def _origins(connection: Connection, branched_from: tuple[int, int] | None) -> dict[int, int]:
+    """Return the turns of which those of a branch are copies, by their numbers, so that they are erased together."""
+    if branched_from is None:
+        return {}
+    shared = turns.c.conversation_id == branched_from[0], turns.c.number < branched_from[1]
+    query = select(turns.c.number, func.coalesce(turns.c.origin_id, turns.c.id)).where(*shared)
+    return {row[0]: row[1] for row in connection.execute(query)}
+
+
+def _turn_values(turn: WholeTurn) -> dict[str, Any]:
+    answered = bool(answer_in(list(turn.answer.messages)).strip())
+    return _figures(turn.answer) | {
+        "visible": answered and not (turn.excluded or turn.purged),
+        "request": turn.request,
+        "created_at": turn.created_at,
+        "finished_at": turn.answer.finished_at,
+        "pinned": turn.pinned,
+        "excluded": turn.excluded,
+        "purged": turn.purged,
+        "erased_at": turn.erased_at,
+        "version": turn.version,
+        "versions": 1 + len(turn.others),
+    }
+
+
+def _figures(answer: WholeAnswer) -> dict[str, Any]:
+    """Return the columns of a turn that are about its answer."""
+    values = {name: getattr(answer, name) for name in FIGURES}
+    return values | {"notes": list(answer.notes), "sources": as_kept(answer.sources) or None}
+
+
+def _count_messages(connection: Connection, made: int) -> None:
+    said = select(messages.c.role, func.count()).join(turns, turns.c.id == messages.c.turn_id)
+    rows = connection.execute(said.where(turns.c.conversation_id == made).group_by(messages.c.role))
+    counts = {f"{role}_messages": count for role, count in rows}
+    if counts:
+        connection.execute(update(conversations).where(conversations.c.id == made).values(counts))
+
+
+def _insert_summary(connection: Connection, made: int, summary: WholeSummary) -> None:
+    covered = [list(run) for run in summary.covered]
+    row = {"conversation_id": made, "first_turn": covered[0][0], "last_turn": covered[-1][1], "covered": covered}
+    row |= {name: getattr(summary, name) for name in ("text", "written_by", "created_at")}
+    summary_id = connection.execute(insert(summaries).values(row).returning(summaries.c.id)).scalar_one()
+    connection.execute(update(conversations).where(conversations.c.id == made).values(summary_id=summary_id))
+
+
+def _summary_of(connection: Connection, summary_id: int | None) -> WholeSummary | None:
+    if summary_id is None:
+        return None
+    row = connection.execute(select(summaries).where(summaries.c.id == summary_id)).mappings().one()
+    covered = [(first, last) for first, last in row["covered"]]
+    return WholeSummary(covered, row["text"], row["written_by"], row["created_at"])
+
+
+def _turn_of(connection: Connection, row: RowMapping, turn: Turn) -> WholeTurn:
+    said = [*turn.iterations, *([{"role": "assistant", "content": turn.answer}] if turn.answer else [])]
+    kept = select(answer_versions).where(answer_versions.c.turn_id == turn.id).order_by(answer_versions.c.version)
+    others = connection.execute(kept).mappings().all() if turn.versions > 1 else []
+    return WholeTurn(
+        question=turn.question,
+        answer=_answer_of(row, said, turn.sources, row["finished_at"]),
+        created_at=turn.created_at,
+        # The turn that a yes or no was about is over, and has another id elsewhere.
+        request={name: value for name, value in row["request"].items() if name != "confirms_turn"},
+        pinned=turn.pinned,
+        excluded=turn.excluded,
+        purged=turn.purged,
+        erased_at=turn.erased_at,
+        version=turn.version,
+        others={one["version"]: _other_answer_of(connection, turn, one) for one in others},
+        rating=None if turn.rating is None else Rating(**asdict(turn.rating)),
+    )
+
+
+def _other_answer_of(connection: Connection, turn: Turn, row: RowMapping) -> WholeAnswer:
+    (sources,) = load_sources(connection, turn.conversation_id, [row["figures"]["sources"]])
+    return _answer_of(row["figures"], row["messages"], sources, row["finished_at"])
+
+
+def _answer_of(figures: Any, said: Sequence[Message], sources: Any, finished_at: Any) -> WholeAnswer:
+    own = {name: figures[name] for name in FIGURES}
+    return WholeAnswer(
+        messages=tuple(said), sources=tuple(sources), finished_at=finished_at, notes=tuple(figures["notes"]), **own
+    )

@@ -1,0 +1,107 @@
+"""What other products export becomes conversations with branches."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from rag_assistant.archive_records import WholeConversation
+from rag_assistant.errors import AssistantError, InvalidRequest, MalformedBody
+from rag_assistant.exchange import trees
+from rag_assistant.exchange.shapes import read_texts
+from tests.exchange import samples
+
+
+def read(content: Any) -> tuple[WholeConversation, ...]:
+    return read_texts([json.dumps(content)]).conversations
+
+
+def said(one: WholeConversation) -> list[tuple[str, str]]:
+    return [(turn.question, turn.answer.messages[0]["content"]) for turn in one.turns]
+
+
+def test_chatgpts_tree_becomes_what_was_shown_and_its_branches() -> None:
+    shown, ducks, trumpet = read(samples.chatgpt())
+    first = ("[image asset pointer]\n\nWhat do geese do?", "They hiss.")
+    assert said(shown) == [first, ("And swans?", "They are silent.")]
+    assert said(ducks) == [first, ("And ducks?", "They quack.")]
+    assert said(trumpet) == [first, ("And swans?", "They trumpet.")]
+    assert [one.branched_from for one in (shown, ducks, trumpet)] == [None, (shown.id, 2), (shown.id, 2)]
+    assert (shown.title, shown.pinned, ducks.pinned) == ("Birds", True, False)
+
+
+def test_dates_models_and_where_it_comes_from_are_kept() -> None:
+    shown = read(samples.chatgpt())[0]
+    assert shown.created_at == datetime.fromtimestamp(samples.MADE, UTC)
+    assert shown.updated_at == datetime.fromtimestamp(samples.MADE + 60, UTC)
+    turn = shown.turns[0]
+    assert turn.created_at == datetime.fromtimestamp(samples.MADE + 2, UTC)
+    assert turn.answer.finished_at == datetime.fromtimestamp(samples.MADE + 4, UTC)
+    assert (turn.answer.model, turn.answer.notes) == ("gpt-5", ("Imported from ChatGPT.",))
+
+
+def test_what_is_no_conversation_is_counted() -> None:
+    assert read_texts([json.dumps(samples.chatgpt())]).unreadable == 1
+
+
+def test_an_open_webui_chat_is_read_without_its_folded_thoughts() -> None:
+    shown, other = read(samples.open_webui())
+    assert (said(shown), shown.turns[0].answer.model) == ([("What do geese do?", "They honk.")], "qwen3")
+    assert (said(other), other.branched_from) == ([("What do geese do?", "They hiss.")], (shown.id, 1))
+
+
+@pytest.mark.parametrize("recursive", [False, True])
+def test_a_librechat_conversation_is_the_same_in_both_of_its_forms(recursive: bool) -> None:
+    shown, other = read(samples.librechat(recursive))
+    assert [said(one) for one in (shown, other)] == [
+        [("What do geese do?", "They honk.")],
+        [("What do geese do?", "They hiss.")],
+    ]
+    assert shown.created_at == datetime(2024, 5, 18, 2, 40, 1, 500_000, UTC)
+    assert [one.key for one in read(samples.librechat(not recursive))] == [shown.key, other.key]
+
+
+def test_a_question_without_an_answer_is_kept_as_failed() -> None:
+    content = samples.librechat()
+    content["messages"].append({"messageId": "z", "parentMessageId": "b", "isCreatedByUser": True, "text": "And?"})
+    turn = read(content)[0].turns[-1]
+    assert (turn.question, turn.answer.status, turn.answer.messages) == ("And?", "failed", ())
+
+
+def test_a_circle_of_messages_ends() -> None:
+    content = samples.librechat()
+    content["messages"][0]["parentMessageId"] = "a"
+    assert [said(one) for one in read(content)]
+
+
+def test_a_tree_that_would_become_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trees, "MAX_CHARS", 100)
+    with pytest.raises(InvalidRequest, match='The conversation "Birds" has more than 50000 turns or 100 characters'):
+        read(samples.chatgpt())
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[]", "The file holds an empty list. It must be conversations.json of ChatGPT"),
+        ('[{"uuid": 1, "chat_messages": []}]', 'an object with the fields "uuid", "chat_messages". It must be'),
+        ("7", "The file holds a int."),
+        ("{", "The file is not JSON"),
+        ("[" * 100_000, "The file is nested too deeply"),
+        ('{"format": "rag-assistant", "version": 2}', "has version 2; this program reads version 1"),
+        (
+            '{"format": "rag-assistant", "version": 1}\n{"recipe": 1}',
+            "Line 2 of the archive must be an object with one",
+        ),
+        (
+            '{"format": "rag-assistant", "version": 1}\n{"document": {"id": 1, "name": "a", "sha256": "../x"}}',
+            "Line 2 of the archive, document: sha256 is wrong",
+        ),
+    ],
+)
+def test_other_files_are_refused_by_what_they_hold(text: str, said: str) -> None:
+    with pytest.raises(AssistantError) as refused:
+        read_texts([text])
+    assert isinstance(refused.value, InvalidRequest | MalformedBody)
+    assert said in str(refused.value)

@@ -1,0 +1,113 @@
+"""Conversations of other products are taken in over the API."""
+
+import io
+import json
+import zipfile
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from rag_assistant.web.services import Services
+from testkit.stub_model import StubModel
+from tests.exchange import samples
+from tests.web.conftest import ask
+
+URL = "/api/conversations/import"
+
+
+def turns_of(client: FlaskClient, conversation: int) -> list[Any]:
+    turns: list[Any] = client.get(f"/api/conversations/{conversation}/turns").json["turns"]
+    return turns
+
+
+def test_imported_conversations_are_there_as_they_were(client: FlaskClient, stub: StubModel) -> None:
+    answer = client.post(URL, json=samples.chatgpt()).json
+    assert answer == {
+        "imported": [{"conversation_id": n, "title": "Birds", "turns": 2} for n in (1, 2, 3)],
+        "skipped": [],
+        "unreadable": 1,
+    }
+    assert stub.requests == [], "no model is asked"
+    turns = turns_of(client, 1)
+    assert [(turn["status"], turn["answer"], turn["model"]) for turn in turns] == [
+        ("completed", "They hiss.", "gpt-5"),
+        ("completed", "They are silent.", "gpt-5"),
+    ]
+    assert turns[0]["notes"] == ["Imported from ChatGPT."]
+    assert turns[0]["created_at"].startswith("2024-05-18T02:40:02")
+    shown = client.get("/api/conversations/1").json
+    assert (shown["created_at"][:10], shown["pinned"], shown["turns"]) == ("2024-05-18", True, 2)
+    assert client.get("/api/conversations/2").json["branched_from"] == {"conversation_id": 1, "turn": 2}
+    assert b"Imported from ChatGPT." in client.get("/conversations/1").data
+    assert "*Imported from ChatGPT.*" in client.get("/api/conversations/1/export").text
+
+
+def test_imported_conversations_are_found_by_their_words(client: FlaskClient) -> None:
+    client.post(URL, data=json.dumps(samples.chatgpt()), content_type="application/json")
+    found = client.get("/api/conversations?q=trumpet").json["conversations"]
+    assert [(one["conversation_id"], one["turn"]) for one in found] == [(3, 2)]
+
+
+def test_an_imported_conversation_goes_on(client: FlaskClient, stub: StubModel) -> None:
+    client.post(URL, json=samples.librechat())
+    ask(client, "And why?", conversation_id=1)
+    said = [message["content"] for message in stub.requests[-1].messages if message["role"] == "assistant"]
+    assert said == ["They honk."]
+
+
+def test_the_same_file_twice_doubles_nothing(client: FlaskClient) -> None:
+    first = client.post(URL, json=samples.open_webui()).json
+    client.delete("/api/conversations/2")
+    second = client.post(URL, json=samples.open_webui()).json
+    assert (second["imported"], second["skipped"]) == ([], first["imported"])
+
+
+def test_a_copied_turn_of_a_branch_is_erased_with_its_original(client: FlaskClient) -> None:
+    client.post(URL, json=samples.chatgpt())
+    client.delete(f"/api/turns/{turns_of(client, 1)[0]['turn_id']}?permanently=1")
+    assert [turns_of(client, n)[0]["status"] for n in (1, 2, 3)] == ["erased"] * 3
+
+
+def test_a_form_with_the_zip_file_of_chatgpt_is_taken(client: FlaskClient) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("user.json", "{}")
+        archive.writestr("conversations-000.json", json.dumps(samples.chatgpt()))
+        archive.writestr("conversations-001.json", json.dumps(samples.open_webui()))
+    packed.seek(0)
+    answer = client.post(URL, data={"file": (packed, "export.zip")}).json
+    assert [one["title"] for one in answer["imported"]] == ["Birds"] * 3 + ["Geese"] * 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "status", "said"),
+    [
+        ("application/json", b'[{"recipe": 1}]', 422, 'a list that begins with an object with the fields "recipe".'),
+        ("application/json", b"{", 400, "The file is not JSON"),
+        ("application/json", b"\xff", 400, "The file is not UTF-8 text."),
+        ("application/zip", b"PK\x03\x04 and no more", 400, "The zip file cannot be read"),
+        ("text/csv", b"a,b", 415, 'The content type is "text/csv"; it must be application/json'),
+    ],
+)
+def test_other_files_are_refused_by_name(client: FlaskClient, kind: str, body: bytes, status: int, said: str) -> None:
+    refused = client.post(URL, data=body, content_type=kind)
+    assert (refused.status_code, said in refused.json["error"]["message"]) == (status, True), refused.text
+
+
+def test_a_form_without_a_file_is_refused(client: FlaskClient) -> None:
+    refused = client.post(URL, data={"file": "text"}, content_type="multipart/form-data")
+    assert refused.status_code == 422
+    assert 'it must have one file, "file", and nothing else' in refused.json["error"]["message"]
+
+
+@pytest.fixture
+def environment(environment: dict[str, str]) -> dict[str, str]:
+    return environment | {"MAX_UPLOAD_MB": "1"}
+
+
+def test_a_file_that_is_too_large_is_refused(client: FlaskClient, services: Services) -> None:
+    for size in (1_000_001, 1_200_000):
+        refused = client.post(URL, data=b" " * size, content_type="application/json")
+        assert refused.status_code == 413, refused.text
+    assert services.exchange.ids() == []
