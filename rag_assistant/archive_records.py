@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, with_config
+from typing_extensions import TypedDict
 
 from rag_assistant.records import EVERYTHING, MAX_INT32, Message, Rating, Scope, Source
 
@@ -62,6 +63,15 @@ class WholeSummary:
     created_at: datetime
 
 
+@with_config(extra="forbid")
+class Overrides(TypedDict, total=False):
+    """What a conversation decides for itself."""
+
+    max_history_turns: Number | None
+    history_strategy: Literal["window", "smart"]
+    on_overflow: Literal["trim", "ask", "compact", "reset", "continue"]
+
+
 @dataclass(frozen=True, slots=True)
 class WholeConversation:
     """A conversation with all its turns, the first one first.
@@ -79,7 +89,7 @@ class WholeConversation:
     # The id of the conversation from which it branched off, and the number of the turn before which it did.
     branched_from: tuple[int, Number] | None = None
     pinned: bool = False
-    overrides: dict[str, Any] = field(default_factory=dict)
+    overrides: Overrides = field(default_factory=lambda: Overrides())
     scope: Scope = EVERYTHING
     context_start: Number = 1
     view_start: Number = 1

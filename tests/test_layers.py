@@ -74,7 +74,7 @@ PURE = (
 # What a pure module may import besides our own pure ones.
 HARMLESS = frozenset(
     "__future__ ast base64 binascii bisect collections copy dataclasses datetime difflib functools hashlib heapq "
-    "itertools json math orjson re typing pydantic pydantic_core unicodedata".split()
+    "itertools json math orjson re typing typing_extensions pydantic pydantic_core unicodedata".split()
 )
 HOMES = {
     "sqlalchemy": ("storage",),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from rag_assistant.archive_records import ArchivedDocument, WholeAnswer, WholeConversation, WholeTurn
 from rag_assistant.exchange.shapes import Export
+from rag_assistant.presenters.turns import turn_data
 from rag_assistant.records import MAX_INT32, Scope, Source
 from rag_assistant.storage.conversations.exchange import ExchangeStore
 from rag_assistant.storage.documents.documents import DocumentStore
@@ -47,7 +48,7 @@ class ConversationImport:
             for one in export.conversations:
                 new = one.identity not in known
                 if new:
-                    known[one.identity] = self._store.insert(localised(one, ids, document_ids))
+                    known[one.identity] = self._store.insert(localised(one, ids, document_ids), turn_data)
                 ids[one.id] = known[one.identity]
                 outcomes.append(Outcome(ids[one.id], one.title, len(one.turns), new))
             return outcomes

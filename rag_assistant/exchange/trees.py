@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import takewhile
 from typing import Any, Literal
 
 from rag_assistant.archive_records import WholeAnswer, WholeConversation, WholeTurn
@@ -19,6 +18,7 @@ MAX_TURNS = 50_000
 MAX_CHARS = 50_000_000
 # What the products write, from seconds to nanoseconds, in seconds since 1970: up to the year 2286.
 MAX_SECONDS = 10**10
+SMALLER_UNITS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +53,12 @@ def conversations_of(tree: MessageTree, first_id: int) -> list[WholeConversation
     They have ids from ``first_id`` on; what has no answer is left out. Raises InvalidRequest if it is too much.
     """
     made: list[WholeConversation] = []
+    # In which conversation a turn that ends with a message was first: what was said before it is the same.
+    first_in: dict[str, WholeConversation] = {}
     turns_left, chars_left = MAX_TURNS, MAX_CHARS
     for path in _paths(tree):
         said = [tree.messages[one] for one in path if tree.messages[one].role != "hidden"]
-        turns = _turns(said, tree)
+        turns, ends = _turns(said, tree)
         turns_left -= len(turns)
         chars_left -= sum(len(one.text) for one in said)
         if turns_left < 0 or chars_left < 0:
@@ -64,9 +66,11 @@ def conversations_of(tree: MessageTree, first_id: int) -> list[WholeConversation
                 f'The conversation "{tree.title}" has more than {MAX_TURNS} turns or {MAX_CHARS} characters in all its '
                 "branches together, the most that are imported."
             )
-        shared = [_shared(one.turns, turns) for one in made]
-        if turns and len(turns) not in shared:
-            made.append(_conversation(tree, turns, said[-1].id, first_id + len(made), made, shared))
+        shared = next((count for count in range(len(ends), 0, -1) if ends[count - 1] in first_in), 0)
+        if turns and shared < len(turns):
+            origin = first_in[ends[shared - 1]] if shared else made[0] if made else None
+            made.append(_conversation(tree, turns, ends[-1], first_id + len(made), origin, shared))
+            first_in |= dict.fromkeys(ends[shared:], made[-1])
     return made
 
 
@@ -78,8 +82,8 @@ def moment(value: Any) -> datetime | None:
             return read.astimezone(UTC) if read.tzinfo else read.replace(tzinfo=UTC)
         if isinstance(value, int | float) and not isinstance(value, bool):
             seconds = float(value)
-            while seconds > MAX_SECONDS:
-                seconds /= 1000
+            for _ in range(SMALLER_UNITS):
+                seconds = seconds / 1000 if seconds > MAX_SECONDS else seconds
             return datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OverflowError, OSError):
         pass
@@ -109,9 +113,10 @@ def _paths(tree: MessageTree) -> Iterator[list[str]]:
         yield list(reversed(path))
 
 
-def _turns(said: Sequence[TreeMessage], tree: MessageTree) -> list[WholeTurn]:
-    """Return what was said as turns: a question, and what the model said up to the next one."""
+def _turns(said: Sequence[TreeMessage], tree: MessageTree) -> tuple[list[WholeTurn], list[str]]:
+    """Return what was said as turns, a question and what the model said up to the next one, and how each ends."""
     turns: list[WholeTurn] = []
+    ends: list[str] = []
     at = 0
     while at < len(said):
         question, answer = [], []
@@ -123,7 +128,8 @@ def _turns(said: Sequence[TreeMessage], tree: MessageTree) -> list[WholeTurn]:
             at += 1
         last = turns[-1].answer.finished_at if turns else None
         turns.append(_turn(question, answer, tree, last or tree.created_at))
-    return turns if any(turn.answer.messages for turn in turns) else []
+        ends.append(said[at - 1].id)
+    return (turns, ends) if any(turn.answer.messages for turn in turns) else ([], [])
 
 
 def _turn(
@@ -152,29 +158,22 @@ def _conversation(
     turns: Sequence[WholeTurn],
     end: str,
     own_id: int,
-    made: Sequence[WholeConversation],
-    shared: Sequence[int],
+    origin: WholeConversation | None,
+    shared: int,
 ) -> WholeConversation:
-    """Return the record of a path; it branches off the first one before it with which it shares most turns."""
-    most = max(shared, default=0)
+    """Return the record of a path, a branch that goes off its ``origin`` behind the turns that they share."""
     created_at = tree.created_at or turns[0].created_at
     updated_at = turns[-1].answer.finished_at or created_at
     return WholeConversation(
         id=own_id,
         title=" ".join(tree.title.split()) or " ".join(turns[0].question.split())[:80] or UNTITLED,
         created_at=created_at,
-        updated_at=updated_at if made else max(updated_at, tree.updated_at or updated_at),
+        updated_at=updated_at if origin else max(updated_at, tree.updated_at or updated_at),
         turns=tuple(turns),
         key=_key(tree, end),
-        branched_from=(made[shared.index(most)].id, most + 1) if made else None,
-        pinned=tree.pinned and not made,
+        branched_from=(origin.id, shared + 1) if origin else None,
+        pinned=tree.pinned and origin is None,
     )
-
-
-def _shared(some: Sequence[WholeTurn], others: Sequence[WholeTurn]) -> int:
-    """Return how many turns are the same at the beginning of two paths."""
-    same = takewhile(lambda pair: pair[0] == pair[1], zip(some, others, strict=False))
-    return sum(1 for _ in same)
 
 
 def _key(tree: MessageTree, end: str) -> str:

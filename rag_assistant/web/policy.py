@@ -62,7 +62,8 @@ POLICIES: dict[str, Policy] = {
     **_all(
         ASK,
         "conversations_api",
-        "new_conversation import_conversations change_conversation delete_conversation restore_conversation purge_conversation clear reset "
+        "new_conversation import_conversations "
+        "change_conversation delete_conversation restore_conversation purge_conversation clear reset "
         "compact undo edit_summary command",
     ),
     **_all(READ, "documents_api", "documents document tags text file"),

@@ -16,6 +16,7 @@ from rag_assistant.errors import InvalidRequest
 from rag_assistant.exchange.archive import line_of
 from rag_assistant.exchange.files import read_export, write_archive
 from rag_assistant.exchange.importing import NO_DOCUMENT, ConversationImport
+from rag_assistant.presenters.turns import turn_data
 from rag_assistant.records import Rating, Scope, Source
 from rag_assistant.storage.conversations.exchange import ExchangeStore
 from rag_assistant.storage.database import Database, sqlite_url
@@ -54,8 +55,6 @@ def answers(draw: Any) -> WholeAnswer:
         finished_at=draw(st.none() | MOMENTS),
         model=draw(st.none() | TEXTS),
         sources=tuple(draw(st.lists(SOURCES, max_size=2))),
-        history=draw(FIGURES),
-        search=draw(FIGURES),
         usage=draw(FIGURES),
         notes=tuple(draw(st.lists(TEXTS, max_size=2))),
         error_type=draw(st.none() | TEXTS),
@@ -135,7 +134,7 @@ def test_an_archive_is_read_back_identically(library: list[WholeConversation], t
     database, store, importer = opened(migrated, tmp_path / "there")
     try:
         for one in library:
-            store.insert(one)
+            store.insert(one, turn_data)
         assert lines(store) == [line_of(one) for one in library]
         (tmp_path / "one.zip").unlink(missing_ok=True)
         write_archive(tmp_path / "one.zip", [], (store.read(one) for one in store.ids()))
@@ -158,15 +157,19 @@ def conversation(**more: Any) -> WholeConversation:
     return replace(WholeConversation(1, "Why", moment, moment, (turn,)), **more)
 
 
-def test_a_conversation_is_inserted_whole_or_not_at_all(database: Database) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [{"request": {"options": {"nonsense": 1}}}, {"answer": WholeAnswer(history={"nonsense": 1})}],
+)
+def test_a_conversation_is_inserted_whole_or_not_at_all(database: Database, change: dict[str, Any]) -> None:
     _, store, _ = over(database)
-    wrong = replace(conversation().turns[0], request={"options": {"nonsense": 1}})
+    wrong = replace(conversation().turns[0], **change)
     with pytest.raises(InvalidRequest, match='"Why" has values that no export of ours has'):
-        store.insert(conversation(turns=(wrong,)))
+        store.insert(conversation(turns=(wrong,)), turn_data)
     assert store.ids() == []
-    store.insert(conversation(key="import:1"))
+    store.insert(conversation(key="import:1"), turn_data)
     with pytest.raises(InvalidRequest, match='"Why" was imported a moment ago'):
-        store.insert(conversation(key="import:1"))
+        store.insert(conversation(key="import:1"), turn_data)
     assert [store.read(one).title for one in store.ids()] == ["Why"]
 
 

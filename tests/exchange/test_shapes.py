@@ -69,6 +69,21 @@ def test_a_question_without_an_answer_is_kept_as_failed() -> None:
     assert (turn.question, turn.answer.status, turn.answer.messages) == ("And?", "failed", ())
 
 
+@pytest.mark.parametrize("strange", [float("inf"), -1e300, "2024-13-99", [], True])
+def test_a_moment_that_is_none_is_left_out(strange: Any) -> None:
+    content = samples.chatgpt()
+    content[0]["create_time"] = strange
+    assert read(content)[0].created_at == datetime.fromtimestamp(samples.MADE + 2, UTC)
+
+
+def test_thousands_of_answers_to_one_question_are_as_many_branches() -> None:
+    content = samples.librechat()
+    more = [content["messages"][1] | {"messageId": f"m{number}"} for number in range(5000)]
+    first, *branches = read(content | {"messages": [*content["messages"], *more]})
+    assert len(branches) == 5001
+    assert {one.branched_from for one in branches} == {(first.id, 1)}
+
+
 def test_a_circle_of_messages_ends() -> None:
     content = samples.librechat()
     content["messages"][0]["parentMessageId"] = "a"
@@ -93,6 +108,10 @@ def test_a_tree_that_would_become_too_much_is_refused(monkeypatch: pytest.Monkey
         (
             '{"format": "rag-assistant", "version": 1}\n{"recipe": 1}',
             "Line 2 of the archive must be an object with one",
+        ),
+        (
+            '{"format": "rag-assistant", "version": 1}\n{"conversation": {"overrides": {"max_history_turns": "x"}}}',
+            "Line 2 of the archive, conversation: ",
         ),
         (
             '{"format": "rag-assistant", "version": 1}\n{"document": {"id": 1, "name": "a", "sha256": "../x"}}',

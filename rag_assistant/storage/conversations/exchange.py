@@ -72,7 +72,8 @@ class ExchangeStore:
             query = select(turns).where(own, turns.c.status != "running").order_by(turns.c.number)
             rows = connection.execute(query).mappings().all()
             said = [_turn_of(connection, one, turn) for one, turn in zip(rows, as_turns(connection, rows), strict=True)]
-            key, prefix = rows[0]["idempotency_key"] if rows else None, key_of(connection, IMPORTED)
+            key: str = (rows[0]["idempotency_key"] if rows else None) or ""
+            prefix = key_of(connection, IMPORTED)
             origin = row["branched_from"]
             return WholeConversation(
                 id=row["id"],
@@ -80,7 +81,7 @@ class ExchangeStore:
                 created_at=row["created_at"],
                 updated_at=row["updated_at"],
                 turns=tuple(said),
-                key=IMPORTED + key.removeprefix(prefix) if (key or "").startswith(prefix) else None,
+                key=IMPORTED + key.removeprefix(prefix) if key.startswith(prefix) else None,
                 branched_from=(origin["conversation_id"], origin["turn"]) if origin else None,
                 pinned=row["pinned"],
                 overrides=row["overrides"],
@@ -91,15 +92,15 @@ class ExchangeStore:
                 summary=_summary_of(connection, row["summary_id"]),
             )
 
-    def insert(self, whole: WholeConversation) -> int:
+    def insert(self, whole: WholeConversation, shown: Callable[[Turn], Any]) -> int:
         """Insert a whole conversation and return its id; its ids must be those of this database.
 
-        Raises InvalidRequest, and then nothing of it is kept, if it could not be read back.
+        ``shown`` is how turns are shown: raises InvalidRequest, and keeps nothing, if one could not be.
         """
         try:
             with self._database.write() as connection:
                 made = self._insert(connection, whole)
-                _read_back(connection, made)
+                _read_back(connection, made, shown)
                 return made
         except IntegrityError as error:
             raise InvalidRequest(f'The conversation "{whole.title}" was imported a moment ago.') from error
@@ -152,10 +153,12 @@ class ExchangeStore:
             connection.execute(insert(ratings).values(turn_id=turn_id, **asdict(turn.rating)))
 
 
-def _read_back(connection: Connection, made: int) -> None:
+def _read_back(connection: Connection, made: int, shown: Callable[[Turn], Any]) -> None:
     """Read a conversation as it is read later: what fails now would fail whenever it is opened."""
     conversation_of(connection, load_conversation(connection, made))
-    as_turns(connection, connection.execute(select(turns).where(turns.c.conversation_id == made)).mappings())
+    own = select(turns).where(turns.c.conversation_id == made)
+    for turn in as_turns(connection, connection.execute(own).mappings()):
+        shown(turn)
 
 
 def _insert_conversation(connection: Connection, whole: WholeConversation) -> int:
