@@ -6,9 +6,11 @@ import zipfile
 from typing import Any
 
 import pytest
+from flask import Flask
 from flask.testing import FlaskClient
 
 from rag_assistant.web.services import Services
+from testkit.people import add_person, client_of, quick_passwords
 from testkit.stub_model import StubModel
 from tests.exchange import samples
 from tests.web.conftest import ask
@@ -111,3 +113,16 @@ def test_a_file_that_is_too_large_is_refused(client: FlaskClient, services: Serv
         refused = client.post(URL, data=b" " * size, content_type="application/json")
         assert refused.status_code == 413, refused.text
     assert services.exchange.ids() == []
+
+
+def test_what_a_person_imports_is_theirs_and_another_persons_is_not_in_the_way(app: Flask, services: Services) -> None:
+    with quick_passwords():
+        for name in ("Ann", "Ben"):
+            add_person(services, name)
+        ann, ben = client_of(app, "Ann"), client_of(app, "Ben")
+    mine = [one["conversation_id"] for one in ann.post(URL, json=samples.chatgpt()).json["imported"]]
+    assert ben.get("/api/conversations").json["conversations"] == []
+    assert ben.get(f"/api/conversations/{mine[0]}").status_code == 404
+    theirs = ben.post(URL, json=samples.chatgpt()).json
+    assert (len(theirs["imported"]), theirs["skipped"]) == (3, [])
+    assert ann.post(URL, json=samples.chatgpt()).json["imported"] == []
