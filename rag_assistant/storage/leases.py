@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from time import monotonic, sleep
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, delete, insert, select, update
+from sqlalchemy import ColumnElement, delete, insert, select, true, update
 
 from rag_assistant.errors import SettingsError
 from rag_assistant.settings.agreement import conflict, differences
@@ -102,9 +102,12 @@ class Leases:
             self._id = None
 
     def forget(self, kind: ProcessKind) -> None:
-        """Take off the processes of a kind of this installation, of which a lock says that none lives."""
+        """Take off the processes of a kind of this installation, of which a lock says that none lives.
+
+        SQLite's file may have come from another one, by a backup.
+        """
+        ours = true() if self._database.is_sqlite else processes.c.installation == self._installation
         with self._database.write() as connection:
-            ours = processes.c.installation == self._installation
             connection.execute(delete(processes).where(ours, processes.c.kind == kind))
 
     def beat(self) -> str | None:

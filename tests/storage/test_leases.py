@@ -89,7 +89,8 @@ def test_the_lock_of_a_folder_says_at_once_which_of_its_own_processes_died(datab
     leases(database, "here").forget("server")
     assert before.beat() is not None
     assert command.beat() is None
-    assert elsewhere.beat() is None
+    # SQLite's file lies in one folder; who else was in it came with a backup.
+    assert (elsewhere.beat() is None) is not database.is_sqlite
 
 
 def test_a_server_with_another_embedding_model_is_refused_while_the_others_live(
