@@ -8,7 +8,7 @@ from flask import Flask, Response, redirect, request, url_for
 
 from rag_assistant.account_records import ALONE, NOBODY, Identity
 from rag_assistant.accounts.accounts import SESSION_LIFETIME, Actor
-from rag_assistant.errors import MalformedBody, NotAllowed, NotSignedIn
+from rag_assistant.errors import MalformedBody, NotAllowed, NotSignedIn, StorageFailed
 from rag_assistant.web.policy import POLICIES, PUBLIC, SESSION_ONLY, Policy
 from rag_assistant.web.services import IDENTITY, Services, services
 
@@ -22,11 +22,14 @@ def init_app(app: Flask, whole: Services) -> None:
 
     @app.before_request
     def let_in() -> Response | None:
-        found = identify(whole)
+        policy = POLICIES.get(request.endpoint or "", PUBLIC)  # Where there is nothing, it is so for everybody alike.
+        try:
+            found = identify(whole)
+        except StorageFailed:
+            if policy != PUBLIC:
+                raise
+            found = NOBODY  # What everybody may ask, such as /readyz, says that the database is away.
         request.environ[IDENTITY] = found
-        if request.endpoint is None:
-            return None  # There is nothing there, for everybody alike.
-        policy = POLICIES[request.endpoint]
         if found is NOBODY and policy != PUBLIC:
             if not is_navigation():
                 raise NotSignedIn

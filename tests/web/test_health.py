@@ -56,6 +56,7 @@ def test_a_damaged_database_is_503_and_is_named_so(
     services.database.checkpoint()
     with services.database.file.open("r+b") as file:
         file.write(b"geese" * 20_000)
+    services.accounts._looked_at = None  # It is time to look again whether there are accounts.
     assert database_state(client) == (503, "failed")
     services.database.close()
     for path, method in ((f"/api/turns/{turn['turn_id']}", client.get), ("/api/query", client.post)):
