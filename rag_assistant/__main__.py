@@ -26,6 +26,8 @@ COMMANDS = {
     "reindex": "Embed everything with the configured embedding model, and switch search to it.",
     "backup": "Back up to FILE; the server can keep running.",
     "restore": "Restore a backup into an empty data folder.",
+    "export": 'Export all conversations and documents to FILE, a zip archive that "import" reads.',
+    "import": "Import conversations from FILE.",
     "status": "Show version, folders, sizes, counts and pending work.",
     "doctor": "Check that the database, the uploaded files and Chroma's index agree.",
     "db": "Manage the database schema.",

@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from testkit.stub_model import Reply
+from tests.exchange import samples
 from tests.golden.player import Player
 
 LAMP = "# Lighthouse\n\nThe lamp of the lighthouse burns rapeseed oil. It is trimmed every four hours by the keeper."
@@ -250,6 +251,13 @@ def libraries(player: Player) -> None:
     player.play("DELETE", "/api/libraries/1")
 
 
+def importing(player: Player) -> None:
+    player.play("POST", "/api/conversations/import", samples.librechat())
+    player.play("POST", "/api/conversations/import", samples.librechat())
+    player.play("POST", "/api/conversations/import", {"geese": []})
+    player.play("GET", "/api/conversations/1/turns")
+
+
 SCENARIOS = (
     questions,
     window,
@@ -262,5 +270,6 @@ SCENARIOS = (
     ratings,
     documents,
     libraries,
+    importing,
     server,
 )

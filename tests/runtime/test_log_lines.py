@@ -3,6 +3,7 @@
 import json
 import logging
 import sys
+from contextvars import Context
 
 from rag_assistant.runtime.log_lines import JsonLines
 
@@ -10,7 +11,7 @@ from rag_assistant.runtime.log_lines import JsonLines
 def line_of(message: str, *values: object, **more: object) -> dict[str, object]:
     record = logging.LogRecord("rag_assistant.x", logging.WARNING, __file__, 1, message, values, more.pop("exc", None))  # type: ignore[arg-type]
     record.__dict__.update(more)
-    text = JsonLines().format(record)
+    text = Context().run(JsonLines().format, record)  # Of no request, whatever a test before this one made.
     assert "\n" not in text
     found: dict[str, object] = json.loads(text)
     return found

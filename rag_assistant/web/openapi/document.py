@@ -126,7 +126,7 @@ def _body(operation: Operation, body: type[BaseModel]) -> Schema:
 def _file(operation: Operation) -> Schema:
     binary: Schema = {"type": "string", "format": "binary"}
     form = {"type": "object", "properties": {"file": binary}, "required": ["file"], "additionalProperties": False}
-    either = {"anyOf": [{"type": "object"}, {"type": "array"}]}
+    either = {"anyOf": [{"type": "object"}, {"type": "array", "items": {}}]}
     content: Schema = {"application/json": {"schema": either, "example": dict(operation.example or {})}}
     return {"required": True, "content": content | {"multipart/form-data": {"schema": form}}}
 
