@@ -84,6 +84,7 @@ def test_a_killed_server_that_starts_again_finds_its_turn_ended_at_once(
     assert one.call("GET", f"/api/turns/{read.turn_id}")[1]["status"] == "interrupted"
 
 
+@pytest.mark.long
 def test_who_hung_for_longer_than_a_lease_ends_its_answer_as_the_others_did_and_goes_on(
     servers: tuple[ServerProcess, ServerProcess], stub: StubModel
 ) -> None:
@@ -148,6 +149,7 @@ def pause(server: ServerProcess, number: int) -> None:
     os.killpg(server.process.pid, number)
 
 
+@pytest.mark.long
 def test_a_server_with_another_embedding_model_does_not_start_beside_the_first(
     servers: tuple[ServerProcess, ServerProcess],
 ) -> None:

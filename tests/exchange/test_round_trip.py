@@ -128,7 +128,7 @@ def lines(store: ExchangeStore) -> list[str]:
     return [line_of(store.read(one)) for one in store.ids()]
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
 @given(library=libraries())
 def test_an_archive_is_read_back_identically(library: list[WholeConversation], tmp_path: Path, migrated: Path) -> None:
     database, store, importer = opened(migrated, tmp_path / "there")
