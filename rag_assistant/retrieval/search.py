@@ -217,7 +217,7 @@ class Retriever:
 
         def hits(text: str) -> list[Hit]:
             found = self._keywords.search(query_terms(text, languages), CANDIDATES + len(pending), scope)
-            return _ripe(found, pending, CANDIDATES)
+            return _without_pending(found, pending, CANDIDATES)
 
         return add(hits(asked.text), hits(asked.context), asked.share) if asked.is_follow_up else hits(asked.text)
 
@@ -246,7 +246,7 @@ class Retriever:
     def _nearest(
         self, vectors: QueryVectors, vector: Vectors, limit: int, scope: Scope, pending: Set[int]
     ) -> list[Hit]:
-        return _ripe(vectors.search(vector, limit + len(pending), self._allowed(scope)), pending, limit)
+        return _without_pending(vectors.search(vector, limit + len(pending), self._allowed(scope)), pending, limit)
 
     def _allowed(self, scope: Scope) -> set[int] | None:
         return self._chunks.chunk_ids_of(scope) if scope or not self._chunks.all_readable() else None
@@ -270,6 +270,6 @@ def sections_of(passages: Iterable[Passage]) -> list[str]:
     return list(dict.fromkeys(HEADING_SEPARATOR.join(filter(None, (one.document, one.section))) for one in passages))
 
 
-def _ripe(hits: Sequence[Hit], pending: Set[int], limit: int) -> list[Hit]:
+def _without_pending(hits: Sequence[Hit], pending: Set[int], limit: int) -> list[Hit]:
     """Return the first hits that may be found."""
     return [hit for hit in hits if hit[0] not in pending][:limit]
