@@ -72,6 +72,8 @@ log = logging.getLogger(__name__)
 IDENTITY = "rag_assistant.identity"
 # An id that nobody has.
 NO_PERSON = 0
+# An end waits so long for what is still being loaded, which an embedding endpoint may hold up.
+WARM_UP_SECONDS = 3.0
 
 
 @dataclass
@@ -126,6 +128,7 @@ class Services:
     _heartbeat: Heartbeat | None = None
     _start_lock: threading.Lock = field(default_factory=threading.Lock)
     _started: bool = False
+    _warming: threading.Thread | None = None
     _processes_documents: bool = False
 
     def prepare(self) -> None:
@@ -165,7 +168,8 @@ class Services:
             self.settings.watch()
             self.models.start()
             self.tools.remote.start()
-            threading.Thread(target=self._warm_up, name="warm-up", daemon=True).start()
+            self._warming = threading.Thread(target=self._warm_up, name="warm-up", daemon=True)
+            self._warming.start()
             self._started = True
 
     def start_library(self) -> None:
@@ -258,6 +262,8 @@ class Services:
     def close(self) -> None:
         """Stop everything that was started."""
         self._processes_documents = False
+        if self._warming is not None:
+            self._warming.join(WARM_UP_SECONDS)
         self.assistant.close()
         self.tools.remote.close()
         self.library.close()
@@ -283,13 +289,13 @@ class Services:
 
     def _warm_up(self) -> None:
         """Load what the first question would otherwise wait for."""
-        if self.models.connected:
-            self.models.client.warm_up()
-        self.load_embedder()
         try:
+            if self.models.connected:
+                self.models.client.warm_up()
+            self.load_embedder()
             self.vectors.warm_up()
         except AssistantError as error:  # The server ends already, or the first question will tell.
-            log.info("The vectors are read by the first question: %s", error)
+            log.info("What is not loaded yet is loaded by the first question: %s", error)
 
     def load_embedder(self) -> None:
         """Load the embedding model. Without it search goes on by keywords, and /readyz says so."""

@@ -1,0 +1,57 @@
+"""What is loaded behind the first page: it ends with the application, and whatever it meets is no crash."""
+
+import threading
+
+import pytest
+from flask import Flask
+
+from rag_assistant.errors import StorageFailed
+from rag_assistant.factory import create_app
+from rag_assistant.retrieval.embeddings.registry import Embedders
+from rag_assistant.retrieval.indexes.vector_search import VectorSearch
+from rag_assistant.web.services import Services
+from tests.web.conftest import until
+
+
+def made(environment: dict[str, str]) -> Services:
+    app: Flask = create_app(environment)
+    services: Services = app.extensions["assistant"]
+    return services
+
+
+def warming() -> list[threading.Thread]:
+    return [one for one in threading.enumerate() if one.name == "warm-up"]
+
+
+def test_an_end_waits_for_what_is_still_being_loaded(
+    environment: dict[str, str], stand_ins: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go_on, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def slow(self: VectorSearch) -> None:
+        begun.set()
+        go_on.wait(60)
+        ended.set()
+
+    monkeypatch.setattr(VectorSearch, "warm_up", slow)
+    services = made(environment)
+    services.start()
+    assert begun.wait(60)
+    threading.Timer(1.0, go_on.set).start()
+    services.close()
+    assert ended.is_set()
+
+
+def test_a_database_that_fails_meanwhile_is_no_crash(
+    environment: dict[str, str], stand_ins: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An exception that a thread lets out would fail this test."""
+
+    def failing(self: Embedders) -> None:
+        raise StorageFailed("The database is being closed.")
+
+    monkeypatch.setattr(Embedders, "configured", failing)
+    services = made(environment)
+    services.start()
+    until(lambda: not warming())
+    services.close()
