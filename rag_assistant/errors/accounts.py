@@ -1,0 +1,77 @@
+"""Who may not come in, or not do this."""
+
+from rag_assistant.errors.base import AssistantError
+
+
+class NotSignedIn(AssistantError):
+    """Nobody asks, or what they showed is over."""
+
+    def __init__(self) -> None:
+        super().__init__("Sign in first: open /login, or send an API token as Authorization: Bearer.")
+
+
+class SignInFailed(AssistantError):
+    """A name or a password is wrong; which of them is not said."""
+
+    def __init__(self, message: str = "The name or the password is wrong.") -> None:
+        super().__init__(message)
+
+
+class NotAllowed(AssistantError):
+    """Somebody asks who may not do this; the message says what it takes."""
+
+
+class AccountNotFound(AssistantError):
+    """There is no such account."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f'There is no account "{name}".')
+
+
+class NameTaken(AssistantError):
+    """Another account has this name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f'There is an account "{name}" already. Choose another name.')
+
+
+class AccountsExist(AssistantError):
+    """The first account was made already."""
+
+    def __init__(self) -> None:
+        super().__init__("There is an account already. Sign in.")
+
+
+class LastAdmin(AssistantError):
+    """Without this account nobody could manage the others."""
+
+    def __init__(self) -> None:
+        super().__init__("This is the last administrator who can sign in. Make somebody else one first.")
+
+
+class StillOwns(AssistantError):
+    """An account cannot be deleted while something belongs to it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f'Something was added to the account "{name}" meanwhile. Delete it again.')
+
+
+class CredentialNotFound(AssistantError):
+    """There is no such session or token, or not of this person."""
+
+    def __init__(self, what: str, number: int) -> None:
+        super().__init__(f"There is no {what} {number}.")
+
+
+class LinkNotFound(AssistantError):
+    """A link to a conversation was taken back, or never was one."""
+
+    def __init__(self) -> None:
+        super().__init__("There is nothing behind this link; it may have been taken back.")
+
+
+class LinkOver(AssistantError):
+    """A one-time link was used, is too old, or never was one."""
+
+    def __init__(self) -> None:
+        super().__init__("This link was used or is too old. Ask an administrator for a new one.")

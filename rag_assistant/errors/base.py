@@ -1,0 +1,5 @@
+"""The root of the tree."""
+
+
+class AssistantError(Exception):
+    """The root of the tree."""

@@ -1,0 +1,183 @@
+"""What a conversation, a turn or its history does not allow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rag_assistant.errors.base import AssistantError
+
+
+class ConversationNotFound(AssistantError):
+    """There is no such conversation."""
+
+    def __init__(self, conversation_id: int) -> None:
+        super().__init__(f"There is no conversation {conversation_id}.")
+
+
+class ConversationDeleted(ConversationNotFound):
+    """The conversation is in the trash."""
+
+    def __init__(self, conversation_id: int) -> None:
+        AssistantError.__init__(self, f"Conversation {conversation_id} is in the trash. Restore it to go on with it.")
+        self.details = {"conversation_id": conversation_id}
+
+
+class ConversationBusy(AssistantError):
+    """The conversation answers another question at the moment."""
+
+    def __init__(self, conversation_id: int) -> None:
+        super().__init__(
+            f"Conversation {conversation_id} is still answering its last question. Wait for the answer, or stop it."
+        )
+
+
+class TooManyPinned(AssistantError):
+    """As many conversations are pinned as can stand at the top of the list."""
+
+    def __init__(self, max_pinned: int) -> None:
+        super().__init__(f"{max_pinned} conversations are pinned, and no more can be. Unpin one first.")
+
+
+class NotInTrash(AssistantError):
+    """The conversation was restored meanwhile: it is not erased by a page that does not know so."""
+
+    def __init__(self, conversation_id: int) -> None:
+        super().__init__(f"Conversation {conversation_id} is no longer in the trash. Delete it first.")
+
+
+class TurnNotFound(AssistantError):
+    """There is no such turn."""
+
+    def __init__(self, turn_id: int) -> None:
+        super().__init__(f"There is no turn {turn_id}.")
+
+
+class TurnErased(AssistantError):
+    """The turn was erased: nothing can be done with it any more."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"Turn {number} was erased. Only its place in the conversation is left.")
+
+
+class TurnNotRetryable(AssistantError):
+    """The turn cannot be asked again as it is."""
+
+
+class TurnNotRegenerable(AssistantError):
+    """The turn's question cannot be answered anew as it is."""
+
+
+class TurnNotRatable(AssistantError):
+    """The turn has no answer that could be rated."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"Turn {number} can't be rated: it has no answer yet, or it is about a confirmation.")
+
+
+class TurnSummarised(AssistantError):
+    """The turn stands in the summary, so that it cannot be left out alone."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(
+            f"Turn {number} is part of the summary that the model sees. Undo the summary, or edit it, to leave it out."
+        )
+
+
+class VersionNotFound(AssistantError):
+    """The turn has no such answer."""
+
+    def __init__(self, turn_id: int, version: int, versions: int) -> None:
+        super().__init__(f"Turn {turn_id} has no answer {version}; it has {versions}.")
+
+
+class VersionFixed(AssistantError):
+    """Another of the turn's answers cannot take the present one's place."""
+
+
+class ReceiptNotFound(AssistantError):
+    """The turn has no receipt: nothing was sent to a model yet."""
+
+    def __init__(self, turn_id: int) -> None:
+        super().__init__(f"Turn {turn_id} has no receipt: nothing was sent to a model for it, or it was erased.")
+
+
+class ResponseNotFound(AssistantError):
+    """There is no stored response of this id."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f'There is no stored response "{name}". One with turns sent along, or store false, is not.')
+
+
+class SourceNotFound(AssistantError):
+    """An answer has no source of this number."""
+
+    def __init__(self, turn: int, n: int) -> None:
+        super().__init__(f"Turn {turn} has no source {n}.")
+
+
+class NothingWaits(AssistantError):
+    """The turn has no question that waits for a yes or no."""
+
+    def __init__(self, turn_id: int) -> None:
+        super().__init__(f"Turn {turn_id} asks for no confirmation, or was answered before. Nothing was done.")
+
+
+class NothingToUndo(AssistantError):
+    """No change of the conversation's history is left that could be undone."""
+
+    def __init__(self, conversation_id: int) -> None:
+        super().__init__(f"There is nothing to undo in conversation {conversation_id}.")
+
+
+class NothingToSummarise(AssistantError):
+    """There are no turns, or too few, that a summary could stand for."""
+
+
+class NoSummary(AssistantError):
+    """The conversation has no summary at present."""
+
+    def __init__(self, conversation_id: int) -> None:
+        super().__init__(f"Conversation {conversation_id} has no summary at present.")
+
+
+class SummaryRejected(AssistantError):
+    """A summary that cannot stand for the turns it was made of."""
+
+
+class HistoryChanged(AssistantError):
+    """The model's view was changed while a summary was written; the summary was thrown away."""
+
+    def __init__(self) -> None:
+        super().__init__("What the model sees was changed while the summary was written. Nothing was summarised.")
+
+
+class OverflowDecisionNeeded(AssistantError):
+    """The request would leave turns out, and a person wants to decide what happens then.
+
+    ``details`` holds the ``options``, each with what it does, and the ``history`` figures of the request.
+    """
+
+    def __init__(self, message: str, details: dict[str, Any]) -> None:
+        super().__init__(message)
+        self.details = details
+
+
+class InvalidHistoryLimit(AssistantError, ValueError):
+    """A limit of the history is not a whole number of 0 or more, and not ``None``."""
+
+    def __init__(self, value: object, name: str = "max_history_turns") -> None:
+        super().__init__(f"{name} is {value!r}; it must be a whole number, 0 or more, or null for no limit.")
+
+
+class QuestionDoesNotFit(AssistantError):
+    """System message and question alone are more than the model takes; ``tokens`` and ``budget`` are both figures."""
+
+    def __init__(self, tokens: int, budget: int, system_tokens: int) -> None:
+        blame = "Shorten the instructions in settings.json" if system_tokens > budget else "Ask a shorter question"
+        super().__init__(
+            f"The question with its instructions has about {tokens} tokens, {system_tokens} of them instructions; "
+            f"{budget} are allowed. {blame}, or connect a model that takes more."
+        )
+        self.tokens = tokens
+        self.budget = budget
+        self.system_tokens = system_tokens

@@ -1,0 +1,92 @@
+"""What a document, a library or the search in them does not allow."""
+
+from rag_assistant.errors.base import AssistantError
+
+
+class DocumentNotFound(AssistantError):
+    """There is no such document."""
+
+    def __init__(self, document_id: int) -> None:
+        super().__init__(f"There is no document {document_id}; it may have been deleted.")
+
+
+class FileMissing(AssistantError):
+    """The file of a document is not in the folder of uploads any more; what was read of it is."""
+
+    def __init__(self, document_id: int) -> None:
+        super().__init__(
+            f"The file of document {document_id} is gone from the data folder. "
+            "What was read of it is still found; add the file again to have it back."
+        )
+
+
+class SameContent(AssistantError):
+    """A newer version of one document has the content of another one."""
+
+    def __init__(self, document_id: int, replaces: int) -> None:
+        super().__init__(
+            f"Document {document_id} has this content already, so it cannot become document {replaces} as well. "
+            f"Delete document {replaces} instead."
+        )
+        self.document_id = document_id
+
+
+class UnsupportedDocument(AssistantError):
+    """The file is of a kind from which no text can be read here."""
+
+
+class ExtractionFailed(AssistantError):
+    """The file's text could not be read; the message says what was found."""
+
+
+class ExtractionCancelled(AssistantError):
+    """Reading the file was given up because its text is no longer wanted."""
+
+    def __init__(self) -> None:
+        super().__init__("Reading this file was given up: it was deleted, or the server is closing.")
+
+
+class PageNotDrawn(AssistantError):
+    """There is no picture of this page; the message says why, and the text is there."""
+
+
+class LibraryNotFound(AssistantError):
+    """There is no such library, or not for this person."""
+
+    def __init__(self, library_id: int) -> None:
+        super().__init__(f"There is no library {library_id}.")
+
+
+class LibraryReadOnly(AssistantError):
+    """A document may be read and not changed: its library is only shared to be read, or the token is for less."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f'"{name}" may be read, but not changed: its library is somebody else\'s, or your token is for less.'
+        )
+
+
+class NotLibraryOwner(AssistantError):
+    """A library is somebody else's, who alone says who may use it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f'The library "{name}" is somebody else\'s; only its owner can change or share it.')
+
+
+class LibraryInUse(AssistantError):
+    """A library cannot be deleted: it has documents, or it is a person's last one."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f'The library "{name}" has documents, or it is your last one, so it cannot be deleted.')
+
+
+class EmbedderFailed(AssistantError):
+    """The embedding model could not be loaded or run."""
+
+
+class RerankerFailed(AssistantError):
+    """The reranking model gave no order."""
+
+
+class IndexUnavailable(AssistantError):
+    """The vector index does not answer; exact search does."""

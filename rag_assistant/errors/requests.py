@@ -1,0 +1,77 @@
+"""What is wrong with a request, or too much of it, before anything is done."""
+
+from rag_assistant.errors.base import AssistantError
+
+
+class InvalidRequest(AssistantError):
+    """The request's form is right but a value in it is not; ``param`` names the field, where it is one."""
+
+    def __init__(self, message: str, param: str | None = None) -> None:
+        super().__init__(message)
+        self.param = param
+
+
+class MalformedBody(AssistantError):
+    """The body could not be read at all."""
+
+
+class UnsupportedContentType(AssistantError):
+    """The body is of a kind that this route does not take."""
+
+
+class BodyTooLarge(AssistantError):
+    """The body is larger than this route takes."""
+
+
+class RequestRefused(AssistantError):
+    """The request came from a place that may not ask: a foreign page or a foreign host name."""
+
+
+class UnknownCommand(AssistantError):
+    """The text begins like a command but is none."""
+
+
+class IdempotencyKeyReused(AssistantError):
+    """The key was used before, for another question."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(
+            f'The Idempotency-Key "{key}" was used before with another request. Use a new key for a new question.'
+        )
+
+
+class Overloaded(AssistantError):
+    """More answers are running than this server carries; come back after ``retry_after_seconds``."""
+
+    def __init__(self, limit: int, retry_after_seconds: int = 5) -> None:
+        super().__init__(
+            f"The server is answering {limit} questions, as many as it takes at once. "
+            f"Nothing was stored; try again in {retry_after_seconds} seconds."
+        )
+        self.retry_after_seconds = retry_after_seconds
+
+
+class TooManyAttempts(AssistantError):
+    """Passwords are tried too quickly."""
+
+    def __init__(self, retry_after_seconds: float) -> None:
+        super().__init__(f"Too many attempts. Try again in {max(1, round(retry_after_seconds))} seconds.")
+        self.retry_after_seconds = retry_after_seconds
+
+
+class LimitReached(AssistantError):
+    """Somebody takes more than one person's share."""
+
+    def __init__(self, what: str, retry_after_seconds: float) -> None:
+        super().__init__(f"{what}. Try again in {max(1, round(retry_after_seconds))} seconds.")
+        self.retry_after_seconds = retry_after_seconds
+
+
+class StorageLimitReached(BodyTooLarge):
+    """The files of a person would take more room than theirs."""
+
+    def __init__(self, size_mb: float, limit_mb: int) -> None:
+        super().__init__(
+            f"The file has {size_mb:.1f} MB, and then yours would have more than {limit_mb} MB together. "
+            "Delete some first."
+        )
