@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from rag_assistant.storage.account_tables import metadata
+from rag_assistant.storage.tables import metadata
 
 engine = context.config.attributes["engine"]
 with engine.connect() as connection:

@@ -19,9 +19,8 @@ from sqlalchemy import (
     true,
 )
 
-from rag_assistant.storage.account_tables import libraries, library_shares, people
 from rag_assistant.storage.database import changes_documents, person_of
-from rag_assistant.storage.tables import conversations, documents
+from rag_assistant.storage.tables import conversations, documents, libraries, library_shares, people
 
 # For statements that are built once: the parameter is the person, None for anybody.
 PERSON = bindparam("person", type_=Integer)

@@ -15,12 +15,12 @@ from sqlalchemy import text
 from rag_assistant.errors import StorageFailed
 from rag_assistant.retrieval.terms import query_terms
 from rag_assistant.settings.package_files import MIGRATIONS
-from rag_assistant.storage.account_tables import people
 from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.documents.keywords import KeywordIndex
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.migrate import SCHEMA_REVISION, current_revision, migrate
+from rag_assistant.storage.tables import people
 from tests.conftest import administration, postgres_url
 
 

@@ -19,7 +19,6 @@ from rag_assistant.errors import (
 )
 from rag_assistant.records import EVERYTHING, Question, Scope, Turn
 from rag_assistant.retrieval.terms import query_terms
-from rag_assistant.storage.account_tables import libraries, library_shares
 from rag_assistant.storage.accounts.people import PeopleStore
 from rag_assistant.storage.conversations.conversations import ConversationManager
 from rag_assistant.storage.conversations.erasing import TurnEraser
@@ -32,6 +31,7 @@ from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.keywords import KeywordIndex
+from rag_assistant.storage.tables import libraries, library_shares
 from testkit.shelf import Shelf
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from sqlalchemy import insert, select
 
 from rag_assistant.account_records import AuditEntry
-from rag_assistant.storage.account_tables import audit_log
 from rag_assistant.storage.database import Database
-from rag_assistant.storage.tables import now
+from rag_assistant.storage.tables import audit_log, now
 
 
 class AuditLog:

@@ -10,10 +10,9 @@ from sqlalchemy import RowMapping, Select, Table, delete, insert, or_, select, u
 
 from rag_assistant.account_records import Ability, ApiToken, Person, Session
 from rag_assistant.errors import CredentialNotFound
-from rag_assistant.storage.account_tables import api_tokens, password_links, people, sessions
 from rag_assistant.storage.accounts.people import person_of_row
 from rag_assistant.storage.database import Database
-from rag_assistant.storage.tables import now
+from rag_assistant.storage.tables import api_tokens, now, password_links, people, sessions
 
 # A write for each request would cost more than the request.
 USED_AT_STEP = timedelta(minutes=1)

@@ -8,11 +8,10 @@ from sqlalchemy import Connection, RowMapping, delete, func, insert, select, upd
 
 from rag_assistant.account_records import Access, LibraryRecord
 from rag_assistant.errors import AccountNotFound, LibraryInUse, LibraryNotFound, NotLibraryOwner
-from rag_assistant.storage.account_tables import libraries, library_shares, people
 from rag_assistant.storage.accounts.people import name_key
 from rag_assistant.storage.database import Database, person_of
 from rag_assistant.storage.ownership import libraries_of
-from rag_assistant.storage.tables import documents
+from rag_assistant.storage.tables import documents, libraries, library_shares, people
 
 
 class LibraryStore:

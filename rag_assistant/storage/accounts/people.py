@@ -10,9 +10,8 @@ from sqlalchemy.exc import IntegrityError
 
 from rag_assistant.account_records import Person, Role
 from rag_assistant.errors import AccountNotFound, AccountsExist, LastAdmin, NameTaken, StillOwns
-from rag_assistant.storage.account_tables import libraries, people, sessions
 from rag_assistant.storage.database import Database
-from rag_assistant.storage.tables import conversations, documents, now
+from rag_assistant.storage.tables import conversations, documents, libraries, now, people, sessions
 
 
 def name_key(name: str) -> str:

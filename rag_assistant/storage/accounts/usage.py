@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from sqlalchemy import func, select
 
-from rag_assistant.storage.account_tables import libraries
 from rag_assistant.storage.database import Database, person_of
 from rag_assistant.storage.ownership import own_conversations
-from rag_assistant.storage.tables import conversations, documents, turns
+from rag_assistant.storage.tables import conversations, documents, libraries, turns
 
 
 class UsageStore:

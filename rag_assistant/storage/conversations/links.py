@@ -6,11 +6,10 @@ from sqlalchemy import RowMapping, delete, insert, select
 
 from rag_assistant.account_records import ConversationLink
 from rag_assistant.errors import LinkNotFound
-from rag_assistant.storage.account_tables import conversation_links, people
 from rag_assistant.storage.accounts.credentials import hash_of
 from rag_assistant.storage.conversations.conversations import load_conversation
 from rag_assistant.storage.database import Database
-from rag_assistant.storage.tables import conversations, now
+from rag_assistant.storage.tables import conversation_links, conversations, now, people
 
 
 class ConversationLinkStore:

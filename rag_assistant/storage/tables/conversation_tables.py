@@ -1,61 +1,24 @@
-"""The tables. SQL is the truth: every index elsewhere can be rebuilt from what stands here.
-
-A change here needs a migration beside it; a test compares the two.
-"""
+"""The tables of conversations, their turns, and what was sent and answered."""
 
 from __future__ import annotations
-
-from datetime import UTC, datetime
 
 from sqlalchemy import (
     JSON,
     Boolean,
     Column,
-    DateTime,
     ForeignKey,
     Index,
     Integer,
-    LargeBinary,
-    MetaData,
     String,
     Table,
     Text,
-    TypeDecorator,
     UniqueConstraint,
     false,
     text,
     true,
 )
-from sqlalchemy.engine import Dialect
 
-metadata = MetaData()
-
-# The processes that live; see leases.py. What belongs to one that is not here belongs to nobody.
-processes = Table(
-    "processes",
-    metadata,
-    Column("id", String, primary_key=True),
-    Column("installation", String, nullable=False),
-    Column("kind", String, nullable=False),
-    Column("beats", Integer, nullable=False),
-    # Those that servers should have in common, as they were at its start.
-    Column("settings", JSON, nullable=False),
-)
-
-
-class UtcTime(TypeDecorator[datetime]):
-    """A moment in UTC, with its zone, also where the database keeps none."""
-
-    impl = DateTime(timezone=True)
-    cache_ok = True
-
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
-        return value if value is None or value.tzinfo else value.replace(tzinfo=UTC)
-
-
-def now() -> datetime:
-    """Return the present moment in UTC."""
-    return datetime.now(UTC)
+from rag_assistant.storage.tables.base import UtcTime, metadata
 
 
 def _some_turns(name: str, condition: str) -> Index:
@@ -306,130 +269,4 @@ history_changes = Table(
     Column("created_at", UtcTime, nullable=False),
     Index("ix_history_changes_conversation", "conversation_id", "id"),
     sqlite_autoincrement=True,
-)
-
-documents = Table(
-    "documents",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("name", String, nullable=False),
-    # What it is sorted by; see rows.py.
-    Column("name_key", String, nullable=False, server_default=""),
-    Column("media_type", String, nullable=False),
-    Column("size_bytes", Integer, nullable=False),
-    # The library and the content, so that the same content is one document in each library; see rows.py.
-    Column("content_key", String, nullable=False, unique=True),
-    Column("sha256", String, nullable=False, server_default=""),
-    Column("library_id", Integer),
-    # The installation that has the uploaded file, and the file's name below its DATA_DIR/uploads.
-    Column("owner", String, nullable=False),
-    Column("file", String, nullable=False),
-    # The process that works on it, or did.
-    Column("worker", String),
-    Column("state", String, nullable=False),
-    Column("reason", Text),
-    Column("chunks", Integer, nullable=False),
-    Column("embedded", Integer, nullable=False),
-    Column("page_starts", JSON),
-    Column("created_at", UtcTime, nullable=False),
-    # The file on this machine that it was read from, where it came from a folder.
-    Column("origin", Text),
-    # The document whose newer version this is: it takes that one's place once it is ready, and is not found before.
-    Column("replaces", Integer),
-    # How often it could not be embedded since it was read.
-    Column("attempts", Integer, nullable=False, server_default="0"),
-    # How many of its pages hold no text, and with how many of these text recognition is through.
-    Column("scanned_pages", Integer, nullable=False, server_default="0"),
-    Column("recognised_pages", Integer, nullable=False, server_default="0"),
-    # With the size, so that the figures of a library are read from the index alone.
-    Index("ix_documents_state", "state", "id", "size_bytes"),
-    Index("ix_documents_name", "name_key", "id"),
-    Index("ix_documents_size", "size_bytes", "id"),
-    Index("ix_documents_origin", "origin"),
-    Index("ix_documents_library", "library_id", "id"),
-    Index(
-        "ix_documents_replaces",
-        "replaces",
-        sqlite_where=text("replaces IS NOT NULL"),
-        postgresql_where=text("replaces IS NOT NULL"),
-    ),
-    sqlite_autoincrement=True,
-)
-
-document_texts = Table(
-    "document_texts",
-    metadata,
-    Column("document_id", Integer, ForeignKey("documents.id", ondelete="CASCADE"), primary_key=True),
-    Column("text", Text, nullable=False),
-    Column("markdown", Boolean, nullable=False, server_default=false()),
-    # What of the file could not be read.
-    Column("warning", Text),
-)
-
-# Pages without a text, and what was recognised on them.
-scanned_pages = Table(
-    "scanned_pages",
-    metadata,
-    Column("document_id", Integer, ForeignKey("documents.id", ondelete="CASCADE"), primary_key=True),
-    Column("page", Integer, primary_key=True),
-    # Lines of words such as ["geese", 10.5, 20.0, 42.5, 31.0]: where they stand, in points. None until it was tried.
-    Column("lines", JSON(none_as_null=True)),
-    # Why nothing could be recognised.
-    Column("problem", Text),
-    sqlite_with_rowid=False,
-)
-
-document_tags = Table(
-    "document_tags",
-    metadata,
-    Column("document_id", Integer, ForeignKey("documents.id", ondelete="CASCADE"), primary_key=True),
-    Column("tag", String, primary_key=True),
-    Index("ix_document_tags_tag", "tag", "document_id"),
-)
-
-chunks = Table(
-    "chunks",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("document_id", Integer, ForeignKey("documents.id", ondelete="CASCADE"), nullable=False),
-    Column("position", Integer, nullable=False),
-    Column("start", Integer, nullable=False),
-    Column("end", Integer, nullable=False),
-    Column("page", Integer),
-    Column("text", Text, nullable=False),
-    # The path of headings above it, such as "Prices > Europe".
-    Column("section", Text),
-    # The white space between it and the chunk before it, none where the two do not touch.
-    Column("gap", Text),
-    # By which its words are indexed, such as "german"; empty where it is not known.
-    Column("language", String, nullable=False, server_default=""),
-    Index("ix_chunks_document", "document_id", "position"),
-    Index("ix_chunks_language", "language"),
-    Index("ix_chunks_start", "document_id", "start"),
-    sqlite_autoincrement=True,
-)
-
-embeddings = Table(
-    "embeddings",
-    metadata,
-    Column("chunk_id", Integer, ForeignKey("chunks.id", ondelete="CASCADE"), primary_key=True),
-    Column("embedder", String, primary_key=True),
-    # float32, little-endian, of length 1.
-    Column("vector", LargeBinary, nullable=False),
-)
-
-# The embedding models whose vectors are kept. The active one's are searched; another's are on their way to be.
-embedders = Table(
-    "embedders",
-    metadata,
-    Column("key", String, primary_key=True),
-    # The settings that lead to the model, without its key.
-    Column("source", JSON, nullable=False),
-    Column("dimension", Integer, nullable=False),
-    # What it made of a fixed text, as float32: by that a model is known again, whatever its name.
-    Column("probe", LargeBinary),
-    Column("active", Boolean, nullable=False),
-    # Numbers that move with every vector kept or dropped, so that an index in memory sees that it is behind.
-    Column("additions", Integer, nullable=False),
-    Column("deletions", Integer, nullable=False),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import JSON, Boolean, Column, ForeignKey, Index, Integer, String, Table
 
-from rag_assistant.storage.tables import UtcTime, metadata
+from rag_assistant.storage.tables.base import UtcTime, metadata
 
 people = Table(
     "people",

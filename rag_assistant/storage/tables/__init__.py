@@ -1,0 +1,9 @@
+"""The tables. SQL is the truth: every index elsewhere can be rebuilt from what stands here.
+
+A change here needs a migration beside it; a test compares the two.
+"""
+
+from rag_assistant.storage.tables.account_tables import *  # noqa: F403 - the tables are in topics, and imported from here
+from rag_assistant.storage.tables.base import *  # noqa: F403 - the tables are in topics, and imported from here
+from rag_assistant.storage.tables.conversation_tables import *  # noqa: F403 - the tables are in topics, and imported from here
+from rag_assistant.storage.tables.document_tables import *  # noqa: F403 - the tables are in topics, and imported from here

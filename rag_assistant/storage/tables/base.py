@@ -1,0 +1,46 @@
+"""What every table is made of, and the one of the processes that share the database."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from sqlalchemy import (
+    JSON,
+    Column,
+    DateTime,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    TypeDecorator,
+)
+from sqlalchemy.engine import Dialect
+
+metadata = MetaData()
+
+# The processes that live; see leases.py. What belongs to one that is not here belongs to nobody.
+processes = Table(
+    "processes",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("installation", String, nullable=False),
+    Column("kind", String, nullable=False),
+    Column("beats", Integer, nullable=False),
+    # Those that servers should have in common, as they were at its start.
+    Column("settings", JSON, nullable=False),
+)
+
+
+class UtcTime(TypeDecorator[datetime]):
+    """A moment in UTC, with its zone, also where the database keeps none."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        return value if value is None or value.tzinfo else value.replace(tzinfo=UTC)
+
+
+def now() -> datetime:
+    """Return the present moment in UTC."""
+    return datetime.now(UTC)
