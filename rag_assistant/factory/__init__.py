@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from flask import Flask
 
@@ -19,18 +18,16 @@ from rag_assistant.answering.assistant import Assistant
 from rag_assistant.answering.dependencies import Dependencies
 from rag_assistant.answering.evaluation import Evaluation
 from rag_assistant.answering.overflow import OverflowHandling
-from rag_assistant.answering.remote_tools import RemoteTools
 from rag_assistant.answering.search import DocumentSearch
 from rag_assistant.answering.tools import Tools
 from rag_assistant.answering.unkept import UnkeptAnswers
 from rag_assistant.answering.writer import AnswerWriter
 from rag_assistant.conversations.actions import HistoryActions
 from rag_assistant.conversations.corrections import Corrections
-from rag_assistant.conversations.prompts import title_for
 from rag_assistant.documents.uploads import Uploads
-from rag_assistant.errors import SettingsError
 from rag_assistant.exchange.importing import ConversationImport
-from rag_assistant.llm.client import OPENAI_BASE_URL
+from rag_assistant.factory.engines import Search, build_remote_tools, build_search
+from rag_assistant.factory.stores import Stores, build_stores
 from rag_assistant.llm.local_model import LocalModel
 from rag_assistant.llm.local_servers import LocalServers
 from rag_assistant.llm.models import LanguageModels
@@ -39,31 +36,14 @@ from rag_assistant.settings.agreement import shared_settings
 from rag_assistant.settings.live import LiveSettings, open_settings
 from rag_assistant.settings.location import provide_settings_file
 from rag_assistant.settings.package_files import FILES, GUIDE, home
-from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.accounts.audit import AuditLog
 from rag_assistant.storage.accounts.credentials import CredentialStore
-from rag_assistant.storage.accounts.libraries import LibraryStore
 from rag_assistant.storage.accounts.people import PeopleStore
 from rag_assistant.storage.accounts.usage import UsageStore
-from rag_assistant.storage.conversations.answer_log import AnswerLog
-from rag_assistant.storage.conversations.branching import BranchStore
-from rag_assistant.storage.conversations.conversations import ConversationManager
 from rag_assistant.storage.conversations.corrections import CorrectionStore
-from rag_assistant.storage.conversations.erasing import TurnEraser
-from rag_assistant.storage.conversations.etags import Etags
-from rag_assistant.storage.conversations.exchange import ExchangeStore
-from rag_assistant.storage.conversations.history import HistoryStore
-from rag_assistant.storage.conversations.links import ConversationLinkStore
-from rag_assistant.storage.conversations.ratings import RatingStore
-from rag_assistant.storage.conversations.turns import TurnStore
-from rag_assistant.storage.conversations.versions import VersionStore
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.database_probe import DatabaseProbe
-from rag_assistant.storage.documents.chunks import ChunkStore
-from rag_assistant.storage.documents.documents import DocumentStore
-from rag_assistant.storage.documents.embeddings import EmbeddingStore
 from rag_assistant.storage.documents.keywords import KeywordIndex
-from rag_assistant.storage.documents.scans import ScanStore
 from rag_assistant.storage.leases import Leases
 from rag_assistant.storage.signals import Signals
 from rag_assistant.telemetry.observer import Observer, open_observer
@@ -73,45 +53,12 @@ if TYPE_CHECKING:
     from rag_assistant.documents.library import Library
     from rag_assistant.documents.page_images import PagePictures
     from rag_assistant.documents.unfamiliar import UnfamiliarDocuments
-    from rag_assistant.llm.reranking import EndpointReranker
-    from rag_assistant.retrieval.embeddings.registry import Embedders, EmbeddingModel
     from rag_assistant.retrieval.indexes.vector_search import VectorSearch
     from rag_assistant.retrieval.search import Retriever
 
+
 # The services of so many people are kept for their next request.
 PEOPLE_AT_ONCE = 256
-
-
-@dataclass(frozen=True, slots=True)
-class Stores:
-    """Everything that is kept, over one database."""
-
-    database: Database
-    conversations: ConversationManager
-    turns: TurnStore
-    versions: VersionStore
-    eraser: TurnEraser
-    ratings: RatingStore
-    branches: BranchStore
-    exchange: ExchangeStore
-    etags: Etags
-    history: HistoryStore
-    answers: AnswerLog
-    documents: DocumentStore
-    libraries: LibraryStore
-    links: ConversationLinkStore
-    chunks: ChunkStore
-    embeddings: EmbeddingStore
-    scans: ScanStore
-
-
-@dataclass(frozen=True, slots=True)
-class Search:
-    """Everything that finds passages."""
-
-    embedders: Embedders
-    vectors: VectorSearch
-    retriever: Retriever
 
 
 def create_app(environment: Mapping[str, str] | None = None) -> Flask:
@@ -259,56 +206,6 @@ def services_of_person(
     )
 
 
-def build_stores(database: Database, owner: str, tell: Callable[[set[int]], None], process: str = "") -> Stores:
-    """Return the stores over a database. ``owner`` names this installation, ``process`` this process.
-
-    A process has its name when it is entered among those that live; the stores that work on something get it then.
-    ``tell`` is told of which turns there is more.
-    """
-    from rag_assistant.retrieval.tokenize import search_words
-
-    def words_of(text: str) -> str:
-        return " ".join(search_words(text))
-
-    return Stores(
-        database=database,
-        conversations=ConversationManager(database, process),
-        turns=TurnStore(database, process, words_of),
-        versions=VersionStore(database, words_of),
-        eraser=TurnEraser(database, title_for),
-        ratings=RatingStore(database),
-        branches=BranchStore(database),
-        exchange=ExchangeStore(database, owner, words_of),
-        etags=Etags(database),
-        history=HistoryStore(database),
-        answers=AnswerLog(database, process, tell),
-        documents=DocumentStore(database, owner, process),
-        libraries=LibraryStore(database),
-        links=ConversationLinkStore(database),
-        chunks=ChunkStore(database),
-        embeddings=EmbeddingStore(database),
-        scans=ScanStore(database),
-    )
-
-
-def build_search(values: Settings, data_dir: Path, stores: Stores) -> Search:
-    """Return the search over the chunks of the stores."""
-    # Loading numpy and with it the search takes a while.
-    from rag_assistant.retrieval.embeddings.registry import Embedders
-    from rag_assistant.retrieval.indexes.chroma import ChromaIndex
-    from rag_assistant.retrieval.indexes.vector_search import VectorSearch
-    from rag_assistant.retrieval.reranking import Reranking
-    from rag_assistant.retrieval.search import Retriever
-
-    def open_chroma(key: str) -> ChromaIndex:
-        return ChromaIndex(stores.embeddings, key, values.chroma_url, data_dir / "chroma")
-
-    embedders = Embedders(stores.embeddings, embedder_source(values), lambda source: open_embedder(source, values))
-    vectors = VectorSearch(stores.embeddings, embedders, open_chroma, values.chroma_from_chunks)
-    reranking = Reranking(open_reranker(values))
-    return Search(embedders, vectors, Retriever(stores.chunks, KeywordIndex(stores.database), vectors, reranking))
-
-
 def build_library(
     settings: LiveSettings, data_dir: Path, owner: str, stores: Stores, search: Search, uploads: Uploads
 ) -> Library:
@@ -343,23 +240,6 @@ def build_page_images(settings: LiveSettings, stores: Stores, library: Library) 
     return PagePictures(stores.documents, stores.scans, library, lambda: settings.current)
 
 
-def build_remote_tools(values: Settings) -> RemoteTools:
-    """Return the tools of the servers that are set, not connected yet. Raises SettingsError.
-
-    The SDK is loaded only if there are any.
-    """
-    if not values.mcp_servers:
-        return RemoteTools()
-    try:
-        from rag_assistant.tool_servers.connection import ToolServer
-    except ImportError as error:
-        raise SettingsError(
-            f"mcp_servers is set, but what speaks to them is not installed: {error.name} is missing. "
-            "Install it with pip install -r requirements-mcp.txt, or, of a wheel, the extra mcp."
-        ) from error
-    return RemoteTools([ToolServer(name, where) for name, where in values.mcp_servers.items()])
-
-
 def build_dependencies(
     settings: LiveSettings,
     stores: Stores,
@@ -389,47 +269,3 @@ def build_dependencies(
 def build_evaluation(stores: Stores, deps: Dependencies) -> Evaluation:
     """Return what asks rated questions again: as ever, but nothing of the answers is kept."""
     return Evaluation(stores.ratings, stores.branches, replace(deps, writer=deps.unkept))
-
-
-def embedder_source(values: Settings) -> dict[str, Any]:
-    """Return the settings that lead to the embedding model, without what may hold a key."""
-    source: dict[str, Any] = {"embedder": values.embedder}
-    if values.embedder.startswith("endpoint:"):
-        base_url = values.embedding_base_url or values.openai_base_url or OPENAI_BASE_URL
-        source["base_url"] = base_url.rstrip("/")
-    return source
-
-
-def open_embedder(source: dict[str, Any], values: Settings) -> EmbeddingModel:
-    """Return the embedding model to which a source leads, not loaded yet."""
-    from rag_assistant.llm.embeddings import EndpointEmbedder
-    from rag_assistant.retrieval.embeddings.chroma_functions import ChromaEmbedder
-    from rag_assistant.retrieval.embeddings.minilm import MiniLM
-    from rag_assistant.retrieval.embeddings.multilingual_e5 import MultilingualE5
-
-    kind, _, name = source["embedder"].partition(":")
-    threads = max(1, (os.cpu_count() or 1) // 2)
-    if kind == "builtin":
-        return MiniLM(threads)
-    if kind == "builtin-multilingual":
-        return MultilingualE5(threads)
-    if kind == "endpoint":
-        # The key of one endpoint is never sent to another.
-        own = source["base_url"] == embedder_source(values).get("base_url")
-        shared = values.openai_api_key if values.embedding_base_url is None else None
-        key = (values.embedding_api_key or shared) if own else None
-        return EndpointEmbedder(source["base_url"], key, name, values.connect_timeout_seconds)
-    own_options = values.embedder_options if source["embedder"] == values.embedder else None
-    return ChromaEmbedder(name, own_options or {})
-
-
-def open_reranker(values: Settings) -> EndpointReranker | None:
-    """Return the reranking model that the settings name, ``None`` if they name none."""
-    from rag_assistant.llm.reranking import EndpointReranker
-
-    if values.rerank_model is None:
-        return None
-    base_url = values.rerank_base_url or values.openai_base_url or OPENAI_BASE_URL
-    # The key of one endpoint is never sent to another.
-    shared = values.openai_api_key if values.rerank_base_url is None else None
-    return EndpointReranker(base_url, values.rerank_api_key or shared, values.rerank_model)

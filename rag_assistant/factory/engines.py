@@ -1,0 +1,109 @@
+"""What computes: the embedding model, the search over its vectors, the reranking model, the tools of other servers."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rag_assistant.answering.remote_tools import RemoteTools
+from rag_assistant.errors import SettingsError
+from rag_assistant.llm.client import OPENAI_BASE_URL
+from rag_assistant.settings.schema import Settings
+from rag_assistant.storage.documents.keywords import KeywordIndex
+
+if TYPE_CHECKING:
+    from rag_assistant.llm.reranking import EndpointReranker
+    from rag_assistant.retrieval.embeddings.registry import Embedders, EmbeddingModel
+    from rag_assistant.retrieval.indexes.vector_search import VectorSearch
+    from rag_assistant.retrieval.search import Retriever
+from rag_assistant.factory.stores import Stores
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Everything that finds passages."""
+
+    embedders: Embedders
+    vectors: VectorSearch
+    retriever: Retriever
+
+
+def build_search(values: Settings, data_dir: Path, stores: Stores) -> Search:
+    """Return the search over the chunks of the stores."""
+    # Loading numpy and with it the search takes a while.
+    from rag_assistant.retrieval.embeddings.registry import Embedders
+    from rag_assistant.retrieval.indexes.chroma import ChromaIndex
+    from rag_assistant.retrieval.indexes.vector_search import VectorSearch
+    from rag_assistant.retrieval.reranking import Reranking
+    from rag_assistant.retrieval.search import Retriever
+
+    def open_chroma(key: str) -> ChromaIndex:
+        return ChromaIndex(stores.embeddings, key, values.chroma_url, data_dir / "chroma")
+
+    embedders = Embedders(stores.embeddings, embedder_source(values), lambda source: open_embedder(source, values))
+    vectors = VectorSearch(stores.embeddings, embedders, open_chroma, values.chroma_from_chunks)
+    reranking = Reranking(open_reranker(values))
+    return Search(embedders, vectors, Retriever(stores.chunks, KeywordIndex(stores.database), vectors, reranking))
+
+
+def build_remote_tools(values: Settings) -> RemoteTools:
+    """Return the tools of the servers that are set, not connected yet. Raises SettingsError.
+
+    The SDK is loaded only if there are any.
+    """
+    if not values.mcp_servers:
+        return RemoteTools()
+    try:
+        from rag_assistant.tool_servers.connection import ToolServer
+    except ImportError as error:
+        raise SettingsError(
+            f"mcp_servers is set, but what speaks to them is not installed: {error.name} is missing. "
+            "Install it with pip install -r requirements-mcp.txt, or, of a wheel, the extra mcp."
+        ) from error
+    return RemoteTools([ToolServer(name, where) for name, where in values.mcp_servers.items()])
+
+
+def embedder_source(values: Settings) -> dict[str, Any]:
+    """Return the settings that lead to the embedding model, without what may hold a key."""
+    source: dict[str, Any] = {"embedder": values.embedder}
+    if values.embedder.startswith("endpoint:"):
+        base_url = values.embedding_base_url or values.openai_base_url or OPENAI_BASE_URL
+        source["base_url"] = base_url.rstrip("/")
+    return source
+
+
+def open_embedder(source: dict[str, Any], values: Settings) -> EmbeddingModel:
+    """Return the embedding model to which a source leads, not loaded yet."""
+    from rag_assistant.llm.embeddings import EndpointEmbedder
+    from rag_assistant.retrieval.embeddings.chroma_functions import ChromaEmbedder
+    from rag_assistant.retrieval.embeddings.minilm import MiniLM
+    from rag_assistant.retrieval.embeddings.multilingual_e5 import MultilingualE5
+
+    kind, _, name = source["embedder"].partition(":")
+    threads = max(1, (os.cpu_count() or 1) // 2)
+    if kind == "builtin":
+        return MiniLM(threads)
+    if kind == "builtin-multilingual":
+        return MultilingualE5(threads)
+    if kind == "endpoint":
+        # The key of one endpoint is never sent to another.
+        own = source["base_url"] == embedder_source(values).get("base_url")
+        shared = values.openai_api_key if values.embedding_base_url is None else None
+        key = (values.embedding_api_key or shared) if own else None
+        return EndpointEmbedder(source["base_url"], key, name, values.connect_timeout_seconds)
+    own_options = values.embedder_options if source["embedder"] == values.embedder else None
+    return ChromaEmbedder(name, own_options or {})
+
+
+def open_reranker(values: Settings) -> EndpointReranker | None:
+    """Return the reranking model that the settings name, ``None`` if they name none."""
+    from rag_assistant.llm.reranking import EndpointReranker
+
+    if values.rerank_model is None:
+        return None
+    base_url = values.rerank_base_url or values.openai_base_url or OPENAI_BASE_URL
+    # The key of one endpoint is never sent to another.
+    shared = values.openai_api_key if values.rerank_base_url is None else None
+    return EndpointReranker(base_url, values.rerank_api_key or shared, values.rerank_model)

@@ -1,0 +1,84 @@
+"""Everything that is kept, over one database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rag_assistant.conversations.prompts import title_for
+from rag_assistant.storage.accounts.libraries import LibraryStore
+from rag_assistant.storage.conversations.answer_log import AnswerLog
+from rag_assistant.storage.conversations.branching import BranchStore
+from rag_assistant.storage.conversations.conversations import ConversationManager
+from rag_assistant.storage.conversations.erasing import TurnEraser
+from rag_assistant.storage.conversations.etags import Etags
+from rag_assistant.storage.conversations.exchange import ExchangeStore
+from rag_assistant.storage.conversations.history import HistoryStore
+from rag_assistant.storage.conversations.links import ConversationLinkStore
+from rag_assistant.storage.conversations.ratings import RatingStore
+from rag_assistant.storage.conversations.turns import TurnStore
+from rag_assistant.storage.conversations.versions import VersionStore
+from rag_assistant.storage.database import Database
+from rag_assistant.storage.documents.chunks import ChunkStore
+from rag_assistant.storage.documents.documents import DocumentStore
+from rag_assistant.storage.documents.embeddings import EmbeddingStore
+from rag_assistant.storage.documents.scans import ScanStore
+
+if TYPE_CHECKING:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """Everything that is kept, over one database."""
+
+    database: Database
+    conversations: ConversationManager
+    turns: TurnStore
+    versions: VersionStore
+    eraser: TurnEraser
+    ratings: RatingStore
+    branches: BranchStore
+    exchange: ExchangeStore
+    etags: Etags
+    history: HistoryStore
+    answers: AnswerLog
+    documents: DocumentStore
+    libraries: LibraryStore
+    links: ConversationLinkStore
+    chunks: ChunkStore
+    embeddings: EmbeddingStore
+    scans: ScanStore
+
+
+def build_stores(database: Database, owner: str, tell: Callable[[set[int]], None], process: str = "") -> Stores:
+    """Return the stores over a database. ``owner`` names this installation, ``process`` this process.
+
+    A process has its name when it is entered among those that live; the stores that work on something get it then.
+    ``tell`` is told of which turns there is more.
+    """
+    from rag_assistant.retrieval.tokenize import search_words
+
+    def words_of(text: str) -> str:
+        return " ".join(search_words(text))
+
+    return Stores(
+        database=database,
+        conversations=ConversationManager(database, process),
+        turns=TurnStore(database, process, words_of),
+        versions=VersionStore(database, words_of),
+        eraser=TurnEraser(database, title_for),
+        ratings=RatingStore(database),
+        branches=BranchStore(database),
+        exchange=ExchangeStore(database, owner, words_of),
+        etags=Etags(database),
+        history=HistoryStore(database),
+        answers=AnswerLog(database, process, tell),
+        documents=DocumentStore(database, owner, process),
+        libraries=LibraryStore(database),
+        links=ConversationLinkStore(database),
+        chunks=ChunkStore(database),
+        embeddings=EmbeddingStore(database),
+        scans=ScanStore(database),
+    )
