@@ -1,6 +1,6 @@
 """Whole conversations, as they are exported and imported: with every turn, and what people made of them.
 
-Like records.py, it knows nothing of the rest. The types are checked when an archive is read.
+Like records, it knows nothing of the rest. The types are checked when an archive is read.
 """
 
 from __future__ import annotations

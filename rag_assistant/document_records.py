@@ -1,6 +1,6 @@
 """The plain records of documents: the file that came, its text, its chunks, and the passages and sources made of them.
 
-Like records.py, it knows nothing of the rest, and a record is frozen.
+Like records, it knows nothing of the rest, and a record is frozen.
 """
 
 from __future__ import annotations

@@ -1,0 +1,109 @@
+"""What goes to a model for an answer, what comes back, and what it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from rag_assistant.records.base import Message
+
+# The name under which answers are given where no model is connected.
+QUOTES = "quotes"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A passage shown under an answer as number ``n``; ``cited`` when the answer refers to ``[n]``.
+
+    ``doubts`` are the citations of it that it does not seem to carry, as JSON: ``nth`` of them, ``problem``,
+    ``missing`` and ``carried_by``; ``offered`` are sentences that it carries and that cite nothing
+    (``retrieval/claims.py``). ``cited_in`` is the number of the earlier turn whose answer cited it, for a passage that
+    comes along for that alone.
+    """
+
+    n: int
+    document_id: int
+    document: str
+    page: int | None
+    start: int
+    end: int
+    text: str
+    score: float
+    section: str | None = None
+    cited: bool = False
+    doubts: Sequence[dict[str, Any]] = ()
+    offered: Sequence[str] = ()
+    cited_in: int | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the source as it is kept and shown."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """What one request asks of a model; ``tools`` are schemas in the OpenAI format. ``call_tools`` False: answer.
+
+    ``timeout_seconds`` is how long it may take in all, where that is less than the settings say.
+    """
+
+    messages: tuple[Message, ...]
+    max_tokens: int | None = None
+    temperature: float | None = None
+    tools: tuple[dict[str, Any], ...] = ()
+    call_tools: bool = True
+    timeout_seconds: float | None = None
+
+    @classmethod
+    def from_body(cls, body: Mapping[str, Any]) -> ModelRequest:
+        """Return the request that ``as_body`` kept."""
+        return cls(
+            messages=tuple(body["messages"]),
+            max_tokens=body.get("max_tokens"),
+            temperature=body.get("temperature"),
+            tools=tuple(body.get("tools", ())),
+            call_tools=body.get("tool_choice") != "none",
+        )
+
+    def as_body(self, model: str | None) -> dict[str, Any]:
+        """Return the request as it is kept and can be sent again; what is not set is not there."""
+        body: dict[str, Any] = {"model": model, "messages": list(self.messages)}
+        if self.tools:
+            body["tools"] = list(self.tools)
+            body["tool_choice"] = "auto" if self.call_tools else "none"
+        if self.max_tokens is not None:
+            body["max_tokens"] = self.max_tokens
+        if self.temperature is not None:
+            body["temperature"] = self.temperature
+        return body
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReply:
+    """A piece of what a model streams: text, or at the end the tools that it calls and the closing figures.
+
+    ``thought``: it wrote down what it thought, which is no part of the answer.
+    """
+
+    text: str = ""
+    finish_reason: str | None = None
+    usage: dict[str, Any] | None = None
+    tool_calls: tuple[dict[str, Any], ...] = ()
+    thought: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event of an answer.
+
+    ``state``, ``start``, ``update`` (what ``start`` said has changed), ``step`` (a tool was called), ``token``, ``end``
+    or ``error``.
+
+    ``position`` is the number of characters of the answer shown once this event is read; only ``start`` and
+    ``token`` carry one, and a reader who comes back names the last one it saw.
+    """
+
+    name: Literal["state", "start", "update", "step", "token", "end", "error"]
+    data: dict[str, Any] = field(default_factory=dict)
+    position: int | None = None

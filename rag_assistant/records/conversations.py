@@ -1,0 +1,210 @@
+"""A conversation, and its turns as they are kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from rag_assistant.records.answers import Source
+from rag_assistant.records.base import UNSET, Message, Unset
+from rag_assistant.records.questions import AS_SET, EVERYTHING, AnswerOptions, Scope
+
+TurnStatus = Literal["running", "completed", "stopped", "interrupted", "failed", "erased"]
+
+
+# The title of a conversation until its first question gives it one.
+UNTITLED = "New conversation"
+
+
+# A question leans on so many of the exchanges just before it, if on any.
+EXCHANGES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A text that stands for the turns ``first_turn`` to ``last_turn``, written by a model or by a person."""
+
+    id: int
+    first_turn: int
+    last_turn: int
+    text: str
+    written_by: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A conversation with its counters, so that no figure needs a count over its messages.
+
+    The model's view of it begins at turn ``view_start``; the counters of visible turns and messages count from there.
+    Nothing before ``context_start`` comes back, pinned or not. ``held_turns`` are pinned or wait for a person;
+    ``standing_runs`` are the turns that stay left out until the next change, as LeftOut has them, with ``made_room``
+    where a reset cleared them for the turn at the context start. What the conversation does not decide for itself is
+    ``UNSET`` or ``None``. ``pinned`` ones stand first in the list; ``branched_from`` says where it branched off:
+    ``conversation_id``, ``turn``. ``scope`` are the documents that its questions are about. ``listed`` ones stand in
+    the list beside the pages.
+    """
+
+    id: int
+    title: str
+    created_at: datetime
+    updated_at: datetime
+    turns: int
+    visible_turns: int
+    visible_messages: int
+    max_history_turns: int | Unset | None = UNSET
+    history_strategy: str | None = None
+    on_overflow: str | None = None
+    context_start: int = 1
+    view_start: int = 1
+    decided_until: int = 0
+    held_turns: int = 0
+    standing_runs: tuple[dict[str, Any], ...] = ()
+    summary: Summary | None = None
+    pinned: bool = False
+    branched_from: dict[str, Any] | None = None
+    deleted_at: datetime | None = None
+    scope: Scope = EVERYTHING
+    listed: bool = True
+    # What is being done with it that takes its time, such as {"what": "compact", "part": 1, "parts": 3}.
+    operation: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationHit:
+    """A conversation that a search found: ``text`` was said in its turn ``turn``; None where its title was the hit."""
+
+    conversation: Conversation
+    turn: int | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rating:
+    """What a person thinks of answer ``version`` of a turn, and which answer would be right, if that was said.
+
+    ``result`` is what came of it when the question was last asked again, as JSON (``answering/evaluation.py``).
+    """
+
+    rating: Literal["up", "down"]
+    version: int
+    rated_at: datetime
+    right_answer: str | None = None
+    result: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A question with its answer and how the answer ended.
+
+    ``search`` says how the documents were searched for it: ``query``, ``by`` (question, words or model),
+    ``leans_on``, ``found``. ``iterations`` are the messages between the two: calls of tools and their results.
+    ``waiting`` is an action that a person has to confirm first: ``call_id``, ``tool``, ``arguments``. ``notes`` are
+    sentences about how the answer came about. ``version`` says which of its ``versions`` the answer is, from 1 on.
+    Of an erased turn nothing is left but its place, and when it was erased. ``rating`` is that of one of the answers,
+    which need not be this one. ``retry_after_seconds`` is what a failed
+    endpoint asked for; it is soon out of date, so it is not stored.
+    """
+
+    id: int
+    conversation_id: int
+    number: int
+    status: TurnStatus
+    question: str
+    answer: str
+    created_at: datetime
+    finished_at: datetime | None = None
+    max_history_turns: int | Unset | None = UNSET
+    scope: Scope = EVERYTHING
+    history: dict[str, Any] | None = None
+    sources: tuple[Source, ...] = ()
+    usage: dict[str, Any] | None = None
+    model: str | None = None
+    error_type: str | None = None
+    error_message: str | None = None
+    on_overflow: str | None = None
+    confirms_turn: int | None = None
+    iterations: tuple[Message, ...] = ()
+    waiting: dict[str, Any] | None = None
+    notes: tuple[str, ...] = ()
+    pinned: bool = False
+    excluded: bool = False
+    purged: bool = False
+    search: dict[str, Any] | None = None
+    version: int = 1
+    versions: int = 1
+    erased_at: datetime | None = None
+    rating: Rating | None = None
+    retry_after_seconds: float | None = None
+    options: AnswerOptions = AS_SET
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """What an answer rests on and was changed since: an earlier turn, a summary, or source ``n`` of the answer.
+
+    In a line of a summary, ``turn`` is the number of the turn whose answer cites the source.
+    """
+
+    what: Literal["source", "turn", "summary"]
+    change: Literal["changed", "deleted", "excluded", "erased", "edited"]
+    turn: int | None = None
+    n: int | None = None
+    document: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerVersion:
+    """One of the answers that a turn's question got; ``chosen`` is the one that stands in the turn."""
+
+    version: int
+    status: TurnStatus
+    answer: str
+    model: str | None
+    sources: tuple[Source, ...]
+    notes: tuple[str, ...]
+    finished_at: datetime | None
+    chosen: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A conversation that goes off another one before its turn ``turn``."""
+
+    conversation_id: int
+    title: str
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class PastTurn:
+    """A completed turn as the window needs it: its place in the conversation and its messages.
+
+    ``waiting_call`` is the id of a tool call in it that waits for a person's word.
+    """
+
+    number: int
+    messages: tuple[Message, ...]
+    pinned: bool = False
+    waiting_call: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RelatedTurn:
+    """An earlier turn that is not in the window, found again by its words.
+
+    ``certainty``, from 0 to 1, says how surely a question is about it; ``why`` is the reason for which it is left out.
+    """
+
+    number: int
+    question: str
+    answer: str
+    sources: tuple[Source, ...]
+    certainty: float = 1.0
+    why: str = "turn_limit"
+
+    def as_past(self) -> PastTurn:
+        """Return its question and its answer."""
+        said = {"role": "user", "content": self.question}, {"role": "assistant", "content": self.answer}
+        return PastTurn(self.number, said)

@@ -1,0 +1,86 @@
+"""A question as it was asked: what is searched for it, and how it is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rag_assistant.records.base import UNSET, Unset
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which documents are searched: those named that also have one of the tags; an empty part leaves all.
+
+    Where one of the named is the newer version of another, it is not searched before it has taken that one's place.
+    """
+
+    document_ids: tuple[int, ...] = ()
+    tags: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.document_ids or self.tags)
+
+    def as_dict(self) -> dict[str, list[Any]] | None:
+        """Return the scope as it is kept and shown, ``None`` where it leaves all documents."""
+        return {"document_ids": list(self.document_ids), "tags": list(self.tags)} if self else None
+
+    @classmethod
+    def from_dict(cls, kept: Mapping[str, Any] | None) -> Scope:
+        """Return the scope that ``as_dict`` kept."""
+        return cls(tuple(kept["document_ids"]), tuple(kept["tags"])) if kept else cls()
+
+    def holds(self, document_id: int, tags: Iterable[str]) -> bool:
+        """Tell whether a document with these tags is one of those that are searched."""
+        named = not self.document_ids or document_id in self.document_ids
+        return named and (not self.tags or bool(set(self.tags) & set(tags)))
+
+
+EVERYTHING = Scope()
+
+
+AnswerMode = Literal["documents", "tools", "plain"]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerOptions:
+    """What a caller wants of one answer; ``None`` leaves it to the settings.
+
+    ``mode``: the documents are searched for the question, or the model searches with tools, or neither.
+    ``instructions`` are told the model behind ours.
+    """
+
+    mode: AnswerMode | None = None
+    instructions: str | None = None
+    max_answer_tokens: int | None = None
+    temperature: float | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what is wanted, as it is kept; what is left to the settings is not there."""
+        values = {name: getattr(self, name) for name in self.__slots__}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+AS_SET = AnswerOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question as a caller asked it, checked for form but not yet accepted."""
+
+    text: str
+    conversation_id: int | None = None
+    max_history_turns: int | Unset | None = UNSET
+    # Nothing said: what the conversation is about.
+    scope: Scope | Unset = UNSET
+    idempotency_key: str | None = None
+    # What to do if turns would be left out; None: as the conversation or the settings say.
+    on_overflow: str | None = None
+    # The turn whose question "shall I?" this one answers with yes or no.
+    confirms_turn: int | None = None
+    # The turn whose question this one is in other words: it is asked in a branch that goes off before that turn.
+    edits_turn: int | None = None
+    # Whether a person asked it, on the page or in a terminal, and not a program.
+    interactive: bool = False
+    options: AnswerOptions = AS_SET
