@@ -23,7 +23,7 @@ from rag_assistant.presenters.turns import turn_data
 from rag_assistant.records import Turn
 from rag_assistant.settings.schema import SECRET, Settings, is_live, settings_schema
 from rag_assistant.web.errors import error_kinds
-from rag_assistant.web.request_parsing import QueryBody
+from rag_assistant.web.request_bodies import QueryBody
 
 PROJECT = Path(__file__).resolve().parents[1]
 DOCS = PROJECT / "docs"

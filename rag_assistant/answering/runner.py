@@ -28,7 +28,8 @@ from rag_assistant.errors import (
 )
 from rag_assistant.llm.endpoint import QUOTES_ENDPOINT
 from rag_assistant.llm.tool_calls import may_be_calls
-from rag_assistant.presenters.turns import start_event, state_event, step_events, steps_of
+from rag_assistant.presenters.turn_events import start_event, state_event, step_events
+from rag_assistant.presenters.turns import steps_of
 from rag_assistant.records import ModelReply, ModelRequest
 from rag_assistant.telemetry.steps import measured
 

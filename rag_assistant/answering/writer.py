@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from rag_assistant.answering.receipt import receipt_of, usage_of
 from rag_assistant.conversations.prompts import mark_cited, note_citations
 from rag_assistant.errors import AnswerStopped, AssistantError, StorageDamaged, StorageFailed
-from rag_assistant.presenters.turns import error_data, last_event
+from rag_assistant.presenters.turn_events import last_event
+from rag_assistant.presenters.turns import error_data
 from rag_assistant.records import Event, Message, Turn, TurnStatus
 
 if TYPE_CHECKING:

@@ -8,8 +8,6 @@ from typing import Any
 
 # What goes to the model and nothing else: a dict in the OpenAI chat format.
 Message = dict[str, Any]
-
-
 # What an id or a position can be at most in every database that we keep them in.
 MAX_INT32 = 2**31 - 1
 

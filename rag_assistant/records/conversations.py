@@ -11,12 +11,8 @@ from rag_assistant.records.base import UNSET, Message, Unset
 from rag_assistant.records.questions import AS_SET, EVERYTHING, AnswerOptions, Scope
 
 TurnStatus = Literal["running", "completed", "stopped", "interrupted", "failed", "erased"]
-
-
 # The title of a conversation until its first question gives it one.
 UNTITLED = "New conversation"
-
-
 # A question leans on so many of the exchanges just before it, if on any.
 EXCHANGES = 3
 

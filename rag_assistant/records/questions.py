@@ -38,8 +38,6 @@ class Scope:
 
 
 EVERYTHING = Scope()
-
-
 AnswerMode = Literal["documents", "tools", "plain"]
 
 

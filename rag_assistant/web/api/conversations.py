@@ -21,12 +21,14 @@ from rag_assistant.retrieval.tokenize import query_words
 from rag_assistant.validation import shown as shown_value
 from rag_assistant.web.api.paging import PAGE_PARAMS, cursor_asked, number_before, page_response
 from rag_assistant.web.pages.conversation_list import cursor_of, parse_cursor
-from rag_assistant.web.request_parsing import (
+from rag_assistant.web.request_bodies import (
     ChangeConversationBody,
     CommandBody,
     NewConversationBody,
     NoFields,
     SummaryBody,
+)
+from rag_assistant.web.request_parsing import (
     content_type_said,
     flag_asked,
     history_limit_asked,

@@ -13,10 +13,8 @@ from rag_assistant.errors import InvalidRequest, UnsupportedContentType
 from rag_assistant.validation import spells_number, storable
 from rag_assistant.web.api.paging import PAGE_PARAMS, number_before, page_response
 from rag_assistant.web.identity import identity
+from rag_assistant.web.request_bodies import ChangeDocumentBody, NoFields, UploadFields
 from rag_assistant.web.request_parsing import (
-    ChangeDocumentBody,
-    NoFields,
-    UploadFields,
     checked,
     content_type_said,
     page_limit,

@@ -8,7 +8,8 @@ from flask import Blueprint, Response, jsonify, make_response
 
 from rag_assistant.account_records import LibraryRecord
 from rag_assistant.web.identity import note_for_audit
-from rag_assistant.web.request_parsing import ChangeLibraryBody, NewLibraryBody, ShareBody, read_json
+from rag_assistant.web.request_bodies import ChangeLibraryBody, NewLibraryBody, ShareBody
+from rag_assistant.web.request_parsing import read_json
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("libraries_api", __name__, url_prefix="/api/libraries")

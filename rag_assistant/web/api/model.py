@@ -6,7 +6,8 @@ from dataclasses import asdict
 
 from flask import Blueprint, Response, jsonify
 
-from rag_assistant.web.request_parsing import NoFields, read_optional_json
+from rag_assistant.web.request_bodies import NoFields
+from rag_assistant.web.request_parsing import read_optional_json
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("model_api", __name__, url_prefix="/api/model")

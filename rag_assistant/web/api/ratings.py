@@ -6,7 +6,8 @@ from flask import Blueprint, Response, jsonify
 
 from rag_assistant.presenters.turns import rated_data, turn_data
 from rag_assistant.web.api.paging import PAGE_PARAMS, number_before, page_response
-from rag_assistant.web.request_parsing import RatingBody, page_limit, read_json, takes
+from rag_assistant.web.request_bodies import RatingBody
+from rag_assistant.web.request_parsing import page_limit, read_json, takes
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("ratings_api", __name__, url_prefix="/api")

@@ -11,10 +11,10 @@ from flask import Blueprint, Response, current_app, jsonify, make_response, requ
 from rag_assistant.answering.assistant import WATCH_INTERVAL_SECONDS
 from rag_assistant.conversations.scope import check_scope
 from rag_assistant.errors import InvalidRequest, NotSignedIn, ReceiptNotFound
+from rag_assistant.presenters.turn_events import end_position
 from rag_assistant.presenters.turns import (
     Exchange,
     corrections_data,
-    end_position,
     error_data,
     exchanges_of,
     receipt_data,
@@ -27,11 +27,8 @@ from rag_assistant.web.api.events import Readers, collect, event_stream, last_ev
 from rag_assistant.web.errors import answer_with_error
 from rag_assistant.web.identity import identity
 from rag_assistant.web.markdown.blocks import Blocks
+from rag_assistant.web.request_bodies import ChangeTurnBody, NoFields, QueryBody, RetryBody
 from rag_assistant.web.request_parsing import (
-    ChangeTurnBody,
-    NoFields,
-    QueryBody,
-    RetryBody,
     flag_asked,
     idempotency_key,
     page_limit,

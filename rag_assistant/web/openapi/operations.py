@@ -11,9 +11,11 @@ from typing import Any
 
 from pydantic import BaseModel
 
-import rag_assistant.web.request_parsing as bodies
-from rag_assistant.web.openapi import list_answers as lists
+import rag_assistant.web.request_bodies as bodies
+from rag_assistant.web.openapi import conversation_answers as conversations
+from rag_assistant.web.openapi import document_answers as documents
 from rag_assistant.web.openapi import openai_answers as openai
+from rag_assistant.web.openapi import server_answers as server
 from rag_assistant.web.openapi import turn_answers as turns
 from rag_assistant.web.v1 import bodies as v1
 
@@ -90,27 +92,33 @@ OPERATIONS: dict[str, Operation] = {
     "api.change_turn": Operation(turns.TurnAnswer, body=bodies.ChangeTurnBody, example={"pinned": True}),
     "api.erase_turn": Operation(turns.TurnAnswer, query="permanently=1"),
     "api.receipt": Operation(turns.ReceiptAnswer),
-    "api.search": Operation(lists.SearchAnswer, query="q=large+document&limit=3", own={"limit": SEARCH_LIMIT}),
-    "ratings_api.ratings": Operation(lists.RatingsAnswer),
+    "api.search": Operation(documents.SearchAnswer, query="q=large+document&limit=3", own={"limit": SEARCH_LIMIT}),
+    "ratings_api.ratings": Operation(conversations.RatingsAnswer),
     "ratings_api.rate": Operation(
         turns.TurnAnswer, body=bodies.RatingBody, example={"rating": "up", "right_answer": "50 MB."}
     ),
     "ratings_api.unrate": Operation(turns.TurnAnswer),
-    "conversations_api.conversations": Operation(lists.ConversationsAnswer, query="limit=2"),
+    "conversations_api.conversations": Operation(conversations.ConversationsAnswer, query="limit=2"),
     "conversations_api.new_conversation": Operation(
-        lists.ConversationAnswer, 201, bodies.NewConversationBody, optional=True, example={"title": "Lighthouses"}
+        conversations.ConversationAnswer,
+        201,
+        bodies.NewConversationBody,
+        optional=True,
+        example={"title": "Lighthouses"},
     ),
-    "conversations_api.conversation": Operation(lists.ViewedConversation),
+    "conversations_api.conversation": Operation(conversations.ViewedConversation),
     "conversations_api.change_conversation": Operation(
-        lists.ViewedConversation, body=bodies.ChangeConversationBody, example={"title": "Keepers", "pinned": True}
+        conversations.ViewedConversation,
+        body=bodies.ChangeConversationBody,
+        example={"title": "Keepers", "pinned": True},
     ),
     "conversations_api.delete_conversation": Operation(status=204),
-    "conversations_api.restore_conversation": _action(lists.ConversationAnswer),
+    "conversations_api.restore_conversation": _action(conversations.ConversationAnswer),
     "conversations_api.purge_conversation": _action(None, 204),
-    "conversations_api.turns": Operation(lists.TurnsAnswer, query="limit=2"),
+    "conversations_api.turns": Operation(conversations.TurnsAnswer, query="limit=2"),
     "conversations_api.export": Operation("text/markdown", query="format=markdown"),
     "conversations_api.import_conversations": Operation(
-        lists.ImportAnswer,
+        conversations.ImportAnswer,
         file=True,
         example={
             "conversationId": "one",
@@ -121,48 +129,48 @@ OPERATIONS: dict[str, Operation] = {
             ],
         },
     ),
-    "conversations_api.preview": Operation(lists.ViewAnswer, query="max_history_turns=1"),
-    "conversations_api.operation": Operation(lists.OperationAnswer),
-    "conversations_api.clear": _action(lists.ViewedConversation),
-    "conversations_api.reset": _action(lists.ViewedConversation),
-    "conversations_api.compact": _action(lists.ViewedConversation, asks=True),
-    "conversations_api.undo": _action(lists.ViewedConversation),
+    "conversations_api.preview": Operation(conversations.ViewAnswer, query="max_history_turns=1"),
+    "conversations_api.operation": Operation(conversations.OperationAnswer),
+    "conversations_api.clear": _action(conversations.ViewedConversation),
+    "conversations_api.reset": _action(conversations.ViewedConversation),
+    "conversations_api.compact": _action(conversations.ViewedConversation, asks=True),
+    "conversations_api.undo": _action(conversations.ViewedConversation),
     "conversations_api.edit_summary": Operation(
-        lists.ViewedConversation, body=bodies.SummaryBody, example={"text": "They spoke of lighthouses."}
+        conversations.ViewedConversation, body=bodies.SummaryBody, example={"text": "They spoke of lighthouses."}
     ),
     "conversations_api.command": Operation(
-        lists.CommandAnswer, body=bodies.CommandBody, example={"command": "/history"}
+        conversations.CommandAnswer, body=bodies.CommandBody, example={"command": "/history"}
     ),
     "documents_api.add": Operation(
-        lists.DocumentAnswer, 202, bodies.UploadFields, form=True, example={"tags": "sea, light"}
+        documents.DocumentAnswer, 202, bodies.UploadFields, form=True, example={"tags": "sea, light"}
     ),
-    "documents_api.documents": Operation(lists.DocumentsAnswer, query="state=ready", own={"tag": ONE_TEXT}),
-    "documents_api.document": Operation(lists.DocumentAnswer),
-    "documents_api.tags": Operation(lists.TagsAnswer),
+    "documents_api.documents": Operation(documents.DocumentsAnswer, query="state=ready", own={"tag": ONE_TEXT}),
+    "documents_api.document": Operation(documents.DocumentAnswer),
+    "documents_api.tags": Operation(documents.TagsAnswer),
     "documents_api.change": Operation(
-        lists.DocumentAnswer, body=bodies.ChangeDocumentBody, example={"name": "lamp.md", "tags": ["sea"]}
+        documents.DocumentAnswer, body=bodies.ChangeDocumentBody, example={"name": "lamp.md", "tags": ["sea"]}
     ),
-    "documents_api.cancel": _action(lists.DocumentAnswer),
-    "documents_api.retry": _action(lists.DocumentAnswer, 202),
-    "documents_api.text": Operation(lists.TextAnswer),
+    "documents_api.cancel": _action(documents.DocumentAnswer),
+    "documents_api.retry": _action(documents.DocumentAnswer, 202),
+    "documents_api.text": Operation(documents.TextAnswer),
     "documents_api.delete": Operation(status=204),
     "documents_api.file": Operation("application/octet-stream"),
-    "libraries_api.libraries": Operation(lists.LibrariesAnswer),
+    "libraries_api.libraries": Operation(documents.LibrariesAnswer),
     "libraries_api.add": Operation(
-        lists.LibraryAnswer, 201, bodies.NewLibraryBody, example={"name": "Harbour"}, accounts=True
+        documents.LibraryAnswer, 201, bodies.NewLibraryBody, example={"name": "Harbour"}, accounts=True
     ),
     "libraries_api.change": Operation(
-        lists.LibraryAnswer, body=bodies.ChangeLibraryBody, example={"everyone": "read"}, accounts=True
+        documents.LibraryAnswer, body=bodies.ChangeLibraryBody, example={"everyone": "read"}, accounts=True
     ),
     "libraries_api.share": Operation(
-        lists.LibraryAnswer, body=bodies.ShareBody, example={"person": "ben", "access": "read"}, accounts=True
+        documents.LibraryAnswer, body=bodies.ShareBody, example={"person": "ben", "access": "read"}, accounts=True
     ),
     "libraries_api.delete": Operation(status=204, accounts=True),
-    "model_api.test": _action(lists.ModelTestAnswer, asks=True),
-    "healthz": Operation(lists.HealthAnswer),
-    "readyz": Operation(lists.ReadyAnswer),
-    "settings": Operation(lists.SettingsAnswer),
-    "settings_version": Operation(lists.SettingsVersion),
+    "model_api.test": _action(server.ModelTestAnswer, asks=True),
+    "healthz": Operation(server.HealthAnswer),
+    "readyz": Operation(server.ReadyAnswer),
+    "settings": Operation(server.SettingsAnswer),
+    "settings_version": Operation(server.SettingsVersion),
     "openapi.openapi_json": Operation("application/json"),
     "openai.models": Operation(openai.Models),
     "openai.model": Operation(openai.Model),

@@ -24,7 +24,8 @@ from rag_assistant.web.markdown.render import render_markdown
 from rag_assistant.web.pages.frame import frame
 from rag_assistant.web.pages.scope import in_words, scope_in_address, scope_in_form
 from rag_assistant.web.pages.turn_context import around, page_of_turns
-from rag_assistant.web.request_parsing import ChangeConversationBody, QueryBody, checked, whole_number
+from rag_assistant.web.request_bodies import ChangeConversationBody, QueryBody
+from rag_assistant.web.request_parsing import checked, whole_number
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("pages", __name__)

@@ -22,16 +22,8 @@ from rag_assistant.web.pages.conversation_list import zone_named
 from rag_assistant.web.pages.document_status import STATE_FILTERS, in_units, is_askable, kind_of, size_of, state_of
 from rag_assistant.web.pages.document_text import shown_text
 from rag_assistant.web.pages.frame import ZONE_COOKIE, drawer, frame
-from rag_assistant.web.request_parsing import (
-    MAX_DOCUMENT_IDS,
-    MAX_TAG_CHARS,
-    MAX_TAGS,
-    ChangeDocumentBody,
-    checked,
-    flag_asked,
-    ids_of,
-    whole_number,
-)
+from rag_assistant.web.request_bodies import MAX_DOCUMENT_IDS, MAX_TAG_CHARS, MAX_TAGS, ChangeDocumentBody
+from rag_assistant.web.request_parsing import checked, flag_asked, ids_of, whole_number
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("document_pages", __name__)

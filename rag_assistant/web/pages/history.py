@@ -25,7 +25,8 @@ from rag_assistant.presenters.turns import (
     view_in_words,
 )
 from rag_assistant.records import QUOTES, Conversation, Correction, Turn, Unset
-from rag_assistant.web.request_parsing import ChangeTurnBody, SummaryBody, checked
+from rag_assistant.web.request_bodies import ChangeTurnBody, SummaryBody
+from rag_assistant.web.request_parsing import checked
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("history_pages", __name__)

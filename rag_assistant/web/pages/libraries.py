@@ -10,7 +10,8 @@ from rag_assistant.errors import AssistantError
 from rag_assistant.web.errors import page_with_error
 from rag_assistant.web.identity import note_for_audit
 from rag_assistant.web.pages.frame import frame
-from rag_assistant.web.request_parsing import ChangeLibraryBody, NewLibraryBody, ShareBody, checked
+from rag_assistant.web.request_bodies import ChangeLibraryBody, NewLibraryBody, ShareBody
+from rag_assistant.web.request_parsing import checked
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("library_pages", __name__)

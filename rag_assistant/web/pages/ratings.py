@@ -8,7 +8,8 @@ from werkzeug.wrappers import Response
 from rag_assistant.presenters.evaluation import figures_in_words, what_is_worse
 from rag_assistant.records import MAX_INT32, Turn
 from rag_assistant.web.pages.frame import frame
-from rag_assistant.web.request_parsing import MAX_RIGHT_ANSWER_CHARS, RatingBody, checked, whole_number
+from rag_assistant.web.request_bodies import MAX_RIGHT_ANSWER_CHARS, RatingBody
+from rag_assistant.web.request_parsing import checked, whole_number
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("rating_pages", __name__)

@@ -13,7 +13,8 @@ from rag_assistant.errors import ConversationNotFound, InvalidRequest
 from rag_assistant.records import MAX_INT32, Conversation
 from rag_assistant.web.pages.conversation_list import cursor_of, parse_cursor, zone_named
 from rag_assistant.web.pages.frame import THEME_COOKIE, THEMES, ZONE_COOKIE, appearance, frame, listed
-from rag_assistant.web.request_parsing import ChangeConversationBody, checked, whole_number
+from rag_assistant.web.request_bodies import ChangeConversationBody
+from rag_assistant.web.request_parsing import checked, whole_number
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("sidebar", __name__)

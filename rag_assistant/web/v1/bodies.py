@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from rag_assistant.errors import InvalidRequest
 from rag_assistant.history import OverflowChoice
-from rag_assistant.web.request_parsing import (
+from rag_assistant.web.request_bodies import (
     DOCUMENT_IDS,
     HISTORY_LIMIT,
     MAX_DOCUMENT_IDS,
@@ -18,10 +18,9 @@ from rag_assistant.web.request_parsing import (
     Id,
     Strict,
     Tag,
-    checked,
     field,
-    json_object,
 )
+from rag_assistant.web.request_parsing import checked, json_object
 
 Body = TypeVar("Body", bound=Strict)
 

@@ -14,7 +14,8 @@ from rag_assistant.errors import InvalidRequest, ResponseNotFound, TurnNotFound
 from rag_assistant.history import estimate_tokens
 from rag_assistant.presenters.turns import turn_data
 from rag_assistant.records import Conversation, Message, PastTurn, Question, Turn
-from rag_assistant.web.request_parsing import NoFields, idempotency_key, read_optional_json, takes
+from rag_assistant.web.request_bodies import NoFields
+from rag_assistant.web.request_parsing import idempotency_key, read_optional_json, takes
 from rag_assistant.web.services import services
 from rag_assistant.web.v1.answers import Asked, about, streamed, whole
 from rag_assistant.web.v1.bodies import CompactBody, ResponseBody, read_openai

@@ -1,4 +1,4 @@
-"""Lists, conversations, documents and the server, as types of answers; see turn_answers.py."""
+"""Lists and conversations, as types of answers; see turn_answers.py."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from rag_assistant.account_records import Access
-from rag_assistant.document_records import DocumentState
 from rag_assistant.history import LeftOutReason
 from rag_assistant.web.openapi.turn_answers import (
     EXACT,
     CorrectionAnswer,
-    PassageAnswer,
     RatingAnswer,
     Strategy,
     TurnAnswer,
@@ -196,92 +193,6 @@ class CommandAnswer(TypedDict):
 
 
 @EXACT
-class DocumentAnswer(TypedDict):
-    """A document, and how far it has come."""
-
-    document_id: int
-    name: str
-    media_type: str
-    size_bytes: int
-    sha256: str
-    state: DocumentState
-    reason: str | None
-    chunks: int
-    embedded: int
-    pages: int | None
-    scanned_pages: int
-    recognised_pages: int
-    tags: list[str]
-    created_at: str
-    origin: NotRequired[str | None]
-    replaces: int | None
-    new: NotRequired[bool]
-    library_id: NotRequired[int | None]
-
-
-@EXACT
-class DocumentsAnswer(Page):
-    """A page of documents."""
-
-    documents: list[DocumentAnswer]
-
-
-@EXACT
-class TagsAnswer(TypedDict):
-    """How many documents have each tag."""
-
-    tags: dict[str, int]
-
-
-@EXACT
-class ShareAnswer(TypedDict):
-    """With whom a library is shared, and what they may do."""
-
-    person: str
-    access: Access
-
-
-@EXACT
-class LibraryAnswer(TypedDict):
-    """A set of documents, whose it is, and with whom it is shared."""
-
-    library_id: int
-    name: str
-    owner: str | None
-    documents: int
-    everyone: Access | None
-    shares: list[ShareAnswer]
-    mine: bool
-    writable: bool
-
-
-@EXACT
-class LibrariesAnswer(TypedDict):
-    """The libraries that may be read, the own ones first."""
-
-    libraries: list[LibraryAnswer]
-
-
-@EXACT
-class TextAnswer(TypedDict):
-    """The text of a document, and where its pages begin."""
-
-    document_id: int
-    text: str
-    page_starts: list[int]
-
-
-@EXACT
-class SearchAnswer(TypedDict):
-    """What retrieval finds."""
-
-    query: str
-    follow_up_context: str | None
-    leans_on: str | None
-    passages: list[PassageAnswer]
-
-
-@EXACT
 class RatedAnswer(TypedDict):
     """A rated question with the answer that was rated."""
 
@@ -300,69 +211,3 @@ class RatingsAnswer(Page):
     """A page of rated questions."""
 
     ratings: list[RatedAnswer]
-
-
-@EXACT
-class CheckStep(TypedDict):
-    """A step of the test of an endpoint."""
-
-    name: Literal["models", "answer", "embeddings"]
-    ok: bool
-    message: str
-    seconds: float
-
-
-@EXACT
-class ModelTestAnswer(TypedDict):
-    """Whether the endpoints of the settings answer."""
-
-    ok: bool
-    base_url: str | None
-    model: str | None
-    models: list[str]
-    steps: list[CheckStep]
-
-
-@EXACT
-class HealthAnswer(TypedDict):
-    """The server is alive."""
-
-    status: Literal["ok"]
-
-
-@EXACT
-class ReadyAnswer(TypedDict):
-    """The state of each part."""
-
-    ready: bool
-    parts: dict[str, str]
-    settings_problem: str | None
-    restart_required: list[str]
-
-
-@EXACT
-class SettingAnswer(TypedDict):
-    """A setting; of a secret only whether it is set."""
-
-    name: str
-    origin: str
-    live: bool
-    description: str
-    value: NotRequired[Any]
-    set: NotRequired[bool]
-
-
-@EXACT
-class SettingsAnswer(TypedDict):
-    """All settings in force."""
-
-    settings: list[SettingAnswer]
-    problem: str | None
-    restart_required: list[str]
-
-
-@EXACT
-class SettingsVersion(TypedDict):
-    """A value that changes whenever the settings do."""
-
-    version: str | int

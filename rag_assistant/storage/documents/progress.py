@@ -1,0 +1,193 @@
+"""How far documents have come: queued, being read or embedded, ready, given up; and who works on them."""
+
+from __future__ import annotations
+
+from sqlalchemy import ColumnElement, case, false, select, update
+
+from rag_assistant.document_records import Document, DocumentState
+from rag_assistant.storage.database import Database
+from rag_assistant.storage.documents.chunks import drop_chunks
+from rag_assistant.storage.documents.lists import DocumentLists
+from rag_assistant.storage.documents.rows import (
+    is_whole,
+    load_document,
+    row_to_change,
+    set_values,
+    take_its_place,
+)
+from rag_assistant.storage.documents.scans import drop_scans, give_up_scans
+from rag_assistant.storage.leases import is_nobodys
+from rag_assistant.storage.tables import document_texts, documents, processes
+
+UNFINISHED: tuple[DocumentState, ...] = ("queued", "reading", "recognising", "embedding")
+RECOGNITION_CANCELLED = "Text recognition was cancelled: what stands on scanned pages is not found."
+
+
+class DocumentProgress(DocumentLists):
+    """Keeps how far each document has come, and which process works on it.
+
+    ``owner`` names this installation: it reads the files that lie in its own folder and no others. ``worker`` names
+    this process: what it works on, nobody else works on while it lives.
+    """
+
+    def __init__(self, database: Database, owner: str, worker: str = "") -> None:
+        super().__init__(database)
+        self._owner = owner
+        self.worker = worker
+
+    def take(self, document_id: int) -> Document | None:
+        """Return a document that is to be read, now in the state ``reading`` and ours to work on.
+
+        ``None`` if it is not, if its file lies elsewhere, or if another process works on it.
+        """
+        with self._database.write() as connection:
+            to_read = documents.c.state.in_(("queued", "reading")), documents.c.owner == self._owner
+            taken = connection.execute(
+                update(documents)
+                .where(documents.c.id == document_id, *to_read, self._is_free)
+                .values(state="reading", worker=self.worker, reason=None, attempts=0)
+            )
+            return load_document(connection, document_id) if taken.rowcount else None
+
+    def take_in(self, state: DocumentState, document_id: int) -> bool:
+        """Tell whether a document is in a state, and nobody else works on it; then it is ours to work on."""
+        with self._database.write() as connection:
+            free = documents.c.id == document_id, documents.c.state == state, self._is_free
+            return bool(connection.execute(update(documents).where(*free).values(worker=self.worker)).rowcount)
+
+    def take_up_unfinished(
+        self, *, recognises: bool = False, of_ours: bool = True
+    ) -> tuple[list[int], list[int], list[int]]:
+        """Take what the death of a process left half done; return which documents to read, embed and recognise.
+
+        Those are what a process that died worked on or, where the whole installation is gone, had before it: to embed
+        them needs no file. ``of_ours``: also what waits for this installation, whose queue is empty at a start; if it
+        ``recognises`` any, then those with scanned pages that were not recognised yet, too.
+        """
+        alive = select(processes.c.installation)
+        forsaken = documents.c.worker.is_not(None) | documents.c.owner.not_in(alive)
+        ours = documents.c.owner == self._owner
+        wanted = forsaken & (ours | (documents.c.state == "embedding")) | (ours if of_ours else false())
+        with self._database.write() as connection:
+            if of_ours and recognises:
+                lacking = documents.c.scanned_pages > documents.c.recognised_pages
+                over = documents.c.state.in_(("ready", "failed"))
+                unread = update(documents).where(ours, over, lacking)
+                connection.execute(unread.values(state="recognising", worker=None))
+            left = documents.c.state.in_(UNFINISHED), is_nobodys(documents.c.worker), wanted
+            state = case((documents.c.state == "reading", "queued"), else_=documents.c.state)
+            taken = update(documents).where(*left).values(worker=self.worker, state=state)
+            rows = connection.execute(taken.returning(documents.c.id, documents.c.state)).all()
+        found = {of: sorted(row.id for row in rows if row.state == of) for of in UNFINISHED}
+        return found["queued"], found["embedding"], found["recognising"]
+
+    @property
+    def _is_free(self) -> ColumnElement[bool]:
+        return (documents.c.worker == self.worker) | is_nobodys(documents.c.worker)
+
+    def ours(self) -> list[int]:
+        """Return the ids of all documents whose files lie with this installation."""
+        with self._database.read() as connection:
+            query = select(documents.c.id).where(documents.c.owner == self._owner).order_by(documents.c.id)
+            return list(connection.execute(query).scalars())
+
+    def is_ours_in(self, state: DocumentState, document_id: int) -> bool:
+        """Tell whether a document exists, is in a state and is ours to work on."""
+        ours = documents.c.id == document_id, documents.c.state == state, documents.c.worker == self.worker
+        with self._database.read() as connection:
+            return connection.execute(select(documents.c.id).where(*ours)).first() is not None
+
+    def any_queued(self) -> bool:
+        """Tell whether a document of ours waits to be read."""
+        waits = documents.c.state == "queued", documents.c.owner == self._owner
+        with self._database.read() as connection:
+            return connection.execute(select(documents.c.id).where(*waits).limit(1)).first() is not None
+
+    def count_attempt(self, document_id: int) -> int | None:
+        """Return how often a document could not be embedded since it was read, this time included.
+
+        ``None`` if it is not there any more.
+        """
+        with self._database.write() as connection:
+            counted = (
+                update(documents)
+                .where(documents.c.id == document_id)
+                .values(attempts=documents.c.attempts + 1)
+                .returning(documents.c.attempts)
+            )
+            return connection.execute(counted).scalar()
+
+    def say(self, document_id: int, reason: str) -> None:
+        """Keep a sentence about a document that is being embedded, such as what is tried again."""
+        with self._database.write() as connection:
+            embedding = (documents.c.id == document_id, documents.c.state == "embedding")
+            connection.execute(update(documents).where(*embedding).values(reason=reason))
+
+    def queue_again(self, document_id: int) -> Document:
+        """Queue a document of ours that is not being worked on once more. Raises DocumentNotFound."""
+        with self._database.write() as connection:
+            row = row_to_change(connection, document_id)
+            if row["state"] not in UNFINISHED and row["owner"] == self._owner:
+                set_values(connection, document_id, state="queued", worker=None, reason=None)
+            return load_document(connection, document_id)
+
+    def cancel(self, document_id: int) -> Document:
+        """Give up a document that is worked on, and forget what was read of it. Raises DocumentNotFound.
+
+        One that is not worked on is left as it is; one that was ready and is to be read again is ready again, and one
+        whose scanned pages are being recognised is ready with the rest.
+        """
+        with self._database.write() as connection:
+            row = row_to_change(connection, document_id)
+            was_ready = row["state"] in ("queued", "reading") and 0 < row["chunks"] == row["embedded"]
+            if row["state"] == "recognising" and row["chunks"] and row["replaces"] is None:
+                give_up_scans(connection, document_id, RECOGNITION_CANCELLED)
+                set_values(connection, document_id, state="ready", reason=RECOGNITION_CANCELLED)
+            elif was_ready:
+                set_values(connection, document_id, state="ready", reason=None)
+            elif row["state"] in UNFINISHED:
+                drop_chunks(connection, document_id)
+                drop_scans(connection, document_id)
+                forgotten = dict.fromkeys(("chunks", "embedded", "scanned_pages", "recognised_pages"), 0)
+                set_values(connection, document_id, state="cancelled", reason=None, **forgotten)
+            return load_document(connection, document_id)
+
+    def finish(self, document_id: int, embedder: str, *, recognises: bool = False) -> list[str] | None:
+        """Mark a document as ready, if every chunk of it is embedded by ``embedder``; else leave it and return None.
+
+        Where scanned pages are to be recognised, and this installation has the file and ``recognises`` any, that comes
+        next. A newer version takes the place of the older one in the same step. Return the names of the files that are
+        not needed any more.
+        """
+        with self._database.write() as connection:
+            own = select(documents).where(documents.c.id == document_id).with_for_update()
+            row = connection.execute(own).mappings().first()
+            # Failed is one that could not be embedded for too long, and now is after all.
+            if row is None or row["state"] not in ("embedding", "failed") or not is_whole(connection, row, embedder):
+                return None
+            recognises = recognises and row["owner"] == self._owner
+            if recognises and row["scanned_pages"] > row["recognised_pages"]:
+                next_one = {"state": "recognising", "worker": self.worker}
+                set_values(connection, document_id, embedded=row["chunks"], reason=None, **next_one)
+                return None
+            warning = select(document_texts.c.warning).where(document_texts.c.document_id == document_id)
+            finished = {
+                "state": "ready",
+                "embedded": row["chunks"],
+                "reason": connection.execute(warning).scalar(),
+                "replaces": None,
+            }
+            return take_its_place(connection, row, finished)
+
+    def fail(self, document_id: int, reason: str, *, also_ready: bool = False) -> None:
+        """Mark a document that is worked on as failed, with the reason that a person reads.
+
+        With ``also_ready`` one that was ready, too: a new embedding model cannot take it.
+        """
+        states = (*UNFINISHED, "ready") if also_ready else UNFINISHED
+        with self._database.write() as connection:
+            connection.execute(
+                update(documents)
+                .where(documents.c.id == document_id, documents.c.state.in_(states))
+                .values(state="failed", reason=reason)
+            )

@@ -1,0 +1,216 @@
+"""The bodies of requests: which fields each takes, and what is allowed in them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, StringConstraints
+
+from rag_assistant.account_records import Access
+from rag_assistant.documents.uploads import MAX_NAME_CHARS
+from rag_assistant.history import OVERFLOW_CHOICES, HistoryStrategy, OverflowChoice
+from rag_assistant.records import MAX_INT32, UNSET, UNTITLED, Question, Scope, Unset
+
+ONE_OF_OVERFLOW = f"one of {', '.join(OVERFLOW_CHOICES)}"
+HISTORY_LIMIT = "a whole number, 0 or more, or null for no limit"
+ID = f"a whole number from 1 to {MAX_INT32}"
+MAX_DOCUMENT_IDS = 1000
+DOCUMENT_IDS = f"a list of 1 to {MAX_DOCUMENT_IDS} document ids, or null for all documents"
+MAX_TAGS = 50
+MAX_TAG_CHARS = 64
+TAGS = f"a list of up to {MAX_TAGS} tags, each a text of 1 to {MAX_TAG_CHARS} characters without commas"
+
+
+def field(default: Any, allowed: str, **limits: Any) -> Any:
+    """Declare a field; ``allowed`` completes "it must be ..."."""
+    return Field(default, json_schema_extra={"allowed": allowed}, **limits)
+
+
+def shown_as_it_is(name: str) -> str:
+    """Return the name of a document. Raises ValueError if it would be shown as another one."""
+    if not name.isprintable() or "/" in name or "\\" in name:
+        raise ValueError
+    return name
+
+
+Id = Annotated[int, Field(ge=1, le=MAX_INT32)]
+Tag = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_TAG_CHARS, pattern=r"^[^,]+$")
+]
+Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+TITLE = "a text of 1 to 200 characters, not only blanks"
+DocumentName = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_NAME_CHARS),
+    AfterValidator(shown_as_it_is),
+]
+MAX_RIGHT_ANSWER_CHARS = 4000
+RightAnswer = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_RIGHT_ANSWER_CHARS)]
+RIGHT_ANSWER = f"a text of up to {MAX_RIGHT_ANSWER_CHARS} characters, or null for none"
+ACCESS = "read, write, or null for nothing"
+DOCUMENT_NAME = f"a text of 1 to {MAX_NAME_CHARS} characters without slashes or invisible characters"
+
+
+class Strict(BaseModel):
+    """A body: unknown fields are refused, types are not bent."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class QueryBody(Strict):
+    """The body of /api/query and its streaming twin."""
+
+    question: str = field(
+        ..., "a text with at least one visible character", validation_alias=AliasChoices("question", "query")
+    )
+    conversation_id: int | None = field(None, f"{ID}, or null for a new conversation", ge=1, le=MAX_INT32)
+    max_history_turns: int | None = field(None, HISTORY_LIMIT, ge=0)
+    on_overflow: OverflowChoice | None = field(None, f"{ONE_OF_OVERFLOW}, or null for what is set")
+    confirms_turn: int | None = field(None, f"{ID}: the id of the turn that asks, or null", ge=1, le=MAX_INT32)
+    document_ids: list[Id] | None = field(None, DOCUMENT_IDS, min_length=1, max_length=MAX_DOCUMENT_IDS)
+    tags: list[Tag] | None = field(None, f"{TAGS}, or null for all documents", min_length=1, max_length=MAX_TAGS)
+
+    edits_turn: int | None = field(
+        None, f"{ID}: the id of the turn whose question this is in other words, or null", ge=1, le=MAX_INT32
+    )
+
+    def as_question(self, key: str | None, *, interactive: bool = False) -> Question:
+        """Return the question that the body asks; ``interactive``: a person asks it, on the page."""
+        fields_set = "max_history_turns" in self.model_fields_set
+        about = self.model_fields_set & {"document_ids", "tags"}
+        return Question(
+            text=self.question,
+            conversation_id=self.conversation_id,
+            max_history_turns=self.max_history_turns if fields_set else UNSET,
+            scope=Scope(tuple(self.document_ids or ()), tuple(self.tags or ())) if about else UNSET,
+            idempotency_key=key,
+            on_overflow=self.on_overflow,
+            confirms_turn=self.confirms_turn,
+            edits_turn=self.edits_turn,
+            interactive=interactive,
+        )
+
+
+class NewConversationBody(Strict):
+    """The body of POST /api/conversations."""
+
+    title: Title = field(UNTITLED, TITLE)
+
+
+class ChangeConversationBody(Strict):
+    """The body of PATCH /api/conversations/ID."""
+
+    title: Title | None = field(None, TITLE)
+    pinned: bool | None = field(None, "true or false")
+    max_history_turns: Annotated[int, Field(ge=0)] | Literal["default"] | None = field(
+        None, f'{HISTORY_LIMIT}, or "default" for what the settings say'
+    )
+    history_strategy: HistoryStrategy | Literal["default"] = field(
+        "default", 'one of window, smart, or "default" for what the settings say'
+    )
+    on_overflow: OverflowChoice | Literal["default"] = field(
+        "default", f'{ONE_OF_OVERFLOW}, or "default" for what the settings say'
+    )
+
+    document_ids: list[Id] | None = field(None, DOCUMENT_IDS, min_length=1, max_length=MAX_DOCUMENT_IDS)
+    tags: list[Tag] | None = field(None, f"{TAGS}, or null for all documents", min_length=1, max_length=MAX_TAGS)
+
+    def scope(self, now: Scope) -> Scope | None:
+        """Return what the conversation is to be about, ``None`` where that is not said; a part not said stays."""
+        if not self.model_fields_set & {"document_ids", "tags"}:
+            return None
+        document_ids = self.document_ids if "document_ids" in self.model_fields_set else now.document_ids
+        tags = self.tags if "tags" in self.model_fields_set else now.tags
+        return Scope(tuple(dict.fromkeys(document_ids or ())), tuple(dict.fromkeys(tags or ())))
+
+    def own(self) -> dict[str, Any]:
+        """Return what the conversation is to decide for itself; UNSET where the settings are to decide again."""
+        fields_set = self.model_fields_set & {"max_history_turns", "history_strategy", "on_overflow"}
+        values = {name: getattr(self, name) for name in fields_set}
+        return {name: UNSET if value == "default" else value for name, value in values.items()}
+
+
+class RetryBody(Strict):
+    """The body of POST /api/turns/ID/retry."""
+
+    quotes: bool = field(False, "true or false")
+
+
+class ChangeTurnBody(Strict):
+    """The body of PATCH /api/turns/ID."""
+
+    pinned: bool | None = field(None, "true or false")
+    excluded: bool | None = field(None, "true or false")
+
+
+class RatingBody(Strict):
+    """The body of PUT /api/turns/ID/rating."""
+
+    rating: Literal["up", "down"] = field(..., "up or down")
+    right_answer: RightAnswer | None = field(None, RIGHT_ANSWER)
+
+    @property
+    def right_answer_if_said(self) -> str | Unset | None:
+        """What would be right; ``None`` where that is taken back, UNSET where nothing is said of it."""
+        return (self.right_answer or None) if "right_answer" in self.model_fields_set else UNSET
+
+
+class SummaryBody(Strict):
+    """The body of PUT /api/conversations/ID/summary."""
+
+    text: str = field(..., "a text with at least one visible character")
+
+
+class CommandBody(Strict):
+    """The body of POST /api/conversations/ID/commands."""
+
+    command: str = field(..., "a command such as /history", max_length=200)
+
+
+class ChangeDocumentBody(Strict):
+    """The body of PATCH /api/documents/ID."""
+
+    name: DocumentName | None = field(None, DOCUMENT_NAME)
+    tags: list[Tag] | None = field(None, TAGS, max_length=MAX_TAGS)
+    library_id: int | None = field(None, f"{ID}: the library that it moves to, or null", ge=1, le=MAX_INT32)
+
+
+class UploadFields(Strict):
+    """What stands beside the file in a form: tags with commas between them, what it replaces, its library."""
+
+    tags: list[Tag] = field([], TAGS, max_length=MAX_TAGS)
+    replaces: int | None = field(None, f"{ID}: the document whose newer version this is", ge=1, le=MAX_INT32)
+    library_id: int | None = field(None, f"{ID}: the library that it is added to", ge=1, le=MAX_INT32)
+
+    def as_arguments(self) -> dict[str, Any]:
+        """Return what the library is told of the file."""
+        return {"tags": self.tags, "replaces": self.replaces, "library_id": self.library_id}
+
+
+class NewLibraryBody(Strict):
+    """The body of POST /api/libraries."""
+
+    name: Title = field(..., TITLE)
+
+
+class ChangeLibraryBody(Strict):
+    """The body of PATCH /api/libraries/ID."""
+
+    name: Title | None = field(None, TITLE)
+    everyone: Access | None = field(None, ACCESS)
+
+    def values(self) -> dict[str, Any]:
+        """Return what is to be changed."""
+        named = {} if self.name is None else {"name": self.name}
+        return named | ({"everyone": self.everyone} if "everyone" in self.model_fields_set else {})
+
+
+class ShareBody(Strict):
+    """The body of PUT /api/libraries/ID/shares."""
+
+    person: str = field(..., "the name of an account", min_length=1, max_length=200)
+    access: Access | None = field(..., ACCESS)
+
+
+class NoFields(Strict):
+    """The body of an action that needs nothing said: empty, or an empty object."""
