@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import json
 import time
 import urllib.error
@@ -158,7 +159,7 @@ def upload(server: ServerProcess, name: str, text: str) -> int | None:
             return int(json.loads(response.read())["document_id"])
     except urllib.error.HTTPError:
         raise
-    except OSError:
+    except (OSError, http.client.HTTPException):
         return None
 
 
