@@ -18,7 +18,7 @@ import psutil
 from sqlalchemy import insert
 
 from bench.words import guide_text, text_of
-from rag_assistant.document_records import Chunk, ExtractedText, NewDocument
+from rag_assistant.records import Chunk, ExtractedText, NewDocument
 from rag_assistant.retrieval.terms import index_terms
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.documents.chunks import ChunkStore

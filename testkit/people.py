@@ -10,9 +10,9 @@ from argon2 import PasswordHasher
 from flask import Flask
 from flask.testing import FlaskClient
 
-from rag_assistant.account_records import Person, Role
 from rag_assistant.accounts import passwords
 from rag_assistant.accounts.accounts import Actor
+from rag_assistant.records import Person, Role
 from rag_assistant.web.services import Services
 
 PASSWORD = "four words in a row"

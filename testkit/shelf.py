@@ -6,8 +6,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rag_assistant.document_records import Chunk, Document, ExtractedText, NewDocument
-from rag_assistant.records import EVERYTHING, Scope
+from rag_assistant.records import EVERYTHING, Chunk, Document, ExtractedText, NewDocument, Scope
 from rag_assistant.retrieval.embeddings.registry import Embedder, Embedders
 from rag_assistant.retrieval.indexes.vector_search import VectorSearch
 from rag_assistant.retrieval.search import Retriever

@@ -12,8 +12,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "rag_assistant"
 
 # Lowest first. A room may import from every room below it, and from none beside it.
 FLOORS = [
-    ("errors", "records", "document_records", "account_records", "validation"),
-    ("archive_records",),
+    ("errors", "records", "validation"),
     ("history", "settings", "runtime"),
     ("storage", "telemetry"),
     ("presenters", "extraction", "retrieval", "llm", "tool_servers"),
@@ -36,9 +35,6 @@ STRANGERS = {
 }
 PURE = (
     *(
-        "account_records",
-        "archive_records",
-        "document_records",
         "records",
         "errors",
         "history",

@@ -6,8 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from bench.retrieval.sets import Asked
-from rag_assistant.document_records import Passage
-from rag_assistant.records import Source
+from rag_assistant.records import Passage, Source
 
 COVERED = 0.8
 

@@ -12,9 +12,8 @@ from pathlib import Path
 from bench.retrieval.cache import CachedMiniLM
 from bench.retrieval.sets import Collection
 from bench.stage import open_database
-from rag_assistant.document_records import Chunk, ExtractedText, NewDocument, Passage
 from rag_assistant.extraction.loaders import PLAIN
-from rag_assistant.records import Scope
+from rag_assistant.records import Chunk, ExtractedText, NewDocument, Passage, Scope
 from rag_assistant.retrieval.chunking import chunk_document, indexed_text
 from rag_assistant.retrieval.follow_up import SearchQuery
 from rag_assistant.retrieval.search import CANDIDATES

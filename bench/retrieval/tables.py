@@ -17,7 +17,7 @@ from bench.retrieval.measures import hit_at_1, holds_answer, holds_spans, mean, 
 from bench.retrieval.progress import say
 from bench.retrieval.sets import Asked, Collection, Exchange
 from bench.retrieval.shelf import LOOKED_AT, CollectionShelf, names_of, shelf_of
-from rag_assistant.document_records import Passage
+from rag_assistant.records import Passage
 from rag_assistant.retrieval.follow_up import SearchQuery
 from rag_assistant.retrieval.tokenize import content_words
 

@@ -12,7 +12,7 @@ from itertools import groupby
 import sqlalchemy as sa
 from alembic import op
 
-from rag_assistant.document_records import Chunk
+from rag_assistant.records import Chunk
 from rag_assistant.retrieval.chunking import indexed_text
 from rag_assistant.retrieval.terms import index_terms
 from rag_assistant.retrieval.tokenize import MARKS, search_words

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from rag_assistant.account_records import ABILITIES, Ability, ApiToken, AuditEntry, Identity, Person, Role, Session
 from rag_assistant.accounts.passwords import check_password, hash_password, is_password
 from rag_assistant.accounts.throttle import Throttle
 from rag_assistant.errors import InvalidRequest, LinkOver, NotAllowed, SignInFailed
+from rag_assistant.records import ABILITIES, Ability, ApiToken, AuditEntry, Identity, Person, Role, Session
 from rag_assistant.storage.accounts.audit import AuditLog
 from rag_assistant.storage.accounts.credentials import CredentialStore
 from rag_assistant.storage.accounts.people import PeopleStore, name_key

@@ -27,15 +27,14 @@ from rag_assistant.answering.tool_arguments import (
     schema_of,
 )
 from rag_assistant.conversations.prompts import number_sources, passages_text
-from rag_assistant.document_records import Passage
 from rag_assistant.errors import AssistantError, DocumentNotFound, LibraryReadOnly, ToolFailed
 from rag_assistant.llm.tool_calls import calls_in_text
-from rag_assistant.records import Message, Scope, Turn
+from rag_assistant.records import Message, Passage, Scope, Turn
 from rag_assistant.telemetry.steps import step
 
 if TYPE_CHECKING:
     from rag_assistant.answering.remote_tools import RemoteTools
-    from rag_assistant.document_records import Document
+    from rag_assistant.records import Document
     from rag_assistant.retrieval.search import Retriever
     from rag_assistant.storage.documents.documents import DocumentStore
 

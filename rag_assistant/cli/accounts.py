@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import click
 from flask.cli import AppGroup
 
-from rag_assistant.account_records import ABILITIES, ROLES, Role
 from rag_assistant.accounts.accounts import COMMAND_LINE, Actor
 from rag_assistant.cli.errors import named_errors
 from rag_assistant.cli.params import YES, confirm
+from rag_assistant.records import ABILITIES, ROLES, Role
 
 if TYPE_CHECKING:
     from rag_assistant.web.services import Services

@@ -14,8 +14,8 @@ from flask.cli import AppGroup
 
 from rag_assistant.cli.errors import named_errors
 from rag_assistant.cli.params import ID, YES, confirm
-from rag_assistant.document_records import Document
 from rag_assistant.errors import AssistantError, SettingsError
+from rag_assistant.records import Document
 from rag_assistant.runtime.data_dir import lock_data_dir
 from rag_assistant.validation import storable
 

@@ -8,12 +8,12 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
-from rag_assistant.archive_records import ArchivedDocument
 from rag_assistant.cli.documents import WORKED_ON, work_with_progress
 from rag_assistant.cli.errors import named_errors
-from rag_assistant.document_records import Document
 from rag_assistant.errors import AssistantError
 from rag_assistant.exchange.files import document_file, read_export, write_archive
+from rag_assistant.records import Document
+from rag_assistant.records.archive import ArchivedDocument
 
 if TYPE_CHECKING:
     from rag_assistant.web.services import Services

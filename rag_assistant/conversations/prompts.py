@@ -6,8 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 
-from rag_assistant.document_records import Passage
-from rag_assistant.records import QUOTES, Message, RelatedTurn, Source, Turn
+from rag_assistant.records import QUOTES, Message, Passage, RelatedTurn, Source, Turn
 from rag_assistant.retrieval.claims import CITATION, check_citations, unknown_citations
 from rag_assistant.retrieval.excerpts import excerpt
 from rag_assistant.retrieval.tokenize import query_words

@@ -7,10 +7,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from rag_assistant.document_records import Document
 from rag_assistant.documents.library import Library
 from rag_assistant.documents.uploads import clean_name, sha256_of
 from rag_assistant.errors import InvalidRequest, SameContent
+from rag_assistant.records import Document
 from rag_assistant.storage.documents.documents import GIVEN_UP, DocumentStore
 from rag_assistant.validation import storable
 

@@ -16,7 +16,6 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import IO
 
-from rag_assistant.document_records import Document, NewDocument
 from rag_assistant.documents.reading import DocumentReader, Following
 from rag_assistant.documents.uploads import Uploads
 from rag_assistant.errors import (
@@ -26,6 +25,7 @@ from rag_assistant.errors import (
     FileMissing,
     StorageFailed,
 )
+from rag_assistant.records import Document, NewDocument
 from rag_assistant.retrieval.chunking import indexed_text
 from rag_assistant.retrieval.embeddings.registry import PROBE_TEXT, Embedders, RecognisedEmbedder
 from rag_assistant.runtime.job_queue import JobQueue, Work

@@ -8,11 +8,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Literal
 
-from rag_assistant.document_records import Document, DocumentState, ExtractedText
 from rag_assistant.documents.scans import RECOGNITION_MISSING, RECOGNITION_OFF, with_scans
 from rag_assistant.errors import ExtractionCancelled, ExtractionFailed
 from rag_assistant.extraction.extract import extract
 from rag_assistant.extraction.text_recognition import is_installed, recognise
+from rag_assistant.records import Document, DocumentState, ExtractedText
 from rag_assistant.retrieval.chunking import chunk_document
 from rag_assistant.retrieval.terms import index_terms
 from rag_assistant.settings.schema import Settings

@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from rag_assistant.archive_records import ArchivedDocument, WholeConversation
 from rag_assistant.errors import InvalidRequest, MalformedBody
+from rag_assistant.records.archive import ArchivedDocument, WholeConversation
 from rag_assistant.validation import storable
 
 FORMAT, VERSION = "rag-assistant", 1

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from rag_assistant.archive_records import ArchivedDocument, WholeConversation
 from rag_assistant.errors import BodyTooLarge, InvalidRequest, MalformedBody
 from rag_assistant.exchange.archive import head, line_of
 from rag_assistant.exchange.shapes import ALLOWED, Export, read_texts
+from rag_assistant.records.archive import ArchivedDocument, WholeConversation
 
 ARCHIVE, DOCUMENTS = "archive.jsonl", "documents"
 # What ChatGPT calls it, in one part or in many.

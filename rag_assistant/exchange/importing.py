@@ -6,10 +6,10 @@ import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from rag_assistant.archive_records import ArchivedDocument, WholeAnswer, WholeConversation, WholeTurn
 from rag_assistant.exchange.shapes import Export
 from rag_assistant.presenters.turns import turn_data
 from rag_assistant.records import MAX_INT32, Scope, Source
+from rag_assistant.records.archive import ArchivedDocument, WholeAnswer, WholeConversation, WholeTurn
 from rag_assistant.storage.conversations.exchange import ExchangeStore
 from rag_assistant.storage.documents.documents import DocumentStore
 

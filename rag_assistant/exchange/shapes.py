@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rag_assistant.archive_records import ArchivedDocument, WholeConversation
 from rag_assistant.errors import InvalidRequest, MalformedBody
 from rag_assistant.exchange.archive import is_archive, read_archive
 from rag_assistant.exchange.chatgpt import is_chatgpt, read_chatgpt
 from rag_assistant.exchange.librechat import is_librechat, read_librechat
 from rag_assistant.exchange.open_webui import is_open_webui, read_open_webui
 from rag_assistant.exchange.trees import MessageTree, conversations_of
+from rag_assistant.records.archive import ArchivedDocument, WholeConversation
 
 READERS: tuple[tuple[Callable[[Any], bool], Callable[[Any], MessageTree]], ...] = (
     (is_chatgpt, read_chatgpt),

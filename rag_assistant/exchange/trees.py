@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from rag_assistant.archive_records import WholeAnswer, WholeConversation, WholeTurn
 from rag_assistant.errors import InvalidRequest
 from rag_assistant.records import UNTITLED
+from rag_assistant.records.archive import WholeAnswer, WholeConversation, WholeTurn
 from rag_assistant.validation import storable
 
 # Each branch repeats what was said before it: what one conversation may become with all its branches.

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from rag_assistant.account_records import ALL_ABILITIES, Ability
 from rag_assistant.answering.tool_arguments import (
     Arguments,
     ListDocuments,
@@ -27,7 +26,7 @@ from rag_assistant.history import OVERFLOW_CHOICES
 from rag_assistant.mcp.protocol import INVALID_PARAMS, RpcError
 from rag_assistant.presenters.conversations import conversation_data
 from rag_assistant.presenters.turns import receipt_data, source_data, turn_data
-from rag_assistant.records import EVERYTHING, MAX_INT32, UNSET, Question, Scope
+from rag_assistant.records import ALL_ABILITIES, EVERYTHING, MAX_INT32, UNSET, Ability, Question, Scope
 from rag_assistant.retrieval.tokenize import query_words
 
 if TYPE_CHECKING:

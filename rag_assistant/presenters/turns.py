@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rag_assistant.document_records import Passage
 from rag_assistant.errors import AssistantError
 from rag_assistant.history import UNANSWERED, FittedHistory, notice_for
 from rag_assistant.presenters.history import seen, turns_by_reason
-from rag_assistant.records import QUOTES, AnswerVersion, Correction, Message, Rating, RelatedTurn, Source, Turn
+from rag_assistant.records import QUOTES, AnswerVersion, Correction, Message, Passage, Rating, RelatedTurn, Source, Turn
 
 # A question and its answer.
 Exchange = tuple[str, str]

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from rag_assistant.document_records import Passage, lead_of
 from rag_assistant.history import estimate_tokens
-from rag_assistant.records import Source
+from rag_assistant.records import Passage, Source, lead_of
 from rag_assistant.retrieval.quotes import Compare
 from rag_assistant.retrieval.sentences import sentences_of
 from rag_assistant.retrieval.tokenize import query_words, search_words, stem

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
-from rag_assistant.document_records import Passage
 from rag_assistant.errors import EmbedderFailed
-from rag_assistant.records import EVERYTHING, Scope, Source
+from rag_assistant.records import EVERYTHING, Passage, Scope, Source
 from rag_assistant.retrieval.embeddings.familiarity import Familiarity
 from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.follow_up import Exchange, SearchQuery, context_of, last_question, search_query

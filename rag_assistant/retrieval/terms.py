@@ -15,7 +15,7 @@ from itertools import chain, groupby, pairwise
 
 import Stemmer
 
-from rag_assistant.document_records import Chunk
+from rag_assistant.records import Chunk
 from rag_assistant.retrieval.chunking import indexed_text
 from rag_assistant.retrieval.languages import SCRIPT_OF_LANGUAGE, USUAL_LANGUAGE, language_of, script_of
 from rag_assistant.retrieval.tokenize import query_words, search_words

@@ -12,9 +12,8 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, select, update
 
-from rag_assistant.document_records import lead_of
 from rag_assistant.history.references import MIN_SHARED_CHARS, key_of
-from rag_assistant.records import Source
+from rag_assistant.records import Source, lead_of
 from rag_assistant.storage.tables import documents, sent_texts
 
 # The sources of a turn: field by field, or, from before there were keys, one by one.

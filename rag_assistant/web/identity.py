@@ -6,9 +6,9 @@ from typing import Any, cast
 
 from flask import Flask, Response, redirect, request, url_for
 
-from rag_assistant.account_records import ALONE, NOBODY, Identity
 from rag_assistant.accounts.accounts import SESSION_LIFETIME, Actor
 from rag_assistant.errors import MalformedBody, NotAllowed, NotSignedIn, StorageFailed
+from rag_assistant.records import ALONE, NOBODY, Identity
 from rag_assistant.web.policy import POLICIES, PUBLIC, SESSION_ONLY, Policy
 from rag_assistant.web.services import IDENTITY, Services, services
 

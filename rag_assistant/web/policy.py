@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from flask import Flask
 
-from rag_assistant.account_records import Ability
+from rag_assistant.records import Ability
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, StringConstraints
 
-from rag_assistant.account_records import Access
 from rag_assistant.documents.uploads import MAX_NAME_CHARS
 from rag_assistant.history import OVERFLOW_CHOICES, HistoryStrategy, OverflowChoice
-from rag_assistant.records import MAX_INT32, UNSET, UNTITLED, Question, Scope, Unset
+from rag_assistant.records import MAX_INT32, UNSET, UNTITLED, Access, Question, Scope, Unset
 
 ONE_OF_OVERFLOW = f"one of {', '.join(OVERFLOW_CHOICES)}"
 HISTORY_LIMIT = "a whole number, 0 or more, or null for no limit"

@@ -12,8 +12,8 @@ from typing import IO, TYPE_CHECKING, cast
 
 from flask import current_app, request
 
-from rag_assistant.account_records import ALONE, NOBODY
 from rag_assistant.errors import AssistantError, DocumentNotFound, EmbedderFailed, StorageFailed
+from rag_assistant.records import ALONE, NOBODY
 from rag_assistant.runtime.container import in_container
 from rag_assistant.runtime.data_dir import join_commands, lock_data_dir
 from rag_assistant.runtime.heartbeat import Heartbeat
@@ -22,7 +22,6 @@ from rag_assistant.storage.migrate import migrate
 
 if TYPE_CHECKING:
     # Loading numpy and with it the search takes a while; the command line does not always need it.
-    from rag_assistant.account_records import Person
     from rag_assistant.accounts.accounts import Accounts, Actor
     from rag_assistant.accounts.limits import PersonalLimits
     from rag_assistant.accounts.setup import Setup
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from rag_assistant.llm.connection_check import ConnectionCheck
     from rag_assistant.llm.local_servers import LocalServers
     from rag_assistant.llm.models import LanguageModels
+    from rag_assistant.records import Person
     from rag_assistant.retrieval.embeddings.registry import Embedders
     from rag_assistant.retrieval.indexes.chroma import ChromaIndex
     from rag_assistant.retrieval.indexes.vector_search import VectorSearch

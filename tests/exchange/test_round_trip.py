@@ -11,13 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rag_assistant.archive_records import WholeAnswer, WholeConversation, WholeSummary, WholeTurn
 from rag_assistant.errors import InvalidRequest
 from rag_assistant.exchange.archive import line_of
 from rag_assistant.exchange.files import read_export, write_archive
 from rag_assistant.exchange.importing import NO_DOCUMENT, ConversationImport
 from rag_assistant.presenters.turns import turn_data
 from rag_assistant.records import Rating, Scope, Source
+from rag_assistant.records.archive import WholeAnswer, WholeConversation, WholeSummary, WholeTurn
 from rag_assistant.storage.conversations.exchange import ExchangeStore
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.documents.documents import DocumentStore

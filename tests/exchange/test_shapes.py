@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from rag_assistant.archive_records import WholeConversation
 from rag_assistant.errors import AssistantError, InvalidRequest, MalformedBody
 from rag_assistant.exchange import trees
 from rag_assistant.exchange.shapes import read_texts
+from rag_assistant.records.archive import WholeConversation
 from tests.exchange import samples
 
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from rag_assistant.document_records import ExtractedText
 from rag_assistant.errors import ExtractionCancelled, ExtractionFailed
 from rag_assistant.extraction import extract as extract_module
 from rag_assistant.extraction.extract import extract
 from rag_assistant.extraction.formats import kinds
 from rag_assistant.extraction.loaders import media_type_of
+from rag_assistant.records import ExtractedText
 from testkit.shared_data import shared
 from tests.extraction.archives import (
     LAUGHS,

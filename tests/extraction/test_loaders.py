@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from fpdf import FPDF
 
-from rag_assistant.document_records import ExtractedText
 from rag_assistant.errors import ExtractionFailed
 from rag_assistant.extraction.formats import kinds
+from rag_assistant.records import ExtractedText
 from testkit.shared_data import shared
 from tests.extraction.archives import (
     PREFIXES,

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from rag_assistant.conversations.prompts import number_sources, question_message
-from rag_assistant.document_records import Passage
 from rag_assistant.presenters.receipts import as_curl, parts_of
-from rag_assistant.records import Message, RelatedTurn, Turn
+from rag_assistant.records import Message, Passage, RelatedTurn, Turn
 
 TURN = Turn(1, 1, 9, "completed", "How many?", "Seventeen [1].", datetime.now(UTC))
 HOSTILE = ["it's", "$(touch x) `id` $HOME", "JSON\nJSON\n", "\\'\"; rm -rf /", "\u202e\u009bgeese"]

@@ -6,9 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from rag_assistant.conversations.prompts import number_sources
-from rag_assistant.document_records import Passage
 from rag_assistant.presenters.turns import support_of
-from rag_assistant.records import Turn
+from rag_assistant.records import Passage, Turn
 
 FOUND = number_sources([Passage(1, 1, "geese.txt", 0, 9, "Seventeen geese.", None, 0.9)])
 TURN = Turn(1, 1, 1, "completed", "How many?", "Seventeen.", datetime.now(UTC), sources=FOUND, model="gpt")

@@ -7,8 +7,8 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assistant.document_records import Passage
 from rag_assistant.history import estimate_tokens
+from rag_assistant.records import Passage
 from rag_assistant.retrieval.postprocess import distinct, has_near_sentence, joined, nothing_found, within
 
 TEXT = "".join(f"Sentence {n} is about thing{n}. " for n in range(60))

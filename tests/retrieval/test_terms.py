@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag_assistant.document_records import Chunk
+from rag_assistant.records import Chunk
 from rag_assistant.retrieval.terms import forms_of, index_terms, query_terms, stems
 from rag_assistant.storage.database import Database
 from testkit.shelf import Shelf

@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 from sqlalchemy import insert, update
 
-from rag_assistant.account_records import Person
-from rag_assistant.document_records import Document, NewDocument
 from rag_assistant.errors import (
     AssistantError,
     ConversationNotFound,
@@ -17,7 +15,7 @@ from rag_assistant.errors import (
     LibraryReadOnly,
     TurnNotFound,
 )
-from rag_assistant.records import EVERYTHING, Question, Scope, Turn
+from rag_assistant.records import EVERYTHING, Document, NewDocument, Person, Question, Scope, Turn
 from rag_assistant.retrieval.terms import query_terms
 from rag_assistant.storage.accounts.people import PeopleStore
 from rag_assistant.storage.conversations.conversations import ConversationManager

@@ -9,9 +9,9 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from rag_assistant.account_records import Person
 from rag_assistant.errors import LastAdmin, SettingsError
 from rag_assistant.factory import create_app
+from rag_assistant.records import Person
 from rag_assistant.web.policy import POLICIES, without_policy
 from rag_assistant.web.services import Services
 from testkit.people import ACTOR, PASSWORD, add_person, client_of, quick_passwords, token_client

@@ -8,7 +8,7 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from rag_assistant.account_records import Person
+from rag_assistant.records import Person
 from rag_assistant.web.services import Services
 from testkit.people import add_person, client_of, quick_passwords, token_client
 from testkit.stub_model import Reply, StubModel

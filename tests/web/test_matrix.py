@@ -18,8 +18,8 @@ from flask.testing import FlaskClient
 from sqlalchemy import MetaData, select
 from werkzeug.test import TestResponse
 
-from rag_assistant.account_records import ABILITIES
 from rag_assistant.factory import create_app
+from rag_assistant.records import ABILITIES
 from rag_assistant.web.policy import POLICIES
 from rag_assistant.web.services import Services
 from testkit.people import ACTOR, add_person, client_of, quick_passwords, token_client

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from rag_assistant.document_records import KnownEmbedder
 from rag_assistant.errors import EmbedderFailed
+from rag_assistant.records import KnownEmbedder
 from rag_assistant.retrieval.embeddings.familiarity import FAMILIAR, Familiarity
 from rag_assistant.retrieval.embeddings.minilm import Vectors
 

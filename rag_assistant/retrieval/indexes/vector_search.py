@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
-from rag_assistant.document_records import KnownEmbedder
 from rag_assistant.errors import EmbedderFailed, IndexUnavailable
+from rag_assistant.records import KnownEmbedder
 from rag_assistant.retrieval.embeddings.familiarity import Familiarity
 from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.embeddings.question_cache import QuestionVectors

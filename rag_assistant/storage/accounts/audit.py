@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import insert, select
 
-from rag_assistant.account_records import AuditEntry
+from rag_assistant.records import AuditEntry
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.tables import audit_log, now
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, func, insert, select, tuple_, update
 
-from rag_assistant.document_records import Chunk, ExtractedText, Passage
-from rag_assistant.records import Scope
+from rag_assistant.records import Chunk, ExtractedText, Passage, Scope
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.embeddings import count_dropped
 from rag_assistant.storage.documents.scope import in_scope

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from sqlalchemy import Connection, RowMapping, delete, insert, select
 from sqlalchemy.exc import IntegrityError
 
-from rag_assistant.document_records import Document, DocumentState, ExtractedText, NewDocument
 from rag_assistant.errors import LibraryNotFound, SameContent
+from rag_assistant.records import Document, DocumentState, ExtractedText, NewDocument
 from rag_assistant.storage.documents.chunks import drop_chunks
 from rag_assistant.storage.documents.progress import DocumentProgress
 from rag_assistant.storage.documents.rows import (

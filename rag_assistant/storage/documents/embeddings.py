@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, Select, delete, exists, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from rag_assistant.document_records import KnownEmbedder, UnembeddedChunk
+from rag_assistant.records import KnownEmbedder, UnembeddedChunk
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.tables import chunks, documents, embedders, embeddings
 

@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterable
 
 from sqlalchemy import ColumnElement, Connection, func, select
 
-from rag_assistant.document_records import Document, DocumentSort, DocumentState
-from rag_assistant.records import EVERYTHING, Scope
+from rag_assistant.records import EVERYTHING, Document, DocumentSort, DocumentState, Scope
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.rows import as_documents, name_key
 from rag_assistant.storage.documents.scope import in_scope, named_or_tagged

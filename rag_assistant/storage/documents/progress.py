@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import ColumnElement, case, false, select, update
 
-from rag_assistant.document_records import Document, DocumentState
+from rag_assistant.records import Document, DocumentState
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.chunks import drop_chunks
 from rag_assistant.storage.documents.lists import DocumentLists

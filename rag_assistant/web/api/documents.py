@@ -8,8 +8,8 @@ from typing import IO, Any
 
 from flask import Blueprint, Response, jsonify, make_response, request, send_file
 
-from rag_assistant.document_records import DOCUMENT_STATES, Document, DocumentState
 from rag_assistant.errors import InvalidRequest, UnsupportedContentType
+from rag_assistant.records import DOCUMENT_STATES, Document, DocumentState
 from rag_assistant.validation import spells_number, storable
 from rag_assistant.web.api.paging import PAGE_PARAMS, number_before, page_response
 from rag_assistant.web.identity import identity

@@ -6,7 +6,7 @@ from typing import Any
 
 from flask import Blueprint, Response, jsonify, make_response
 
-from rag_assistant.account_records import LibraryRecord
+from rag_assistant.records import LibraryRecord
 from rag_assistant.web.identity import note_for_audit
 from rag_assistant.web.request_bodies import ChangeLibraryBody, NewLibraryBody, ShareBody
 from rag_assistant.web.request_parsing import read_json

@@ -6,8 +6,7 @@ from typing import NotRequired
 
 from typing_extensions import TypedDict
 
-from rag_assistant.account_records import Access
-from rag_assistant.document_records import DocumentState
+from rag_assistant.records import Access, DocumentState
 from rag_assistant.web.openapi.conversation_answers import Page
 from rag_assistant.web.openapi.turn_answers import (
     EXACT,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rag_assistant.document_records import DOCUMENT_STATES
 from rag_assistant.presenters.export import FORMATS
-from rag_assistant.records import MAX_INT32
+from rag_assistant.records import DOCUMENT_STATES, MAX_INT32
 from rag_assistant.web.request_parsing import MAX_KEY_CHARS
 
 Schema = dict[str, Any]

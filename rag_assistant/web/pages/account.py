@@ -6,9 +6,9 @@ from typing import cast
 
 from flask import Blueprint, Response, make_response, redirect, render_template, request, url_for
 
-from rag_assistant.account_records import ABILITIES, Person
 from rag_assistant.accounts.passwords import MIN_CHARS
 from rag_assistant.errors import AssistantError, InvalidRequest, NotAllowed
+from rag_assistant.records import ABILITIES, Person
 from rag_assistant.validation import spells_number
 from rag_assistant.web.errors import page_with_error
 from rag_assistant.web.identity import actor, identity, with_session, without_session

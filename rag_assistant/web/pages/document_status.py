@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rag_assistant.document_records import Document, DocumentState
 from rag_assistant.extraction.formats import kinds
+from rag_assistant.records import Document, DocumentState
 
 KINDS = {
     kinds.PLAIN: "Text", kinds.MARKDOWN: "Markdown", kinds.CSV: "CSV table", kinds.TSV: "TSV table",

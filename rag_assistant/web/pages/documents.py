@@ -8,11 +8,10 @@ from typing import Any
 from flask import Blueprint, make_response, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
-from rag_assistant.document_records import DOCUMENT_SORTS, Document, DocumentSort, DocumentState
 from rag_assistant.documents.page_images import DRAWN
 from rag_assistant.documents.uploads import MAX_NAME_CHARS, clean_name
 from rag_assistant.errors import BodyTooLarge, InvalidRequest, UnsupportedDocument
-from rag_assistant.records import MAX_INT32
+from rag_assistant.records import DOCUMENT_SORTS, MAX_INT32, Document, DocumentSort, DocumentState
 from rag_assistant.settings.package_files import command_for_extra
 from rag_assistant.web.api.documents import sought_documents, tags_in, uploaded_files
 from rag_assistant.web.identity import identity

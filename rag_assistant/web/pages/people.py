@@ -6,8 +6,8 @@ from typing import Any, cast
 
 from flask import Blueprint, Response, make_response, redirect, render_template, request, url_for
 
-from rag_assistant.account_records import ROLES, Person, Role
 from rag_assistant.errors import AssistantError, InvalidRequest
+from rag_assistant.records import ROLES, Person, Role
 from rag_assistant.web.errors import page_with_error
 from rag_assistant.web.identity import actor
 from rag_assistant.web.pages.frame import frame

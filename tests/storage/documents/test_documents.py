@@ -3,9 +3,8 @@
 import pytest
 from sqlalchemy import func, select
 
-from rag_assistant.document_records import Chunk, ExtractedText, NewDocument
 from rag_assistant.errors import DocumentNotFound, SameContent
-from rag_assistant.records import Scope
+from rag_assistant.records import Chunk, ExtractedText, NewDocument, Scope
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.tables import chunks, document_tags, document_texts, documents, embeddings
 from testkit.shelf import KEY, Shelf

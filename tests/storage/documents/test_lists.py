@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import text
 
-from rag_assistant.document_records import DocumentSort, NewDocument
+from rag_assistant.records import DocumentSort, NewDocument
 from rag_assistant.storage.database import Database
 from testkit.shelf import Shelf
 

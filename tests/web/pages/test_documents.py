@@ -10,8 +10,8 @@ import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import Engine, event
 
-from rag_assistant.document_records import Document
 from rag_assistant.extraction.formats import kinds
+from rag_assistant.records import Document
 from rag_assistant.web.pages import documents
 from rag_assistant.web.pages.document_status import KINDS, kind_of, size_of
 from rag_assistant.web.services import Services

@@ -1,6 +1,6 @@
 """Whole conversations, as they are exported and imported: with every turn, and what people made of them.
 
-Like records, it knows nothing of the rest. The types are checked when an archive is read.
+The types are checked when an archive is read.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
-from rag_assistant.records import EVERYTHING, MAX_INT32, Message, Rating, Scope, Source
+from rag_assistant.records.answers import Source
+from rag_assistant.records.base import MAX_INT32, Message
+from rag_assistant.records.conversations import Rating
+from rag_assistant.records.questions import EVERYTHING, Scope
 
 # The number of a turn or a version; also where a view begins, which may be behind the last turn.
 Number = Annotated[int, Field(ge=0, le=MAX_INT32)]

@@ -1,7 +1,4 @@
-"""The plain records of documents: the file that came, its text, its chunks, and the passages and sources made of them.
-
-Like records, it knows nothing of the rest, and a record is frozen.
-"""
+"""Documents: the file that came, its text, its chunks, and the passages and sources made of them."""
 
 from __future__ import annotations
 
