@@ -8,6 +8,7 @@
 # make bench-history  our history beside other libraries' (docs/history-benchmarks.md)
 # make bench-retrieval  search on real data sets (docs/retrieval-benchmarks.md)
 # make clients  other people's clients talk to /v1; writes docs/clients.md (needs node; Open WebUI alone takes several GB)
+# make docs   the documentation as a site of plain files in site/; the program serves the same at /help
 # make wheel  the package in dist/, to be installed with pip
 # make pictures  the pictures of README.md and docs/, taken again (needs Debian's chromium)
 # Each does its own set-up: the first call creates .venv, a later one installs nothing.
@@ -21,7 +22,7 @@ test test-long: export PYTHONDONTWRITEBYTECODE =
 # Nothing is compiled ahead: what is never imported would be, too, which takes a third of the time.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
-.PHONY: run test test-long lint torture matrix bench bench-history bench-retrieval clients wheel pictures clean
+.PHONY: run test test-long lint torture matrix bench bench-history bench-retrieval clients docs wheel pictures clean
 
 run: .venv/run
 	@$(BIN)/python app.py
@@ -78,6 +79,9 @@ clients: .venv/dev .venv-clients/ready
 	@$(PYTHON) -m venv .venv-tools
 	@.venv-tools/bin/python -m pip install --quiet --disable-pip-version-check openapi-python-client==0.29.1
 	@touch $@
+
+docs: .venv/run
+	@$(BIN)/python -m rag_assistant.web.help_site site
 
 # The wheel is built from the source archive, which shows that both are whole.
 wheel: .venv/dev

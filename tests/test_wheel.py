@@ -17,7 +17,10 @@ from testkit.server_process import Launched, ServerProcess
 from testkit.stub_model import Reply, StubModel
 
 PROJECT = Path(__file__).resolve().parents[1]
-CARRIED = ("templates", "static", "migrations", "docs/guide", "settings.example.json", "settings.schema.json")
+CARRIED = (
+    *("templates", "static", "migrations", "docs", "settings.example.json", "settings.schema.json"),
+    *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"),
+)
 
 
 @pytest.fixture(scope="module")

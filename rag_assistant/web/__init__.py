@@ -22,7 +22,9 @@ from rag_assistant.web.pages import (
     account,
     conversation,
     documents,
+    handbook,
     history,
+    installable,
     libraries,
     people,
     ratings,
@@ -61,6 +63,8 @@ PARTS = (
     libraries,
     shared,
     people,
+    handbook,
+    installable,
 )
 
 

@@ -26,7 +26,7 @@ VERSION_LENGTH = 12
 # The order is that of the cascade.
 SHEETS = (
     "base frame sidebar transcript answers sources composer window receipt ratings documents document uploads "
-    "settings account".split()
+    "settings account help".split()
 )
 ALL_SHEETS = "all.css"
 ALL_SCRIPTS = "all.js"

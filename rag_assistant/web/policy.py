@@ -49,6 +49,8 @@ POLICIES: dict[str, Policy] = {
     **_all(ASK, "api", "query query_stream stop retry regenerate choose_version change_turn erase_turn"),
     # Holds nothing of anybody's.
     **_all(PUBLIC, "openapi", "openapi_json docs"),
+    **_all(PUBLIC, "help_pages", "front page"),
+    **_all(PUBLIC, "installable", "manifest service_worker offline"),
     **_all(PUBLIC, "mcp", "llms_txt"),
     # Each of its tools has an ability of its own; see mcp/tools.py.
     **_all(READ, "mcp", "mcp"),

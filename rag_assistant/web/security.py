@@ -14,7 +14,7 @@ MAX_FORM_FIELD_BYTES = 500_000
 MAX_FORM_PARTS = 20
 
 # W3C, Content Security Policy Level 3, with Trusted Types: nothing inline, nothing from elsewhere.
-# HTML enters the page at one place only, through the policy "app".
+# HTML enters the page at one place only, through the policy "app", and so does the address of the service worker.
 CONTENT_SECURITY_POLICY = "; ".join(
     [
         "default-src 'none'",
@@ -23,6 +23,7 @@ CONTENT_SECURITY_POLICY = "; ".join(
         "img-src 'self'",
         "font-src 'self'",
         "connect-src 'self'",
+        "manifest-src 'self'",
         "form-action 'self'",
         "base-uri 'none'",
         "frame-ancestors 'none'",

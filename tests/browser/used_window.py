@@ -14,7 +14,9 @@ class UsedWindow:
 
     def __init__(self, browser: Browser, url: str) -> None:
         self._url = url
-        self.context: BrowserContext = browser.new_context(base_url=url, reduced_motion="reduce")
+        self.context: BrowserContext = browser.new_context(
+            base_url=url, reduced_motion="reduce", service_workers="block"
+        )
         self._keeper = self.context.new_page()
         self._devtools = self.context.new_cdp_session(self._keeper)
 

@@ -34,6 +34,12 @@ TAGS = frozenset(
     "a blockquote br code del em h1 h2 h3 h4 h5 h6 hr li ol p pre s strong table tbody td th thead tr ul".split()
 )
 ATTRIBUTES = {"*": set[str](), "a": {"href", "data-doubt"}, "ol": {"start"}, "pre": {"data-language"}}
+HANDBOOK_ATTRIBUTES = {
+    "a": {"href"},
+    "img": {"src", "alt", "loading"},
+    "ol": {"start"},
+    **{f"h{level}": {"id"} for level in range(1, 7)},
+}
 CLASSES = {"code": {"math"}}
 SCHEMES = frozenset({"http", "https", "mailto"})
 LANGUAGE = re.compile(r"[A-Za-z0-9+#._-]{1,30}")
@@ -104,6 +110,12 @@ def drawn(tokens: Sequence[Token]) -> Markup:
     return Markup(_with_frames(clean))  # noqa: S704 - the sanitiser's output, and the only such place
 
 
+def clean_handbook(drawn_pages: str) -> Markup:
+    """Return a page of our own documentation as HTML, with pictures and with headings that can be linked."""
+    clean = _handbook_sanitiser.clean(drawn_pages).replace("<pre>", '<pre tabindex="0">')
+    return Markup(_in_boxes(clean))  # noqa: S704 - the sanitiser's output
+
+
 def _with_frames(clean: str) -> str:
     """Put a bar with a button above each piece of code, and what may be wide into a box that scrolls.
 
@@ -112,7 +124,12 @@ def _with_frames(clean: str) -> str:
     framed = PRE.sub(lambda match: CODE_BAR.format(language=match.group(1) or ""), clean).replace(
         "</pre>", "</pre></div>"
     )
-    return framed.replace("<table>", '<div class="wide" tabindex="0"><table>').replace("</table>", "</table></div>")
+    return _in_boxes(framed)
+
+
+def _in_boxes(clean: str) -> str:
+    """Put tables, which may be wide, into boxes that scroll."""
+    return clean.replace("<table>", '<div class="wide" tabindex="0"><table>').replace("</table>", "</table></div>")
 
 
 def _draw_code(
@@ -196,4 +213,7 @@ _sanitiser = nh3.Cleaner(
     url_schemes=set(SCHEMES),
     link_rel="noopener noreferrer nofollow",
     clean_content_tags={"script", "style"},
+)
+_handbook_sanitiser = nh3.Cleaner(
+    tags={*TAGS, "img"}, attributes=HANDBOOK_ATTRIBUTES, url_schemes=set(SCHEMES), link_rel=None
 )

@@ -1,7 +1,11 @@
 // The one place where HTML enters the page. It takes only what our own server has drawn and sanitised.
-const policy = window.trustedTypes
-  ? window.trustedTypes.createPolicy("app", { createHTML: (html) => html })
-  : { createHTML: (html) => html };
+const rules = { createHTML: (html) => html, createScriptURL: (url) => url };
+const policy = window.trustedTypes ? window.trustedTypes.createPolicy("app", rules) : rules;
+
+/** Return the address of a script of our own server as one that may run. */
+export function scriptAddress(path) {
+  return policy.createScriptURL(path);
+}
 
 /** Replace the content of an element with HTML from our server. */
 export function setHtml(element, html) {

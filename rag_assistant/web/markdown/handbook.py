@@ -1,0 +1,102 @@
+"""The documentation as HTML: our own Markdown files, with their pictures, headings that can be linked, and links.
+
+Links between the files work as they do in a checkout; what the documentation names and does not hold, such as a test,
+is left as its text.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup
+
+from rag_assistant.web.markdown.render import clean_handbook
+
+# What stands in no heading's address; as GitHub makes them, where the files are read, too.
+NOT_IN_SLUGS = re.compile(r"[^\w\- ]")
+# What belongs to it and lies beside docs/, where a checkout may hold other things, too.
+BESIDE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+# Where everything is told in order.
+FRONT = "docs/README.md"
+_parser = MarkdownIt("commonmark", {"html": True}).enable("table")
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A file of the documentation: its ``title``, its HTML, and the ``sections`` of it, as anchor and heading."""
+
+    title: str
+    html: Markup
+    sections: tuple[tuple[str, str], ...]
+
+
+class Handbook:
+    """The documentation below a folder. ``names`` are the files, from there, such as ``docs/api.md``."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        found = [*root.glob("docs/**/*.md"), *root.glob("docs/pictures/*.png"), *(root / name for name in BESIDE)]
+        self.names = frozenset(path.relative_to(root).as_posix() for path in found if path.is_file())
+
+    def page(self, name: str, address: Callable[[str], str]) -> Page:
+        """Return a file as a page; ``address`` says where another one of ``names`` is."""
+        tokens = _parser.parse((self._root / name).read_text(encoding="utf-8"))
+        sections = _name_headings(tokens)
+        for token in (child for block in tokens for child in block.children or ()):
+            _point(token, lambda target: self._address(target, name, address))
+        title = next((text for level, _, text in sections if level == 1), name)
+        html = clean_handbook(_parser.renderer.render(tokens, _parser.options, {}))
+        return Page(title, html, tuple((slug, text) for level, slug, text in sections if level == 2))
+
+    def picture(self, name: str) -> Path:
+        """Return the file of a picture."""
+        return self._root / name
+
+    def _address(self, target: str, name: str, address: Callable[[str], str]) -> str | None:
+        path, hash_sign, section = target.partition("#")
+        if not path:
+            return target
+        wanted = posixpath.normpath(posixpath.join(posixpath.dirname(name), path))
+        return address(wanted) + hash_sign + section if wanted in self.names else None
+
+
+def slug_of(heading: str) -> str:
+    """Return the anchor of a heading."""
+    return NOT_IN_SLUGS.sub("", heading.strip().lower()).replace(" ", "-")
+
+
+def _name_headings(tokens: list[Token]) -> list[tuple[int, str, str]]:
+    """Give each heading its anchor; return level, anchor and text of all."""
+    seen: Counter[str] = Counter()
+    found = []
+    for token, inline in pairwise(tokens):
+        if token.type == "heading_open":
+            text = "".join(child.content for child in inline.children or ())
+            slug = slug_of(text)
+            seen[slug] += 1
+            anchor = slug if seen[slug] == 1 else f"{slug}-{seen[slug] - 1}"
+            token.attrSet("id", anchor)
+            found.append((int(token.tag[1:]), anchor, text))
+    return found
+
+
+def _point(token: Token, resolve: Callable[[str], str | None]) -> None:
+    """Let a link or a picture point at what it means here."""
+    attribute = {"link_open": "href", "image": "src"}.get(token.type)
+    if attribute is None or ":" in str(token.attrs[attribute]):
+        return
+    target = resolve(str(token.attrs[attribute]))
+    if target is None:
+        del token.attrs[attribute]
+    else:
+        token.attrSet(attribute, target)
+    if token.type == "image":
+        token.attrSet("loading", "lazy")

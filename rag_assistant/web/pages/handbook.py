@@ -1,0 +1,57 @@
+"""The documentation at /help: no script, and nothing from another host."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from flask import Blueprint, Response, abort, render_template, url_for
+
+from rag_assistant.settings.package_files import FILES
+from rag_assistant.web.markdown.handbook import FRONT, Handbook, Page
+
+blueprint = Blueprint("help_pages", __name__)
+MAX_AGE_SECONDS = 3600
+
+
+@cache
+def handbook() -> Handbook:
+    """Return the documentation, whose files are looked for once."""
+    return Handbook(FILES)
+
+
+@cache
+def _drawn(name: str, script_root: str) -> Page:  # noqa: ARG001 - its links begin with it
+    return handbook().page(name, _address)
+
+
+def _address(name: str) -> str:
+    if name == FRONT:
+        return url_for("help_pages.front")
+    return url_for("help_pages.page", name=name.removesuffix(".md"))
+
+
+@blueprint.get("/help")
+def front() -> str:
+    """Show where everything is told."""
+    return _shown(FRONT)
+
+
+@blueprint.get("/help/<path:name>")
+def page(name: str) -> str | Response:
+    """Show a file of the documentation, or one of its pictures."""
+    if f"{name}.md" in handbook().names:
+        return _shown(f"{name}.md")
+    if name not in handbook().names or name.endswith(".md"):
+        abort(404)
+    picture = Response(handbook().picture(name).read_bytes(), content_type="image/png")
+    picture.cache_control.max_age = MAX_AGE_SECONDS
+    return picture
+
+
+def _shown(name: str) -> str:
+    return render_template(
+        "help.html",
+        page=_drawn(name, url_for("help_pages.front")),
+        start=url_for("pages.start"),
+        front=url_for("help_pages.front") if name != FRONT else None,
+    )

@@ -1,0 +1,52 @@
+"""The page as an app: it can be installed, and where the server cannot be reached, a page of ours says so."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from testkit.server_fork import ServerFork
+from testkit.server_process import ServerProcess
+
+
+@pytest.fixture
+def own_server(tmp_path: Path, server_fork: ServerFork) -> ServerProcess:
+    """A server that a test may end."""
+    server = ServerProcess(tmp_path, server_fork.launch)
+    server.start()
+    return server
+
+
+def test_a_page_of_ours_is_shown_while_the_server_is_away_and_keeps_nothing_else(
+    own_server: ServerProcess, chromium: Browser
+) -> None:
+    context = chromium.new_context(base_url=own_server.url)
+    page = context.new_page()
+    page.goto("/")
+    page.evaluate("async () => { await navigator.serviceWorker.ready; }")
+    kept = page.evaluate(
+        "async () => (await (await caches.open('offline')).keys()).map((one) => new URL(one.url).pathname)"
+    )
+    assert kept == ["/offline"]
+    page.reload()
+    own_server.kill()
+    page.goto("/documents")
+    expect(page.get_by_role("heading")).to_have_text("The assistant cannot be reached")
+    own_server.start()
+    page.get_by_role("link", name="Try again").click()
+    expect(page.get_by_role("heading", name="Ask your documents")).to_be_visible()
+    expect(page.locator(".welcome")).to_contain_text("You are talking to a machine.")
+    context.close()
+    own_server.kill()
+
+
+def test_what_a_browser_asks_for_an_app_is_there(own_server: ServerProcess, chromium: Browser) -> None:
+    context = chromium.new_context(base_url=own_server.url, service_workers="block")
+    page = context.new_page()
+    page.goto("/")
+    session = context.new_cdp_session(page)
+    found = session.send("Page.getAppManifest")
+    assert found["errors"] == []
+    assert '"display": "standalone"' in found["data"].replace('":"', '": "')
+    context.close()
+    own_server.kill()
