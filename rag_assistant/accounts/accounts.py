@@ -11,7 +11,17 @@ from datetime import UTC, datetime, timedelta
 from rag_assistant.accounts.passwords import check_password, hash_password, is_password
 from rag_assistant.accounts.throttle import Throttle
 from rag_assistant.errors import InvalidRequest, LinkOver, NotAllowed, SignInFailed
-from rag_assistant.records import ABILITIES, Ability, ApiToken, AuditEntry, Identity, Person, Role, Session
+from rag_assistant.records import (
+    ABILITIES,
+    Ability,
+    ApiToken,
+    AuditEntry,
+    ExternalIdentity,
+    Identity,
+    Person,
+    Role,
+    Session,
+)
 from rag_assistant.storage.accounts.audit import AuditLog
 from rag_assistant.storage.accounts.credentials import CredentialStore
 from rag_assistant.storage.accounts.people import PeopleStore, name_key
@@ -72,11 +82,12 @@ class Accounts:
         if not is_password(password_hash, password) or person is None:
             raise SignInFailed
         self._throttle.succeeded(name_key(name), address, known=known)
-        return self._start_session(person, address, browser), person
+        return self.start_session(person, address, browser), person
 
-    def _start_session(self, person: Person, address: str, browser: str) -> str:
+    def start_session(self, person: Person, address: str, browser: str, identity_id: int | None = None) -> str:
+        """Return the secret of a new session of somebody who has shown who they are."""
         secret = secrets.token_urlsafe(32)
-        self._credentials.start_session(person.id, secret, SESSION_LIFETIME, address, browser)
+        self._credentials.start_session(person.id, secret, SESSION_LIFETIME, address, browser, identity_id)
         return secret
 
     def count_attempt(self, what: str, address: str) -> None:
@@ -100,6 +111,8 @@ class Accounts:
         """Tell whether somebody who was let in still would be."""
         if identity.person is None:
             return True
+        if identity.by_proxy:
+            return self._people.is_welcome(identity.person.id)
         session_id = identity.session.id if identity.session else None
         return self._credentials.is_open(session_id, identity.token.id if identity.token else None)
 
@@ -182,9 +195,17 @@ class Accounts:
         return self._people.get(person_id)
 
     def add(
-        self, name: str, role: Role, actor: Actor, password: str | None = None, *, only_first: bool = False
+        self,
+        name: str,
+        role: Role,
+        actor: Actor,
+        password: str | None = None,
+        *,
+        only_first: bool = False,
+        known_by: ExternalIdentity | None = None,
     ) -> Person:
-        """Make an account. The first one is an administrator and gets all that is there.
+        """Make an account, also for somebody who is ``known_by`` an account elsewhere. The first one is an
+        administrator and gets all that is there.
 
         Raises InvalidRequest, NameTaken, AccountsExist.
         """
@@ -192,7 +213,7 @@ class Accounts:
         if password is not None:
             check_password(password, name)
         password_hash = None if password is None else hash_password(password)
-        made = self._people.add(name, role, password_hash, only_first=only_first)
+        made = self._people.add(name, role, password_hash, only_first=only_first, known_by=known_by)
         self._any = True
         self._audit.note(actor.name, f"made an account ({made.role})", made.name, actor.address)
         return made
@@ -218,7 +239,11 @@ class Accounts:
         if self._credentials.use_link(secret, hash_password(password)) is None:
             raise LinkOver
         self._audit.note(person.name, "chose a password by a link", person.name, address)
-        return self._start_session(person, address, browser)
+        return self.start_session(person, address, browser)
+
+    def spend_link(self, secret: str) -> None:
+        """Let a link be good for nothing any more."""
+        self._credentials.spend_link(secret)
 
     def set_role(self, person: Person, role: Role, actor: Actor) -> None:
         """Give a person another role. Raises LastAdmin."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import secrets
-from ipaddress import ip_address
 
 from rag_assistant.accounts.accounts import Accounts, Actor
+from rag_assistant.accounts.addresses import is_loopback
 from rag_assistant.errors import SettingsError, SignInFailed
+from rag_assistant.settings.schema import Settings
 
 log = logging.getLogger(__name__)
 
@@ -22,19 +23,28 @@ class Setup:
         self._accounts = accounts
         self._code: str | None = None
 
-    def prepare(self, host: str, in_container: bool) -> None:
-        """Refuse an address that others reach while there is no account, or in a container log a code for the first.
+    def prepare(self, settings: Settings, in_container: bool) -> None:
+        """Refuse what lets others in while there is no account, or in a container log a code for the first.
 
         Raises SettingsError.
         """
-        if is_loopback(host) or self._accounts.any():
+        others = self._others(settings)
+        if others is None or self._accounts.any():
             return
         if not in_container:
-            raise SettingsError(
-                f"host is {host}, which others can reach, and there is no account yet. Make one first: {MAKE_ONE}."
-            )
+            raise SettingsError(f"{others}, and there is no account yet. Make one first: {MAKE_ONE}.")
         self._code = secrets.token_urlsafe(CODE_BYTES)
         log.warning("There is no account yet. Open /setup and make the first one with this code: %s", self._code)
+
+    @staticmethod
+    def _others(settings: Settings) -> str | None:
+        """Return why others than whoever sits here can come, ``None`` if they cannot."""
+        if not is_loopback(settings.host):
+            return f"host is {settings.host}, which others can reach"
+        for name in ("oidc_issuer", "proxy_user_header"):
+            if getattr(settings, name) is not None:
+                return f"{name} is set, so that others sign in"
+        return None
 
     @property
     def is_open(self) -> bool:
@@ -48,11 +58,3 @@ class Setup:
             raise SignInFailed("The code is wrong. It stands in the server's log.")
         self._accounts.add(name, "admin", Actor(name.strip(), address), password, only_first=True)
         self._code = None
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether only this machine reaches an address."""
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -75,3 +75,31 @@ class LinkOver(AssistantError):
 
     def __init__(self) -> None:
         super().__init__("This link was used or is too old. Ask an administrator for a new one.")
+
+
+class ProviderUnreachable(AssistantError):
+    """The provider that signs people in does not answer."""
+
+    def __init__(self, label: str) -> None:
+        super().__init__(f"{label} could not be reached. Try again in a moment, or sign in with a password.")
+
+
+class NoProvider(AssistantError):
+    """No provider is set with which one could sign in."""
+
+    def __init__(self) -> None:
+        super().__init__("No provider is set with which one could sign in (oidc_issuer).")
+
+
+class IdentityTaken(AssistantError):
+    """An account elsewhere is linked to another account here."""
+
+    def __init__(self) -> None:
+        super().__init__("That account is linked to somebody here already. Unlink it there first.")
+
+
+class LastWayIn(AssistantError):
+    """Without this linked account nothing would let its person in."""
+
+    def __init__(self) -> None:
+        super().__init__("Nothing else lets you in. Have an administrator send you a password link first.")

@@ -27,6 +27,7 @@ from rag_assistant.conversations.corrections import Corrections
 from rag_assistant.documents.uploads import Uploads
 from rag_assistant.exchange.importing import ConversationImport
 from rag_assistant.factory.engines import Search, build_remote_tools, build_search
+from rag_assistant.factory.sign_on import build_single_sign_on
 from rag_assistant.factory.stores import Stores, build_stores
 from rag_assistant.llm.local_model import LocalModel
 from rag_assistant.llm.local_servers import LocalServers
@@ -105,6 +106,7 @@ def build_services(settings: LiveSettings) -> Services:
         probe=DatabaseProbe(stores.database),
         accounts=accounts,
         setup=Setup(accounts),
+        single_sign_on=build_single_sign_on(values, stores.database, accounts),
         observer=observer,
         conversations=stores.conversations,
         turns=stores.turns,

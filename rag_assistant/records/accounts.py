@@ -44,6 +44,29 @@ class Session:
     used_at: datetime | None
     address: str
     browser: str
+    identity_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalIdentity:
+    """An account elsewhere: whose word it is, and who that says it is. ``label`` is for people to read."""
+
+    issuer: str
+    subject: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedIdentity:
+    """An account elsewhere by which a person is known."""
+
+    id: int
+    person_id: int
+    issuer: str
+    subject: str
+    label: str
+    created_at: datetime
+    used_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +87,15 @@ class ApiToken:
 class Identity:
     """Who asks in one request, and what that request may do.
 
-    Without accounts everybody is alone with everything: no ``person``, and every ability.
+    Without accounts everybody is alone with everything: no ``person``, and every ability. Where a proxy says who it is
+    (``by_proxy``), there is no session.
     """
 
     person: Person | None
     abilities: frozenset[Ability]
     session: Session | None = None
     token: ApiToken | None = None
+    by_proxy: bool = False
 
     @property
     def may_manage(self) -> bool:

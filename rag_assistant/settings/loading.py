@@ -14,7 +14,7 @@ from typing import Any, Literal, get_origin
 from pydantic import ValidationError
 
 from rag_assistant.errors import SettingsError
-from rag_assistant.settings.schema import HTTP_URL, SECRET, Settings
+from rag_assistant.settings.schema import ENVIRONMENT_ONLY, HTTP_URL, SECRET, Settings
 from rag_assistant.validation import first_problem
 
 # Names that settings had before: still read, from the file and from the environment.
@@ -47,6 +47,8 @@ def load_settings(text: str | None, environment: Mapping[str, str], file_name: s
         name, where = FORMER_NAMES.get(spelled, spelled), f"{file_name} line {_line_of(spelled, text or '')}: "
         if name != spelled and name in written:
             raise SettingsError(f"{where}{spelled} is the former name of {name}, which is set, too. Remove {spelled}.")
+        if name in ENVIRONMENT_ONLY and value is not None:
+            raise SettingsError(f"{where}{name} is a secret. Set the environment variable {name.upper()} instead.")
         from_file[name] = value
         _check({name: value}, where)
     for old, new in FORMER_NAMES.items():

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_network
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
-SECRET = frozenset(
-    {"openai_api_key", "embedding_api_key", "rerank_api_key", "embedder_options", "database_url", "mcp_servers"}
-)
+# A secret of other people's accounts lies in no file that is copied, mailed or committed.
+ENVIRONMENT_ONLY = frozenset({"oidc_client_secret"})
+SECRET = ENVIRONMENT_ONLY | {
+    "openai_api_key", "embedding_api_key", "rerank_api_key", "embedder_options", "database_url", "mcp_servers",
+}  # fmt: skip
 WHOLE_FROM_1 = "a whole number, 1 or more"
 HTTP_URL = "a URL starting with http:// or https://, without credentials or query string, or null"
 HTTP_URL_PATTERN = r"^https?://[^\s/@?#]+(/[^\s?#]*)?$"
@@ -22,7 +25,19 @@ CHROMA_FUNCTIONS = (
 ServerName = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,20}$")]
 ServerUrl = Annotated[str, Field(pattern=HTTP_URL_PATTERN)]
 ServerCommand = Annotated[tuple[str, ...], Field(min_length=1, strict=False)]
+# As HTTP names a header; without underscores, which servers take for hyphens.
+HEADER_PATTERN = r"^[A-Za-z][A-Za-z0-9-]*$"
+HEADER = 'the name of a header, such as "Remote-User", or null'
+NETWORKS = 'a list of addresses or networks, such as ["10.0.0.2", "172.18.0.0/16"]'
 SECONDS = "a number of seconds, more than 0"
+
+
+def _network(value: str) -> str:
+    ip_network(value, strict=False)
+    return value
+
+
+Network = Annotated[str, AfterValidator(_network)]
 
 
 def setting(default: Any, allowed: str, description: str, *, live: bool = True, **limits: Any) -> Any:
@@ -296,9 +311,9 @@ class Settings(BaseModel):
         live=False,
         strict=False,
     )
-    trusted_proxies: tuple[str, ...] = setting(
+    trusted_proxies: tuple[Network, ...] = setting(
         ("127.0.0.1", "::1"),
-        'a list of addresses, such as ["10.0.0.2"]',
+        NETWORKS,
         "Proxies whose X-Forwarded-For and X-Forwarded-Proto are believed.",
         live=False,
         strict=False,
@@ -335,6 +350,109 @@ class Settings(BaseModel):
         "With accounts: how many megabytes the files in one person's own libraries may have together.",
         ge=1,
     )
+    oidc_issuer: str | None = setting(
+        None,
+        HTTP_URL,
+        "A provider of OpenID Connect with which people sign in, by its issuer, such as "
+        "https://login.example/realms/team. Needs the extra oidc.",
+        live=False,
+        pattern=HTTP_URL_PATTERN,
+    )
+    oidc_client_id: str | None = setting(
+        None, "a text, or null", "What the provider calls this server.", live=False, min_length=1
+    )
+    oidc_client_secret: str | None = setting(
+        None,
+        "a text, or null, and stand in the environment alone",
+        "The client's secret. null: the provider knows this server as a public client. Never shown or logged.",
+        live=False,
+        min_length=1,
+    )
+    oidc_scopes: tuple[str, ...] = setting(
+        ("openid", "profile", "email"),
+        'a list of scopes, "openid" among them',
+        "What the provider is asked to tell.",
+        live=False,
+        strict=False,
+    )
+    oidc_label: str | None = setting(
+        None,
+        "a text of up to 40 characters, or null",
+        "What the button calls the provider: Sign in with ... null: its host name.",
+        live=False,
+        min_length=1,
+        max_length=40,
+    )
+    oidc_allowed_domains: tuple[str, ...] = setting(
+        (),
+        'a list of domains, such as ["example.org"], or ["*"] for everybody whom the provider lets in',
+        "Whose verified e-mail address is in one of these may come in by the provider. Empty: no address is asked for.",
+        live=False,
+        strict=False,
+    )
+    oidc_groups_claim: str = setting(
+        "groups",
+        'the name of a claim, such as "groups" or "realm_access.roles"',
+        "Where the provider says in which groups somebody is.",
+        live=False,
+        min_length=1,
+    )
+    oidc_allowed_groups: tuple[str, ...] = setting(
+        (),
+        'a list of groups, such as ["assistant"]',
+        "Who is in one of these may come in by the provider. Empty: no group is asked for.",
+        live=False,
+        strict=False,
+    )
+    oidc_admin_group: str | None = setting(
+        None,
+        "the name of a group, or null",
+        "Who is in it is an administrator, and who is not is a member, from their next sign-in on. null: roles are "
+        "given here.",
+        live=False,
+        min_length=1,
+    )
+    oidc_create_accounts: bool = setting(
+        False,
+        "true or false",
+        "Make an account at the first sign-in. false: only linked accounts come in. true needs oidc_allowed_domains or "
+        "oidc_allowed_groups.",
+        live=False,
+    )
+    proxy_user_header: str | None = setting(
+        None,
+        HEADER,
+        "The header in which a proxy says who is signed in. Then there is no form to sign in. null: off.",
+        live=False,
+        pattern=HEADER_PATTERN,
+    )
+    proxy_user_from: tuple[Network, ...] = setting(
+        (),
+        NETWORKS,
+        "From where proxy_user_header is believed. From anywhere else it is taken away.",
+        live=False,
+        strict=False,
+    )
+    proxy_groups_header: str | None = setting(
+        None, HEADER, "The header with the groups of whoever is signed in.", live=False, pattern=HEADER_PATTERN
+    )
+    proxy_admin_group: str | None = setting(
+        None,
+        "the name of a group, or null",
+        "Who is in it is an administrator, and who is not is a member. null: roles are given here.",
+        live=False,
+        min_length=1,
+    )
+    proxy_create_accounts: bool = setting(
+        False, "true or false", "Make an account for whoever a proxy names for the first time.", live=False
+    )
+    proxy_logout_link: str | None = setting(
+        None,
+        'a URL or a path such as "/oauth2/sign_out", or null',
+        "Where one signs out at the proxy. null: no link is shown.",
+        live=False,
+        pattern=r"^(https?://[^\s/@]+(/\S*)?|/([^\s/\\]\S*)?)$",
+    )
     data_dir: str = setting(
         "data",
         "a folder's path",
@@ -370,6 +488,13 @@ class Settings(BaseModel):
         pattern=HTTP_URL_PATTERN,
     )
 
+    @field_validator("oidc_scopes")
+    @classmethod
+    def _openid_is_asked_for(cls, scopes: tuple[str, ...]) -> tuple[str, ...]:
+        if "openid" not in scopes:
+            raise ValueError("without openid the provider says nothing about who somebody is")
+        return scopes
+
     @field_validator("smart_levels")
     @classmethod
     def _the_last_level_has_no_limit(cls, levels: tuple[SmartLevel, ...]) -> tuple[SmartLevel, ...]:
@@ -387,6 +512,7 @@ def settings_schema() -> dict[str, Any]:
     schema["properties"] = {"$schema": {"type": "string"}} | {
         name: {key: value for key, value in described.items() if key not in ("title", "allowed", "live")}
         for name, described in schema["properties"].items()
+        if name not in ENVIRONMENT_ONLY
     }
     return schema
 

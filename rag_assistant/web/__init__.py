@@ -27,6 +27,7 @@ from rag_assistant.web.pages import (
     installable,
     libraries,
     people,
+    provider,
     ratings,
     receipt,
     settings,
@@ -60,6 +61,7 @@ PARTS = (
     sidebar,
     settings,
     account,
+    provider,
     libraries,
     shared,
     people,
@@ -78,9 +80,7 @@ class NumberConverter(IntegerConverter):
 def init_app(app: Flask, services: Services) -> None:
     """Connect every way in over HTTP."""
     app.url_map.converters["int"] = NumberConverter
-    app.wsgi_app = Entry(  # type: ignore[method-assign, assignment]
-        app.wsgi_app, services.settings.current.base_path, services.settings.current.trusted_proxies
-    )
+    app.wsgi_app = Entry(app.wsgi_app, services.settings.current)  # type: ignore[method-assign, assignment]
     request_ids.init_app(app)
     security.init_app(app, services.settings.current)
     errors.init_app(app)

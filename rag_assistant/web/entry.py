@@ -1,28 +1,34 @@
 """What a request passes before Flask: the path of a proxy is taken away, a host is the same in any case, and a proxy
-that is named says from where a request came, and by which scheme.
+that is named says from where a request came, by which scheme, and who is signed in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from werkzeug.middleware.proxy_fix import ProxyFix
+
+from rag_assistant.accounts.addresses import is_within
+from rag_assistant.settings.schema import Settings
 
 
 class Entry:
     """The application below ``base_path``, whether the proxy in front takes that away or not.
 
-    No header says so: one could come from outside. X-Forwarded-For and -Proto count from ``trusted_proxies`` alone.
+    No header says so: one could come from outside. X-Forwarded-For and -Proto count from ``trusted_proxies`` alone, and
+    the headers about who is signed in from ``proxy_user_from``.
     """
 
-    def __init__(
-        self, app: Callable[..., Iterable[bytes]], base_path: str, trusted_proxies: Collection[str] = ()
-    ) -> None:
+    def __init__(self, app: Callable[..., Iterable[bytes]], settings: Settings) -> None:
         self._app = app
         self._behind_proxy = ProxyFix(app, x_for=1, x_proto=1)
-        self._base_path = base_path
-        self._trusted_proxies = frozenset(trusted_proxies)
+        self._base_path = settings.base_path
+        self._trusted_proxies = settings.trusted_proxies
+        self._user_from = settings.proxy_user_from
+        self._about_people = [
+            wsgi_name(header) for header in (settings.proxy_user_header, settings.proxy_groups_header) if header
+        ]
 
     def __call__(self, wsgi: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         path, base = wsgi.get("PATH_INFO", ""), self._base_path
@@ -31,5 +37,15 @@ class Entry:
         wsgi["SCRIPT_NAME"] = base
         if "HTTP_HOST" in wsgi:
             wsgi["HTTP_HOST"] = wsgi["HTTP_HOST"].lower()
-        app = self._behind_proxy if wsgi.get("REMOTE_ADDR") in self._trusted_proxies else self._app
+        # Asked of whoever is connected, before a header says from where a request came.
+        peer = wsgi.get("REMOTE_ADDR", "")
+        if self._about_people and not is_within(peer, self._user_from):
+            for name in self._about_people:
+                wsgi.pop(name, None)
+        app = self._behind_proxy if is_within(peer, self._trusted_proxies) else self._app
         return app(wsgi, start_response)
+
+
+def wsgi_name(header: str) -> str:
+    """Return what a header is called in the environment of a request (PEP 3333)."""
+    return f"HTTP_{header.upper().replace('-', '_')}"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, cast
 
 from flask import Flask, Response, redirect, request, url_for
 
-from rag_assistant.accounts.accounts import SESSION_LIFETIME, Actor
+from rag_assistant.accounts.accounts import SESSION_LIFETIME, TOKEN_START, Actor
 from rag_assistant.errors import MalformedBody, NotAllowed, NotSignedIn, StorageFailed
 from rag_assistant.records import ALONE, NOBODY, Identity
 from rag_assistant.web.policy import POLICIES, PUBLIC, SESSION_ONLY, Policy
@@ -25,7 +26,7 @@ def init_app(app: Flask, whole: Services) -> None:
         policy = POLICIES.get(request.endpoint or "", PUBLIC)  # Where there is nothing, it is so for everybody alike.
         try:
             found = identify(whole)
-        except StorageFailed:
+        except (StorageFailed, NotAllowed):
             if policy != PUBLIC:
                 raise
             found = NOBODY  # What everybody may ask, such as /readyz, says that the database is away.
@@ -63,6 +64,8 @@ def identify(whole: Services) -> Identity:
     """Return who asks by their cookie or token. Raises MalformedBody if they show both, NotSignedIn for a bad token."""
     if not whole.accounts.any():
         return NOBODY if whole.setup.is_open else ALONE
+    if proxied(whole):
+        return by_proxy(whole)
     authorization = request.headers.get("Authorization", "")
     cookie = request.cookies.get(cookie_name())
     if authorization.lower().startswith(BEARER):
@@ -75,6 +78,43 @@ def identify(whole: Services) -> Identity:
     return (whole.accounts.by_session(cookie) if cookie else None) or NOBODY
 
 
+def proxied(whole: Services) -> bool:
+    """Tell whether a proxy says who is signed in, so that nobody signs in here."""
+    return whole.settings.current.proxy_user_header is not None
+
+
+def by_proxy(whole: Services) -> Identity:
+    """Return who asks by the word of a proxy, or by a token. Raises NotAllowed, MalformedBody, NotSignedIn.
+
+    A header that does not come from the proxy is taken away before (entry.py). A proxy may send a token of its own.
+    """
+    settings = whole.settings.current
+    name = _told(settings.proxy_user_header)
+    bearer = request.headers.get("Authorization", "")
+    secret = bearer[len(BEARER) :].strip() if bearer.lower().startswith(BEARER) else ""
+    if secret.startswith(TOKEN_START) or (secret and not name):
+        if name:
+            raise MalformedBody("The request has a token, and a proxy says who sent it. Send one of them.")
+        found = whole.accounts.by_token(secret)
+        if found is None:
+            raise NotSignedIn
+        return found
+    if not name:
+        return NOBODY
+    groups = frozenset(filter(None, (one.strip() for one in re.split(r"[,|]", _told(settings.proxy_groups_header)))))
+    person = whole.single_sign_on.by_proxy(name, groups, request.remote_addr)
+    return Identity(person, person.abilities, by_proxy=True)
+
+
+def _told(header: str | None) -> str:
+    """Return what a header says. Servers read it as Latin-1, proxies write it as UTF-8."""
+    said = request.headers.get(header, "") if header else ""
+    try:
+        return said.encode("latin-1").decode().strip()
+    except UnicodeError:
+        raise NotAllowed(f"The proxy's header {header} is not text in UTF-8.") from None
+
+
 def refuse_beyond(found: Identity, policy: Policy) -> None:
     """Refuse what somebody may not do. Raises NotAllowed."""
     if policy == PUBLIC:
@@ -84,7 +124,7 @@ def refuse_beyond(found: Identity, policy: Policy) -> None:
         raise NotAllowed(f"This is for {kept_for}.")
     if policy.person and found.person is None:
         raise NotAllowed("There is nobody to share with: there are no accounts.")
-    if policy.session and found.session is None:
+    if policy.session and found.session is None and not found.by_proxy:
         raise NotAllowed(SESSION_ONLY)
 
 

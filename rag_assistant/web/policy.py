@@ -42,6 +42,8 @@ OWN_ACCOUNT, PEOPLE = Policy("read", session=True), Policy("admin", session=True
 POLICIES: dict[str, Policy] = {
     **_all(PUBLIC, "", "healthz readyz static versioned_static"),
     **_all(PUBLIC, "account_pages", "login sign_in setup make_first choose_password keep_password"),
+    **_all(PUBLIC, "provider_pages", "begin come_back"),
+    **_all(PUBLIC, "provider_pages", "begin_with_invitation"),
     **_all(READ, "", "settings_version"),
     **_all(ADMIN, "", "settings"),
     **_all(ADMIN, "model_api", "test"),
@@ -95,6 +97,7 @@ POLICIES: dict[str, Policy] = {
     **_all(ADMIN, "settings_pages", "test_connection"),
     **_all(OWN_ACCOUNT, "account_pages", "sign_out account change_password end_session end_sessions"),
     **_all(OWN_ACCOUNT, "account_pages", "make_token revoke_token"),
+    **_all(OWN_ACCOUNT, "provider_pages", "begin_link unlink"),
     **_all(PEOPLE, "people_pages", "people add make_link change_role disable delete"),
 }
 

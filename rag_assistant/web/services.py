@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rag_assistant.accounts.accounts import Accounts, Actor
     from rag_assistant.accounts.limits import PersonalLimits
     from rag_assistant.accounts.setup import Setup
+    from rag_assistant.accounts.single_sign_on import SingleSignOn
     from rag_assistant.answering.assistant import Assistant
     from rag_assistant.answering.evaluation import Evaluation
     from rag_assistant.answering.tools import Tools
@@ -121,6 +122,7 @@ class Services:
     answers: AnswerLog
     accounts: Accounts
     setup: Setup
+    single_sign_on: SingleSignOn
     # What belongs to one person, by the person's id, and whether they may change documents in this request.
     of_person: Callable[[int, bool], Services] = field(init=False, repr=False)
     observer: Observer
@@ -157,7 +159,7 @@ class Services:
             self._lock_file = lock_data_dir(self.data_dir)
             try:
                 self.prepare()
-                self.setup.prepare(self.settings.current.host, in_container())
+                self.setup.prepare(self.settings.current, in_container())
                 self._forget_dead_commands()
                 self._enter_server()
                 self.assistant.recover()

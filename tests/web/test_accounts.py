@@ -451,7 +451,9 @@ def test_every_route_has_a_policy_and_the_public_ones_are_these(app: Flask) -> N
     assert {name for name, policy in POLICIES.items() if policy.ability is None} == {
         "healthz", "readyz", "static", "versioned_static",
         *(f"account_pages.{name}" for name in ("login", "sign_in", "setup", "make_first", "choose_password")),
-        "account_pages.keep_password", "openapi.openapi_json", "openapi.docs", "mcp.llms_txt",
+        "account_pages.keep_password",
+        *(f"provider_pages.{name}" for name in ("begin", "begin_with_invitation", "come_back")),
+        "openapi.openapi_json", "openapi.docs", "mcp.llms_txt",
     }  # fmt: skip
     app.add_url_rule("/new", "new", lambda: "")
     assert without_policy(rule.endpoint for rule in app.url_map.iter_rules()) == ["new"]

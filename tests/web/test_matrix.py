@@ -19,7 +19,8 @@ from sqlalchemy import MetaData, select
 from werkzeug.test import TestResponse
 
 from rag_assistant.factory import create_app
-from rag_assistant.records import ABILITIES
+from rag_assistant.records import ABILITIES, ExternalIdentity
+from rag_assistant.storage.accounts.identities import LinkedIdentityStore
 from rag_assistant.web.policy import POLICIES
 from rag_assistant.web.services import Services
 from testkit.people import ACTOR, add_person, client_of, quick_passwords, token_client
@@ -149,6 +150,7 @@ def fill(world: World) -> World:
     gone = ask(owner, f"The {CANARY} in the trash?")["conversation_id"]
     owner.delete(f"/api/conversations/{gone}")
     services.accounts.make_token(ben, CANARY, ["read"], None, ACTOR)
+    identities = LinkedIdentityStore(services.database)
     world.ids = {
         "conversation_id": first["conversation_id"],
         "turn_id": second["turn_id"],
@@ -156,6 +158,7 @@ def fill(world: World) -> World:
         "session_id": services.accounts.sessions_of(ben)[0].id,
         "token_id": services.accounts.tokens_of(ben)[0].id,
         "person_id": ben.id,
+        "identity_id": identities.add(ben.id, ExternalIdentity("https://login.example", CANARY, CANARY)).id,
         "deleted": gone,
         "first_turn": first["turn_id"],
         "library_id": library,

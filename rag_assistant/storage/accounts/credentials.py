@@ -32,7 +32,15 @@ class CredentialStore:
 
     # --- sessions
 
-    def start_session(self, person_id: int, secret: str, lifetime: timedelta, address: str, browser: str) -> Session:
+    def start_session(
+        self,
+        person_id: int,
+        secret: str,
+        lifetime: timedelta,
+        address: str,
+        browser: str,
+        identity_id: int | None = None,
+    ) -> Session:
         """Keep a new session, and forget those that are over."""
         moment = now()
         with self._database.write() as connection:
@@ -45,6 +53,7 @@ class CredentialStore:
                 expires_at=moment + lifetime,
                 address=address,
                 browser=browser[:MAX_BROWSER_CHARS],
+                identity_id=identity_id,
             )
             row = connection.execute(made.returning(*sessions.c)).mappings().one()
             return _session_of(row)
@@ -158,6 +167,11 @@ class CredentialStore:
             for table in (password_links, sessions):
                 connection.execute(delete(table).where(table.c.person_id == person))
             return person_of_row(row)
+
+    def spend_link(self, secret: str) -> None:
+        """Let a link be good for nothing any more."""
+        with self._database.write() as connection:
+            connection.execute(delete(password_links).where(password_links.c.secret_hash == hash_of(secret)))
 
     def _used(self, table: Table, secret: str) -> tuple[Person, RowMapping] | None:
         """Return a person and the row by which they are known; that it was used is kept, by the minute."""

@@ -9,9 +9,9 @@ from sqlalchemy import Connection, RowMapping, delete, func, insert, select, upd
 from sqlalchemy.exc import IntegrityError
 
 from rag_assistant.errors import AccountNotFound, AccountsExist, LastAdmin, NameTaken, StillOwns
-from rag_assistant.records import Person, Role
+from rag_assistant.records import ExternalIdentity, Person, Role
 from rag_assistant.storage.database import Database
-from rag_assistant.storage.tables import conversations, documents, libraries, now, people, sessions
+from rag_assistant.storage.tables import conversations, documents, libraries, linked_identities, now, people, sessions
 
 
 def name_key(name: str) -> str:
@@ -45,6 +45,12 @@ class PeopleStore:
         with self._database.read() as connection:
             return person_of_row(_row(connection, person_id))
 
+    def is_welcome(self, person_id: int) -> bool:
+        """Tell whether there is this account, and it is not disabled."""
+        query = select(people.c.id).where(people.c.id == person_id, people.c.disabled_at.is_(None))
+        with self._database.read() as connection:
+            return connection.execute(query).first() is not None
+
     def password_of(self, name: str) -> tuple[Person, str | None] | None:
         """Return an account that is not disabled, with the hash of its password; ``None`` if there is none."""
         with self._database.read() as connection:
@@ -52,10 +58,19 @@ class PeopleStore:
             row = connection.execute(query).mappings().first()
             return None if row is None else (person_of_row(row), row["password_hash"])
 
-    def add(self, name: str, role: Role, password_hash: str | None, *, only_first: bool = False) -> Person:
+    def add(
+        self,
+        name: str,
+        role: Role,
+        password_hash: str | None,
+        *,
+        only_first: bool = False,
+        known_by: ExternalIdentity | None = None,
+    ) -> Person:
         """Make an account with a library of its own; the first one gets all that was there before it.
 
-        Raises NameTaken, and AccountsExist if it was to be the ``only_first``.
+        Raises NameTaken, also if somebody is ``known_by`` the same already, and AccountsExist if it was to be the
+        ``only_first``.
         """
         try:
             with self._database.write() as connection:
@@ -65,6 +80,8 @@ class PeopleStore:
                 values = {"name": name, "name_key": name_key(name), "role": "admin" if first else role}
                 made = insert(people).values(values | {"password_hash": password_hash, "created_at": now()})
                 person_id = connection.execute(made.returning(people.c.id)).scalar_one()
+                if known_by is not None:
+                    link_identity(connection, person_id, known_by)
                 if first:
                     _take_over(connection, person_id)
                 else:
@@ -137,6 +154,14 @@ def person_of_row(row: RowMapping) -> Person:
         has_password=row["password_hash"] is not None,
         disabled_at=row["disabled_at"],
     )
+
+
+def link_identity(connection: Connection, person_id: int, external: ExternalIdentity) -> RowMapping:
+    """Let a person be known by an account elsewhere. Raises IntegrityError if somebody is."""
+    values = {"issuer": external.issuer, "subject": external.subject, "label": external.label}
+    moment = now()
+    made = insert(linked_identities).values(values | {"person_id": person_id, "created_at": moment, "used_at": moment})
+    return connection.execute(made.returning(*linked_identities.c)).mappings().one()
 
 
 def _row(connection: Connection, person_id: int) -> RowMapping:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import JSON, Boolean, Column, ForeignKey, Index, Integer, String, Table
+from sqlalchemy import JSON, Boolean, Column, ForeignKey, Index, Integer, String, Table, UniqueConstraint
 
 from rag_assistant.storage.tables.base import UtcTime, metadata
 
@@ -32,7 +32,25 @@ sessions = Table(
     Column("expires_at", UtcTime, nullable=False),
     Column("address", String, nullable=False),
     Column("browser", String, nullable=False),
+    # With which account elsewhere it began, if with one.
+    Column("identity_id", Integer),
     Index("ix_sessions_person", "person_id"),
+    sqlite_autoincrement=True,
+)
+
+# Accounts elsewhere by which people are known. Two issuers can have the same subject; a label is for people to read.
+linked_identities = Table(
+    "linked_identities",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("person_id", Integer, ForeignKey("people.id", ondelete="CASCADE"), nullable=False),
+    Column("issuer", String, nullable=False),
+    Column("subject", String, nullable=False),
+    Column("label", String, nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+    Column("used_at", UtcTime),
+    UniqueConstraint("issuer", "subject"),
+    Index("ix_linked_identities_person", "person_id"),
     sqlite_autoincrement=True,
 )
 

@@ -11,7 +11,7 @@ from rag_assistant.errors import AssistantError, InvalidRequest, NotAllowed
 from rag_assistant.records import ABILITIES, Person
 from rag_assistant.validation import spells_number
 from rag_assistant.web.errors import page_with_error
-from rag_assistant.web.identity import actor, identity, with_session, without_session
+from rag_assistant.web.identity import actor, identity, proxied, with_session, without_session
 from rag_assistant.web.pages.frame import frame
 from rag_assistant.web.services import services, whole_services
 
@@ -25,17 +25,18 @@ def login() -> Response:
     """Show the form to sign in."""
     if identity().person is not None or not whole_services().accounts.any():
         return _to(_next())
-    return make_response(render_template("login.html", next=_next()))
+    return make_response(login_page(asked=_next()))
 
 
 @blueprint.post("/login")
 def sign_in() -> Response:
     """Sign in with a name and a password, in a new session."""
     name, password = request.form.get("name", ""), request.form.get("password", "")
+    _refuse_by_proxy()
     try:
         secret, _ = whole_services().accounts.sign_in(name, password, _address(), _browser())
     except AssistantError as error:
-        return page_with_error(error, render_template("login.html", error=error, name=name, next=_next()))
+        return page_with_error(error, login_page(error, _next(), name))
     # What this browser had before is over, whoever had it.
     whole_services().accounts.sign_out(identity())
     return with_session(_to(_next()), secret)
@@ -43,8 +44,15 @@ def sign_in() -> Response:
 
 @blueprint.post("/logout")
 def sign_out() -> Response:
-    """End the session of this browser."""
+    """End the session of this browser; where a provider began it, say how to sign out there, too."""
+    session, provider = identity().session, whole_services().single_sign_on.provider
     whole_services().accounts.sign_out(identity())
+    login_address = url_for("account_pages.login", _external=True)
+    if session is not None and session.identity_id is not None and provider is not None:
+        url = provider.logout_url(login_address)
+        if url is not None:
+            page = render_template("signed_out.html", url=url, label=provider.label)
+            return without_session(make_response(page))
     return without_session(_to(url_for("account_pages.login")))
 
 
@@ -76,17 +84,23 @@ def make_first() -> Response:
 def choose_password() -> Response:
     """Show the form behind a one-time link."""
     link = request.args.get("link", "")
+    _refuse_by_proxy()
     try:
         person = whole_services().accounts.link_of(link)
     except AssistantError as error:
-        return page_with_error(error, render_template("login.html", error=error))
-    return make_response(render_template("choose_password.html", link=link, person=person, min_chars=MIN_CHARS))
+        return page_with_error(error, login_page(error))
+    return make_response(
+        render_template(
+            "choose_password.html", link=link, person=person, min_chars=MIN_CHARS, provider=_provider_label()
+        )
+    )
 
 
 @blueprint.post("/choose-password")
 def keep_password() -> Response:
     """Keep the password that was chosen with a one-time link, and sign in."""
     link, password = request.form.get("link", ""), request.form.get("password", "")
+    _refuse_by_proxy()
     try:
         secret = whole_services().accounts.use_link(link, password, _address(), _browser())
     except AssistantError as error:
@@ -99,7 +113,7 @@ def keep_password() -> Response:
 @blueprint.get("/account")
 def account() -> str:
     """Show who is signed in, where, and which tokens there are."""
-    return _account_page()
+    return account_page()
 
 
 @blueprint.post("/account/password")
@@ -109,14 +123,14 @@ def change_password() -> Response:
     try:
         whole_services().accounts.change_password(identity(), old, new, actor())
     except AssistantError as error:
-        return page_with_error(error, _account_page(error))
+        return page_with_error(error, account_page(error))
     return _to(url_for("account_pages.account", done="password"))
 
 
 @blueprint.post("/account/sessions/<int:session_id>/end")
 def end_session(session_id: int) -> Response:
     """End a session, in whatever browser it is."""
-    whole_services().accounts.end_session(_person(), session_id, actor())
+    whole_services().accounts.end_session(signed_in(), session_id, actor())
     return _to(url_for("account_pages.account"))
 
 
@@ -135,31 +149,44 @@ def make_token() -> Response:
         raise InvalidRequest(f'days is "{days}"; it must be a whole number, or empty for no expiry.')
     try:
         secret, made = whole_services().accounts.make_token(
-            _person(),
+            signed_in(),
             request.form.get("name", ""),
             request.form.getlist("scopes"),
             int(days) if days else None,
             actor(),
         )
     except AssistantError as error:
-        return page_with_error(error, _account_page(error))
-    return make_response(_account_page(secret=secret, made=made.id))
+        return page_with_error(error, account_page(error))
+    return make_response(account_page(secret=secret, made=made.id))
 
 
 @blueprint.post("/account/tokens/<int:token_id>/revoke")
 def revoke_token(token_id: int) -> Response:
     """Take an API token back."""
-    whole_services().accounts.revoke_token(_person(), token_id, actor())
+    whole_services().accounts.revoke_token(signed_in(), token_id, actor())
     return _to(url_for("account_pages.account"))
 
 
-def _account_page(error: AssistantError | None = None, secret: str | None = None, made: int | None = None) -> str:
-    person, session = _person(), identity().session
+def login_page(error: AssistantError | None = None, asked: str | None = None, name: str = "") -> str:
+    """Return the page on which one signs in; ``asked`` is where that leads."""
+    proxied_here = proxied(whole_services())
+    return render_template(
+        "login.html", error=error, next=asked, name=name, provider=_provider_label(), proxied=proxied_here
+    )
+
+
+def account_page(error: AssistantError | None = None, secret: str | None = None, made: int | None = None) -> str:
+    """Return the page about whoever is signed in; ``secret`` is that of a token that was just ``made``."""
+    person, session = signed_in(), identity().session
     return render_template(
         "account.html",
         person=person,
         sessions=whole_services().accounts.sessions_of(person),
         here=session.id if session else None,
+        identities=whole_services().single_sign_on.identities_of(person),
+        provider=_provider_label(),
+        by_proxy=identity().by_proxy,
+        proxy_logout_link=whole_services().settings.current.proxy_logout_link,
         tokens=whole_services().accounts.tokens_of(person),
         scopes=[ability for ability in ABILITIES if ability in person.abilities],
         token_days=TOKEN_DAYS,
@@ -172,19 +199,34 @@ def _account_page(error: AssistantError | None = None, secret: str | None = None
     )
 
 
-def _person() -> Person:
+def signed_in() -> Person:
+    """Return who is signed in. Raises NotAllowed."""
     person = identity().person
     if person is None:
         raise NotAllowed("There are no accounts here.")
     return person
 
 
-def _next() -> str:
-    """Return where to go after signing in: an address of ours, whatever the request says."""
-    asked = request.values.get("next", "")
+def own_address(asked: str) -> str:
+    """Return where to go after signing in: an address of ours, whatever was asked for."""
     ours = asked.startswith("/") and not asked.startswith(("//", "/\\")) and asked.isprintable()
     root = request.script_root
     return f"{root}{asked.removeprefix(root)}" if ours else url_for("pages.start")
+
+
+def _next() -> str:
+    return own_address(request.values.get("next", ""))
+
+
+def _provider_label() -> str | None:
+    provider = whole_services().single_sign_on.provider
+    return provider.label if provider else None
+
+
+def _refuse_by_proxy() -> None:
+    """Refuse passwords where a proxy says who is signed in: there they would be a second way in."""
+    if proxied(whole_services()):
+        raise NotAllowed("Nobody signs in here: the proxy in front of this server says who it is.")
 
 
 def _to(address: str) -> Response:

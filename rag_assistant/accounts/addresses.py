@@ -1,0 +1,25 @@
+"""Which addresses are this machine, and which are among those of a setting. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from ipaddress import ip_address, ip_network
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine reaches an address."""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def is_within(address: str, networks: Iterable[str]) -> bool:
+    """Tell whether an address is one of those that are named, alone or as a network such as ``10.0.0.0/24``."""
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return False
+    if found.version == 6 and found.ipv4_mapped is not None:
+        found = found.ipv4_mapped  # So a server that listens on :: sees its IPv4 clients.
+    return any(found in ip_network(network, strict=False) for network in networks)

@@ -1,0 +1,85 @@
+"""Who may come in for whom a provider vouches, under which name and in which role. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rag_assistant.errors import NotAllowed
+from rag_assistant.records import ExternalIdentity, Role
+from rag_assistant.settings.schema import Settings
+
+EVERYBODY = "*"
+MAX_LABEL_CHARS = 200
+# A provider lets people choose their name, so the rarest comes first.
+NAMES = ("preferred_username", "email", "name")
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What a provider says about somebody. An e-mail address counts only if the provider has verified it."""
+
+    external: ExternalIdentity
+    names: tuple[str, ...]
+    email: str | None
+    groups: frozenset[str]
+
+
+def claims_of(told: Mapping[str, Any], groups_claim: str) -> Claims:
+    """Return the claims that count here."""
+    texts = {name: told[name] for name in NAMES if isinstance(told.get(name), str) and told[name].strip()}
+    verified = told.get("email_verified") in (True, "true")
+    label = texts.get("email") or next(iter(texts.values()), told["sub"])
+    return Claims(
+        ExternalIdentity(told["iss"], told["sub"], _visible(label)[:MAX_LABEL_CHARS]),
+        tuple(dict.fromkeys(texts.values())) or (told["sub"],),
+        texts.get("email") if verified else None,
+        _groups(told, groups_claim),
+    )
+
+
+def _groups(told: Mapping[str, Any], claim: str) -> frozenset[str]:
+    """Return the groups of a claim, which may lie within another, as ``realm_access.roles`` does."""
+    found: Any = told
+    if claim in told:
+        found = told[claim]
+    else:
+        for part in claim.split("."):
+            found = found.get(part) if isinstance(found, Mapping) else None
+    if isinstance(found, str):
+        found = [found]
+    return frozenset(one for one in found if isinstance(one, str)) if isinstance(found, list) else frozenset()
+
+
+def refuse_uninvited(claims: Claims, settings: Settings, provider: str) -> None:
+    """Refuse whom the settings do not let in: where they name domains and groups, it takes both. Raises NotAllowed."""
+    domains, groups = settings.oidc_allowed_domains, settings.oidc_allowed_groups
+    if domains and EVERYBODY not in domains:
+        if claims.email is None:
+            raise NotAllowed(f"{provider} gave no e-mail address of yours that it has verified, and it takes one here.")
+        _, at, domain = claims.email.lower().rpartition("@")
+        if not at or domain not in {allowed.lower() for allowed in domains}:
+            raise NotAllowed(f"Your e-mail address, {claims.email}, is none of those that may come in.")
+    if groups and not claims.groups & set(groups):
+        raise NotAllowed(f"You are in none of the groups of {provider} that may come in.")
+
+
+def role_by_group(groups: frozenset[str], admin_group: str | None) -> Role | None:
+    """Return the role that somebody has by their groups; ``None`` if groups do not decide it."""
+    if admin_group is None:
+        return None
+    return "admin" if admin_group in groups else "member"
+
+
+def names_to_try(names: tuple[str, ...], max_chars: int) -> Iterator[str]:
+    """Yield names for a new account, the best first; where all are taken, with numbers."""
+    usable = [name for name in (_visible(name).strip()[:max_chars].strip() for name in names) if name]
+    usable = usable or ["Account"]
+    yield from usable
+    for number in range(2, 100):
+        yield f"{usable[0][: max_chars - 3]} {number}"
+
+
+def _visible(text: str) -> str:
+    return "".join(one for one in text if one.isprintable())

@@ -1,0 +1,255 @@
+"""An OpenID Connect provider, of which this server is a client: the authorization code flow with PKCE.
+
+What a provider says counts once its signature, issuer, audience, times and nonce are right (OpenID Connect Core 1.0,
+section 3.1.3.7). Nothing here decides who may come in.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+from authlib.common.errors import AuthlibBaseError
+from authlib.common.urls import add_params_to_uri
+from authlib.integrations.httpx_client import OAuth2Client
+from authlib.oidc.core import CodeIDToken
+from joserfc import jwt
+from joserfc.errors import BadSignatureError, InvalidKeyIdError, JoseError
+from joserfc.jwk import JWKRegistry, KeySet
+
+from rag_assistant.accounts.addresses import is_loopback
+from rag_assistant.accounts.bounded_http import BoundedTransport
+from rag_assistant.accounts.oidc_attempt import OVER, Attempt
+from rag_assistant.errors import ProviderUnreachable, SignInFailed
+
+log = logging.getLogger(__name__)
+
+# A signature that the client's secret or nobody's key could make is none: only those of a private key count.
+SIGNATURES = frozenset("RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519".split())
+CLOCK_SKEW_SECONDS = 60
+TIMEOUT_SECONDS = 5.0
+METADATA_LIFETIME_SECONDS = 600.0
+# Whoever waits for a slow provider keeps a thread from others.
+MAX_AT_ONCE = 16
+MAX_CODE_CHARS = 4096
+MAX_SUBJECT_CHARS = 255
+NEEDED = ("authorization_endpoint", "token_endpoint", "jwks_uri")
+
+
+class OpenIdProvider:
+    """The provider of the settings. Its metadata and keys are fetched when they are needed."""
+
+    def __init__(
+        self,
+        issuer: str,
+        client_id: str,
+        client_secret: str | None,
+        scopes: tuple[str, ...],
+        label: str,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.issuer = issuer
+        self.label = label
+        self._client_id = client_id
+        self._client_secret = client_secret
+        self._scopes = " ".join(scopes)
+        self._clock = clock
+        self._places = threading.BoundedSemaphore(MAX_AT_ONCE)
+        self._metadata: tuple[float, dict[str, Any]] | None = None
+        self._keys: tuple[float, KeySet] | None = None
+
+    def authorization_url(self, attempt: Attempt, redirect_uri: str) -> str:
+        """Return where the browser is sent. Raises ProviderUnreachable."""
+        with self._connected() as client:
+            url, _ = client.create_authorization_url(
+                self._discover(client)["authorization_endpoint"],
+                state=attempt.state,
+                nonce=attempt.nonce,
+                code_verifier=attempt.code_verifier,
+                redirect_uri=redirect_uri,
+            )
+        return str(url)
+
+    def claims(self, attempt: Attempt, answer: Mapping[str, str], redirect_uri: str) -> dict[str, Any]:
+        """Return what the provider says about whoever comes back from it. Raises SignInFailed, ProviderUnreachable."""
+        if not secrets.compare_digest(answer.get("state", "").encode(), attempt.state.encode()):
+            raise SignInFailed(OVER)
+        with self._connected() as client:
+            metadata = self._discover(client)
+            self._refuse_other_issuer(answer, metadata)
+            self._refuse_error(answer)
+            token = client.fetch_token(
+                metadata["token_endpoint"],
+                grant_type="authorization_code",
+                code=answer["code"],
+                code_verifier=attempt.code_verifier,
+                redirect_uri=redirect_uri,
+                auth=client.client_auth(self._auth_method(metadata)),
+            )
+            claims = self._checked(client, metadata, token, attempt.nonce)
+            return self._with_userinfo(client, metadata, claims)
+
+    def logout_url(self, return_to: str) -> str | None:
+        """Return where one signs out of the provider, too, ``None`` if it has no such place or is away."""
+        try:
+            with self._connected() as client:
+                place = self._discover(client).get("end_session_endpoint")
+        except ProviderUnreachable:
+            return None
+        if not isinstance(place, str) or not is_safe_url(place):
+            return None
+        return str(add_params_to_uri(place, {"client_id": self._client_id, "post_logout_redirect_uri": return_to}))
+
+    # --- what the provider answered
+
+    def _refuse_other_issuer(self, answer: Mapping[str, str], metadata: Mapping[str, Any]) -> None:
+        """Refuse an answer of another provider (RFC 9207)."""
+        told = answer.get("iss")
+        if told is None and metadata.get("authorization_response_iss_parameter_supported") is not True:
+            return
+        if told != self.issuer:
+            raise SignInFailed(f"The answer is not from {self.label}. Begin the sign-in again.")
+
+    def _refuse_error(self, answer: Mapping[str, str]) -> None:
+        error, code = answer.get("error"), answer.get("code", "")
+        if error == "access_denied":
+            raise SignInFailed(f"{self.label} did not let you in, or you did not agree.")
+        if error is not None:
+            log.warning("%s answered a sign-in with %r: %r", self.label, error, answer.get("error_description"))
+            raise SignInFailed(f"{self.label} could not sign you in; the server's log says why. Try again.")
+        if not 1 <= len(code) <= MAX_CODE_CHARS or not (code.isascii() and code.isprintable()):
+            raise SignInFailed(f"{self.label} sent no code. Begin the sign-in again.")
+
+    def _auth_method(self, metadata: Mapping[str, Any]) -> str:
+        if self._client_secret is None:
+            return "none"
+        offered = metadata.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
+        return "client_secret_basic" if "client_secret_basic" in offered else "client_secret_post"
+
+    def _checked(
+        self, client: OAuth2Client, metadata: dict[str, Any], token: Mapping[str, Any], nonce: str
+    ) -> dict[str, Any]:
+        """Return the claims of an ID token in which everything is right."""
+        decoded = self._decoded(client, metadata, str(token.get("id_token", "")))
+        claims = CodeIDToken(
+            decoded.claims,
+            decoded.header,
+            {"iss": {"essential": True, "value": self.issuer}, "aud": {"essential": True, "value": self._client_id}},
+            {"nonce": nonce, "client_id": self._client_id, "access_token": token.get("access_token")},
+        )
+        claims.validate(leeway=CLOCK_SKEW_SECONDS)
+        if not 1 <= len(claims["sub"]) <= MAX_SUBJECT_CHARS:
+            raise ValueError("The subject of the ID token has no allowed length.")
+        return dict(claims)
+
+    def _decoded(self, client: OAuth2Client, metadata: dict[str, Any], id_token: str) -> jwt.Token:
+        offered = metadata.get("id_token_signing_alg_values_supported", ["RS256"])
+        algorithms = [name for name in offered if name in SIGNATURES]
+        try:
+            return jwt.decode(id_token, self._key_set(client, metadata), algorithms=algorithms)
+        except (InvalidKeyIdError, BadSignatureError):
+            self._keys = None  # The provider may have changed its keys.
+            return jwt.decode(id_token, self._key_set(client, metadata), algorithms=algorithms)
+
+    def _with_userinfo(
+        self, client: OAuth2Client, metadata: Mapping[str, Any], claims: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Return the claims with those that the provider tells on request only."""
+        place = metadata.get("userinfo_endpoint")
+        if not isinstance(place, str) or not is_safe_url(place):
+            return claims
+        more = _object_of(client.request("GET", place))
+        if more.get("sub") != claims["sub"]:
+            raise ValueError("The user info is about somebody else.")
+        return more | claims
+
+    # --- metadata and keys
+
+    def _discover(self, client: OAuth2Client) -> dict[str, Any]:
+        """Return the metadata (OpenID Connect Discovery 1.0)."""
+        if self._metadata is not None and self._clock() - self._metadata[0] < METADATA_LIFETIME_SECONDS:
+            return self._metadata[1]
+        place = f"{self.issuer.rstrip('/')}/.well-known/openid-configuration"
+        metadata = _object_of(client.request("GET", place, withhold_token=True))
+        if metadata.get("issuer") != self.issuer:
+            raise ValueError(f"The provider calls itself {metadata.get('issuer')!r}; oidc_issuer is {self.issuer!r}.")
+        for name in NEEDED:
+            if not is_safe_url(str(metadata.get(name))):
+                raise ValueError(f"The provider's {name} is {metadata.get(name)!r}, which is no https address.")
+        self._metadata = self._clock(), metadata
+        return metadata
+
+    def _key_set(self, client: OAuth2Client, metadata: Mapping[str, Any]) -> KeySet:
+        if self._keys is not None and self._clock() - self._keys[0] < METADATA_LIFETIME_SECONDS:
+            return self._keys[1]
+        found = []
+        for key in _object_of(client.request("GET", metadata["jwks_uri"], withhold_token=True))["keys"]:
+            try:
+                if key.get("use", "sig") == "sig" and key.get("kty") != "oct":
+                    found.append(JWKRegistry.import_key(key))
+            except (JoseError, ValueError, KeyError):
+                continue  # Of a kind that came later than our library.
+        self._keys = self._clock(), KeySet(found)
+        return self._keys[1]
+
+    @contextmanager
+    def _connected(self) -> Iterator[OAuth2Client]:
+        """Give a connection, and turn whatever goes wrong with it into a sentence."""
+        if not self._places.acquire(timeout=TIMEOUT_SECONDS):
+            raise ProviderUnreachable(self.label)
+        try:
+            with OAuth2Client(
+                self._client_id,
+                self._client_secret,
+                scope=self._scopes,
+                code_challenge_method="S256",
+                timeout=TIMEOUT_SECONDS,
+                transport=BoundedTransport(TIMEOUT_SECONDS),
+                follow_redirects=False,
+            ) as client:
+                yield client
+        except (httpx2.TransportError, httpx2.HTTPStatusError) as error:
+            log.warning("%s (%s) could not be asked: %s", self.label, self.issuer, error)
+            raise ProviderUnreachable(self.label) from error
+        except (
+            AuthlibBaseError,
+            JoseError,
+            httpx2.HTTPError,
+            httpx2.InvalidURL,
+            ValueError,
+            TypeError,
+            KeyError,
+        ) as error:
+            log.warning("%s (%s) gave an answer that does not count: %s", self.label, self.issuer, error)
+            raise SignInFailed(
+                f"{self.label} gave an answer that does not count; the server's log says why. Begin the sign-in again."
+            ) from error
+        finally:
+            self._places.release()
+
+
+def is_safe_url(url: str) -> bool:
+    """Tell whether nobody on the way can change what an address answers: https, or this machine."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        return False
+    if parts.scheme == "https":
+        return bool(host)
+    return parts.scheme == "http" and is_loopback(host)
+
+
+def _object_of(response: httpx2.Response) -> dict[str, Any]:
+    response.raise_for_status()
+    found = response.json()
+    if not isinstance(found, dict):
+        raise TypeError(f"{response.url} answered with no JSON object.")
+    return found

@@ -1,0 +1,160 @@
+"""Coming in on the word of somebody else: an OpenID Connect provider, or a proxy that is named."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from rag_assistant.accounts.accounts import MAX_NAME_CHARS, Accounts, Actor
+from rag_assistant.accounts.admission import Claims, claims_of, names_to_try, refuse_uninvited, role_by_group
+from rag_assistant.errors import AccountNotFound, InvalidRequest, LastAdmin, NameTaken, NotAllowed
+from rag_assistant.records import ExternalIdentity, LinkedIdentity, Person, Role
+from rag_assistant.settings.schema import Settings
+from rag_assistant.storage.accounts.identities import LinkedIdentityStore
+
+if TYPE_CHECKING:
+    from rag_assistant.accounts.oidc import OpenIdProvider
+
+log = logging.getLogger(__name__)
+
+DISABLED = "This account is disabled. Ask an administrator."
+
+
+class SingleSignOn:
+    """Turns the word of somebody else into a person of ours. There is no provider where ``provider`` is ``None``."""
+
+    def __init__(
+        self,
+        accounts: Accounts,
+        identities: LinkedIdentityStore,
+        settings: Settings,
+        provider: OpenIdProvider | None,
+    ) -> None:
+        self.provider = provider
+        self._accounts = accounts
+        self._identities = identities
+        self._settings = settings
+
+    # --- a provider
+
+    def sign_in(self, told: Mapping[str, Any], address: str, browser: str) -> tuple[str, Person]:
+        """Return the secret of a new session for whom a provider vouches, and whose it is. Raises NotAllowed."""
+        claims = self._admitted(told)
+        actor = Actor(self._label, address)
+        found = self._identities.find(claims.external) or self._make(claims, actor)
+        person, identity = found
+        if person.disabled_at is not None:
+            raise NotAllowed(DISABLED)
+        self._give_role(person, role_by_group(claims.groups, self._settings.oidc_admin_group), actor)
+        return self._accounts.start_session(person, address, browser, identity.id), person
+
+    def link(self, person: Person, told: Mapping[str, Any], actor: Actor) -> LinkedIdentity:
+        """Let a person sign in with an account elsewhere from now on. Raises NotAllowed, IdentityTaken."""
+        external = self._admitted(told).external
+        found = self._identities.find(external)
+        if found is not None and found[0].id == person.id:
+            return found[1]
+        made = self._identities.add(person.id, external)
+        self._accounts.note(actor, f"linked an account of {self._label}", f"{person.name}: {made.label}")
+        return made
+
+    def link_invited(self, invitation: str, told: Mapping[str, Any], address: str, browser: str) -> tuple[str, Person]:
+        """Link an account elsewhere in the place of choosing a password by a one-time link, and sign in.
+
+        Raises LinkOver, NotAllowed, IdentityTaken.
+        """
+        person = self._accounts.link_of(invitation)
+        self.link(person, told, Actor(person.name, address))
+        self._accounts.spend_link(invitation)
+        return self.sign_in(told, address, browser)
+
+    def identities_of(self, person: Person) -> list[LinkedIdentity]:
+        """Return the accounts elsewhere with which a person can sign in."""
+        return self._identities.of_person(person.id)
+
+    def unlink(self, person: Person, identity_id: int, keep_session: int | None, actor: Actor) -> None:
+        """Let a person sign in with an account elsewhere no more; what began with it ends, but for one session.
+
+        Raises CredentialNotFound, LastWayIn.
+        """
+        gone = self._identities.remove(person.id, identity_id, keep_session)
+        self._accounts.note(actor, "unlinked an account", f"{person.name}: {gone.label}")
+
+    def link_subject(self, person: Person, subject: str, actor: Actor) -> LinkedIdentity:
+        """Let a person sign in as a subject of the provider that an administrator names. Raises IdentityTaken."""
+        if self._settings.oidc_issuer is None:
+            raise InvalidRequest("oidc_issuer is not set, so there is no provider whose account could be linked.")
+        made = self._identities.add(person.id, ExternalIdentity(self._settings.oidc_issuer, subject, subject))
+        self._accounts.note(actor, f"linked an account of {self._label}", f"{person.name}: {made.label}")
+        return made
+
+    @property
+    def _label(self) -> str:
+        return self.provider.label if self.provider else "the provider"
+
+    def _admitted(self, told: Mapping[str, Any]) -> Claims:
+        claims = claims_of(told, self._settings.oidc_groups_claim)
+        refuse_uninvited(claims, self._settings, self._label)
+        return claims
+
+    def _make(self, claims: Claims, actor: Actor) -> tuple[Person, LinkedIdentity]:
+        """Make an account for somebody who comes for the first time."""
+        # The first account of all is an administrator's; no one from elsewhere makes that.
+        if not (self._settings.oidc_create_accounts and self._accounts.any()):
+            raise NotAllowed(
+                f"There is no account here that is linked to {claims.external.label}. Ask an administrator for one. If "
+                "you have one, sign in with your password and link it under Account."
+            )
+        role = role_by_group(claims.groups, self._settings.oidc_admin_group) or "member"
+        for name in names_to_try(claims.names, MAX_NAME_CHARS):
+            with suppress(NameTaken):
+                self._accounts.add(name, role, actor, known_by=claims.external)
+            # Also if another request was quicker.
+            found = self._identities.find(claims.external)
+            if found is not None:
+                return found
+        raise NotAllowed(f"Every name for an account of {claims.external.label} is taken. Ask an administrator.")
+
+    # --- a proxy
+
+    def by_proxy(self, name: str, groups: frozenset[str], address: str | None) -> Person:
+        """Return who a proxy says it is, for whom an account may be made at first sight. Raises NotAllowed."""
+        if "," in name:  # So a server joins headers of the same name, of which a caller may have sent one.
+            raise NotAllowed(f'The proxy names several people: "{name[:MAX_NAME_CHARS]}".')
+        person = self._named(name)
+        actor = Actor("proxy", address)
+        role = role_by_group(groups, self._settings.proxy_admin_group)
+        if person is None:
+            if not (self._settings.proxy_create_accounts and self._accounts.any()):
+                raise NotAllowed(f'There is no account "{name[:MAX_NAME_CHARS]}". Ask an administrator for one.')
+            try:
+                return self._accounts.add(name, role or "member", actor)
+            except NameTaken:
+                person = self._named(name)  # Another request was quicker.
+                if person is None:
+                    raise NotAllowed(
+                        f'"{name}" looks like the name of another account. Ask an administrator.'
+                    ) from None
+        if person.disabled_at is not None:
+            raise NotAllowed(DISABLED)
+        return self._give_role(person, role, actor)
+
+    def _named(self, name: str) -> Person | None:
+        """Return whose name this is; not whose it looks like, which whoever chooses names elsewhere could pretend."""
+        try:
+            person = self._accounts.named(name)
+        except AccountNotFound:
+            return None
+        return person if person.name.casefold() == name.casefold() else None
+
+    def _give_role(self, person: Person, role: Role | None, actor: Actor) -> Person:
+        if role is None or role == person.role:
+            return person
+        try:
+            self._accounts.set_role(person, role, actor)
+        except LastAdmin:
+            log.warning("%s stays an administrator, although no group says so: there is no other.", person.name)
+            return person
+        return self._accounts.get(person.id)

@@ -1,0 +1,77 @@
+"""By which accounts elsewhere people are known: always by issuer and subject, never by a name or an e-mail address."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, RowMapping, delete, func, select, update
+from sqlalchemy.exc import IntegrityError
+
+from rag_assistant.errors import CredentialNotFound, IdentityTaken, LastWayIn
+from rag_assistant.records import ExternalIdentity, LinkedIdentity, Person
+from rag_assistant.storage.accounts.people import link_identity, person_of_row
+from rag_assistant.storage.database import Database
+from rag_assistant.storage.tables import linked_identities, now, people, sessions
+
+
+class LinkedIdentityStore:
+    """Keeps which account elsewhere is whose."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def find(self, external: ExternalIdentity) -> tuple[Person, LinkedIdentity] | None:
+        """Return who is known by this, also if disabled, and keep that it was used; ``None`` if nobody is."""
+        same = (
+            linked_identities.c.issuer == external.issuer,
+            linked_identities.c.subject == external.subject,
+        )
+        used = update(linked_identities).where(*same).values(label=external.label, used_at=now())
+        with self._database.write() as connection:
+            row = connection.execute(used.returning(*linked_identities.c)).mappings().first()
+            if row is None:
+                return None
+            person = connection.execute(select(people).where(people.c.id == row["person_id"])).mappings().one()
+            return person_of_row(person), _identity_of(row)
+
+    def of_person(self, person_id: int) -> list[LinkedIdentity]:
+        """Return by what a person is known, the oldest first."""
+        own = linked_identities.c.person_id == person_id
+        query = select(linked_identities).where(own).order_by(linked_identities.c.id)
+        with self._database.read() as connection:
+            return [_identity_of(row) for row in connection.execute(query).mappings()]
+
+    def add(self, person_id: int, external: ExternalIdentity) -> LinkedIdentity:
+        """Let a person be known by this, too. Raises IdentityTaken."""
+        try:
+            with self._database.write() as connection:
+                return _identity_of(link_identity(connection, person_id, external))
+        except IntegrityError:
+            raise IdentityTaken from None
+
+    def remove(self, person_id: int, identity_id: int, keep_session: int | None) -> LinkedIdentity:
+        """Let a person be known by this no more, and end the sessions that began with it but for one.
+
+        Raises CredentialNotFound, and LastWayIn if nothing else would let them in.
+        """
+        own = linked_identities.c.person_id == person_id, linked_identities.c.id == identity_id
+        with self._database.write() as connection:
+            gone = connection.execute(delete(linked_identities).where(*own).returning(*linked_identities.c))
+            row = gone.mappings().first()
+            if row is None:
+                raise CredentialNotFound("linked account", identity_id)
+            if not _can_come_in(connection, person_id):
+                raise LastWayIn
+            begun = sessions.c.identity_id == identity_id, sessions.c.id != (keep_session or 0)
+            connection.execute(delete(sessions).where(*begun))
+            return _identity_of(row)
+
+
+def _can_come_in(connection: Connection, person_id: int) -> bool:
+    with_password = people.c.id == person_id, people.c.password_hash.is_not(None)
+    if connection.execute(select(people.c.id).where(*with_password)).first() is not None:
+        return True
+    others = select(func.count()).where(linked_identities.c.person_id == person_id)
+    return bool(connection.execute(others).scalar_one())
+
+
+def _identity_of(row: RowMapping) -> LinkedIdentity:
+    return LinkedIdentity(**{name: row[name] for name in LinkedIdentity.__slots__})

@@ -1,0 +1,170 @@
+"""Signing in with an OpenID Connect provider, and linking an account there with one's own.
+
+A form leads to no other site (form-action in web/security.py), so what begins with one goes on with a link.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, cast
+
+from flask import Blueprint, Response, make_response, redirect, render_template, request, url_for
+
+from rag_assistant.accounts.oidc_attempt import OVER, Attempt
+from rag_assistant.errors import AssistantError, NoProvider, SignInFailed
+from rag_assistant.web.errors import page_with_error
+from rag_assistant.web.identity import actor, identity, with_session
+from rag_assistant.web.pages.account import account_page, login_page, own_address, signed_in
+from rag_assistant.web.services import whole_services
+
+if TYPE_CHECKING:
+    from rag_assistant.accounts.oidc import OpenIdProvider
+
+blueprint = Blueprint("provider_pages", __name__)
+
+SECURE_COOKIE = "__Host-sign-in"
+PLAIN_COOKIE = "sign-in"
+ATTEMPT_SECONDS = 600
+MAX_COOKIE_CHARS = 3000
+
+
+@blueprint.get("/login/provider")
+def begin() -> Response:
+    """Send the browser to the provider, to come back signed in."""
+    if not whole_services().accounts.any():
+        return _to(url_for("pages.start"))
+    asked = own_address(request.args.get("next", ""))
+    attempt = Attempt.begin()
+    try:
+        response = _to(_provider().authorization_url(attempt, _redirect_uri()))
+    except AssistantError as error:
+        return page_with_error(error, login_page(error, asked))
+    return _remembering(response, attempt, {"next": asked})
+
+
+@blueprint.post("/login/provider")
+def begin_with_invitation() -> Response:
+    """Lead to the provider somebody who has a one-time link, in the place of choosing a password."""
+    invitation = request.form.get("link", "")
+    try:
+        whole_services().accounts.link_of(invitation)
+        return _led_on({"invitation": invitation})
+    except AssistantError as error:
+        return page_with_error(error, login_page(error))
+
+
+@blueprint.post("/account/identities")
+def begin_link() -> Response:
+    """Lead to the provider somebody who is signed in, to link the account there."""
+    try:
+        return _led_on({"person": signed_in().id})
+    except AssistantError as error:
+        return page_with_error(error, account_page(error))
+
+
+@blueprint.get("/login/provider/callback")
+def come_back() -> Response:
+    """Take the provider's answer: sign in, or link."""
+    if not whole_services().accounts.any():
+        return _to(url_for("pages.start"))
+    try:
+        attempt, purpose = _remembered()
+        told = _provider().claims(attempt, request.args, _redirect_uri())
+        response = _linked(told, purpose["person"]) if "person" in purpose else _signed_in(told, purpose)
+    except AssistantError as error:
+        page = login_page(error) if identity().person is None else account_page(error)
+        response = page_with_error(error, page)
+    # Whatever came of it, this answer counts once.
+    response.delete_cookie(_cookie_name(), path=_cookie_path(), secure=request.is_secure, httponly=True, samesite="Lax")
+    return response
+
+
+@blueprint.post("/account/identities/<int:identity_id>/unlink")
+def unlink(identity_id: int) -> Response:
+    """Let an account elsewhere sign in no more."""
+    session = identity().session
+    try:
+        whole_services().single_sign_on.unlink(signed_in(), identity_id, session.id if session else None, actor())
+    except AssistantError as error:
+        return page_with_error(error, account_page(error))
+    return _to(url_for("account_pages.account"))
+
+
+def _signed_in(told: dict[str, Any], purpose: dict[str, Any]) -> Response:
+    sign_on, address, browser = whole_services().single_sign_on, request.remote_addr or "", _browser()
+    if "invitation" in purpose:
+        secret, _ = sign_on.link_invited(str(purpose["invitation"]), told, address, browser)
+    else:
+        secret, _ = sign_on.sign_in(told, address, browser)
+    # What this browser had before is over, whoever had it.
+    whole_services().accounts.sign_out(identity())
+    return with_session(_to(own_address(str(purpose.get("next", "")))), secret)
+
+
+def _linked(told: dict[str, Any], person_id: int) -> Response:
+    person = identity().person
+    if person is None or person.id != person_id:
+        raise SignInFailed("You were signed out meanwhile. Sign in, and link the account again.")
+    whole_services().single_sign_on.link(person, told, actor())
+    return _to(url_for("account_pages.account"))
+
+
+def _led_on(purpose: dict[str, Any]) -> Response:
+    attempt = Attempt.begin()
+    provider = _provider()
+    url = provider.authorization_url(attempt, _redirect_uri())
+    return _remembering(make_response(render_template("leave.html", url=url, label=provider.label)), attempt, purpose)
+
+
+def _provider() -> OpenIdProvider:
+    provider = whole_services().single_sign_on.provider
+    if provider is None:
+        raise NoProvider
+    return provider
+
+
+def _redirect_uri() -> str:
+    return url_for("provider_pages.come_back", _external=True)
+
+
+def _remembering(response: Response, attempt: Attempt, purpose: dict[str, Any]) -> Response:
+    """Return a response with which the browser knows what it has begun, and nobody else does."""
+    kept = json.dumps({"secret": attempt.secret} | purpose)
+    response.set_cookie(
+        _cookie_name(),
+        kept,
+        max_age=ATTEMPT_SECONDS,
+        secure=request.is_secure,
+        httponly=True,
+        samesite="Lax",  # The provider's answer comes from another site.
+        path=_cookie_path(),
+    )
+    return response
+
+
+def _remembered() -> tuple[Attempt, dict[str, Any]]:
+    """Return what this browser has begun. Raises SignInFailed."""
+    kept = request.cookies.get(_cookie_name(), "")
+    try:
+        purpose = json.loads(kept) if len(kept) <= MAX_COOKIE_CHARS else None
+    except ValueError:
+        purpose = None
+    if not isinstance(purpose, dict) or not isinstance(purpose.get("secret"), str) or not purpose["secret"]:
+        raise SignInFailed(OVER)
+    return Attempt(purpose["secret"]), purpose
+
+
+def _cookie_name() -> str:
+    return SECURE_COOKIE if request.is_secure else PLAIN_COOKIE
+
+
+def _cookie_path() -> str:
+    return "/" if request.is_secure else url_for("pages.start")
+
+
+def _browser() -> str:
+    return request.headers.get("User-Agent", "")
+
+
+def _to(address: str) -> Response:
+    return cast(Response, redirect(address, 303))
