@@ -27,10 +27,10 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-com
 run: .venv/run
 	@$(BIN)/python app.py
 
-test: .venv/dev .venv-tools/ready
+test: .venv/dev .venv-tools/ready .venv-oidc/ready
 	@$(BIN)/python -m pytest $(PARALLEL) $(TESTS)
 
-test-long: .venv/dev .venv-tools/ready
+test-long: .venv/dev .venv-tools/ready .venv-oidc/ready
 	@HISTORY_EXAMPLES=$${HISTORY_EXAMPLES:-1000} HISTORY_TRACES=all $(BIN)/python -m pytest $(PARALLEL) -m "" $(TESTS)
 
 lint: .venv/dev
@@ -83,6 +83,12 @@ clients: .venv/dev .venv-clients/ready
 docs: .venv/run
 	@$(BIN)/python -m rag_assistant.web.help_site site
 
+# A provider of OpenID Connect with which the tests sign in; without npm they leave that out.
+.venv-oidc/ready:
+	@mkdir -p .venv-oidc
+	@if command -v npm >/dev/null; then cd .venv-oidc && npm install --silent --no-save --prefix . oidc-provider@9.13.3; fi
+	@touch $@
+
 # The wheel is built from the source archive, which shows that both are whole.
 wheel: .venv/dev
 	@rm -rf dist
@@ -112,4 +118,4 @@ pictures: .venv/dev
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-rivals dist
+	rm -rf .venv .venv-rivals .venv-oidc dist

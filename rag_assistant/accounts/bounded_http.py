@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import time
 from collections.abc import Iterator
 
@@ -13,8 +14,8 @@ MAX_BYTES = 1_000_000
 class BoundedTransport(httpx2.HTTPTransport):
     """Gives up an answer that is too long, or comes too slowly as a whole."""
 
-    def __init__(self, timeout_seconds: float) -> None:
-        super().__init__()
+    def __init__(self, timeout_seconds: float, tls: ssl.SSLContext) -> None:
+        super().__init__(verify=tls)
         self._timeout_seconds = timeout_seconds
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:

@@ -61,6 +61,7 @@ class OpenIdProvider:
         self._client_secret = client_secret
         self._scopes = " ".join(scopes)
         self._clock = clock
+        self._tls = httpx2.create_ssl_context()
         self._places = threading.BoundedSemaphore(MAX_AT_ONCE)
         self._metadata: tuple[float, dict[str, Any]] | None = None
         self._keys: tuple[float, KeySet] | None = None
@@ -211,7 +212,7 @@ class OpenIdProvider:
                 scope=self._scopes,
                 code_challenge_method="S256",
                 timeout=TIMEOUT_SECONDS,
-                transport=BoundedTransport(TIMEOUT_SECONDS),
+                transport=BoundedTransport(TIMEOUT_SECONDS, self._tls),
                 follow_redirects=False,
             ) as client:
                 yield client
