@@ -9,11 +9,18 @@ from typing import Any
 from rag_assistant.errors import NotAllowed
 from rag_assistant.records import ExternalIdentity, Role
 from rag_assistant.settings.schema import Settings
+from rag_assistant.validation import storable
 
 EVERYBODY = "*"
 MAX_LABEL_CHARS = 200
+MAX_SUBJECT_CHARS = 255  # OpenID Connect Core 1.0, section 2.
 # A provider lets people choose their name, so the rarest comes first.
 NAMES = ("preferred_username", "email", "name")
+
+
+def is_subject(text: str) -> bool:
+    """Tell whether a provider can call somebody by this."""
+    return 1 <= len(text) <= MAX_SUBJECT_CHARS and storable(text) == text
 
 
 @dataclass(frozen=True, slots=True)

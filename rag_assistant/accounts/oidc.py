@@ -25,6 +25,7 @@ from joserfc.errors import BadSignatureError, InvalidKeyIdError, JoseError
 from joserfc.jwk import JWKRegistry, KeySet
 
 from rag_assistant.accounts.addresses import is_loopback
+from rag_assistant.accounts.admission import is_subject
 from rag_assistant.accounts.bounded_http import BoundedTransport
 from rag_assistant.accounts.oidc_attempt import OVER, Attempt
 from rag_assistant.errors import ProviderUnreachable, SignInFailed
@@ -39,7 +40,6 @@ METADATA_LIFETIME_SECONDS = 600.0
 # Whoever waits for a slow provider keeps a thread from others.
 MAX_AT_ONCE = 16
 MAX_CODE_CHARS = 4096
-MAX_SUBJECT_CHARS = 255
 NEEDED = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 
 
@@ -146,8 +146,8 @@ class OpenIdProvider:
             {"nonce": nonce, "client_id": self._client_id, "access_token": token.get("access_token")},
         )
         claims.validate(leeway=CLOCK_SKEW_SECONDS)
-        if not 1 <= len(claims["sub"]) <= MAX_SUBJECT_CHARS:
-            raise ValueError("The subject of the ID token has no allowed length.")
+        if not is_subject(claims["sub"]):
+            raise ValueError("The subject of the ID token is not allowed.")
         return dict(claims)
 
     def _decoded(self, client: OAuth2Client, metadata: dict[str, Any], id_token: str) -> jwt.Token:

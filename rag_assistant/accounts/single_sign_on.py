@@ -8,7 +8,15 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from rag_assistant.accounts.accounts import MAX_NAME_CHARS, Accounts, Actor
-from rag_assistant.accounts.admission import Claims, claims_of, names_to_try, refuse_uninvited, role_by_group
+from rag_assistant.accounts.admission import (
+    MAX_SUBJECT_CHARS,
+    Claims,
+    claims_of,
+    is_subject,
+    names_to_try,
+    refuse_uninvited,
+    role_by_group,
+)
 from rag_assistant.errors import AccountNotFound, InvalidRequest, LastAdmin, NameTaken, NotAllowed
 from rag_assistant.records import ExternalIdentity, LinkedIdentity, Person, Role
 from rag_assistant.settings.schema import Settings
@@ -74,6 +82,10 @@ class SingleSignOn:
         """Return the accounts elsewhere with which a person can sign in."""
         return self._identities.of_person(person.id)
 
+    def linked_people(self) -> frozenset[int]:
+        """Return the ids of the people who can sign in with an account elsewhere."""
+        return self._identities.people()
+
     def unlink(self, person: Person, identity_id: int, keep_session: int | None, actor: Actor) -> None:
         """Let a person sign in with an account elsewhere no more; what began with it ends, but for one session.
 
@@ -83,7 +95,12 @@ class SingleSignOn:
         self._accounts.note(actor, "unlinked an account", f"{person.name}: {gone.label}")
 
     def link_subject(self, person: Person, subject: str, actor: Actor) -> LinkedIdentity:
-        """Let a person sign in as a subject of the provider that an administrator names. Raises IdentityTaken."""
+        """Let a person sign in as a subject of the provider that an administrator names.
+
+        Raises InvalidRequest, IdentityTaken.
+        """
+        if not is_subject(subject):
+            raise InvalidRequest(f"The subject must be a text of 1 to {MAX_SUBJECT_CHARS} characters.")
         if self._settings.oidc_issuer is None:
             raise InvalidRequest("oidc_issuer is not set, so there is no provider whose account could be linked.")
         made = self._identities.add(person.id, ExternalIdentity(self._settings.oidc_issuer, subject, subject))

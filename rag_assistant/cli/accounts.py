@@ -52,6 +52,15 @@ def accounts_commands(services: Services) -> AppGroup:
             services.prepare()
             print_link(services, name)
 
+    @group.command("identity")
+    @NAME
+    @click.argument("subject")
+    def identity(name: str, subject: str) -> None:
+        """Let somebody sign in with the provider, as whom it calls SUBJECT (the claim "sub")."""
+        with named_errors():
+            services.prepare()
+            services.single_sign_on.link_subject(services.accounts.named(name), subject, ACTOR)
+
     @group.command("role")
     @NAME
     @click.argument("role", type=click.Choice(ROLES))

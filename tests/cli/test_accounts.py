@@ -82,3 +82,15 @@ def test_a_weak_password_is_refused(shell: Shell) -> None:
     assert refused.exit_code == 1
     assert "it must have 10 to 1000" in refused.output
     assert shell("accounts", "list").stdout == ""
+
+
+def test_an_administrator_links_an_account_of_the_provider(shell: Shell) -> None:
+    pytest.importorskip("authlib", reason="pip install -r requirements-oidc.txt")
+    add(shell, "Ann", "--admin")
+    refused = shell("accounts", "identity", "Ann", "248")
+    assert (refused.exit_code, "oidc_issuer is not set" in refused.stderr) == (1, True)
+    shell.environment |= {"OIDC_ISSUER": "https://login.example", "OIDC_CLIENT_ID": "assistant"}
+    assert shell("accounts", "identity", "Ann", "248").exit_code == 0
+    assert "linked to somebody here already" in shell("accounts", "identity", "Ann", "248").stderr
+    assert "command line: linked an account of login.example: Ann: 248" in shell("accounts", "log").stdout
+    assert shell("accounts", "identity", "Ann", "").exit_code == 1

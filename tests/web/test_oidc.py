@@ -183,6 +183,7 @@ HOSTILE: dict[str, dict[str, Any]] = {
     "no subject": {"sub": None},
     "a subject that is a number": {"sub": 7},
     "an empty subject": {"sub": ""},
+    "a subject with a NUL": {"sub": "a\0"},
     "an endless subject": {"sub": "x" * 300},
     "another access token": {"at_hash": "AAAAAAAAAAAAAAAAAAAAAA"},
 }

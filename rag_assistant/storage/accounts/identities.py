@@ -39,6 +39,11 @@ class LinkedIdentityStore:
         with self._database.read() as connection:
             return [_identity_of(row) for row in connection.execute(query).mappings()]
 
+    def people(self) -> frozenset[int]:
+        """Return the ids of all who are known by something."""
+        with self._database.read() as connection:
+            return frozenset(connection.execute(select(linked_identities.c.person_id)).scalars())
+
     def add(self, person_id: int, external: ExternalIdentity) -> LinkedIdentity:
         """Let a person be known by this, too. Raises IdentityTaken."""
         try:

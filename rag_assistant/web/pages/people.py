@@ -9,7 +9,7 @@ from flask import Blueprint, Response, make_response, redirect, render_template,
 from rag_assistant.errors import AssistantError, InvalidRequest
 from rag_assistant.records import ROLES, Person, Role
 from rag_assistant.web.errors import page_with_error
-from rag_assistant.web.identity import actor
+from rag_assistant.web.identity import actor, proxied
 from rag_assistant.web.pages.frame import frame
 from rag_assistant.web.services import whole_services
 
@@ -31,7 +31,7 @@ def add() -> Response:
         made = whole_services().accounts.add(request.form.get("name", ""), _role(), actor())
     except AssistantError as error:
         return page_with_error(error, _people_page(error=error))
-    return _with_link(made)
+    return _to_people() if proxied(whole_services()) else _with_link(made)
 
 
 @blueprint.post("/people/<int:person_id>/link")
@@ -79,7 +79,14 @@ def _with_link(person: Person) -> Response:
 def _people_page(**more: Any) -> str:
     accounts = whole_services().accounts
     return render_template(
-        "people.html", people=accounts.all(), roles=ROLES, audit=accounts.audit(AUDIT_SHOWN), **more, **frame(None)
+        "people.html",
+        people=accounts.all(),
+        linked_people=whole_services().single_sign_on.linked_people(),
+        proxied=proxied(whole_services()),
+        roles=ROLES,
+        audit=accounts.audit(AUDIT_SHOWN),
+        **more,
+        **frame(None),
     )
 
 
