@@ -1,6 +1,7 @@
 """The server as it is run: started, killed in the middle of an answer, started again, ended, started twice."""
 
 import contextlib
+import http.client
 import json
 import os
 import random
@@ -15,6 +16,9 @@ from typing import Any
 
 import pytest
 
+from rag_assistant.storage.accounts.people import PeopleStore
+from rag_assistant.storage.database import Database, sqlite_url
+from rag_assistant.storage.migrate import migrate
 from testkit.gguf import carried_gguf
 from testkit.server_fork import ServerFork
 from testkit.server_process import Launch, ServerProcess, run_command
@@ -201,3 +205,42 @@ def descendants(pid: int) -> dict[int, str]:
             found[number] = Path(f"/proc/{number}/cmdline").read_text().replace("\0", " ")
             found |= descendants(number)
     return found
+
+
+def test_a_header_that_only_looks_like_the_proxys_signs_nobody_in(
+    tmp_path: Path, stub: StubModel, server_fork: ServerFork
+) -> None:
+    """What the server itself makes of headers decides: WSGI takes ``Remote_User`` for ``Remote-User``."""
+    (tmp_path / "data").mkdir()
+    database = Database(sqlite_url(tmp_path / "data"))
+    migrate(database)
+    for name in ("Ann", "Ben"):
+        PeopleStore(database).add(name, "member", None)
+    database.close()
+    proxy = "127.0.0.2"
+    settings = {"PROXY_USER_HEADER": "Remote-User", "PROXY_USER_FROM": f'["{proxy}"]', "OPENAI_BASE_URL": stub.url}
+    server = ServerProcess(tmp_path, server_fork.launch, **settings)
+    server.start("/healthz")
+
+    def name_seen(address: str, *headers: tuple[str, str]) -> str | int:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, source_address=(address, 0), timeout=30)
+        connection.putrequest("GET", "/account")
+        for header, value in (("Accept", "text/html"), ("Sec-Fetch-Mode", "cors"), *headers):
+            connection.putheader(header, value)
+        connection.endheaders()
+        response = connection.getresponse()
+        page = response.read().decode()
+        connection.close()
+        found = re.search(r"<h1>(.*?)</h1>", page)
+        return found[1] if response.status == 200 and found else response.status
+
+    try:
+        assert name_seen(proxy, ("Remote-User", "Ben")) == "Ben"
+        assert name_seen("127.0.0.1", ("Remote-User", "Ben")) == 401
+        assert name_seen("127.0.0.1", ("Remote-User", "Ben"), ("X-Forwarded-For", proxy)) == 401
+        # Somebody sends this by way of a proxy that replaces only the header that it knows.
+        assert name_seen(proxy, ("Remote_User", "Ann")) == 401
+        assert name_seen(proxy, ("Remote_User", "Ann"), ("Remote-User", "Ben")) == "Ben"
+        assert name_seen(proxy, ("Remote-User", "Ann"), ("Remote-User", "Ben")) == 403
+    finally:
+        server.kill()
