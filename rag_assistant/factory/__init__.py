@@ -176,7 +176,8 @@ def services_of_person(
     retriever = Retriever(stores.chunks, KeywordIndex(stores.database), vectors, whole.retriever.reranking)
     library = whole.library.over(stores.documents, limits.refuse_bytes)
     tools = Tools(stores.documents, retriever, library.remove, whole.tools.remote)
-    deps = build_dependencies(whole.settings, stores, retriever, whole.models, tools, writer, unkept, whole.observer)
+    settings = whole.settings
+    deps = build_dependencies(settings, stores, retriever, whole.models, tools, writer, unkept, whole.observer)
     return replace(
         whole,
         database=stores.database,
@@ -202,7 +203,7 @@ def services_of_person(
         limits=limits,
         tools=tools,
         history_actions=HistoryActions(
-            stores.conversations, stores.history, whole.models, lambda: tools.schemas, lambda: whole.settings.current
+            stores.conversations, stores.history, whole.models, lambda: tools.schemas, lambda: settings.current
         ),
         corrections=Corrections(CorrectionStore(stores.database), stores.history, stores.documents, retriever),
     )

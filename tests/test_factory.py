@@ -1,0 +1,106 @@
+"""What the factory connects for one person: a store that it forgets would be everybody's."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any
+
+from rag_assistant.factory import Stores
+from rag_assistant.storage.database import Database
+from rag_assistant.web.services import Services
+from testkit.people import add_person
+from tests.web.conftest import app, environment, services, stand_ins
+
+__all__ = ["app", "environment", "services", "stand_ins"]  # Fixtures.
+
+# The services that everybody has in common, each with why.
+SHARED = {
+    "settings": "they are the server's",
+    "embeddings": "vectors are found by chunks, and which chunks somebody may read decides their own ChunkStore",
+    "uploads": "files lie under names that only a document's row tells",
+    "embedders": "a model keeps nothing of what it embeds",
+    "vectors": "an index gives ids and distances, of which the person's ChunkStore keeps what they may read",
+    "models": "a model keeps nothing of what it is asked",
+    "local_servers": "what runs on this machine is seen by administrators",
+    "evaluation": "a command of whoever runs the machine",
+    "data_dir": "it is the server's",
+    "guide": "it comes with the program",
+    "probe": "it tells whether the database is there",
+    "leases": "processes are the server's",
+    "signals": "a signal is the number of a turn, which whoever follows it has asked their own TurnStore for",
+    "answers": "it writes the answers of all people in one transaction, under ids from their own TurnStore",
+    "accounts": "people_pages and account_pages alone have it, by their policies",
+    "setup": "it is over with the first account",
+    "observer": "it takes figures without text",
+    "_lock_file": "it is the process's",
+    "_heartbeat": "it is the process's",
+    "_start_lock": "it is the process's",
+    "_started": "it is the process's",
+    "_warming": "it is the process's",
+    "_processes_documents": "it is the process's",
+}
+# Where something of one person's goes on with a store of all, each with why.
+UNSCOPED = {
+    "AnswerWriter._turns": "it ends a turn that the person's own TurnStore has accepted",
+    "UnkeptAnswers._turns": "it keeps nothing",
+    "Library._documents": "what runs in the job queues works on the documents of all",
+    "DocumentReader._documents": "it runs in the job queues",
+    "DocumentReader._chunks": "it runs in the job queues",
+    "DocumentReader._scans": "it runs in the job queues",
+    "PagePictures._scans": "it is asked about a document that the person's own DocumentStore has just found",
+}
+
+
+def test_every_service_is_one_persons_or_says_why_it_is_everybodys(services: Services) -> None:
+    own = services.of_person(add_person(services, "Ann").id, True)
+    names = {one.name for one in fields(Services)} - {"of_person"}
+    same = {name for name in names if getattr(own, name) is getattr(services, name)}
+    assert same == SHARED.keys()
+
+
+def test_every_store_is_among_the_services(services: Services) -> None:
+    assert {one.name for one in fields(Stores)} - {one.name for one in fields(Services)} == {"scans"}
+
+
+def test_nothing_of_one_person_holds_a_store_of_everybody(services: Services) -> None:
+    own = services.of_person(add_person(services, "Ann").id, True)
+    known = {id(getattr(services, name)) for name in SHARED if getattr(services, name) is not None}
+    personal = [
+        (one.name, getattr(own, one.name)) for one in fields(Services) if one.name not in {*SHARED, "of_person"}
+    ]
+    found = {place for name, value in personal for place in holders(value, name, services.database, known)}
+    assert found == UNSCOPED.keys()
+
+
+def holders(thing: Any, place: str, whole: Database, seen: set[int]) -> Iterator[str]:
+    """Yield where from a service one comes to the database of everybody: the class of ours, and its attribute."""
+    if thing is whole:
+        yield place
+    if isinstance(thing, Database) or id(thing) in seen:
+        return
+    seen.add(id(thing))
+    for name, part in parts_of(thing):
+        if id(part) not in seen and any(value is whole for value in getattr(part, "__dict__", {}).values()):
+            yield f"{type(thing).__name__}{name}"
+            continue
+        yield from holders(part, f"{type(thing).__name__}{name}", whole, seen)
+
+
+def parts_of(thing: Any) -> list[tuple[str, Any]]:
+    """Return what an object of ours, a function or a collection refers to."""
+    if isinstance(thing, dict):
+        return [("[]", value) for value in thing.values()]
+    if isinstance(thing, list | tuple | set | frozenset):
+        return [("[]", value) for value in thing]
+    if isinstance(thing, types.MethodType):
+        return [("()", thing.__self__)]
+    if isinstance(thing, types.FunctionType):
+        cells = zip(thing.__code__.co_freevars, thing.__closure__ or (), strict=True)
+        return [(f".{name}", cell.cell_contents) for name, cell in cells]
+    if not type(thing).__module__.startswith("rag_assistant") or isinstance(thing, type):
+        return []
+    slots = [name for kind in type(thing).__mro__ for name in getattr(kind, "__slots__", ())]
+    names = [*getattr(thing, "__dict__", {}), *slots]
+    return [(f".{name}", getattr(thing, name)) for name in names if hasattr(thing, name)]
