@@ -22,7 +22,6 @@ SHARED = {
     "uploads": "files lie under names that only a document's row tells",
     "embedders": "a model keeps nothing of what it embeds",
     "vectors": "an index gives ids and distances, of which the person's ChunkStore keeps what they may read",
-    "models": "a model keeps nothing of what it is asked",
     "local_servers": "what runs on this machine is seen by administrators",
     "evaluation": "a command of whoever runs the machine",
     "data_dir": "it is the server's",
@@ -49,6 +48,7 @@ UNSCOPED = {
     "DocumentReader._documents": "it runs in the job queues",
     "DocumentReader._chunks": "it runs in the job queues",
     "DocumentReader._scans": "it runs in the job queues",
+    "TokenLimits._everybodys": "it counts the tokens of all",
     "PagePictures._scans": "it is asked about a document that the person's own DocumentStore has just found",
 }
 

@@ -1,15 +1,21 @@
-"""What one person may take of a server that others use, too: questions a minute, answers at once, bytes stored."""
+"""What one person may take of a server that others use, too: questions a minute, answers at once, bytes stored.
+
+And the tokens that models may take within a day, for one person and for all.
+"""
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
 
-from rag_assistant.errors import LimitReached, StorageLimitReached
+from rag_assistant.errors import LimitReached, SharedLimitReached, StorageFailed, StorageLimitReached
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.accounts.usage import UsageStore
+
+log = logging.getLogger(__name__)
 
 MINUTE_SECONDS = 60.0
 RETRY_RUNNING_SECONDS = 5.0
@@ -20,8 +26,13 @@ class PersonalLimits:
     """Refuses what is more than one person's share. The limits are settings; null is none."""
 
     def __init__(
-        self, usage: UsageStore, settings: Callable[[], Settings], clock: Callable[[], float] = time.monotonic
+        self,
+        usage: UsageStore,
+        everybodys: UsageStore,
+        settings: Callable[[], Settings],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self.of_models = TokenLimits(settings, everybodys, usage)
         self._usage = usage
         self._settings = settings
         self._clock = clock
@@ -45,6 +56,11 @@ class PersonalLimits:
         """How many bytes the files in the person's own libraries have."""
         return self._usage.stored_bytes()
 
+    @property
+    def tokens(self) -> int:
+        """How many tokens models took for the person within a day."""
+        return self._usage.tokens()
+
     def take_question(self) -> None:
         """Count a question that is about to be answered. Raises LimitReached; then it does not count."""
         settings, moment = self._settings(), self._clock()
@@ -67,3 +83,37 @@ class PersonalLimits:
     def _forget(self, moment: float) -> None:
         while self._asked and moment - self._asked[0] >= MINUTE_SECONDS:
             self._asked.popleft()
+
+
+class TokenLimits:
+    """Counts the tokens that models take, and refuses more where a day's limit is reached.
+
+    Both over ``everybodys`` usage and over that of one person, if there is one. What is being answered goes on.
+    """
+
+    def __init__(
+        self, settings: Callable[[], Settings], everybodys: UsageStore, persons: UsageStore | None = None
+    ) -> None:
+        self._settings = settings
+        self._everybodys = everybodys
+        self._persons = persons
+
+    def count(self, tokens: int) -> None:
+        """Count what a request to a model took; nobody's, only where that is limited."""
+        if self._persons is None and self._settings().max_tokens_per_day is None:
+            return
+        try:
+            (self._persons or self._everybodys).keep_tokens(tokens)
+        except StorageFailed as error:  # The answer is worth more than its figure.
+            log.warning("%s tokens could not be counted: %s", tokens, error)
+
+    def refuse_beyond(self) -> None:
+        """Refuse what would ask a model. Raises LimitReached, SharedLimitReached."""
+        settings = self._settings()
+        mine, all_together = settings.max_tokens_per_day_per_person, settings.max_tokens_per_day
+        if self._persons is not None and mine is not None and self._persons.tokens() >= mine:
+            what = f"Models have taken {mine} tokens for you within a day"
+            raise LimitReached(what, self._persons.seconds_until_below(mine))
+        if all_together is not None and self._everybodys.tokens() >= all_together:
+            what = f"Models have taken {all_together} tokens within a day, as many as this server gives"
+            raise SharedLimitReached(what, self._everybodys.seconds_until_below(all_together))

@@ -286,7 +286,7 @@ class Assistant:
         quotes: bool = False,
     ) -> Turn:
         """Let ``refuse`` look at what would be accepted, accept it, and begin to answer it."""
-        live = self._reserved()
+        live = self._reserved(asks_model=not quotes)
         try:
             refuse()
             with self._beginning:
@@ -302,8 +302,10 @@ class Assistant:
         self._start(turn, live, self._deps, Runner(turn, live, self._deps, quotes).answer)
         return turn
 
-    def _reserved(self) -> LiveTurn:
-        """Return who will follow a turn, with a place for it. Raises Overloaded, and what limits of a person raise."""
+    def _reserved(self, *, asks_model: bool = True) -> LiveTurn:
+        """Return who will follow a turn, with a place for it. Raises Overloaded, and what limits raise."""
+        if asks_model and self._deps.models.connected:
+            self._deps.models.refuse_beyond_limits()
         self._take_question()
         if not self._live.reserve():
             raise Overloaded(self._live.limit)

@@ -149,8 +149,8 @@ class HistoryActions:
     def compact(self, conversation_id: int) -> tuple[Conversation, str]:
         """Summarise the older half of what the model sees, and all that is left out before it; say how.
 
-        Raises NothingToSummarise, HistoryChanged, ConversationBusy, or that no model is known; then nothing has
-        changed.
+        Raises NothingToSummarise, HistoryChanged, ConversationBusy, LimitReached, or that no model is known; then
+        nothing has changed.
         """
         return self._compact(self._conversations.get(conversation_id), self._history)
 
@@ -170,6 +170,8 @@ class HistoryActions:
                 f"{named} is too short to be summarised: the newest turns stay as they are, "
                 "and there are none before them."
             )
+        if self._models.connected:
+            self._models.refuse_beyond_limits()
         profile = profile_for(endpoint, settings, self._models.ratio(endpoint))
         return Compaction(self._conversations, history, self._models).compact(
             conversation, keep_from, profile, call, lambda _sentence: None

@@ -1,5 +1,7 @@
 """What is wrong with a request, or too much of it, before anything is done."""
 
+from math import ceil
+
 from rag_assistant.errors.base import AssistantError
 
 
@@ -63,8 +65,12 @@ class LimitReached(AssistantError):
     """Somebody takes more than one person's share."""
 
     def __init__(self, what: str, retry_after_seconds: float) -> None:
-        super().__init__(f"{what}. Try again in {max(1, round(retry_after_seconds))} seconds.")
+        super().__init__(f"{what}. Try again in {_in_words(retry_after_seconds)}.")
         self.retry_after_seconds = retry_after_seconds
+
+
+class SharedLimitReached(LimitReached):
+    """Everybody together has taken what this server may give."""
 
 
 class StorageLimitReached(BodyTooLarge):
@@ -75,3 +81,11 @@ class StorageLimitReached(BodyTooLarge):
             f"The file has {size_mb:.1f} MB, and then yours would have more than {limit_mb} MB together. "
             "Delete some first."
         )
+
+
+def _in_words(seconds: float) -> str:
+    """Return how long that is, as a person says it; rather too long than too short."""
+    for size, name in ((3600, "hours"), (60, "minutes")):
+        if seconds > 2 * size:
+            return f"{ceil(seconds / size)} {name}"
+    return f"{max(1, round(seconds))} seconds"

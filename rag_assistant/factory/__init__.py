@@ -12,7 +12,7 @@ from flask import Flask
 
 from rag_assistant import cli, web
 from rag_assistant.accounts.accounts import Accounts
-from rag_assistant.accounts.limits import PersonalLimits
+from rag_assistant.accounts.limits import PersonalLimits, TokenLimits
 from rag_assistant.accounts.setup import Setup
 from rag_assistant.answering.assistant import Assistant
 from rag_assistant.answering.dependencies import Dependencies
@@ -88,7 +88,9 @@ def build_services(settings: LiveSettings) -> Services:
     stores = build_stores(database, owner, signals.tell_text)
     search = build_search(values, data_dir, stores)
     local = LocalModel(values.local_model, values.model_context_tokens) if values.local_model else None
-    models = LanguageModels(lambda: settings.current, local)
+    usage = UsageStore(database)
+    counted = TokenLimits(lambda: settings.current, usage)
+    models = LanguageModels(lambda: settings.current, local).over(counted.refuse_beyond, counted.count)
     uploads = Uploads(data_dir / "uploads")
     library = build_library(settings, data_dir, owner, stores, search, uploads)
     tools = Tools(stores.documents, search.retriever, library.remove, build_remote_tools(values))
@@ -145,7 +147,7 @@ def build_services(settings: LiveSettings) -> Services:
 
     @lru_cache(PEOPLE_AT_ONCE)
     def limits_of(person_id: int) -> PersonalLimits:
-        return PersonalLimits(UsageStore(stores.database.for_person(person_id)), lambda: settings.current)
+        return PersonalLimits(UsageStore(database.for_person(person_id)), usage, lambda: settings.current)
 
     @lru_cache(PEOPLE_AT_ONCE)
     def of_person(person_id: int, changes_documents: bool, process: str) -> Services:
@@ -177,7 +179,8 @@ def services_of_person(
     library = whole.library.over(stores.documents, limits.refuse_bytes)
     tools = Tools(stores.documents, retriever, library.remove, whole.tools.remote)
     settings = whole.settings
-    deps = build_dependencies(settings, stores, retriever, whole.models, tools, writer, unkept, whole.observer)
+    models = whole.models.over(limits.of_models.refuse_beyond, limits.of_models.count)
+    deps = build_dependencies(settings, stores, retriever, models, tools, writer, unkept, whole.observer)
     return replace(
         whole,
         database=stores.database,
@@ -196,6 +199,7 @@ def services_of_person(
         conversation_import=ConversationImport(stores.exchange, stores.documents),
         chunks=stores.chunks,
         retriever=retriever,
+        models=models,
         library=library,
         page_images=whole.page_images.over(stores.documents, library),
         unfamiliar=UnfamiliarDocuments(stores.documents, stores.chunks, whole.embedders),
@@ -203,7 +207,7 @@ def services_of_person(
         limits=limits,
         tools=tools,
         history_actions=HistoryActions(
-            stores.conversations, stores.history, whole.models, lambda: tools.schemas, lambda: settings.current
+            stores.conversations, stores.history, models, lambda: tools.schemas, lambda: settings.current
         ),
         corrections=Corrections(CorrectionStore(stores.database), stores.history, stores.documents, retriever),
     )

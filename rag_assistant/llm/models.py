@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable, Iterator
+from copy import copy as shallow_copy
 from dataclasses import replace
+from typing import Any
 
 from rag_assistant.errors import ModelError, ModelTimedOut, ModelUnreachable, ToolsRefused
+from rag_assistant.history import count_message, estimate_tokens
 from rag_assistant.llm.calibration import Calibration
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.client import OPENAI_BASE_URL, ModelClient
@@ -28,9 +32,18 @@ class LanguageModels:
         self._local = local
         self.client = ModelClient(lambda: deadlines_of(settings()))
         self.calibration = Calibration()
-        self._last: Endpoint | None = None
-        self.tool_habits = ToolHabits()
+        # By their base URL: what was learnt when they were asked last, and how that went.
+        self._last: dict[str, Endpoint] = {}
         self._states: dict[str, str] = {}
+        self.tool_habits = ToolHabits()
+        self.refuse_beyond_limits: Callable[[], None] = lambda: None
+        self._count: Callable[[int], None] = lambda _tokens: None
+
+    def over(self, refuse_beyond_limits: Callable[[], None], count: Callable[[int], None]) -> LanguageModels:
+        """Return the same models for somebody whose tokens are counted, and may be used up."""
+        theirs = shallow_copy(self)
+        theirs.refuse_beyond_limits, theirs._count = refuse_beyond_limits, count
+        return theirs
 
     @property
     def connected(self) -> bool:
@@ -72,8 +85,9 @@ class LanguageModels:
         learnt = self.calibration.limit(endpoint)
         if learnt is not None:
             endpoint = replace(endpoint, context_tokens=min(learnt, endpoint.context_tokens or learnt))
-        self._last = replace(endpoint, takes_tools=self.tool_habits.takes_tools(endpoint))
-        return self._last
+        known = replace(endpoint, takes_tools=self.tool_habits.takes_tools(endpoint))
+        self._last[known.base_url] = known
+        return known
 
     def configured_endpoint(self) -> Endpoint:
         """Return the endpoint as the settings name it."""
@@ -110,13 +124,28 @@ class LanguageModels:
         facts = {"base_url": endpoint.base_url, "model": endpoint.model, "max_tokens": request.max_tokens}
         with step("model", is_shared=True, **facts) as asked, self._noting_failures(endpoint):
             call.traceparent = asked.traceparent
-            for reply in self.client.stream(endpoint, request, call, on_wait):
+            for reply in self._counted(self.client.stream(endpoint, request, call, on_wait), endpoint, request):
                 self._states[endpoint.base_url] = "ready"
                 if reply.usage is not None or reply.finish_reason is not None:
                     asked.facts |= {"finish_reason": reply.finish_reason} | (reply.usage or {})
                 if reply.usage is not None or reply.finish_reason is not None or reply.thought:
                     call.replies.append(reply)
                 yield reply
+
+    def _counted(
+        self, replies: Iterator[ModelReply], endpoint: Endpoint, request: ModelRequest
+    ) -> Iterator[ModelReply]:
+        """Yield replies, and count what they took, also of an answer that breaks off: estimated if nobody tells."""
+        told: int | None = None
+        said: list[str] = []
+        try:
+            for reply in replies:
+                said.append(reply.text)
+                told = tokens_told(reply.usage) or told
+                yield reply
+        finally:
+            if said:
+                self._count(told or round(_estimated(request, "".join(said)) * self.ratio(endpoint)))
 
     @contextlib.contextmanager
     def _noting_failures(self, endpoint: Endpoint) -> Iterator[None]:
@@ -160,8 +189,9 @@ class LanguageModels:
         if self._local is not None and not self.has_endpoint:
             return self._local.known()
         known = self.configured_endpoint()
-        if self._last is not None and self._last.base_url == known.base_url and known.model in (None, self._last.model):
-            return self._last
+        last = self._last.get(known.base_url)
+        if last is not None and known.model in (None, last.model):
+            return last
         return replace(known, api_key=None)
 
 
@@ -173,3 +203,15 @@ def deadlines_of(settings: Settings) -> Deadlines:
         token=settings.token_timeout_seconds,
         answer=settings.answer_timeout_seconds,
     )
+
+
+def tokens_told(usage: dict[str, Any] | None) -> int | None:
+    """Return how many tokens an endpoint says that a request took, ``None`` if it says nothing of use."""
+    counts = [(usage or {}).get(name) for name in ("prompt_tokens", "completion_tokens")]
+    return sum(count for count in counts if isinstance(count, int) and count > 0) or None
+
+
+def _estimated(request: ModelRequest, text: str) -> int:
+    """Return an estimate of the tokens of a request and what was answered."""
+    asked = sum(count_message(message, estimate_tokens) for message in request.messages)
+    return asked + estimate_tokens(json.dumps(request.tools) if request.tools else "") + estimate_tokens(text)

@@ -63,6 +63,8 @@ TOPICS: dict[str, tuple[str, ...]] = {
         "max_questions_per_minute",
         "max_running_answers_per_person",
         "max_stored_mb_per_person",
+        "max_tokens_per_day",
+        "max_tokens_per_day_per_person",
         "data_dir",
         "database_url",
         "log_level",

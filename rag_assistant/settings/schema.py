@@ -453,6 +453,20 @@ class Settings(BaseModel):
         live=False,
         pattern=r"^(https?://[^\s/@]+(/\S*)?|/([^\s/\\]\S*)?)$",
     )
+    max_tokens_per_day: int | None = setting(
+        None,
+        f"{WHOLE_FROM_1}, or null for no limit",
+        "How many tokens the model may take within 24 hours in all, requests and answers together; further questions "
+        "are refused with 503.",
+        ge=1,
+    )
+    max_tokens_per_day_per_person: int | None = setting(
+        None,
+        f"{WHOLE_FROM_1}, or null for no limit",
+        "With accounts: how many tokens the model may take within 24 hours for one person; further questions are "
+        "refused with 429.",
+        ge=1,
+    )
     data_dir: str = setting(
         "data",
         "a folder's path",

@@ -31,6 +31,7 @@ STATUS: dict[type[Exception], int] = {
     errors.SignInFailed: 401,
     errors.TooManyAttempts: 429,
     errors.LimitReached: 429,
+    errors.SharedLimitReached: 503,
     errors.NotAllowed: 403,
     errors.AccountNotFound: 404,
     errors.CredentialNotFound: 404,

@@ -93,6 +93,18 @@ audit_log = Table(
     sqlite_autoincrement=True,
 )
 
+# What models took within the last day, for whom; nobody's where there are no accounts, or a command asked.
+model_tokens = Table(
+    "model_tokens",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("person_id", Integer),
+    Column("at", UtcTime, nullable=False),
+    Column("tokens", Integer, nullable=False),
+    Index("ix_model_tokens_at", "at", "person_id", "tokens"),
+    sqlite_autoincrement=True,
+)
+
 # Sets of documents. Where there are no accounts there is one, which belongs to nobody.
 libraries = Table(
     "libraries",
