@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
-from rag_assistant.factory import Stores
+from rag_assistant.factory.stores import Stores
 from rag_assistant.storage.database import Database
 from rag_assistant.web.services import Services
 from testkit.people import add_person

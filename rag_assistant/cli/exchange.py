@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -11,6 +10,7 @@ import click
 from rag_assistant.cli.documents import WORKED_ON, work_with_progress
 from rag_assistant.cli.errors import named_errors
 from rag_assistant.errors import AssistantError
+from rag_assistant.exchange.exporting import archived_conversations, archived_documents
 from rag_assistant.exchange.files import document_file, read_export, write_archive
 from rag_assistant.records import Document
 from rag_assistant.records.archive import ArchivedDocument
@@ -25,12 +25,17 @@ MAX_TEXT_BYTES = 2_000_000_000
 def export_command(services: Services) -> click.Command:
     @click.command("export")
     @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-    def export(file: Path) -> None:
+    @click.option("--person", metavar="NAME", help="Only what this account has; without it, everything.")
+    def export(file: Path, person: str | None) -> None:
         """Export all conversations and documents to FILE, a zip archive that "import" reads."""
         with named_errors():
             services.prepare()
-            conversations = (services.exchange.read(one) for one in services.exchange.ids())
-            documents, written = write_archive(file, _documents(services), conversations)
+            own = _services_of(services, person)
+            documents, written = write_archive(
+                file,
+                archived_documents(own.documents, own.uploads.path_of),
+                archived_conversations(own.exchange),
+            )
         click.echo(f"{file}: {_counted(written, 'conversation')}, {_counted(documents, 'document')}.")
 
     return export
@@ -39,7 +44,8 @@ def export_command(services: Services) -> click.Command:
 def import_command(services: Services) -> click.Command:
     @click.command("import")
     @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-    def import_(file: Path) -> None:
+    @click.option("--person", metavar="NAME", help="For this account; without it, for the first administrator.")
+    def import_(file: Path, person: str | None) -> None:
         """Import conversations from FILE.
 
         FILE is conversations.json of ChatGPT or the zip file it came in, an export of Open WebUI or LibreChat, or an
@@ -47,9 +53,10 @@ def import_command(services: Services) -> click.Command:
         """
         with named_errors(), file.open("rb") as opened:
             services.prepare()
+            own = _services_of(services, person)
             found = read_export(opened, MAX_TEXT_BYTES)
-            added, refused = _add_documents(services, opened, found.documents)
-            outcomes = services.conversation_import.run(found)
+            added, refused = _add_documents(own, opened, found.documents)
+            outcomes = own.conversation_import.run(found)
             for one in outcomes:
                 if one.new:
                     click.echo(
@@ -68,13 +75,9 @@ def import_command(services: Services) -> click.Command:
     return import_
 
 
-def _documents(services: Services) -> Iterator[tuple[ArchivedDocument, Path]]:
-    before: int | None = None
-    while page := services.documents.page(100, before):
-        before = page[-1].id
-        for one in page:
-            stored = services.uploads.path_of(services.documents.file_of(one.id))
-            yield ArchivedDocument(one.id, one.name, one.sha256, tuple(one.tags)), stored
+def _services_of(services: Services, person: str | None) -> Services:
+    """Return the services of an account, or of everybody. Raises AccountNotFound."""
+    return services if person is None else services.of_person(services.accounts.named(person).id, True)
 
 
 def _add_documents(

@@ -53,8 +53,20 @@ def document_file(file: IO[bytes], document: ArchivedDocument) -> Iterator[IO[by
         raise MalformedBody(f"The archive cannot be read ({error}).") from error
 
 
+# A document with its file, or without one.
+Archived = tuple[ArchivedDocument, Path | None]
+
+
+def pack_archive(
+    file: IO[bytes], documents: Iterable[Archived], conversations: Iterable[WholeConversation]
+) -> tuple[int, int]:
+    """Pack an archive into an open file; return how many documents and conversations are in it."""
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
+        return _fill(packed, list(documents), conversations)
+
+
 def write_archive(
-    path: Path, documents: Iterable[tuple[ArchivedDocument, Path]], conversations: Iterable[WholeConversation]
+    path: Path, documents: Iterable[Archived], conversations: Iterable[WholeConversation]
 ) -> tuple[int, int]:
     """Write an archive that nobody else may read; return how many documents and conversations are in it.
 
@@ -65,8 +77,7 @@ def write_archive(
         if path.exists():
             raise InvalidRequest(f"{path} exists already. Name a file that does not.")
         with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
-                counts = _fill(packed, list(documents), conversations)
+            counts = pack_archive(file, documents, conversations)
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)
@@ -79,12 +90,13 @@ def write_archive(
 
 def _fill(
     packed: zipfile.ZipFile,
-    documents: list[tuple[ArchivedDocument, Path]],
+    documents: list[Archived],
     conversations: Iterable[WholeConversation],
 ) -> tuple[int, int]:
-    for document, stored in documents:
-        if stored.exists():
-            packed.write(stored, f"{DOCUMENTS}/{document.sha256}")
+    # Two libraries may have the same content.
+    files = {document.sha256: stored for document, stored in documents if stored is not None and stored.exists()}
+    for sha256, stored in files.items():
+        packed.write(stored, f"{DOCUMENTS}/{sha256}")
     with packed.open(ARCHIVE, "w", force_zip64=True) as lines:
         lines.write(head().encode())
         for document, _ in documents:

@@ -9,12 +9,15 @@ from werkzeug.routing import IntegerConverter, Map
 
 from rag_assistant.records import MAX_INT32
 from rag_assistant.web import assets, errors, health, identity, metrics, policy, request_ids, security
+from rag_assistant.web.api import account as account_api
+from rag_assistant.web.api import archive as archive_api
 from rag_assistant.web.api import conversations as conversations_api
 from rag_assistant.web.api import documents as documents_api
 from rag_assistant.web.api import libraries as libraries_api
 from rag_assistant.web.api import mcp as mcp_api
 from rag_assistant.web.api import model as model_api
 from rag_assistant.web.api import ratings as ratings_api
+from rag_assistant.web.api import sharing as sharing_api
 from rag_assistant.web.api import turns as turns_api
 from rag_assistant.web.entry import Entry
 from rag_assistant.web.openapi import routes as openapi_routes
@@ -48,6 +51,9 @@ PARTS = (
     conversations_api,
     documents_api,
     libraries_api,
+    account_api,
+    sharing_api,
+    archive_api,
     model_api,
     openai_routes,
     openapi_routes,

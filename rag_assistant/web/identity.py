@@ -16,6 +16,7 @@ from rag_assistant.web.services import IDENTITY, Services, services
 SECURE_COOKIE = "__Host-session"
 PLAIN_COOKIE = "session"
 BEARER = "bearer "
+NO_ACCOUNTS = "This takes an account, and there are none here."
 
 
 def init_app(app: Flask, whole: Services) -> None:
@@ -123,7 +124,7 @@ def refuse_beyond(found: Identity, policy: Policy) -> None:
         kept_for = "an administrator" if policy.ability == "admin" else f'somebody whose token has "{policy.ability}"'
         raise NotAllowed(f"This is for {kept_for}.")
     if policy.person and found.person is None:
-        raise NotAllowed("There is nobody to share with: there are no accounts.")
+        raise NotAllowed(NO_ACCOUNTS)
     if policy.session and found.session is None and not found.by_proxy:
         raise NotAllowed(SESSION_ONLY)
 

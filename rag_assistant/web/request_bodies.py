@@ -186,6 +186,12 @@ class UploadFields(Strict):
         return {"tags": self.tags, "replaces": self.replaces, "library_id": self.library_id}
 
 
+class NewLinkBody(Strict):
+    """The body of POST /api/conversations/ID/links."""
+
+    with_sources: bool = field(False, "true or false")
+
+
 class NewLibraryBody(Strict):
     """The body of POST /api/libraries."""
 

@@ -251,11 +251,21 @@ def libraries(player: Player) -> None:
     player.play("DELETE", "/api/libraries/1")
 
 
+def sharing(player: Player) -> None:
+    """Alone there is nobody to be, and nobody to share with."""
+    player.play("GET", "/api/account")
+    player.play("GET", "/api/conversations/1/links")
+    player.play("POST", "/api/conversations/1/links", {"with_sources": True})
+    player.play("DELETE", "/api/conversations/1/links/1")
+    player.play("GET", "/api/shared?link=secret")
+
+
 def importing(player: Player) -> None:
     player.play("POST", "/api/conversations/import", samples.librechat())
     player.play("POST", "/api/conversations/import", samples.librechat())
     player.play("POST", "/api/conversations/import", {"geese": []})
     player.play("GET", "/api/conversations/1/turns")
+    player.play("GET", "/api/export?files=all")
 
 
 SCENARIOS = (
@@ -270,6 +280,7 @@ SCENARIOS = (
     ratings,
     documents,
     libraries,
+    sharing,
     importing,
     server,
 )

@@ -36,7 +36,7 @@ CHAT: dict[str, Any] = {"model": MODEL, "messages": [{"role": "user", "content":
 STATIC = ("static", "versioned_static")
 
 # What has no id of its own, or one that is only there once something was cited.
-LED_BY_A_SECRET = ("source_pages.source", "shared_pages.shared")
+LED_BY_A_SECRET = ("source_pages.source", "shared_pages.shared", "sharing_api.shared")
 
 # What a route is sent, so that it gets as far as looking for what it names.
 JSON_BODIES: dict[str, dict[str, Any]] = {
@@ -49,6 +49,7 @@ JSON_BODIES: dict[str, dict[str, Any]] = {
     "libraries_api.add": {"name": "Seized"},
     "libraries_api.change": {"everyone": "write"},
     "libraries_api.share": {"person": "Cat", "access": "write"},
+    "sharing_api.make": {"with_sources": True},
     "api.query": {"question": "Why?"},
     "api.query_stream": {"question": "Why?"},
     "openai.chat_completions": CHAT,
@@ -79,7 +80,7 @@ QUERIES = {
 }
 # What ends something comes last, so that everything before it finds it.
 ENDINGS = (
-    "history_pages.erase", "api.erase_turn", "openai.delete_response",
+    "history_pages.erase", "sharing_api.take_back", "api.erase_turn", "openai.delete_response",
     "document_pages.delete_document", "documents_api.delete",
     "pages.delete_conversation", "pages.restore_conversation", "conversations_api.delete_conversation",
     "conversations_api.restore_conversation", "history_pages.purge", "sidebar.erase",

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from io import BytesIO
-from typing import IO, Any
+from typing import Any
 
 from flask import Blueprint, Response, jsonify, make_response, request
 
 from rag_assistant.conversations.commands import run_command
 from rag_assistant.conversations.compaction import operation_in_words
 from rag_assistant.conversations.scope import check_scope
-from rag_assistant.errors import InvalidRequest, UnsupportedContentType
-from rag_assistant.exchange.files import read_export
-from rag_assistant.exchange.importing import Outcome
+from rag_assistant.errors import InvalidRequest
 from rag_assistant.presenters.conversations import conversation_data
 from rag_assistant.presenters.export import FORMATS, as_json, as_markdown
 from rag_assistant.presenters.turns import correction_data, corrections_data, turn_data
 from rag_assistant.records import EVERYTHING
 from rag_assistant.retrieval.tokenize import query_words
-from rag_assistant.validation import shown as shown_value
 from rag_assistant.web.api.paging import PAGE_PARAMS, cursor_asked, number_before, page_response
 from rag_assistant.web.pages.conversation_list import cursor_of, parse_cursor
 from rag_assistant.web.request_bodies import (
@@ -29,7 +25,6 @@ from rag_assistant.web.request_bodies import (
     SummaryBody,
 )
 from rag_assistant.web.request_parsing import (
-    content_type_said,
     flag_asked,
     history_limit_asked,
     page_limit,
@@ -39,10 +34,6 @@ from rag_assistant.web.request_parsing import (
     takes,
 )
 from rag_assistant.web.services import services
-
-# The kinds of a body that is the file itself.
-FILE_TYPES = ("application/json", "application/x-ndjson", "application/zip")
-FORM_OVERHEAD_BYTES = 100_000
 
 blueprint = Blueprint("conversations_api", __name__, url_prefix="/api/conversations")
 
@@ -141,44 +132,6 @@ def export(conversation_id: int) -> Response:
     response = Response(pieces, content_type=media_type)
     response.headers["Content-Disposition"] = f'attachment; filename="conversation-{conversation_id}.{ending}"'
     return response
-
-
-@blueprint.post("/import")
-def import_conversations() -> Response:
-    """Import the conversations in a file; those that are here already are skipped.
-
-    It is what ChatGPT, Open WebUI or LibreChat export, or an archive of ours, whose documents are not added.
-    """
-    max_bytes = services().settings.current.max_upload_mb * 1_000_000
-    request.max_content_length = max_bytes + FORM_OVERHEAD_BYTES
-    with _sent_file() as file:
-        found = read_export(file, max_bytes)
-    outcomes = services().conversation_import.run(found)
-    return jsonify(
-        imported=[_outcome_data(one) for one in outcomes if one.new],
-        skipped=[_outcome_data(one) for one in outcomes if not one.new],
-        unreadable=found.unreadable,
-    )
-
-
-def _outcome_data(one: Outcome) -> dict[str, Any]:
-    return {"conversation_id": one.conversation_id, "title": one.title, "turns": one.turns}
-
-
-def _sent_file() -> IO[bytes]:
-    """Return the file of a form, or the body that is one. Raises UnsupportedContentType, InvalidRequest."""
-    if request.mimetype in FILE_TYPES:
-        return BytesIO(request.get_data())
-    if request.mimetype != "multipart/form-data":
-        raise UnsupportedContentType(
-            f'{content_type_said()}; it must be {", ".join(FILE_TYPES)}, or multipart/form-data with the field "file".'
-        )
-    names = [*request.form, *(name for name, _ in request.files.items(multi=True))]
-    if names != ["file"] or "file" not in request.files:
-        raise InvalidRequest(
-            f'The form has the fields {shown_value(names)}; it must have one file, "file", and nothing else.'
-        )
-    return request.files["file"].stream
 
 
 # --- what the model sees

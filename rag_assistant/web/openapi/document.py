@@ -42,6 +42,9 @@ TAGS = {
     "conversations_api": "Conversations",
     "documents_api": "Documents",
     "libraries_api": "Documents",
+    "sharing_api": "Conversations",
+    "archive_api": "Conversations",
+    "account_api": "Account",
     "openai": "OpenAI's protocol",
 }
 SERVER = "Server"

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 import rag_assistant.web.request_bodies as bodies
+from rag_assistant.web.openapi import account_answers as accounts
 from rag_assistant.web.openapi import conversation_answers as conversations
 from rag_assistant.web.openapi import document_answers as documents
 from rag_assistant.web.openapi import openai_answers as openai
@@ -117,7 +118,7 @@ OPERATIONS: dict[str, Operation] = {
     "conversations_api.purge_conversation": _action(None, 204),
     "conversations_api.turns": Operation(conversations.TurnsAnswer, query="limit=2"),
     "conversations_api.export": Operation("text/markdown", query="format=markdown"),
-    "conversations_api.import_conversations": Operation(
+    "archive_api.import_conversations": Operation(
         conversations.ImportAnswer,
         file=True,
         example={
@@ -166,6 +167,19 @@ OPERATIONS: dict[str, Operation] = {
         documents.LibraryAnswer, body=bodies.ShareBody, example={"person": "ben", "access": "read"}, accounts=True
     ),
     "libraries_api.delete": Operation(status=204, accounts=True),
+    "account_api.account": Operation(accounts.AccountAnswer, accounts=True),
+    "sharing_api.links": Operation(accounts.LinksAnswer, accounts=True),
+    "sharing_api.make": Operation(
+        accounts.NewLinkAnswer,
+        201,
+        bodies.NewLinkBody,
+        optional=True,
+        example={"with_sources": True},
+        accounts=True,
+    ),
+    "sharing_api.take_back": Operation(status=204, accounts=True),
+    "sharing_api.shared": Operation(accounts.SharedAnswer, query="link=secret", accounts=True),
+    "archive_api.export": Operation("application/zip"),
     "model_api.test": _action(server.ModelTestAnswer, asks=True),
     "healthz": Operation(server.HealthAnswer),
     "readyz": Operation(server.ReadyAnswer),

@@ -11,7 +11,7 @@ from rag_assistant.errors import AssistantError, InvalidRequest, NotAllowed
 from rag_assistant.records import ABILITIES, Person
 from rag_assistant.validation import spells_number
 from rag_assistant.web.errors import page_with_error
-from rag_assistant.web.identity import actor, identity, proxied, with_session, without_session
+from rag_assistant.web.identity import NO_ACCOUNTS, actor, identity, proxied, with_session, without_session
 from rag_assistant.web.pages.frame import frame
 from rag_assistant.web.services import services, whole_services
 
@@ -203,7 +203,7 @@ def signed_in() -> Person:
     """Return who is signed in. Raises NotAllowed."""
     person = identity().person
     if person is None:
-        raise NotAllowed("There are no accounts here.")
+        raise NotAllowed(NO_ACCOUNTS)
     return person
 
 

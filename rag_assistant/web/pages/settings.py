@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 
-from flask import Blueprint, render_template, request
+from flask import Blueprint, Response, make_response, render_template, request
 
 from rag_assistant import __version__
+from rag_assistant.errors import AssistantError
 from rag_assistant.llm.connection_check import ConnectionCheck
 from rag_assistant.presenters.settings import ADVANCED, settings_view
 from rag_assistant.records import MAX_INT32
 from rag_assistant.settings.package_files import home
+from rag_assistant.web.archives import Imported, import_sent_file
+from rag_assistant.web.errors import page_with_error
 from rag_assistant.web.pages.frame import drawer, frame
 from rag_assistant.web.request_parsing import whole_number
 from rag_assistant.web.services import services
@@ -31,7 +34,7 @@ PROVIDER = {
 @blueprint.get("/settings")
 def settings() -> str:
     """Show every setting, or those that hold the words of ``filter``; with what one conversation has of its own."""
-    return _settings_page(None)
+    return _settings_page()
 
 
 @blueprint.post("/settings/test")
@@ -40,7 +43,18 @@ def test_connection() -> str:
     return _settings_page(services().check_connection())
 
 
-def _settings_page(check: ConnectionCheck | None) -> str:
+@blueprint.post("/settings/import")
+def import_file() -> Response:
+    """Import the conversations of a file, and show what came of it."""
+    try:
+        return make_response(_settings_page(imported=import_sent_file()))
+    except AssistantError as error:
+        return page_with_error(error, _settings_page(import_error=error))
+
+
+def _settings_page(
+    check: ConnectionCheck | None = None, imported: Imported | None = None, import_error: AssistantError | None = None
+) -> str:
     number = whole_number("conversation", None, 1, MAX_INT32)
     shown = services().conversations.get(number) if number is not None else None
     in_force, models = services().settings, services().models
@@ -59,6 +73,8 @@ def _settings_page(check: ConnectionCheck | None) -> str:
         has_endpoint=models.has_endpoint,
         endpoint=models.configured_endpoint(),
         check=check,
+        imported=imported,
+        import_error=import_error,
         **frame(shown),
     )
 

@@ -1,0 +1,40 @@
+"""The JSON API of one's own account: who asks, and how much of their share they have taken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Blueprint, Response, jsonify
+
+from rag_assistant.accounts.limits import MEGABYTE, PersonalLimits
+from rag_assistant.errors import NotAllowed
+from rag_assistant.settings.schema import Settings
+from rag_assistant.web.identity import NO_ACCOUNTS, identity
+from rag_assistant.web.services import services
+
+blueprint = Blueprint("account_api", __name__, url_prefix="/api")
+
+
+@blueprint.get("/account")
+def account() -> Response:
+    """Return who asks, what they may do here, and what they have taken of what they may take."""
+    found, taken = identity(), services().limits
+    if found.person is None or taken is None:
+        raise NotAllowed(NO_ACCOUNTS)
+    limits = limits_data(taken, services().settings.current)
+    return jsonify(name=found.person.name, role=found.person.role, scopes=sorted(found.abilities), limits=limits)
+
+
+def limits_data(taken: PersonalLimits, settings: Settings) -> dict[str, Any]:
+    """Return what a person has taken, each with its limit."""
+    stored = settings.max_stored_mb_per_person
+    return {
+        "questions_per_minute": _of(taken.asked, settings.max_questions_per_minute),
+        "running_answers": _of(taken.running, settings.max_running_answers_per_person),
+        "stored_bytes": _of(taken.stored_bytes, None if stored is None else stored * MEGABYTE),
+        "tokens_per_day": _of(taken.tokens, settings.max_tokens_per_day_per_person),
+    }
+
+
+def _of(used: int, limit: int | None) -> dict[str, int | None]:
+    return {"used": used, "limit": limit}

@@ -1,0 +1,97 @@
+"""Links to conversations over the API: made, listed, read and taken back."""
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from rag_assistant.web.services import Services
+from testkit.people import add_person, client_of, quick_passwords, token_client
+from testkit.stub_model import Reply, StubModel
+from tests.web.conftest import ask, upload
+
+
+@pytest.fixture
+def ann(app: Flask, services: Services) -> Iterator[FlaskClient]:
+    with quick_passwords():
+        for name in ("Ann", "Ben"):
+            add_person(services, name)
+        yield client_of(app, "Ann")
+
+
+@pytest.fixture
+def ben(app: Flask, ann: FlaskClient) -> FlaskClient:
+    return client_of(app, "Ben")
+
+
+@pytest.fixture
+def conversation(ann: FlaskClient, stub: StubModel) -> int:
+    upload(ann, "The heron hisses at dawn.", "heron.txt")
+    stub.replies.append(Reply("At **dawn** [1]."))
+    number: int = ask(ann, "When does the heron hiss?")["conversation_id"]
+    return number
+
+
+def path_of(url: str) -> str:
+    return f"/api/shared?{urlsplit(url).query}"
+
+
+def test_a_link_is_made_listed_read_and_taken_back(ann: FlaskClient, ben: FlaskClient, conversation: int) -> None:
+    links = f"/api/conversations/{conversation}/links"
+    made = ann.post(links)
+    assert made.status_code == 201
+    listing = dict(made.json)
+    url = listing.pop("url")
+    assert url.startswith("http://localhost/shared?link=")
+    listed = ann.get(links)
+    assert listed.json == {"links": [listing]}
+    assert url.partition("=")[2] not in listed.text
+    shared = ben.get(path_of(url)).json
+    assert (shared["title"], shared["owner"]) == ("When does the heron hiss?", "Ann")
+    (turn,) = shared["turns"]
+    assert (turn["question"], turn["answer"], turn["sources"]) == (
+        "When does the heron hiss?", "At **dawn** [1].", [],
+    )  # fmt: skip
+    assert ben.get(links).status_code == ben.post(links).status_code == 404
+    own = f"{links}/{listing['link_id']}"
+    assert ben.delete(own).status_code == 404
+    assert ann.delete(own).status_code == 204
+    assert ann.delete(own).status_code == 404
+    gone, never = ben.get(path_of(url)), ben.get("/api/shared?link=never")
+    assert (gone.status_code, gone.json) == (never.status_code, never.json)
+    assert ben.get("/api/shared").status_code == gone.status_code == 404
+
+
+def test_sources_come_along_as_far_as_the_reader_may_read_them(
+    ann: FlaskClient, ben: FlaskClient, conversation: int
+) -> None:
+    url = ann.post(f"/api/conversations/{conversation}/links", json={"with_sources": True}).json["url"]
+    assert ben.get(path_of(url)).json["turns"][0]["sources"] == []
+    library = ann.get("/api/libraries").json["libraries"][0]["library_id"]
+    ann.patch(f"/api/libraries/{library}", json={"everyone": "read"})
+    (source,) = ben.get(path_of(url)).json["turns"][0]["sources"]
+    assert source == {"n": 1, "document": "heron.txt", "page": None, "text": "The heron hisses at dawn."}
+
+
+def test_a_link_takes_a_token_that_may_ask_and_is_read_with_one_that_may_read(
+    app: Flask, services: Services, ann: FlaskClient, conversation: int
+) -> None:
+    person = services.accounts.named("Ann")
+    reader, asker = (token_client(app, services, person, *scopes) for scopes in (("read",), ("read", "ask")))
+    links = f"/api/conversations/{conversation}/links"
+    assert reader.post(links).status_code == 403
+    made = asker.post(links, json={}).json
+    assert reader.get(path_of(made["url"])).status_code == 200
+    assert reader.delete(f"{links}/{made['link_id']}").status_code == 403
+    assert app.test_client().get(path_of(made["url"])).status_code == 401
+    done = [entry.action for entry in services.accounts.audit(9)]
+    assert f"made link {made['link_id']}" in done
+
+
+@pytest.mark.parametrize("body", [{"with_sources": "yes"}, {"sources": True}, {"with_sources": None}])
+def test_a_wrong_body_is_refused_by_name(ann: FlaskClient, conversation: int, body: dict[str, object]) -> None:
+    refused = ann.post(f"/api/conversations/{conversation}/links", json=body)
+    assert refused.status_code == 422
+    assert next(iter(body)) in refused.json["error"]["message"]

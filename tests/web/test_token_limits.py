@@ -1,0 +1,156 @@
+"""Tokens of models within a day: every call counts for whoever it was made for, and more than the limit is refused."""
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy import update
+
+from rag_assistant.factory import create_app
+from rag_assistant.storage.tables import model_tokens
+from rag_assistant.web.services import Services
+from testkit.people import add_person, client_of, quick_passwords
+from testkit.stub_model import Reply, StubModel
+from tests.web.conftest import PAGE, ask
+
+USAGE = {"prompt_tokens": 300, "completion_tokens": 100}
+
+
+@pytest.fixture
+def limited(environment: dict[str, str], stand_ins: None, stub: StubModel) -> Iterator[Callable[..., Flask]]:
+    """Makes a server with other settings, on which Ann and Ben have accounts."""
+    made: list[Flask] = []
+    stub.default = Reply(usage=USAGE)
+
+    def make(**settings: str) -> Flask:
+        made.append(create_app(environment | settings))
+        services: Services = made[-1].extensions["assistant"]
+        services.start()
+        with quick_passwords():
+            for name in ("Ann", "Ben"):
+                add_person(services, name)
+        return made[-1]
+
+    yield make
+    for app in made:
+        app.extensions["assistant"].close()
+
+
+def sign_in(app: Flask, name: str) -> FlaskClient:
+    with quick_passwords():
+        return client_of(app, name)
+
+
+def used(client: FlaskClient) -> int:
+    tokens: int = client.get("/api/account").json["limits"]["tokens_per_day"]["used"]
+    return tokens
+
+
+def age(app: Flask, **by: float) -> None:
+    """Let what was counted be older."""
+    services: Services = app.extensions["assistant"]
+    with services.database.write() as connection:
+        at = connection.execute(model_tokens.select()).first()
+        assert at is not None
+        connection.execute(update(model_tokens).values(at=at.at - timedelta(**by)))
+
+
+def test_one_persons_tokens_are_used_up_until_they_are_a_day_old(limited: Callable[..., Flask]) -> None:
+    app = limited(MAX_TOKENS_PER_DAY_PER_PERSON="700")
+    ann, ben = sign_in(app, "Ann"), sign_in(app, "Ben")
+    answered = [ask(ann)["turn_id"] for _ in range(2)]
+    shown = ann.get("/api/account").json
+    assert shown["limits"]["tokens_per_day"] == {"used": 800, "limit": 700}
+    assert (shown["name"], shown["role"], shown["scopes"]) == ("Ann", "admin", ["admin", "ask", "documents", "read"])
+    assert "Tokens of the model within 24 hours: 800 of 700" in ann.get("/account", headers=PAGE).text
+    for path, body in (
+        ("/api/query", {"question": "More?"}),
+        ("/api/query/stream", {"question": "More?"}),
+        (f"/api/turns/{answered[0]}/regenerate", {}),
+        ("/v1/chat/completions", {"model": "rag-assistant", "messages": [{"role": "user", "content": "More?"}]}),
+        ("/v1/responses", {"model": "rag-assistant", "input": "More?"}),
+    ):
+        refused = ann.post(path, json=body)
+        assert refused.status_code == 429, path
+        assert 86_000 < int(refused.headers["Retry-After"]) <= 86_400, path
+    assert "Models have taken 700 tokens for you within a day. Try again in 24 hours." in refused.text
+    assert used(ben) == 0
+    assert ask(ben)["status"] == "completed"
+    age(app, hours=23)
+    assert int(ann.post("/api/query", json={"question": "More?"}).headers["Retry-After"]) <= 3600
+    age(app, hours=1, seconds=1)
+    assert used(ann) == 0
+    assert ask(ann)["status"] == "completed"
+
+
+def test_what_all_take_together_has_a_limit_of_its_own(limited: Callable[..., Flask]) -> None:
+    app = limited(MAX_TOKENS_PER_DAY="700")
+    ann, ben = sign_in(app, "Ann"), sign_in(app, "Ben")
+    for client in (ann, ben):
+        ask(client)
+    for client in (ann, ben):
+        refused = client.post("/api/query", json={"question": "More?"})
+        assert (refused.status_code, refused.json["error"]["type"]) == (503, "SharedLimitReached")
+        assert int(refused.headers["Retry-After"]) > 86_000
+    assert used(ben) == 400
+
+
+def test_without_accounts_the_limit_of_all_holds(environment: dict[str, str], stand_ins: None, stub: StubModel) -> None:
+    stub.default = Reply(usage=USAGE)
+    app = create_app(environment | {"MAX_TOKENS_PER_DAY": "400"})
+    client = app.test_client()
+    first = ask(client)
+    assert client.post("/api/query", json={"question": "More?"}).status_code == 503
+    # Quotes of the documents cost nothing, and a conversation is read as ever.
+    assert client.get(f"/api/turns/{first['turn_id']}").status_code == 200
+    app.extensions["assistant"].close()
+
+
+def test_summaries_and_rewritten_questions_count_too(limited: Callable[..., Flask], stub: StubModel) -> None:
+    app = limited(QUERY_REWRITING="model", MAX_HISTORY_TURNS="20", MAX_TOKENS_PER_DAY_PER_PERSON="100000")
+    client = sign_in(app, "Ann")
+    long = "It was told at some length, so that a summary can be shorter than what it stands for. " * 3
+    first = ask(client, f"Who kept the lamp? {long}")["conversation_id"]
+    for n in range(4):
+        ask(client, f"And what about {n}? {long}", conversation_id=first)
+    requests = len(stub.requests)
+    stub.replies.append(Reply("They spoke of the lamp.", usage=USAGE))
+    assert client.post(f"/api/conversations/{first}/compact", json={}).status_code == 200
+    assert len(stub.requests) > requests
+    assert used(client) == 400 * len(stub.requests)
+
+
+def test_a_summary_is_refused_when_the_tokens_are_used_up(limited: Callable[..., Flask], stub: StubModel) -> None:
+    app = limited(MAX_TOKENS_PER_DAY_PER_PERSON="2000")
+    client = sign_in(app, "Ann")
+    first = ask(client)["conversation_id"]
+    for _ in range(4):
+        ask(client, conversation_id=first)
+    requests = len(stub.requests)
+    refused = client.post(f"/api/conversations/{first}/compact", json={})
+    assert (refused.status_code, refused.json["error"]["type"]) == (429, "LimitReached")
+    assert len(stub.requests) == requests
+
+
+def test_an_endpoint_that_does_not_count_is_counted_for(limited: Callable[..., Flask], stub: StubModel) -> None:
+    stub.default = Reply("word " * 40, usage={"total_tokens": 0})
+    client = sign_in(limited(), "Ann")
+    ask(client)
+    whole = used(client)
+    assert whole > 60
+    # What breaks off or is stopped was paid for, too.
+    stub.replies.append(Reply("word " * 40, break_at=20))
+    assert client.post("/api/query", json={"question": "Why?"}).json["status"] == "interrupted"
+    assert whole < used(client) < 2 * whole
+
+
+def test_who_is_at_the_limit_can_still_be_quoted_to(limited: Callable[..., Flask], stub: StubModel) -> None:
+    client = sign_in(limited(MAX_TOKENS_PER_DAY_PER_PERSON="400"), "Ann")
+    stub.replies.append(Reply(status=400))
+    failed = client.post("/api/query", json={"question": "Why?"}).json
+    assert failed["status"] == "failed"
+    ask(client)
+    assert client.post(f"/api/turns/{failed['turn_id']}/retry", json={}).status_code == 429
+    assert client.post(f"/api/turns/{failed['turn_id']}/retry", json={"quotes": True}).status_code == 202
