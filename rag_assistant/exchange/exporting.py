@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from rag_assistant.archive_records import ArchivedDocument, WholeConversation
 from rag_assistant.errors import ConversationNotFound
 from rag_assistant.exchange.files import Archived
+from rag_assistant.records.archive import ArchivedDocument, WholeConversation
 from rag_assistant.storage.conversations.exchange import ExchangeStore
 from rag_assistant.storage.documents.documents import DocumentStore
 

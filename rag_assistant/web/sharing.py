@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from flask import url_for
 
-from rag_assistant.account_records import ConversationLink
-from rag_assistant.records import Source, Turn
+from rag_assistant.records import ConversationLink, Source, Turn
 from rag_assistant.web.identity import note_for_audit
 from rag_assistant.web.services import services, whole_services
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing_extensions import TypedDict
 
-from rag_assistant.account_records import Ability, Role
+from rag_assistant.records import Ability, Role
 from rag_assistant.web.openapi.turn_answers import EXACT
 
 
