@@ -29,6 +29,7 @@ from rag_assistant.llm.endpoint import Deadlines, Endpoint
 from rag_assistant.llm.failures import failures_named
 from rag_assistant.llm.reader import AnswerReader
 from rag_assistant.llm.refusals import refuses_tools
+from rag_assistant.llm.sdk import sdk_client
 from rag_assistant.records import MAX_INT32, ModelReply, ModelRequest
 
 if TYPE_CHECKING:
@@ -212,14 +213,13 @@ class ModelClient:
     def _client(self, endpoint: Endpoint) -> openai.OpenAI:
         """Return the SDK's client for an endpoint. It never retries by itself and keeps no connection open."""
         import httpx2
-        import openai
 
         from rag_assistant.llm.transport import SocketTransport
 
         key = (endpoint.base_url, endpoint.api_key)
         with self._lock:
             if key not in self._clients:
-                self._clients[key] = openai.OpenAI(
+                self._clients[key] = sdk_client(
                     base_url=endpoint.base_url,
                     api_key=endpoint.api_key or "none",
                     max_retries=0,

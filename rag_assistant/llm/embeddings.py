@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_assistant.errors import EmbedderFailed
 from rag_assistant.llm.failures import cause_of, reason_given
+from rag_assistant.llm.sdk import sdk_client
 
 if TYPE_CHECKING:
     import openai
@@ -32,11 +33,10 @@ class EndpointEmbedder:
     def load(self) -> None:
         """Load the SDK."""
         import httpx2
-        import openai
 
         from rag_assistant.llm.transport import BoundedTransport
 
-        self._client = openai.OpenAI(
+        self._client = sdk_client(
             base_url=self._base_url,
             api_key=self._api_key or "none",
             max_retries=0,

@@ -8,6 +8,7 @@ from typing import Any
 
 from rag_assistant.errors import RerankerFailed
 from rag_assistant.llm.failures import cause_of, reason_given
+from rag_assistant.llm.sdk import sdk_client
 
 # Somebody waits for the answer, and there is an order without it.
 TIMEOUT_SECONDS = 8.0
@@ -32,7 +33,7 @@ class EndpointReranker:
         where = f'The reranking model "{self._model}" at {self._base_url}'
         body = {"model": self._model, "query": query, "documents": list(texts), "top_n": len(texts)}
         try:
-            with openai.OpenAI(
+            with sdk_client(
                 base_url=self._base_url,
                 api_key=self._api_key or "none",
                 max_retries=0,

@@ -1,0 +1,365 @@
+"""Every secret has a canary here, the product is used in every way, and none of them turns up where it may not.
+
+A setting that could hold a secret and is neither in ``SECRET`` nor in ``OPEN`` fails a test, and so does a secret
+setting without a canary.
+"""
+
+import io
+import json
+import logging
+import os
+import re
+import sys
+import threading
+import zipfile
+from collections.abc import Iterator
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy import MetaData, make_url, select
+
+from rag_assistant.factory import create_app
+from rag_assistant.settings.schema import HTTP_URL_PATTERN, SECRET, settings_schema
+from rag_assistant.web.services import Services
+from testkit.people import PASSWORD, client_of, quick_passwords
+from testkit.stub_model import Reply, Seen, StubModel
+from tests.cli.shell import Shell
+from tests.web.conftest import PAGE, ask, events_of, post, until, upload
+
+PROJECT = Path(__file__).resolve().parents[2]
+# Settings that hold any text and no secret, each with why.
+OPEN = {
+    "instructions": "what the model is told; the receipt shows it",
+    "openai_model": "a name",
+    "local_model": "a path",
+    "embedder": "a name",
+    "rerank_model": "a name",
+    "host": "an address",
+    "allowed_hosts": "names of hosts",
+    "trusted_proxies": "addresses",
+    "base_path": "a path",
+    "data_dir": "a path",
+}
+CANARIES = {name: f"canary-{name.replace('_', '-')}-7fca1e" for name in SECRET}
+NEW_PASSWORD = "canary words in a row"
+BODY = b'{"error": {"message": "Incorrect API key provided: %s."}}'
+
+
+def holds_any_text(described: Any) -> bool:
+    """Tell whether a setting with this schema takes a text of one's own: no number, no choice, no checked URL."""
+    if isinstance(described, list):
+        return any(map(holds_any_text, described))
+    if not isinstance(described, dict):
+        return False
+    kind = described.get("type")
+    if kind == "object" and described.get("additionalProperties") is True:
+        return True
+    if kind == "string" and not described.keys() & {"enum", "const"} and described.get("pattern") != HTTP_URL_PATTERN:
+        return True
+    return any(holds_any_text(part) for name, part in described.items() if name not in ("default", "patternProperties"))
+
+
+def test_every_setting_that_could_hold_a_secret_is_known_as_one_or_says_why_it_is_none() -> None:
+    described = settings_schema()["properties"]
+    found = {name for name, one in described.items() if name != "$schema" and holds_any_text(one)}
+    assert found | {"mcp_servers"} == SECRET | OPEN.keys()
+    assert not SECRET & OPEN.keys()
+
+
+def secret_settings(stub: StubModel, database: str | None, kept: Path) -> dict[str, str]:
+    """Return settings that use every secret, as variables."""
+    code = f"import runpy, sys; sys.path.insert(0, {str(PROJECT)!r}); runpy.run_module('testkit.tool_server', "
+    words = [sys.executable, "-c", f"{code}run_name='__main__', alter_sys=True)", "stdio"]
+    values: dict[str, Any] = {
+        "openai_api_key": CANARIES["openai_api_key"],
+        "embedder": "endpoint:e5",
+        "embedding_base_url": stub.url,
+        "embedding_api_key": CANARIES["embedding_api_key"],
+        "embedder_options": json.dumps({"api_key": CANARIES["embedder_options"]}),
+        "rerank_model": "order",
+        "rerank_base_url": stub.url,
+        "rerank_api_key": CANARIES["rerank_api_key"],
+    }
+    if find_spec("mcp") is not None:
+        values["mcp_servers"] = json.dumps({"test": [*words, str(kept / CANARIES["mcp_servers"])]})
+    if database is not None:
+        url = make_url(database).set(password=CANARIES["database_url"])
+        values["database_url"] = url.render_as_string(hide_password=False)
+    return {name.upper(): value for name, value in values.items()}
+
+
+def echoing(seen: Seen, status: int) -> Reply:
+    """Return the error of an endpoint that repeats the header with the key."""
+    return Reply(status=status, body=BODY % seen.headers["authorization"].encode())
+
+
+class Processes:
+    """Notes the command line and the environment of every process that this one has started meanwhile."""
+
+    def __init__(self) -> None:
+        self.seen: dict[str, tuple[str, str]] = {}
+        self._done = threading.Event()
+        self._before = set(descendants())
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread.start()
+
+    def _look(self) -> None:
+        while not self._done.wait(0.01):
+            for number in set(descendants()) - self._before:
+                try:
+                    folder = Path("/proc", str(number))
+                    command, environment = (folder.joinpath(name).read_bytes() for name in ("cmdline", "environ"))
+                except OSError:
+                    continue
+                # Between fork and exec it is still a copy of this one.
+                if command and command != Path("/proc/self/cmdline").read_bytes():
+                    shown = command.decode(errors="replace").replace("\0", " ")
+                    self.seen[shown] = shown, environment.decode(errors="replace")
+
+    def close(self) -> None:
+        self._done.set()
+        self._thread.join()
+
+
+def descendants() -> Iterator[int]:
+    """Yield the processes that this one, or one of those, has started."""
+    waiting = [os.getpid()]
+    while waiting:
+        number = waiting.pop()
+        for task in Path(f"/proc/{number}/task").glob("*/children"):
+            try:
+                children = [int(one) for one in task.read_text().split()]
+            except OSError:
+                continue
+            yield from children
+            waiting += children
+
+
+class Found:
+    """What was seen, by where: an answer, a page, the log, a process."""
+
+    def __init__(self) -> None:
+        self.texts: list[tuple[str, str]] = []
+
+    def add(self, place: str, content: bytes | str) -> None:
+        """Keep a text; of an archive, those in it."""
+        if isinstance(content, bytes) and content.startswith(b"PK\x03\x04"):
+            with zipfile.ZipFile(io.BytesIO(content)) as packed:
+                for name in packed.namelist():
+                    self.add(f"{place} {name}", packed.read(name))
+            return
+        self.texts.append((place, content if isinstance(content, str) else content.decode(errors="replace")))
+
+    def ask(self, client: FlaskClient, method: str, path: str, **more: Any) -> int:
+        """Send a request and keep all that came back."""
+        response = client.open(path, method=method, buffered=True, **more)
+        self.add(f"{method} {path}", f"{response.headers}")
+        self.add(f"{method} {path}", response.data)
+        return response.status_code
+
+    def hits(self, canaries: dict[str, str]) -> list[tuple[str, str]]:
+        """Return which canary stands where."""
+        return sorted(
+            {(name, place) for place, text in self.texts for name, canary in canaries.items() if canary in text}
+        )
+
+
+def pages_of(app: Flask, ids: dict[str, str]) -> Iterator[str]:
+    for rule in app.url_map.iter_rules():
+        if "GET" in (rule.methods or ()) and rule.endpoint not in ("static", "versioned_static"):
+            yield re.sub(r"<(?:\w+:)?(\w+)>", lambda found: ids.get(found[1], "1"), rule.rule)
+
+
+@pytest.fixture
+def canary_app(
+    environment: dict[str, str],
+    stand_ins: None,
+    stub: StubModel,
+    postgres_database: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Flask]:
+    """A container's application whose every secret is set, in its file and in its environment, and used."""
+    monkeypatch.setattr("rag_assistant.web.services.in_container", lambda: True)
+    secrets = secret_settings(stub, postgres_database, tmp_path)
+    for name, value in secrets.items():
+        monkeypatch.setenv(name, value)
+    more = {"HOST": "0.0.0.0", "CHROMA_FROM_CHUNKS": "0", "RETRIEVAL_MODE": "agent", "QUERY_REWRITING": "model"}
+    made = create_app(environment | secrets | more | {"LOG_LEVEL": "DEBUG"})
+    services: Services = made.extensions["assistant"]
+    services.start()
+    yield made
+    services.close()
+
+
+def test_no_secret_turns_up_anywhere(
+    canary_app: Flask, stub: StubModel, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    caplog.set_level(logging.DEBUG, "rag_assistant")
+    found, processes = Found(), Processes()
+    with quick_passwords():
+        admin, issued = come_in(canary_app, found, caplog)
+        issued["shared link"] = use(canary_app, admin, found, stub)
+        use_tokens(canary_app, found, issued, stub)
+    services: Services = canary_app.extensions["assistant"]
+    until(lambda: any("chroma" in command for command in processes.seen), 60)
+    processes.close()
+    found.add("log", caplog.text)
+    for command, (_, environment) in processes.seen.items():
+        found.add(f"environment of {command}", environment)
+        # What starts a tool server are the words of its setting: whoever sees its process sees them.
+        if "testkit.tool_server" not in command:
+            found.add(f"process list {command}", command)
+    found.add("database", rows_of(services))
+    for path in (tmp_path / "data").rglob("*"):
+        if path.is_file():
+            found.add(f"file {path.name}", path.read_bytes())
+    started = " ".join(processes.seen)
+    assert all(name in started for name in ("extraction.extract", "bin/chroma"))
+    used_by = {"openai": stub.requests, "embedding": stub.embedding_requests, "rerank": stub.rerank_requests}
+    for name, used in used_by.items():
+        assert CANARIES[f"{name}_api_key"] in used[-1].headers["authorization"]
+    assert found.hits(CANARIES | issued) == []
+    assert len(found.hits({"what may be seen": "The heron hisses at dawn"})) > 20
+
+
+def come_in(app: Flask, found: Found, caplog: pytest.LogCaptureFixture) -> tuple[FlaskClient, dict[str, str]]:
+    """Make accounts, sessions, tokens and links as people do; return an administrator and what was issued."""
+    client = app.test_client()
+    # In the log of the start it belongs, and nowhere else.
+    code = re.search(r"with this code: (\S+)", "\n".join(one.getMessage() for one in caplog.get_records("setup")))
+    assert code is not None
+    found.ask(client, "GET", "/setup", headers=PAGE)
+    found.ask(client, "POST", "/setup", data={"code": "wrong", "name": "Ann", "password": PASSWORD}, headers=PAGE)
+    assert post(client, "/setup", code=code[1], name="Ann", password=PASSWORD)[0] == 303
+    found.ask(client, "POST", "/people", data={"name": "Ben", "role": "member"}, headers=PAGE)
+    shown = found.texts.pop()[1]
+    link = re.search(r"/choose-password\?link=([\w-]+)", shown)
+    assert link is not None
+    guest = app.test_client()
+    assert post(guest, "/choose-password", link=link[1], password=NEW_PASSWORD)[0] == 303
+    found.ask(guest, "GET", f"/choose-password?link={link[1]}", headers=PAGE)
+    found.ask(client, "POST", "/login", data={"name": "Ben", "password": f"not {NEW_PASSWORD}"}, headers=PAGE)
+    wrong = {"old": f"not {PASSWORD}", "new": NEW_PASSWORD}
+    found.ask(client, "POST", "/account/password", data=wrong, headers=PAGE)
+    _, page = post(client, "/account/tokens", name="Laptop", scopes="admin", days="30")
+    token = re.search(r"<code>(rag_[\w-]{43})</code>", page)
+    assert token is not None
+    issued = {"setup code": code[1], "password": PASSWORD, "new password": NEW_PASSWORD, "password link": link[1]}
+    issued |= {"token": token[1]}
+    for name, one in (("session", client), ("other session", guest)):
+        cookie = one.get_cookie("session")
+        assert cookie is not None
+        issued[name] = cookie.value
+    return client, issued
+
+
+def use(app: Flask, client: FlaskClient, found: Found, stub: StubModel) -> str:
+    """Ask, upload, search, fail, summarise, share, export, and open every page; return the secret of a shared link."""
+    stub.default = Reply("At dawn [1].")
+    upload(client, "The heron hisses at dawn. " * 30, "heron.txt")
+    upload(client, b"%PDF-1.4 broken", "broken.pdf")
+    first = ask(client, "When does the heron hiss?")["conversation_id"]
+    for question in ("And why?", "Since when?", "Who says so?"):
+        ask(client, question, conversation_id=first)
+    ordinary = stub.next_reply
+    for status in (401, 400, 500):
+        stub.next_reply = partial(echoing, status=status)
+        found.ask(client, "POST", "/api/query", json={"question": "Why?"})
+        found.ask(client, "POST", "/api/query/stream", json={"question": "Why?"})
+        found.ask(client, "POST", "/v1/chat/completions", json={
+            "model": "rag-assistant", "messages": [{"role": "user", "content": "Why?"}]})  # fmt: skip
+        found.ask(client, "POST", f"/api/conversations/{first}/compact", json={})
+        for replies, key in (
+            (stub.embedding_replies, "embedding_api_key"), (stub.rerank_replies, "rerank_api_key"),
+        ):  # fmt: skip
+            replies.append(Reply(status=status, body=BODY % CANARIES[key].encode()))
+        found.ask(client, "GET", f"/api/search?q=heron+{status}")
+        found.ask(client, "POST", "/v1/embeddings", json={"model": "rag-assistant-embeddings", "input": ["a heron"]})
+    found.ask(client, "POST", "/api/model/test", json={})
+    found.ask(client, "POST", "/settings/test", headers=PAGE)
+    stub.next_reply = ordinary
+    stub.embedding_replies.clear()
+    stub.rerank_replies.clear()
+    found.ask(client, "GET", "/api/export?files=1")
+    found.ask(client, "GET", f"/api/conversations/{first}/export?format=json")
+    found.ask(client, "POST", "/api/conversations/import", data=b"{", content_type="application/json")
+    status, page = post(client, f"/conversations/{first}/links", sources="true")
+    link = re.search(r"/shared\?link=([\w-]+)", page)
+    assert (status, link is not None) == (200, True)
+    found.ask(client, "POST", "/api/conversations/1/commands", json={"command": "/history"})
+    for headers in ({"Accept": "text/html"}, {"Accept": "application/json"}):
+        for path in pages_of(app, {"conversation_id": str(first), "name": "rag-assistant", "response_id": "resp_1"}):
+            found.ask(client, "GET", path, headers=headers)
+    found.ask(client, "GET", "/readyz?model=1")
+    assert link is not None
+    return link[1]
+
+
+def use_tokens(app: Flask, found: Found, issued: dict[str, str], stub: StubModel) -> None:
+    """Show tokens, right ones and wrong ones, and links."""
+    bearer = {"Authorization": f"Bearer {issued['token']}"}
+    client = app.test_client()
+    for path in ("/api/settings", "/metrics", "/api/account", "/api/conversations", "/nothing", "/account"):
+        found.ask(client, "GET", path, headers=bearer)
+        found.ask(client, "GET", path, headers={"Authorization": f"Bearer {issued['token']}x"})
+        found.ask(client, "GET", path, headers={"Authorization": issued["session"]})
+    client.set_cookie("session", issued["token"])
+    found.ask(client, "GET", "/api/conversations", headers=bearer)
+    ben = client_of(app, "Ben", NEW_PASSWORD)
+    stub.replies.append(Reply("word " * 5, seconds_between=0.01))
+    assert events_of(ben.post("/api/query/stream", json={"question": "Why?"}).data)
+    found.ask(ben, "GET", "/account", headers=PAGE)
+
+
+def rows_of(services: Services) -> str:
+    """Return every row of every table as text."""
+    metadata = MetaData()
+    metadata.reflect(services.database.engine)
+    with services.database.read() as connection:
+        return repr([connection.execute(select(table)).all() for table in metadata.sorted_tables])
+
+
+def test_no_secret_is_in_a_backup_an_export_or_what_a_command_prints(
+    shell: Shell, stub: StubModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secrets = secret_settings(stub, None, tmp_path)
+    (tmp_path / "settings.json").write_text(json.dumps({"openai_api_key": CANARIES["openai_api_key"]}))
+    del secrets["OPENAI_API_KEY"]
+    for name, value in secrets.items():
+        monkeypatch.setenv(name, value)
+    run = shell.under(**secrets)
+    found, issued = Found(), {}
+    with quick_passwords():
+        run("accounts", "add", "Ann", "--admin", typed=f"{PASSWORD}\n{PASSWORD}\n")
+        made = run("accounts", "token", "Ann", "--name", "Laptop", "--scope", "read")
+        token = re.search(r"rag_[\w-]{43}", made.output)
+        assert token is not None, made.output
+        issued = {"token": token[0], "password": PASSWORD}
+    (tmp_path / "note.txt").write_text("The heron hisses at dawn.")
+    for words in (
+        ("documents", "add", str(tmp_path / "note.txt")),
+        ("ask", "When does the heron hiss?"),
+        ("status",),
+        ("status", "--json"),
+        ("accounts", "list"),
+        ("accounts", "log"),
+        ("history", "list"),
+        ("doctor",),
+        ("model", "test"),
+        ("export", str(tmp_path / "export.zip")),
+        ("backup", str(tmp_path / "backup.zip")),
+    ):
+        found.add(" ".join(words[:2]), run(*words).output)
+    stub.next_reply = lambda seen: echoing(seen, 401)
+    for words in (("ask", "Why?"), ("model", "test")):
+        found.add(f"failed {words[0]}", run(*words).output)
+    for name in ("export.zip", "backup.zip"):
+        found.add(name, (tmp_path / name).read_bytes())
+    assert "archive.jsonl" in repr(found.texts)
+    assert found.hits(CANARIES | issued) == []
