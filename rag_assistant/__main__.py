@@ -54,6 +54,19 @@ class Commands(click.Group):
         ctx.find_root().with_resource(app.app_context())
         return app.cli.get_command(ctx, cmd_name)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return what to run; a server elsewhere is asked without an application of this machine."""
+        if args[:1] == ["ask"]:
+            from rag_assistant.cli.remote import names_server
+
+            if names_server(args[1:]):
+                from rag_assistant.cli.ask import ask_command
+
+                return "ask", ask_command(None), args[1:]
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """List the commands without making the application."""
         with formatter.section("Commands"):
