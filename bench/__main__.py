@@ -10,6 +10,7 @@ from bench import (
     embedders,
     indexes,
     ingest,
+    neighbours,
     page,
     prepare,
     promises,
@@ -27,6 +28,7 @@ PARTS = {
     "promises": promises.main,
 }
 ON_REQUEST = {
+    "neighbours": neighbours.main,
     "embedders": embedders.main,
     "indexes": indexes.main,
     "questions": questions.main,

@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
+from rag_assistant.accounts.places import Places
 from rag_assistant.errors import LimitReached, SharedLimitReached, StorageFailed, StorageLimitReached
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.accounts.usage import UsageStore
@@ -32,6 +33,7 @@ class PersonalLimits:
         settings: Callable[[], Settings],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self.places = Places()
         self.of_models = TokenLimits(settings, everybodys, usage)
         self._usage = usage
         self._settings = settings

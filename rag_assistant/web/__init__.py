@@ -8,7 +8,7 @@ from flask import Flask
 from werkzeug.routing import IntegerConverter, Map
 
 from rag_assistant.records import MAX_INT32
-from rag_assistant.web import assets, errors, health, identity, metrics, policy, request_ids, security
+from rag_assistant.web import assets, errors, health, identity, metrics, occupancy, policy, request_ids, security
 from rag_assistant.web.api import account as account_api
 from rag_assistant.web.api import archive as archive_api
 from rag_assistant.web.api import conversations as conversations_api
@@ -101,5 +101,6 @@ def init_app(app: Flask, services: Services) -> None:
         services.start()
 
     identity.init_app(app, services)
+    occupancy.init_app(app)
     policy.init_app(app)
     app.before_request(refuse_unknown_params)
