@@ -2,25 +2,50 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from flask import Flask
 from jinja2 import FileSystemBytecodeCache
+from sqlalchemy import create_engine
+from sqlalchemy.util import LRUCache
 from werkzeug.routing import Rule
 
+from rag_assistant.storage import database
 from rag_assistant.web import assets
 
 _compile_rule = Rule.compile
 _compiled: dict[tuple[Any, ...], dict[str, Any]] = {}
 
+MAX_STATEMENTS = 5_000
+
+
+class _CompiledSql(LRUCache[Any, Any]):
+    """Statements by what they say and the kind of database, where SQLAlchemy has them for each engine anew."""
+
+    def __init__(self) -> None:
+        super().__init__(MAX_STATEMENTS)
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return super().get(_of_any_engine(key), default)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        super().__setitem__(_of_any_engine(key), value)
+
+
+def _of_any_engine(key: Any) -> Any:
+    dialect, *statement = key
+    return (type(dialect), *statement)
+
 
 def compile_once(templates: Path) -> None:
-    """Let the applications of this process share URL rules and scripts, and templates with all that name the folder."""
+    """Let the applications of this process share URL rules, SQL and scripts, and the templates through a folder."""
     assets.read_files = cache(assets.read_files)
     Flask.jinja_options = Flask.jinja_options | {"bytecode_cache": FileSystemBytecodeCache(str(templates))}
     Rule.compile = _compile_shared  # type: ignore[assignment, method-assign]
+    shared = partial(create_engine, execution_options={"compiled_cache": _CompiledSql()})
+    database.create_engine = shared  # type: ignore[attr-defined]
 
 
 def _compile_shared(rule: Rule) -> None:
