@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,17 @@ from werkzeug.serving import make_server
 from rag_assistant.factory import create_app
 from rag_assistant.llm import client as client_module
 from rag_assistant.llm import local_servers
+from rag_assistant.llm.endpoint import Deadlines
+from rag_assistant.llm.models import deadlines_of as configured
 from rag_assistant.retrieval.embeddings import minilm
+from rag_assistant.settings.schema import Settings
 from rag_assistant.web.services import Services
 from testkit.embedders import WordHashEmbedder
 from testkit.stub_model import StubModel
 
 JSON = "application/json"
 PAGE = {"Accept": "text/html"}
+LATE_SECONDS = 0.2
 
 
 @pytest.fixture
@@ -38,8 +43,8 @@ def environment(tmp_path: Path, migrated: Path, stub: StubModel) -> dict[str, st
         "OPENAI_API_KEY": "sk-canary-secret",
         "OPENAI_MODEL": "stub-model",
         "CONNECT_TIMEOUT_SECONDS": "2",
-        "FIRST_TOKEN_TIMEOUT_SECONDS": "2.5",
-        "TOKEN_TIMEOUT_SECONDS": "2.5",
+        "FIRST_TOKEN_TIMEOUT_SECONDS": "60",
+        "TOKEN_TIMEOUT_SECONDS": "60",
         "MAX_RUNNING_ANSWERS": "8",
         # A request more for each follow-up would stand in the way of the tests that count requests.
         "QUERY_REWRITING": "words",
@@ -54,6 +59,20 @@ def stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(minilm, "MiniLM", WordHashEmbedder)
     monkeypatch.setattr("rag_assistant.factory.GUIDE", tmp_path / "no-guide")
     monkeypatch.setattr(client_module, "RETRY_BACKOFF_SECONDS", (0.01, 0.01))
+
+
+@pytest.fixture
+def late_soon(stub: StubModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take a model that is about to hang for late after a moment; any other one has its time."""
+
+    def deadlines_of(settings: Settings) -> Deadlines:
+        reply = stub.replies[0] if stub.replies else stub.default
+        usual = configured(settings)
+        if reply.hang_before_headers or reply.hang_at == 0:
+            return replace(usual, connect=LATE_SECONDS, first_token=LATE_SECONDS)
+        return usual if reply.hang_at is None else replace(usual, token=LATE_SECONDS)
+
+    monkeypatch.setattr("rag_assistant.llm.models.deadlines_of", deadlines_of)
 
 
 @pytest.fixture

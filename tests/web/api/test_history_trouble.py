@@ -276,6 +276,7 @@ class TestOddCalls:
         assert roles.count("tool") == 3  # The one that waits, and the last two iterations.
 
 
+@pytest.mark.usefixtures("late_soon")
 def test_a_summary_that_takes_too_long_leaves_time_for_the_answer(client: FlaskClient, stub: StubModel) -> None:
     conversation = conversation_of(client, 6)
     stub.replies.extend([Reply(hang_at=0), Reply("In time.")])

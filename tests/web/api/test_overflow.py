@@ -177,6 +177,7 @@ def test_the_next_compaction_extends_the_summary_with_its_edit(client: FlaskClie
     assert sum("<summary>" in text for text in contents(stub)) == 1
 
 
+@pytest.mark.usefixtures("late_soon")
 @pytest.mark.parametrize(
     ("reply", "why"),
     [

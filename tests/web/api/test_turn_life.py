@@ -174,6 +174,7 @@ def test_more_questions_than_the_server_carries_are_refused_with_patience(
     until(lambda: client.post("/api/query/stream", json={"question": "Now?"}).status_code == 200)
 
 
+@pytest.mark.usefixtures("late_soon")
 @pytest.mark.parametrize(
     ("reply", "status", "kind"),
     [
