@@ -3,7 +3,7 @@
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -125,23 +125,25 @@ def is_pure(name: str) -> bool:
     return any(name == pure or name.startswith(f"{pure}.") for pure in PURE)
 
 
-def imports_of(path: Path) -> Iterator[str]:
-    """Yield what a file imports, by full name, at the top or late; what is there for types alone is left out."""
+@cache
+def imports_of(path: Path) -> frozenset[str]:
+    """Return what a file imports, by full name, at the top or late; what is there for types alone is left out."""
     tree = ast.parse(path.read_text())
     only_types = {
         id(inner)
         for node in ast.walk(tree)
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
         for inner in ast.walk(node)
     }
+    found: set[str] = set()
     for node in ast.walk(tree):
         if id(node) in only_types:
             continue
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            yield node.module or ""
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            found |= {node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return frozenset(found)
 
 
 def own_imports(path: Path) -> set[str]:
