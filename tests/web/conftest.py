@@ -139,7 +139,7 @@ def upload(
     response = client.post("/api/documents", data={"file": (io.BytesIO(content), name)} | fields)
     assert response.status_code == 202, response.text
     document: dict[str, Any] = response.json
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while wait and document["state"] not in ("ready", "failed"):
         assert time.monotonic() < end, document
         time.sleep(0.02)
@@ -161,7 +161,7 @@ def owned_by_the_dead(services: Services) -> Iterator[str]:
     services.turns.owner = alive
 
 
-def until(true: Any, seconds: float = 30.0) -> None:
+def until(true: Any, seconds: float = 60.0) -> None:
     """Wait until something is so."""
     end = time.monotonic() + seconds
     while not true():
