@@ -141,14 +141,14 @@ def test_an_end_on_request_leaves_the_database_in_one_file(forked: ServerProcess
         assert alone.execute("SELECT count(*) FROM turns").fetchone() == (3,)
 
 
-def test_a_second_server_on_the_same_folder_does_not_start(server: ServerProcess, tmp_path: Path) -> None:
-    server.start()
+def test_a_second_server_on_the_same_folder_does_not_start(forked: ServerProcess, tmp_path: Path) -> None:
+    forked.start()
     second = ServerProcess(tmp_path, OPENAI_BASE_URL="http://127.0.0.1:9/v1")
     with pytest.raises(AssertionError, match="a server uses it already") as stopped:
         second.start()
     assert "exited with code" not in str(stopped.value)
     assert "Shutting down" not in str(stopped.value)
-    assert server.call("GET", "/healthz")[0] == 200
+    assert forked.call("GET", "/healthz")[0] == 200
 
 
 def test_a_wrong_setting_stops_the_start_with_one_sentence(server: ServerProcess, tmp_path: Path) -> None:

@@ -82,14 +82,21 @@ def chromium(playwright: Playwright) -> Iterator[Browser]:
     browser.close()
 
 
-@pytest.fixture
-def chromium_without_scripts(playwright: Playwright) -> Iterator[Browser]:
-    """A browser whose parser knows that there are no scripts, so that it reads what is meant for this case."""
+@pytest.fixture(scope="session")
+def scriptless(playwright: Playwright) -> Iterator[Browser]:
     browser = playwright.chromium.launch(
         executable_path=CHROMIUM, args=[*FLAGS, "--blink-settings=scriptEnabled=false"]
     )
     yield browser
     browser.close()
+
+
+@pytest.fixture
+def chromium_without_scripts(scriptless: Browser) -> Iterator[Browser]:
+    """A browser whose parser knows that there are no scripts, so that it reads what is meant for this case."""
+    yield scriptless
+    for context in scriptless.contexts:
+        context.close()
 
 
 @pytest.fixture(scope="session")
