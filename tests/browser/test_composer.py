@@ -33,7 +33,7 @@ def test_a_question_that_is_too_long_is_kept_and_named_and_never_cut(page: Page,
     assert stub.requests == []
 
 
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("width", [390, pytest.param(1280, marks=pytest.mark.long)])
 def test_a_word_without_end_pushes_nothing_off_the_page(page: Page, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 844})
     page.goto("/")
@@ -82,7 +82,10 @@ def test_the_gauge_tells_each_part_of_the_next_question(page: Page, server: Serv
 
 
 @pytest.mark.settings(MODEL_CONTEXT_TOKENS="4096")
-@pytest.mark.parametrize(("width", "height", "size"), [(1280, 800, "200%"), (640, 400, "100%"), (640, 844, "200%")])
+@pytest.mark.parametrize(
+    ("width", "height", "size"),
+    [(640, 400, "100%"), (640, 844, "200%"), pytest.param(1280, 800, "200%", marks=pytest.mark.long)],
+)
 def test_large_letters_leave_the_row_below_the_box_whole(page: Page, width: int, height: int, size: str) -> None:
     page.set_viewport_size({"width": width, "height": height})
     ask_many(page, 1)

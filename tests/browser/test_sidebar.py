@@ -244,7 +244,7 @@ def test_the_list_works_without_scripts(chromium_without_scripts: Browser, serve
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
 
 
-@pytest.mark.parametrize("width", [390, 820, 1280])
+@pytest.mark.parametrize("width", [390, pytest.param(820, marks=pytest.mark.long), 1280])
 def test_nothing_is_wider_than_the_screen(page: Page, server: ServerProcess, width: int) -> None:
     fill(server, 60, title="Averylongtitlewithoutanyblank" * 6)
     server.call("DELETE", "/api/conversations/60")

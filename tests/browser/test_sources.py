@@ -134,7 +134,7 @@ def test_what_was_found_and_not_used_is_said_without_contradiction(
     expect(second.locator(".sources summary")).to_have_text(re.compile(r"^\d+ more passages? \(not cited\)$"))
 
 
-@pytest.mark.parametrize("size", [(390, 844), (1280, 800)])
+@pytest.mark.parametrize("size", [(390, 844), pytest.param((1280, 800), marks=pytest.mark.long)])
 def test_chips_with_long_names_stay_inside_the_page(
     page: Page, server: ServerProcess, stub: StubModel, size: tuple[int, int]
 ) -> None:

@@ -17,7 +17,7 @@ LIGHT, DARK = "rgb(251, 250, 247)", "rgb(20, 24, 23)"
 RAISED_IN_THE_DARK = "rgb(28, 34, 33)"
 
 
-@pytest.mark.parametrize(("system", "paper"), [("light", LIGHT), ("dark", DARK)])
+@pytest.mark.parametrize(("system", "paper"), [("dark", DARK), pytest.param("light", LIGHT, marks=pytest.mark.long)])
 def test_the_page_follows_the_system_until_a_theme_is_chosen(page: Page, system: str, paper: str) -> None:
     other, chosen = (DARK, "Dark") if paper == LIGHT else (LIGHT, "Light")
     page.emulate_media(color_scheme=system)  # type: ignore[arg-type]
@@ -82,7 +82,7 @@ def test_from_right_to_left_everything_stands_on_the_other_side(page: Page, serv
         expect(edge).to_have_attribute("aria-valuenow", "512")
 
 
-@pytest.mark.parametrize("direction", ["ltr", "rtl"])
+@pytest.mark.parametrize("direction", ["rtl", pytest.param("ltr", marks=pytest.mark.long)])
 def test_a_settings_value_stands_above_its_origin(page: Page, direction: str) -> None:
     page.goto("/settings?filter=max_history_turns")
     page.evaluate(f"document.dir = '{direction}'")

@@ -177,7 +177,7 @@ def test_hundreds_of_files_do_not_freeze_the_page(page: Page, server: ServerProc
     assert page.evaluate("window.frames") > 30  # A frozen page draws none while it works.
 
 
-@pytest.mark.parametrize("size", [(390, 844), (1280, 800)])
+@pytest.mark.parametrize("size", [(390, 844), pytest.param((1280, 800), marks=pytest.mark.long)])
 def test_the_list_of_uploads_covers_neither_the_question_nor_a_row(page: Page, size: tuple[int, int]) -> None:
     page.set_viewport_size({"width": size[0], "height": size[1]})
     page.goto("/documents")

@@ -190,7 +190,7 @@ AS_THEY_COME = settings(deadline=None, phases=[Phase.generate], suppress_health_
 
 
 @pytest.mark.parametrize("environment", KINDS, indirect=True)
-@settings(AS_THEY_COME, max_examples=3)
+@settings(AS_THEY_COME, max_examples=2)
 @given(steps=STEPS)
 def test_what_is_read_back_is_what_was_sent(
     client: FlaskClient, stub: StubModel, services: Services, steps: list[tuple[str, int]]

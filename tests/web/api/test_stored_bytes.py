@@ -73,7 +73,7 @@ class Talk:
             return stored_bytes(connection)
 
 
-@pytest.mark.parametrize("window", [5, 20, None])
+@pytest.mark.parametrize("window", [None, *(pytest.param(turns, marks=pytest.mark.long) for turns in (5, 20))])
 def test_a_turn_costs_little_beside_its_text(
     client: FlaskClient, stub: StubModel, services: Services, window: int | None
 ) -> None:
