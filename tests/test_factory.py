@@ -31,6 +31,7 @@ SHARED = {
     "signals": "a signal is the number of a turn, which whoever follows it has asked their own TurnStore for",
     "answers": "it writes the answers of all people in one transaction, under ids from their own TurnStore",
     "accounts": "people_pages and account_pages alone have it, by their policies",
+    "single_sign_on": "it lets people in; account_pages and people_pages alone have it, by their policies",
     "setup": "it is over with the first account",
     "observer": "it takes figures without text",
     "_lock_file": "it is the process's",

@@ -24,7 +24,7 @@ from flask.testing import FlaskClient
 from sqlalchemy import MetaData, make_url, select
 
 from rag_assistant.factory import create_app
-from rag_assistant.settings.schema import HTTP_URL_PATTERN, SECRET, settings_schema
+from rag_assistant.settings.schema import HTTP_URL_PATTERN, SECRET, Settings
 from rag_assistant.web.services import Services
 from testkit.people import PASSWORD, client_of, quick_passwords
 from testkit.stub_model import Reply, Seen, StubModel
@@ -43,6 +43,18 @@ OPEN = {
     "allowed_hosts": "names of hosts",
     "trusted_proxies": "addresses",
     "base_path": "a path",
+    "oidc_client_id": "a name, which every address of the provider's shows",
+    "oidc_scopes": "words of the protocol",
+    "oidc_label": "a word on the page",
+    "oidc_allowed_domains": "names of domains",
+    "oidc_groups_claim": "a name",
+    "oidc_allowed_groups": "names",
+    "oidc_admin_group": "a name",
+    "proxy_user_header": "the name of a header",
+    "proxy_user_from": "addresses",
+    "proxy_groups_header": "the name of a header",
+    "proxy_admin_group": "a name",
+    "proxy_logout_link": "an address that the page links to",
     "data_dir": "a path",
 }
 CANARIES = {name: f"canary-{name.replace('_', '-')}-7fca1e" for name in SECRET}
@@ -65,8 +77,8 @@ def holds_any_text(described: Any) -> bool:
 
 
 def test_every_setting_that_could_hold_a_secret_is_known_as_one_or_says_why_it_is_none() -> None:
-    described = settings_schema()["properties"]
-    found = {name for name, one in described.items() if name != "$schema" and holds_any_text(one)}
+    described = Settings.model_json_schema()["properties"]
+    found = {name for name, one in described.items() if holds_any_text(one)}
     assert found | {"mcp_servers"} == SECRET | OPEN.keys()
     assert not SECRET & OPEN.keys()
 
@@ -84,6 +96,7 @@ def secret_settings(stub: StubModel, database: str | None, kept: Path) -> dict[s
         "rerank_model": "order",
         "rerank_base_url": stub.url,
         "rerank_api_key": CANARIES["rerank_api_key"],
+        "oidc_client_secret": CANARIES["oidc_client_secret"],
     }
     if find_spec("mcp") is not None:
         values["mcp_servers"] = json.dumps({"test": [*words, str(kept / CANARIES["mcp_servers"])]})
