@@ -74,7 +74,7 @@ class RemoteServer:
 
     def ask(self, body: Mapping[str, Any]) -> Iterator[Event]:
         """Yield the events of an answer; where the connection breaks, go on from there. Raises RemoteFailed."""
-        turn_id, position = None, 0
+        turn_id, position, ended = None, 0, False
         for _ in range(MAX_CONNECTIONS):
             if turn_id is None:
                 opened = self._request("POST", "/api/query/stream", body)
@@ -83,10 +83,12 @@ class RemoteServer:
                 opened = self._request("GET", f"/api/turns/{turn_id}/stream", headers=headers)
             with opened as response:
                 for event in self._events(response):
-                    turn_id, position = event.data.get("turn_id", turn_id), event.position or position
-                    yield event
-                    if event.name in ("end", "error"):
-                        return
+                    if not ended:  # What comes behind the end is read, so that nobody hangs up on the server.
+                        turn_id, position = event.data.get("turn_id", turn_id), event.position or position
+                        ended = event.name in ("end", "error")
+                        yield event
+            if ended:
+                return
             if turn_id is None:
                 break
         raise NotReached(f"The connection to {self.url} broke off. What was asked is kept there.")
@@ -183,7 +185,7 @@ class RemoteServer:
                 else f"{self.url} asks for an API token. Put one into {TOKEN_VARIABLE}, or name a file: --token-file."
             )
         wait = response.getheader("Retry-After")
-        if status in (429, 503) and wait and "Try again" not in said:
+        if status in (429, 503) and wait and "try again" not in said.lower():
             said += f" Try again in {wait} seconds."
         return KINDS.get(status, RemoteFailed)(said)
 
