@@ -1,7 +1,8 @@
 """How much one person who runs into every limit slows down the light requests of another.
 
-Quiet and busy phases take turns in one run, so that whatever else the machine does is in both. The person who takes
-everything is another process, with a lower priority: it would not be on the same machine.
+Quiet and busy phases take turns in one run, so that whatever else the machine does is in both, and what counts is the
+median of the rounds. The person who takes everything is another process, with a lower priority: it would not be on the
+same machine.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import http.client
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -17,14 +19,14 @@ import threading
 import time
 from collections import Counter
 from pathlib import Path
-from statistics import quantiles
+from statistics import median, quantiles
 
 from testkit.server_process import PROJECT, Launch, ServerProcess, run_command
 from testkit.stub_model import Reply, StubModel
 
-ROUNDS = 6
-PHASE_SECONDS = 5.0
-SETTLE_SECONDS = 2.0
+ROUNDS = 8
+PHASE_SECONDS = 3.0
+SETTLE_SECONDS = 1.0
 LIGHT = ("/api/account", "/api/conversations?limit=10", "/api/documents?limit=10")
 SEARCHES, LISTS, STREAMS, UPLOADS = 16, 8, 32, 8
 UNLIMITED = (
@@ -46,14 +48,14 @@ def _measure(folder: Path, launch: Launch) -> str:
     server = ServerProcess(folder, launch, OPENAI_BASE_URL=model.url, OPENAI_MODEL="stub")
     tokens = [_token_of(server, name) for name in ("Ann", "Ben")]
     server.start("/readyz")
-    found: dict[bool, list[float]] = {False: [], True: []}
+    found: dict[bool, list[list[float]]] = {False: [], True: []}
     answers: Counter[str] = Counter()
     try:
         for _ in range(ROUNDS):
             for busy in (False, True):
                 taker = _taker(server.port, tokens[0]) if busy else None
                 time.sleep(SETTLE_SECONDS)
-                found[busy] += _light_requests(server.port, tokens[1])
+                found[busy].append(_light_requests(server.port, tokens[1]))
                 if taker is not None:
                     answers += Counter(json.loads(taker.communicate("\n")[0]))
     finally:
@@ -144,19 +146,22 @@ def take_everything(port: int) -> None:
         thread.start()
     sys.stdin.readline()
     done.set()
-    for thread in threads:
-        thread.join(10)
-    print(json.dumps(counts))
+    print(json.dumps(counts), flush=True)
+    os._exit(0)  # What is still under way is over with this process.
 
 
-def _in_words(found: dict[bool, list[float]], answers: Counter[str]) -> str:
-    shown = []
-    for busy, name in ((False, "quiet"), (True, "busy")):
-        percent = quantiles(found[busy], n=100)
-        shown.append(f"{name} p50 {1000 * percent[49]:.1f} ms, p99 {1000 * percent[98]:.1f} ms ({len(found[busy])})")
-    ratio = quantiles(found[True], n=100)[98] / quantiles(found[False], n=100)[98]
-    middle = quantiles(found[True], n=100)[49] / quantiles(found[False], n=100)[49]
-    return f"{'; '.join(shown)}; p50 x {middle:.2f}, p99 x {ratio:.2f}; {dict(sorted(answers.items()))}"
+def _in_words(found: dict[bool, list[list[float]]], answers: Counter[str]) -> str:
+    """Return the medians over the rounds: one that something else disturbed decides nothing."""
+    shown, ratios = [], []
+    for name, percent in (("p50", 50), ("p99", 99)):
+        quiet, busy = (
+            median(quantiles(taken, n=100, method="inclusive")[percent - 1] for taken in found[one])
+            for one in (False, True)
+        )
+        shown.append(f"{name} {1000 * quiet:.1f} ms quiet, {1000 * busy:.1f} ms busy")
+        ratios.append(f"{name} x {busy / quiet:.2f}")
+    count = sum(map(len, found[True]))
+    return f"{'; '.join([*shown, *ratios])}; {count} requests beside {dict(sorted(answers.items()))}"
 
 
 if __name__ == "__main__":
