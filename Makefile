@@ -23,7 +23,7 @@ test test-long: export PYTHONDONTWRITEBYTECODE =
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
 # The extras, all of which the tests need.
-EXTRAS := local-model ocr multilingual mcp otel oidc
+EXTRAS := local-model ocr multilingual mcp otel oidc s3
 
 .PHONY: run test test-long lint torture matrix bench bench-history bench-retrieval clients docs wheel pictures clean
 

@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "rag_assistant"
 # Lowest first. A room may import from every room below it, and from none beside it.
 FLOORS = [
     ("errors", "records", "validation"),
-    ("history", "settings", "runtime"),
+    ("history", "settings", "runtime", "files"),
     ("storage", "telemetry"),
     ("presenters", "extraction", "retrieval", "llm", "tool_servers"),
     ("conversations", "documents", "accounts"),
@@ -97,6 +97,7 @@ HOMES = {
     "flask_compress": ("web",),
     "gunicorn": ("server",),
     "huey": ("runtime",),
+    "obstore": ("files",),
     "argon2": ("accounts",),
     "prometheus_client": ("telemetry",),
     "opentelemetry": ("telemetry",),

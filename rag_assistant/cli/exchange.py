@@ -33,7 +33,7 @@ def export_command(services: Services) -> click.Command:
             own = _services_of(services, person)
             documents, written = write_archive(
                 file,
-                archived_documents(own.documents, own.uploads.path_of),
+                archived_documents(own.documents, own.library.open_file),
                 archived_conversations(own.exchange),
             )
         click.echo(f"{file}: {_counted(written, 'conversation')}, {_counted(documents, 'document')}.")

@@ -46,6 +46,7 @@ def status_of(services: Services) -> dict[str, Any]:
         "in_use": is_locked(services.data_dir),
         "model": None if endpoint.quotes else {"base_url": endpoint.base_url or None, "model": endpoint.model},
         "embedder": settings.embedder,
+        "files": services.uploads.store.address,
         "bytes": file_sizes(services),
     }
     return found if found["upgrade_pending"] else found | stored(services, found["bytes"])
@@ -95,6 +96,7 @@ def lines_of(found: dict[str, Any]) -> list[str]:
         "Schema": f"{found['schema'] or 'none yet'}{', upgraded at the next start' * found['upgrade_pending']}",
         "Settings": found["settings_file"],
         "Data": found["data_dir"],
+        "Files": found["files"],
         "Server": "running (or a command is processing documents)" if found["in_use"] else "not running",
         "Model": model_line(found["model"]),
         "Embedder": found["embedder"],

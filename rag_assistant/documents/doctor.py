@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from rag_assistant.documents.library import Library
 from rag_assistant.documents.uploads import Uploads
+from rag_assistant.errors import FilesUnavailable
 from rag_assistant.storage.documents.checks import LibraryChecks
 from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
@@ -90,13 +91,21 @@ class Doctor:
             yield Finding(f"The counters of {key} do not agree with its vectors.", self._checks.recount)
 
     def _files(self) -> Iterator[Finding]:
-        there, known = self._uploads.names(), self._documents.known_files()
+        try:
+            stored = list(self._uploads.store.stored())
+        except FilesUnavailable as error:
+            yield Finding(f"The uploaded files cannot be checked: {error}")
+            return
+        there, known = {one.name for one in stored}, self._documents.known_files()
         lost = [number for number in self._documents.ours() if self._documents.file_of(number) not in there]
         if lost:
             yield Finding(f"{_named(lost)}: the uploaded file is gone; what was read of it is still here.")
-        if self._uploads.strays(known):
-            count = len(self._uploads.strays(known))
-            yield Finding(f"{count} uploaded files belong to no document.", lambda: self._uploads.drop_strays(known))
+        if strays := [one.name for one in stored if self._uploads.is_stray(one, known)]:
+            address = self._uploads.store.address
+            yield Finding(
+                f"{len(strays)} files in {address} belong to no document of this database.",
+                lambda: self._uploads.drop_all(strays),
+            )
 
     def _chroma(self) -> Iterator[Finding]:
         if self._index is None:
@@ -109,7 +118,10 @@ class Doctor:
 
     def _mending(self, document_ids: list[int]) -> Callable[[], None] | None:
         """Return what reads some documents once more; ``None`` if one of their files is not here."""
-        here = self._uploads.names()
+        try:
+            here = self._uploads.names()
+        except FilesUnavailable:
+            return None
         ours = set(self._documents.ours())
         if any(one not in ours or self._documents.file_of(one) not in here for one in document_ids):
             return None

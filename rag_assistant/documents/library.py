@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy as shallow_copy
 from itertools import chain, repeat
 from pathlib import Path
@@ -23,6 +24,7 @@ from rag_assistant.errors import (
     EmbedderFailed,
     ExtractionCancelled,
     FileMissing,
+    FilesUnavailable,
     StorageFailed,
 )
 from rag_assistant.records import Document, NewDocument
@@ -64,11 +66,13 @@ class Library:
         self._settings = settings
         self._refuse_bytes: Callable[[int], None] = lambda _size: None
         self._closing = threading.Event()
-        self._reader = DocumentReader(documents, chunks, scans, self.path_of, settings, self._closing.is_set)
+        self._deleting = threading.Event()
+        self._reader = DocumentReader(documents, chunks, scans, self.local_file, settings, self._closing.is_set)
         self._reading = open_queue("reading")
         self._embedding = open_queue("embedding")
         self._reading.offer("read", self._guarded(self._read), priority=1)
         self._reading.offer("recognise", self._guarded(self._recognise))
+        self._reading.offer("delete files", self._guarded(self._delete_files))
         self._embedding.offer("embed", self._guarded(self._embed), priority=1)
         # Behind everything that is new.
         self._embedding.offer("reindex", self._guarded(self._reindex))
@@ -97,8 +101,8 @@ class Library:
         """Keep a file and queue it; return its document, and False if its content was there before.
 
         With ``replaces`` it is the newer version of that document, and takes its place when it is ready. Raises
-        UnsupportedDocument, BodyTooLarge, InvalidRequest, DocumentNotFound, LibraryNotFound, SameContent. When it
-        returns, the file is on the disk.
+        UnsupportedDocument, BodyTooLarge, InvalidRequest, FilesUnavailable, DocumentNotFound, LibraryNotFound,
+        SameContent. When it returns, no crash loses the file.
         """
         received = self._uploads.receive(file, name, self._settings().max_upload_mb)
         new = False
@@ -119,16 +123,19 @@ class Library:
             )
         finally:
             if not new:
-                self._uploads.drop(received.file)
+                self._drop(received.file)
         if document.state == "queued":
             self._queue(document.id)
         return document, new
 
     def remove(self, document_id: int) -> None:
-        """Delete a document: from now on no search finds it. Raises DocumentNotFound."""
-        for file in self._documents.delete(document_id):
-            self._uploads.drop(file)
+        """Delete a document: from now on no search finds it. Raises DocumentNotFound.
+
+        Its file goes at once, or as soon as it can be reached.
+        """
+        self._documents.delete(document_id)
         log.info("Document %s was deleted.", document_id)
+        self._delete_files_now()
 
     def cancel(self, document_id: int) -> Document:
         """Stop working on a document and forget what was read of it; its file stays. Raises DocumentNotFound."""
@@ -137,20 +144,44 @@ class Library:
     def read_again(self, document_id: int) -> Document:
         """Read a document once more: it failed, was cancelled, or is to be cut anew. Raises DocumentNotFound.
 
-        One that is ready is found as before until its new chunks are there. Raises FileMissing.
+        One that is ready is found as before until its new chunks are there. Raises FileMissing, FilesUnavailable.
         """
-        self.path_of(document_id)
+        self.open_file(document_id).close()
         document = self._documents.queue_again(document_id)
         if document.state == "queued":
             self._queue(document.id)
         return document
 
-    def path_of(self, document_id: int) -> Path:
-        """Return where the uploaded file lies. Raises DocumentNotFound, FileMissing."""
-        path = self._uploads.path_of(self._documents.file_of(document_id))
-        if not path.exists():
-            raise FileMissing(document_id)
-        return path
+    def open_file(self, document_id: int) -> IO[bytes]:
+        """Open the uploaded file, to be read from any position.
+
+        Raises DocumentNotFound, FileMissing, FilesUnavailable.
+        """
+        store = self._uploads.store
+        try:
+            return store.open(self._documents.file_of(document_id))
+        except FileNotFoundError as error:
+            raise FileMissing(document_id, store.address) from error
+
+    @contextmanager
+    def local_file(self, document_id: int) -> Iterator[Path]:
+        """Give the path of the uploaded file on this machine, for as long as it is worked with.
+
+        Raises DocumentNotFound, FileMissing, FileDamaged, FilesUnavailable.
+        """
+        store, file = self._uploads.store, self._documents.file_of(document_id)
+        try:
+            with store.local(file, self._documents.get(document_id).sha256) as path:
+                yield path
+        except FileNotFoundError as error:
+            raise FileMissing(document_id, store.address) from error
+
+    def _drop(self, file: str) -> None:
+        """Delete a file that belongs to no document; what cannot be reached now is found by the doctor."""
+        try:
+            self._uploads.store.drop(file)
+        except FilesUnavailable as error:
+            log.warning("The file %s, which is not needed, stays: %s", file, error)
 
     def _queue(self, document_id: int) -> None:
         """Put a document into the reading lane. It is accepted already: if that fails, the next start sees to it."""
@@ -163,17 +194,21 @@ class Library:
 
     def start(self) -> None:
         """Take up what a crash left half done, and begin to work."""
-        self._uploads.drop_strays(self._documents.known_files())
+        self._uploads.clean_up(self._documents.known_files())
         self._reading.forget()
         self._embedding.forget()
         self._take_up(of_ours=True)
+        self._reading.add("delete files")
         self._embedding.add("reindex")
         self._reading.start()
         self._embedding.start()
 
     def take_over(self) -> None:
-        """Go on with what other processes worked on when they died."""
+        """Go on with what other processes worked on when they died, and delete files that another one could not."""
         self._take_up(of_ours=False)
+        if not self._deleting.is_set() and self._documents.files_to_delete():
+            self._deleting.set()
+            self._reading.add("delete files")
 
     def _take_up(self, *, of_ours: bool) -> None:
         to_read, to_embed, to_recognise = self._documents.take_up_unfinished(
@@ -252,14 +287,12 @@ class Library:
         return True
 
     def _finish(self, document_id: int, embedder: str) -> None:
-        not_needed = self._documents.finish(document_id, embedder, recognises=self._reader.recognises)
-        if not_needed is None:
+        if not self._documents.finish(document_id, embedder, recognises=self._reader.recognises):
             if self._documents.is_ours_in("recognising", document_id):
                 self._go_on(document_id, "recognise")
             return
-        for file in not_needed:
-            self._uploads.drop(file)
         log.info("Document %s is ready.", document_id)
+        self._delete_files_now()
 
     def _give_up_embedding(self, document_id: int, error: EmbedderFailed) -> None:
         self._documents.fail(document_id, f"{error} Words find it; its embeddings are missing.", also_ready=True)
@@ -312,12 +345,27 @@ class Library:
             if known.key != model.key:
                 self._embeddings.forget(known.key)
 
+    # --- files that are not needed any more
+
+    def _delete_files_now(self) -> None:
+        try:
+            self._delete_files()
+        except (StorageFailed, OSError) as error:
+            log.warning("Files of deleted documents are deleted later: %s", error)
+            self._reading.add("delete files", 0, RETRY_BACKOFF_SECONDS[0])
+
+    def _delete_files(self, _: int = 0) -> None:
+        for file in self._documents.files_to_delete():
+            self._uploads.store.drop(file)
+            self._documents.forget_file(file)
+        self._deleting.clear()
+
     # --- how a piece of work ends
 
     def _guarded(self, work: Work) -> Work:
-        """Return the work with its endings: what goes wrong fails the document; a database that is away is waited for.
+        """Return the work with its endings: what goes wrong fails the document; what is away is waited for.
 
-        With a database that is away there is nothing else to do, so the lane waits.
+        With a database or with files that are away there is nothing else to do, so the lane waits.
         """
 
         def guarded(document_id: int) -> None:
@@ -328,6 +376,7 @@ class Library:
                     return None  # A person said so, or we close: then it is taken up at the next start.
                 except StorageFailed as error:
                     log.error("The library waits: %s", error)
+                    self._say_why(document_id, f"{error} It is tried again in {seconds:g} seconds.")
                 except AssistantError as error:
                     log.warning("Document %s failed: %s", document_id, error)
                     return self._documents.fail(document_id, str(error))
@@ -339,6 +388,13 @@ class Library:
             return None
 
         return guarded
+
+    def _say_why(self, document_id: int, reason: str) -> None:
+        """Show at a document why it waits, if the database is not what it waits for."""
+        try:
+            self._documents.say(document_id, reason)
+        except StorageFailed:
+            log.debug("What document %s waits for cannot be shown", document_id)
 
 
 def _answers(model: RecognisedEmbedder) -> bool:

@@ -90,14 +90,15 @@ class PagePictures:
         _, view = key
         values = self._settings()
         try:
-            picture = draw_page(
-                self._library.path_of(document.id),
-                document.media_type,
-                view.page,
-                self._mark(document.id, view),
-                memory_mb=values.extraction_memory_mb,
-                timeout_seconds=min(MAX_SECONDS, values.extraction_timeout_seconds),
-            )
+            with self._library.local_file(document.id) as path:
+                picture = draw_page(
+                    path,
+                    document.media_type,
+                    view.page,
+                    self._mark(document.id, view),
+                    memory_mb=values.extraction_memory_mb,
+                    timeout_seconds=min(MAX_SECONDS, values.extraction_timeout_seconds),
+                )
         except ExtractionFailed as error:
             with self._lock:
                 self._failed = {key: said for key, said in self._failed.items() if said[0] > time.monotonic()}

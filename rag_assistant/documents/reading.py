@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Literal
 
@@ -34,14 +34,14 @@ class DocumentReader:
         documents: DocumentStore,
         chunks: ChunkStore,
         scans: ScanStore,
-        path_of: Callable[[int], Path],
+        local_file: Callable[[int], AbstractContextManager[Path]],
         settings: Callable[[], Settings],
         is_closing: Callable[[], bool],
     ) -> None:
         self._documents = documents
         self._chunks = chunks
         self._scans = scans
-        self._path_of = path_of
+        self._local_file = local_file
         self._settings = settings
         self._is_closing = is_closing
 
@@ -73,32 +73,34 @@ class DocumentReader:
     def _recognise_pages(self, document: Document) -> bool:
         """Recognise pages until other work waits; return whether all of the document are through."""
         settings = self._settings()
-        pages = recognise(
-            self._path_of(document.id),
-            document.media_type,
-            self._scans.pending(document.id)[:PAGES_AT_ONCE],
-            memory_mb=settings.extraction_memory_mb,
-            timeout_seconds=settings.extraction_timeout_seconds,
-            cancelled=lambda: self._is_over(document.id, "recognising"),
-        )
-        with closing(pages):
-            for page in pages:
-                if not self._scans.keep(document.id, page):
-                    raise ExtractionCancelled
-                if self._documents.any_queued():
-                    break
+        with self._local_file(document.id) as path:
+            pages = recognise(
+                path,
+                document.media_type,
+                self._scans.pending(document.id)[:PAGES_AT_ONCE],
+                memory_mb=settings.extraction_memory_mb,
+                timeout_seconds=settings.extraction_timeout_seconds,
+                cancelled=lambda: self._is_over(document.id, "recognising"),
+            )
+            with closing(pages):
+                for page in pages:
+                    if not self._scans.keep(document.id, page):
+                        raise ExtractionCancelled
+                    if self._documents.any_queued():
+                        break
         return not self._scans.pending(document.id)
 
     def _extracted(self, document: Document, state: DocumentState) -> ExtractedText:
         """Return what a document's file holds. Raises ExtractionFailed, ExtractionCancelled."""
         settings = self._settings()
-        return extract(
-            self._path_of(document.id),
-            document.media_type,
-            memory_mb=settings.extraction_memory_mb,
-            timeout_seconds=settings.extraction_timeout_seconds,
-            cancelled=lambda: self._is_over(document.id, state),
-        )
+        with self._local_file(document.id) as path:
+            return extract(
+                path,
+                document.media_type,
+                memory_mb=settings.extraction_memory_mb,
+                timeout_seconds=settings.extraction_timeout_seconds,
+                cancelled=lambda: self._is_over(document.id, state),
+            )
 
     def _keep_text(self, document: Document, extracted: ExtractedText, state: DocumentState) -> Following:
         """Cut a text into chunks and keep it; what comes next is embedding it, or recognising it."""

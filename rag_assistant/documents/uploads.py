@@ -1,20 +1,23 @@
-"""The uploaded files: received under names of ours, named for people, dropped when nobody needs them."""
+"""The uploaded files: received under names of ours, named for people, dropped when nobody needs them.
+
+Where they lie is decided by a store (rag_assistant/files).
+"""
 
 from __future__ import annotations
 
 import hashlib
-import os
 import time
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from rag_assistant.errors import BodyTooLarge, InvalidRequest
 from rag_assistant.extraction.loaders import media_type_of
+from rag_assistant.files.store import BYTES_AT_ONCE, FileStore, StoredFile
 
-BYTES_AT_ONCE = 1 << 20
 BYTES_LOOKED_AT = 4096
 MAX_NAME_CHARS = 255
 STRAY_AFTER_SECONDS = 3600.0
@@ -22,7 +25,7 @@ STRAY_AFTER_SECONDS = 3600.0
 
 @dataclass(frozen=True)
 class Received:
-    """A file that is on the disk: ``file`` is its name there, ``name`` the one that people gave it."""
+    """A file that is kept: ``file`` is its name in the store, ``name`` the one that people gave it."""
 
     file: str
     name: str
@@ -32,46 +35,50 @@ class Received:
 
 
 class Uploads:
-    """A folder of files with names of ours. No name that somebody gave is ever used as a path."""
+    """Files with names of ours. No name that somebody gave is ever used as a path."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, store: FileStore) -> None:
+        self.store = store
 
     def receive(self, file: IO[bytes], name: str, max_mb: int) -> Received:
-        """Write a file to the disk. Raises UnsupportedDocument, BodyTooLarge, InvalidRequest; then nothing is left."""
-        name = clean_name(name)
-        self._folder.mkdir(parents=True, exist_ok=True)
-        path = self._folder / f"{uuid.uuid4().hex}.part"
+        """Keep a file. When this returns, no crash loses it.
+
+        Raises UnsupportedDocument, BodyTooLarge, InvalidRequest, FilesUnavailable; then nothing is left.
+        """
+        name, kept = clean_name(name), uuid.uuid4().hex
+        self.store.incoming.mkdir(parents=True, exist_ok=True)
+        path = self.store.incoming / f"{kept}.part"
         try:
             size, sha256, head = _write(file, path, max_mb)
             media_type = media_type_of(head, name)
-            kept = path.with_suffix("")
-            path.rename(kept)
+            self.store.keep(path, kept)
         finally:
             path.unlink(missing_ok=True)
-        return Received(kept.name, name, media_type, size, sha256)
-
-    def path_of(self, file: str) -> Path:
-        """Return where a file lies."""
-        return self._folder / file
-
-    def drop(self, file: str) -> None:
-        """Delete a file, if it is there."""
-        (self._folder / file).unlink(missing_ok=True)
+        return Received(kept, name, media_type, size, sha256)
 
     def names(self) -> set[str]:
         """Return the names of all files that are there."""
-        return {path.name for path in self._folder.iterdir()} if self._folder.exists() else set()
+        return {one.name for one in self.store.stored()}
 
-    def strays(self, known: Collection[str]) -> list[str]:
-        """Return old files that are not known: what an aborted upload or a crash in a deletion left behind."""
+    def is_stray(self, one: StoredFile, known: Collection[str]) -> bool:
+        """Tell whether a file is old and not known: an aborted upload or a crash left it behind."""
+        return one.name not in known and one.stored_at < time.time() - STRAY_AFTER_SECONDS
+
+    def drop_all(self, names: Iterable[str]) -> None:
+        """Delete files."""
+        for name in names:
+            self.store.drop(name)
+
+    def clean_up(self, known: Collection[str]) -> None:
+        """Delete what a crash left behind. Of a shared store that is only what lies on this machine."""
+        if not self.store.is_shared:
+            self.drop_all([one.name for one in self.store.stored() if self.is_stray(one, known)])
+            return
         before = time.time() - STRAY_AFTER_SECONDS
-        return [name for name in self.names().difference(known) if (self._folder / name).stat().st_mtime < before]
-
-    def drop_strays(self, known: Collection[str]) -> None:
-        """Delete old files that are not known."""
-        for name in self.strays(known):
-            self.drop(name)
+        for path in self.store.incoming.glob("*.part"):
+            with suppress(FileNotFoundError):
+                if path.stat().st_mtime < before:
+                    path.unlink()
 
 
 def clean_name(name: str) -> str:
@@ -98,8 +105,6 @@ def _write(file: IO[bytes], path: Path, max_mb: int) -> tuple[int, str, bytes]:
             head = head or piece[:BYTES_LOOKED_AT]
             digest.update(piece)
             kept.write(piece)
-        kept.flush()
-        os.fsync(kept.fileno())
     if not size:
         raise InvalidRequest("The file is empty.")
     return size, digest.hexdigest(), head

@@ -11,13 +11,20 @@ class DocumentNotFound(AssistantError):
 
 
 class FileMissing(AssistantError):
-    """The file of a document is not in the folder of uploads any more; what was read of it is."""
+    """The file of a document is not where uploaded files are kept any more; what was read of it is."""
 
-    def __init__(self, document_id: int) -> None:
+    def __init__(self, document_id: int, where: str) -> None:
         super().__init__(
-            f"The file of document {document_id} is gone from the data folder. "
+            f"The file of document {document_id} is gone from {where}. "
             "What was read of it is still found; add the file again to have it back."
         )
+
+
+class FileDamaged(AssistantError):
+    """A file is not the one that was uploaded any more."""
+
+    def __init__(self, file: str, where: str) -> None:
+        super().__init__(f"The file {file} in {where} is not the one that was uploaded. Add the document again.")
 
 
 class SameContent(AssistantError):

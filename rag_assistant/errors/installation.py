@@ -11,6 +11,10 @@ class StorageDamaged(StorageFailed):
     """The database's file cannot be read any more: waiting does not help, a backup does."""
 
 
+class FilesUnavailable(StorageFailed):
+    """The uploaded files cannot be reached at present; nothing of them is lost."""
+
+
 class BackupFailed(AssistantError):
     """A backup could not be written or restored; what was there before is as it was."""
 

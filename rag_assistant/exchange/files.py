@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shutil import copyfileobj
 from typing import IO
 
 from rag_assistant.errors import BodyTooLarge, InvalidRequest, MalformedBody
@@ -53,8 +54,8 @@ def document_file(file: IO[bytes], document: ArchivedDocument) -> Iterator[IO[by
         raise MalformedBody(f"The archive cannot be read ({error}).") from error
 
 
-# A document with its file, or without one.
-Archived = tuple[ArchivedDocument, Path | None]
+# A document with its open file, or without one.
+Archived = tuple[ArchivedDocument, IO[bytes] | None]
 
 
 def pack_archive(
@@ -62,7 +63,7 @@ def pack_archive(
 ) -> tuple[int, int]:
     """Pack an archive into an open file; return how many documents and conversations are in it."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
-        return _fill(packed, list(documents), conversations)
+        return _fill(packed, documents, conversations)
 
 
 def write_archive(
@@ -70,7 +71,8 @@ def write_archive(
 ) -> tuple[int, int]:
     """Write an archive that nobody else may read; return how many documents and conversations are in it.
 
-    Raises InvalidRequest if the file exists or cannot be written; then none is left.
+    Each document comes with its file, as long as that is there. Raises InvalidRequest if the archive exists or cannot
+    be written; then none is left.
     """
     part = path.with_name(f"{path.name}.part")
     try:
@@ -90,19 +92,23 @@ def write_archive(
 
 def _fill(
     packed: zipfile.ZipFile,
-    documents: list[Archived],
+    documents: Iterable[Archived],
     conversations: Iterable[WholeConversation],
 ) -> tuple[int, int]:
     # Two libraries may have the same content.
-    files = {document.sha256: stored for document, stored in documents if stored is not None and stored.exists()}
-    for sha256, stored in files.items():
-        packed.write(stored, f"{DOCUMENTS}/{sha256}")
+    there, packed_already = [], set[str]()
+    for document, file in documents:
+        there.append(document)
+        if file is not None and document.sha256 not in packed_already:
+            packed_already.add(document.sha256)
+            with packed.open(f"{DOCUMENTS}/{document.sha256}", "w", force_zip64=True) as content:
+                copyfileobj(file, content)
     with packed.open(ARCHIVE, "w", force_zip64=True) as lines:
         lines.write(head().encode())
-        for document, _ in documents:
+        for document in there:
             lines.write(line_of(document).encode())
         written = [lines.write(line_of(conversation).encode()) for conversation in conversations]
-    return len(documents), len(written)
+    return len(there), len(written)
 
 
 def _read_zip(packed: zipfile.ZipFile, max_bytes: int) -> Export:

@@ -27,6 +27,7 @@ from rag_assistant.conversations.corrections import Corrections
 from rag_assistant.documents.uploads import Uploads
 from rag_assistant.exchange.importing import ConversationImport
 from rag_assistant.factory.engines import Search, build_remote_tools, build_search
+from rag_assistant.factory.files import build_files, files_probe
 from rag_assistant.factory.sign_on import build_single_sign_on
 from rag_assistant.factory.stores import Stores, build_stores
 from rag_assistant.llm.local_model import LocalModel
@@ -43,7 +44,7 @@ from rag_assistant.storage.accounts.people import PeopleStore
 from rag_assistant.storage.accounts.usage import UsageStore
 from rag_assistant.storage.conversations.corrections import CorrectionStore
 from rag_assistant.storage.database import Database, sqlite_url
-from rag_assistant.storage.database_probe import DatabaseProbe
+from rag_assistant.storage.database_probe import database_probe
 from rag_assistant.storage.documents.keywords import KeywordIndex
 from rag_assistant.storage.leases import Leases
 from rag_assistant.storage.signals import Signals
@@ -85,13 +86,14 @@ def build_services(settings: LiveSettings) -> Services:
     database = Database(values.database_url or sqlite_url(data_dir))
     leases = Leases(database, owner, shared_settings(values))
     signals = Signals(database, lambda: leases.has_others)
-    stores = build_stores(database, owner, signals.tell_text)
+    files = build_files(values, data_dir)
+    stores = build_stores(database, owner, signals.tell_text, shared_files=files.is_shared)
     search = build_search(values, data_dir, stores)
     local = LocalModel(values.local_model, values.model_context_tokens) if values.local_model else None
     usage = UsageStore(database)
     counted = TokenLimits(lambda: settings.current, usage)
     models = LanguageModels(lambda: settings.current, local).over(counted.refuse_beyond, counted.count)
-    uploads = Uploads(data_dir / "uploads")
+    uploads = Uploads(files)
     library = build_library(settings, data_dir, owner, stores, search, uploads)
     tools = Tools(stores.documents, search.retriever, library.remove, build_remote_tools(values))
     observer = open_observer(values.otlp_endpoint)
@@ -105,7 +107,8 @@ def build_services(settings: LiveSettings) -> Services:
         leases=leases,
         signals=signals,
         answers=stores.answers,
-        probe=DatabaseProbe(stores.database),
+        probe=database_probe(stores.database),
+        files_probe=files_probe(files),
         accounts=accounts,
         setup=Setup(accounts),
         single_sign_on=build_single_sign_on(values, stores.database, accounts),
@@ -152,7 +155,7 @@ def build_services(settings: LiveSettings) -> Services:
     @lru_cache(PEOPLE_AT_ONCE)
     def of_person(person_id: int, changes_documents: bool, process: str) -> Services:
         own = stores.database.for_person(person_id, changes_documents=changes_documents)
-        theirs = build_stores(own, owner, signals.tell_text, process)
+        theirs = build_stores(own, owner, signals.tell_text, process, shared_files=files.is_shared)
         return services_of_person(whole, theirs, search.vectors, writer, unkept, limits_of(person_id))
 
     # Who was taken for dead has another name, and nothing may go by the old one any more.

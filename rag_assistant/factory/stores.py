@@ -52,8 +52,17 @@ class Stores:
     scans: ScanStore
 
 
-def build_stores(database: Database, owner: str, tell: Callable[[set[int]], None], process: str = "") -> Stores:
+def build_stores(
+    database: Database,
+    owner: str,
+    tell: Callable[[set[int]], None],
+    process: str = "",
+    *,
+    shared_files: bool = False,
+) -> Stores:
     """Return the stores over a database. ``owner`` names this installation, ``process`` this process.
+
+    With ``shared_files`` other installations reach the same uploaded files.
 
     A process has its name when it is entered among those that live; the stores that work on something get it then.
     ``tell`` is told of which turns there is more.
@@ -75,7 +84,7 @@ def build_stores(database: Database, owner: str, tell: Callable[[set[int]], None
         etags=Etags(database),
         history=HistoryStore(database),
         answers=AnswerLog(database, process, tell),
-        documents=DocumentStore(database, owner, process),
+        documents=DocumentStore(database, owner, process, shared_files=shared_files),
         libraries=LibraryStore(database),
         links=ConversationLinkStore(database),
         chunks=ChunkStore(database),

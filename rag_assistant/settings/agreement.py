@@ -7,6 +7,7 @@ from typing import Any
 
 from rag_assistant.settings.schema import Settings
 
+NEEDED_BY_ALL = ("embedder", "files_url")
 SHARED = (
     "max_history_turns",
     "history_strategy",
@@ -29,18 +30,26 @@ SHARED = (
 
 def shared_settings(values: Settings) -> dict[str, Any]:
     """Return the values that others are told."""
-    return values.model_dump(mode="json", include={"embedder", *SHARED})
+    return values.model_dump(mode="json", include={*NEEDED_BY_ALL, *SHARED})
 
 
 def conflict(own: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> str | None:
-    """Return why a server cannot run beside others, ``None`` if it can: each would embed everything for itself."""
+    """Return why a server cannot run beside others, ``None`` if it can.
+
+    Each would embed everything for itself, or look in vain for the files of the others.
+    """
     for theirs in others:
-        if theirs["embedder"] != own["embedder"]:
-            return (
-                f'embedder is "{own["embedder"]}", but a server on the same database uses "{theirs["embedder"]}"; all '
-                "must use one. To change it, stop all of them first."
-            )
+        for name in NEEDED_BY_ALL:
+            if (other := theirs.get(name)) != own[name]:
+                return (
+                    f"{name} is {_shown(own[name])}, but a server on the same database uses {_shown(other)}; all must "
+                    "use one. To change it, stop all of them first."
+                )
     return None
+
+
+def _shown(value: object) -> str:
+    return "null" if value is None else f'"{value}"'
 
 
 def differences(own: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> list[str]:

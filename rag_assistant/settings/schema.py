@@ -481,6 +481,34 @@ class Settings(BaseModel):
         "The database. null: SQLite in data_dir.",
         live=False,
     )
+    files_url: str | None = setting(
+        None,
+        "s3:// with a bucket, and a prefix if you like, such as s3://bucket/assistant, or null",
+        "Where uploaded files are kept. null: in data_dir. s3://: in an S3 bucket, which several servers can share. "
+        "Its keys are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment. Needs the extra s3.",
+        live=False,
+        pattern=r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._/-]*)?$",
+    )
+    s3_endpoint_url: str | None = setting(
+        None,
+        HTTP_URL,
+        "The S3 server for files_url. null: Amazon's.",
+        live=False,
+        pattern=HTTP_URL_PATTERN,
+    )
+    s3_region: str | None = setting(
+        None,
+        "a region's name such as eu-central-1, or null",
+        "The bucket's region. null: AWS_REGION, otherwise us-east-1.",
+        live=False,
+        pattern=r"^[a-z0-9-]+$",
+    )
+    s3_path_style: bool = setting(
+        True,
+        "true or false",
+        "Where s3_endpoint_url takes the bucket's name: in the path (true), or as a part of the host name (false).",
+        live=False,
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = setting(
         "INFO", "one of DEBUG, INFO, WARNING, ERROR", "How much is logged.", live=False
     )

@@ -46,7 +46,7 @@ def import_sent_file() -> Imported:
 def send_archive(*, with_files: bool) -> Response:
     """Return everything that whoever asks has, as an archive; it is whole before the first byte is sent."""
     own = services()
-    documents = archived_documents(own.documents, own.uploads.path_of if with_files else None)
+    documents = archived_documents(own.documents, own.library.open_file if with_files else None)
     packed = TemporaryFile(dir=own.data_dir)  # noqa: SIM115 - closed when it has been sent
     try:
         pack_archive(packed, documents, archived_conversations(own.exchange))

@@ -83,6 +83,8 @@ STATUS: dict[type[Exception], int] = {
     errors.Overloaded: 503,
     errors.EmbedderFailed: 503,
     errors.StorageFailed: 507,
+    errors.FilesUnavailable: 503,
+    errors.FileDamaged: 410,
     errors.ModelError: 502,
     errors.ModelBusy: 503,
     errors.ModelTimedOut: 504,

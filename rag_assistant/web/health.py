@@ -14,8 +14,8 @@ from rag_assistant.web.request_parsing import flag_asked
 if TYPE_CHECKING:
     from rag_assistant.web.services import Services
 
-# An endpoint that is away is so for every server, and while Chroma is away, exact search answers: neither is a reason
-# to send people elsewhere.
+# An endpoint or a bucket that is away is so for every server, and while Chroma is away, exact search answers: neither
+# is a reason to send people elsewhere.
 GOOD_IF_ASKED = ("ready", "off")
 GOOD = (*GOOD_IF_ASKED, "not_checked", "unreachable")
 NOT_NEEDED = ("chroma",)
@@ -57,10 +57,12 @@ def readiness(services: Services) -> dict[str, str]:
     """Return the state of each part that takes its time: ``ready``, ``off`` where it is not used, or what it does.
 
     The database is asked: ``missing`` if its file is gone or another one, ``failed`` if it does not answer within a
-    second. An endpoint is ``not_checked`` until a question went to it; then it is as it was the last time.
+    second. So are the uploaded files, every ten seconds: ``ready`` or ``unreachable``. An endpoint is ``not_checked``
+    until a question went to it; then it is as it was the last time.
     """
     return {
         "database": services.probe.state(),
+        "files": services.files_probe.state(),
         "model": services.models.state,
         "embedder": "ready" if services.embedders.loaded else "failed" if services.embedders.problem else "starting",
         "chroma": services.vectors.chroma.state if services.vectors.chroma else "off",

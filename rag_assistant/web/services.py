@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from rag_assistant.retrieval.indexes.chroma import ChromaIndex
     from rag_assistant.retrieval.indexes.vector_search import VectorSearch
     from rag_assistant.retrieval.search import Retriever
+    from rag_assistant.runtime.probe import Probe
     from rag_assistant.settings.live import LiveSettings
     from rag_assistant.storage.accounts.libraries import LibraryStore
     from rag_assistant.storage.conversations.answer_log import AnswerLog
@@ -59,7 +60,6 @@ if TYPE_CHECKING:
     from rag_assistant.storage.conversations.turns import TurnStore
     from rag_assistant.storage.conversations.versions import VersionStore
     from rag_assistant.storage.database import Database
-    from rag_assistant.storage.database_probe import DatabaseProbe
     from rag_assistant.storage.documents.chunks import ChunkStore
     from rag_assistant.storage.documents.documents import DocumentStore
     from rag_assistant.storage.documents.embeddings import EmbeddingStore
@@ -116,7 +116,8 @@ class Services:
     limits: PersonalLimits | None = field(default=None, kw_only=True)
     data_dir: Path
     guide: Path
-    probe: DatabaseProbe
+    probe: Probe
+    files_probe: Probe
     leases: Leases
     signals: Signals
     answers: AnswerLog
@@ -294,6 +295,7 @@ class Services:
         try:
             if self.models.connected:
                 self.models.client.warm_up()
+            self.files_probe.state()  # The log says what is wrong.
             self.load_embedder()
             self.vectors.warm_up()
         except AssistantError as error:  # The server ends already, or the first question will tell.

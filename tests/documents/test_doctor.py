@@ -90,7 +90,7 @@ def test_a_lost_file_is_said_and_a_stray_one_dropped(
     result = shell("doctor", "--fix")
     assert result.exit_code == 1
     assert "the uploaded file is gone" in result.output
-    assert "repaired: 1 uploaded files belong to no document" in result.output
+    assert f"repaired: 1 files in {uploads} belong to no document of this database" in result.output
     assert not stray.exists()
 
 

@@ -196,7 +196,7 @@ def test_a_document_is_worked_on_by_one_process_and_by_another_when_that_died(da
     assert shelf.documents.take_up_unfinished() == ([read.id, waiting.id], [], [])
     shelf.embed(half)
     assert shelf.embed(half) is True
-    assert elsewhere.finish(half.id, KEY) == []
+    assert elsewhere.finish(half.id, KEY)
 
 
 def test_scanned_pages_are_recognised_by_one_process_at_a_time_and_only_where_their_file_is(
@@ -212,7 +212,7 @@ def test_scanned_pages_are_recognised_by_one_process_at_a_time_and_only_where_th
         shelf.read(document, "aa")
         scans.add(document.id, [1])
         shelf.embed(document)
-    assert shelf.documents.finish(scan.id, KEY, recognises=True) is None
+    assert not shelf.documents.finish(scan.id, KEY, recognises=True)
     assert shelf.documents.is_ours_in("recognising", scan.id)
 
     assert not ours.take_in("recognising", scan.id)
@@ -221,5 +221,5 @@ def test_scanned_pages_are_recognised_by_one_process_at_a_time_and_only_where_th
     assert ours.take_up_unfinished(recognises=True, of_ours=False) == ([], [], [scan.id])
     assert not shelf.documents.take_in("recognising", scan.id)
     # Who has not its file makes it ready, and who has it goes on at its next start.
-    assert elsewhere.finish(half.id, KEY, recognises=True) == []
+    assert elsewhere.finish(half.id, KEY, recognises=True)
     assert ours.take_up_unfinished(recognises=True) == ([], [], [half.id])

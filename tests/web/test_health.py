@@ -27,7 +27,13 @@ def test_readiness_names_each_part(client: FlaskClient) -> None:
     until(lambda: client.get("/readyz").status_code == 200)
     assert client.get("/readyz").json == {
         "ready": True,
-        "parts": {"database": "ready", "model": "not_checked", "embedder": "ready", "chroma": "off"},
+        "parts": {
+            "database": "ready",
+            "files": "ready",
+            "model": "not_checked",
+            "embedder": "ready",
+            "chroma": "off",
+        },
         "settings_problem": None,
         "restart_required": [],
     }

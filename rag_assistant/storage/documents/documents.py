@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import Connection, RowMapping, delete, insert, select
+from sqlalchemy import Connection, RowMapping, delete, insert, select, true
 from sqlalchemy.exc import IntegrityError
 
 from rag_assistant.errors import LibraryNotFound, SameContent
 from rag_assistant.records import Document, DocumentState, ExtractedText, NewDocument
-from rag_assistant.storage.documents.chunks import drop_chunks
 from rag_assistant.storage.documents.progress import DocumentProgress
 from rag_assistant.storage.documents.rows import (
     add_tags,
     as_documents,
     content_key,
     document_to_replace,
+    drop_document,
     drop_pending_versions,
     load_document,
     name_key,
@@ -28,7 +28,7 @@ from rag_assistant.storage.documents.rows import (
     set_values,
 )
 from rag_assistant.storage.ownership import library_for_new, readable
-from rag_assistant.storage.tables import document_tags, document_texts, documents, now
+from rag_assistant.storage.tables import deleted_files, document_tags, document_texts, documents, now
 
 GIVEN_UP: tuple[DocumentState, ...] = ("failed", "cancelled")
 
@@ -97,9 +97,10 @@ class DocumentStore(DocumentProgress):
         return library_id
 
     def _take_up_same(self, connection: Connection, same: RowMapping, new: NewDocument, replaces: int | None) -> None:
-        if same["state"] in GIVEN_UP and same["owner"] == self._owner:
+        if same["state"] in GIVEN_UP and self._has_file_of(same):
             replaces = None if replaces == same["id"] else replaces
-            set_values(connection, same["id"], state="queued", worker=None, reason=None, replaces=replaces)
+            again = {"state": "queued", "owner": self._owner, "worker": None, "reason": None}
+            set_values(connection, same["id"], replaces=replaces, **again)
         add_tags(connection, same["id"], new.tags)
 
     def change(
@@ -192,16 +193,24 @@ class DocumentStore(DocumentProgress):
             pages = tuple(row["page_starts"] or ())
             return ExtractedText(found.text if found else "", row["media_type"], pages, bool(found and found.markdown))
 
-    def delete(self, document_id: int) -> list[str]:
+    def delete(self, document_id: int) -> None:
         """Delete a document with all that was made of it, newer versions on their way included.
 
-        Return the names of the files that are not needed any more. Raises DocumentNotFound.
+        Their files are to be deleted from then on. Raises DocumentNotFound.
         """
         with self._database.write() as connection:
             row_to_change(connection, document_id)
             both = documents.c.id == document_id, documents.c.replaces == document_id
-            rows = connection.execute(select(documents.c.id, documents.c.file).where(both[0] | both[1])).all()
-            for row in rows:
-                drop_chunks(connection, row.id)
-                connection.execute(delete(documents).where(documents.c.id == row.id))
-            return [row.file for row in rows]
+            for row in connection.execute(select(documents).where(both[0] | both[1])).mappings().all():
+                drop_document(connection, row)
+
+    def files_to_delete(self) -> list[str]:
+        """Return the names of the files of deleted documents that this installation has."""
+        here = true() if self._shared_files else deleted_files.c.owner == self._owner
+        with self._database.read() as connection:
+            return list(connection.execute(select(deleted_files.c.file).where(here)).scalars())
+
+    def forget_file(self, file: str) -> None:
+        """Note that a file was deleted."""
+        with self._database.write() as connection:
+            connection.execute(delete(deleted_files).where(deleted_files.c.file == file))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, case, false, select, update
+from sqlalchemy import ColumnElement, RowMapping, case, false, select, true, update
 
 from rag_assistant.records import Document, DocumentState
 from rag_assistant.storage.database import Database
@@ -26,14 +26,16 @@ RECOGNITION_CANCELLED = "Text recognition was cancelled: what stands on scanned 
 class DocumentProgress(DocumentLists):
     """Keeps how far each document has come, and which process works on it.
 
-    ``owner`` names this installation: it reads the files that lie in its own folder and no others. ``worker`` names
-    this process: what it works on, nobody else works on while it lives.
+    ``owner`` names this installation, whose queue has the documents that it took. Unless all servers have
+    ``shared_files``, it reads the files that lie in its own folder and no others. ``worker`` names this process: what
+    it works on, nobody else works on while it lives.
     """
 
-    def __init__(self, database: Database, owner: str, worker: str = "") -> None:
+    def __init__(self, database: Database, owner: str, worker: str = "", *, shared_files: bool = False) -> None:
         super().__init__(database)
         self._owner = owner
         self.worker = worker
+        self._shared_files = shared_files
 
     def take(self, document_id: int) -> Document | None:
         """Return a document that is to be read, now in the state ``reading`` and ours to work on.
@@ -41,7 +43,7 @@ class DocumentProgress(DocumentLists):
         ``None`` if it is not, if its file lies elsewhere, or if another process works on it.
         """
         with self._database.write() as connection:
-            to_read = documents.c.state.in_(("queued", "reading")), documents.c.owner == self._owner
+            to_read = documents.c.state.in_(("queued", "reading")), self._has_file
             taken = connection.execute(
                 update(documents)
                 .where(documents.c.id == document_id, *to_read, self._is_free)
@@ -60,14 +62,14 @@ class DocumentProgress(DocumentLists):
     ) -> tuple[list[int], list[int], list[int]]:
         """Take what the death of a process left half done; return which documents to read, embed and recognise.
 
-        Those are what a process that died worked on or, where the whole installation is gone, had before it: to embed
-        them needs no file. ``of_ours``: also what waits for this installation, whose queue is empty at a start; if it
-        ``recognises`` any, then those with scanned pages that were not recognised yet, too.
+        Those are what a process that died worked on or, where the whole installation is gone, had before it, if their
+        files are here: to embed them needs none. ``of_ours``: also what waits for this installation, whose queue is
+        empty at a start; if it ``recognises`` any, then those with scanned pages that were not recognised yet, too.
         """
         alive = select(processes.c.installation)
         forsaken = documents.c.worker.is_not(None) | documents.c.owner.not_in(alive)
         ours = documents.c.owner == self._owner
-        wanted = forsaken & (ours | (documents.c.state == "embedding")) | (ours if of_ours else false())
+        wanted = forsaken & (self._has_file | (documents.c.state == "embedding")) | (ours if of_ours else false())
         with self._database.write() as connection:
             if of_ours and recognises:
                 lacking = documents.c.scanned_pages > documents.c.recognised_pages
@@ -85,10 +87,17 @@ class DocumentProgress(DocumentLists):
     def _is_free(self) -> ColumnElement[bool]:
         return (documents.c.worker == self.worker) | is_nobodys(documents.c.worker)
 
+    @property
+    def _has_file(self) -> ColumnElement[bool]:
+        return true() if self._shared_files else documents.c.owner == self._owner
+
+    def _has_file_of(self, row: RowMapping) -> bool:
+        return self._shared_files or row["owner"] == self._owner
+
     def ours(self) -> list[int]:
-        """Return the ids of all documents whose files lie with this installation."""
+        """Return the ids of all documents whose files this installation has."""
         with self._database.read() as connection:
-            query = select(documents.c.id).where(documents.c.owner == self._owner).order_by(documents.c.id)
+            query = select(documents.c.id).where(self._has_file).order_by(documents.c.id)
             return list(connection.execute(query).scalars())
 
     def is_ours_in(self, state: DocumentState, document_id: int) -> bool:
@@ -118,17 +127,17 @@ class DocumentProgress(DocumentLists):
             return connection.execute(counted).scalar()
 
     def say(self, document_id: int, reason: str) -> None:
-        """Keep a sentence about a document that is being embedded, such as what is tried again."""
+        """Keep a sentence about a document that is being worked on, such as what is tried again."""
         with self._database.write() as connection:
-            embedding = (documents.c.id == document_id, documents.c.state == "embedding")
-            connection.execute(update(documents).where(*embedding).values(reason=reason))
+            worked_on = documents.c.id == document_id, documents.c.state.in_(UNFINISHED)
+            connection.execute(update(documents).where(*worked_on).values(reason=reason))
 
     def queue_again(self, document_id: int) -> Document:
         """Queue a document of ours that is not being worked on once more. Raises DocumentNotFound."""
         with self._database.write() as connection:
             row = row_to_change(connection, document_id)
-            if row["state"] not in UNFINISHED and row["owner"] == self._owner:
-                set_values(connection, document_id, state="queued", worker=None, reason=None)
+            if row["state"] not in UNFINISHED and self._has_file_of(row):
+                set_values(connection, document_id, state="queued", owner=self._owner, worker=None, reason=None)
             return load_document(connection, document_id)
 
     def cancel(self, document_id: int) -> Document:
@@ -152,24 +161,23 @@ class DocumentProgress(DocumentLists):
                 set_values(connection, document_id, state="cancelled", reason=None, **forgotten)
             return load_document(connection, document_id)
 
-    def finish(self, document_id: int, embedder: str, *, recognises: bool = False) -> list[str] | None:
-        """Mark a document as ready, if every chunk of it is embedded by ``embedder``; else leave it and return None.
+    def finish(self, document_id: int, embedder: str, *, recognises: bool = False) -> bool:
+        """Mark a document as ready, if every chunk of it is embedded by ``embedder``; else leave it and return False.
 
         Where scanned pages are to be recognised, and this installation has the file and ``recognises`` any, that comes
-        next. A newer version takes the place of the older one in the same step. Return the names of the files that are
-        not needed any more.
+        next. A newer version takes the place of the older one in the same step.
         """
         with self._database.write() as connection:
             own = select(documents).where(documents.c.id == document_id).with_for_update()
             row = connection.execute(own).mappings().first()
             # Failed is one that could not be embedded for too long, and now is after all.
             if row is None or row["state"] not in ("embedding", "failed") or not is_whole(connection, row, embedder):
-                return None
-            recognises = recognises and row["owner"] == self._owner
+                return False
+            recognises = recognises and self._has_file_of(row)
             if recognises and row["scanned_pages"] > row["recognised_pages"]:
                 next_one = {"state": "recognising", "worker": self.worker}
                 set_values(connection, document_id, embedded=row["chunks"], reason=None, **next_one)
-                return None
+                return False
             warning = select(document_texts.c.warning).where(document_texts.c.document_id == document_id)
             finished = {
                 "state": "ready",
@@ -177,7 +185,8 @@ class DocumentProgress(DocumentLists):
                 "reason": connection.execute(warning).scalar(),
                 "replaces": None,
             }
-            return take_its_place(connection, row, finished)
+            take_its_place(connection, row, finished)
+            return True
 
     def fail(self, document_id: int, reason: str, *, also_ready: bool = False) -> None:
         """Mark a document that is worked on as failed, with the reason that a person reads.

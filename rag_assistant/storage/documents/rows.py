@@ -14,7 +14,7 @@ from rag_assistant.records import Document
 from rag_assistant.storage.documents.chunks import drop_chunks, move_chunks
 from rag_assistant.storage.documents.scans import move_scans
 from rag_assistant.storage.ownership import readable, writable
-from rag_assistant.storage.tables import chunks, document_tags, documents, embeddings
+from rag_assistant.storage.tables import chunks, deleted_files, document_tags, documents, embeddings
 
 SORTED_DIGITS = 12
 IDS_AT_ONCE = 10_000  # PostgreSQL takes 65,535 parameters.
@@ -66,14 +66,23 @@ def document_to_replace(connection: Connection, document_id: int | None) -> int 
 
 
 def drop_pending_versions(connection: Connection, replaces: int | None, but: int | None) -> None:
-    """Give up the newer versions of a document that are not ready yet; their files are dropped with the strays."""
+    """Give up the newer versions of a document that are not ready yet."""
     if replaces is not None:
-        for version in (
-            connection.execute(select(documents.c.id).where(documents.c.replaces == replaces)).scalars().all()
-        ):
-            if version != but:
-                drop_chunks(connection, version)
-                connection.execute(delete(documents).where(documents.c.id == version))
+        for version in connection.execute(select(documents).where(documents.c.replaces == replaces)).mappings().all():
+            if version["id"] != but:
+                drop_document(connection, version)
+
+
+def drop_document(connection: Connection, row: RowMapping) -> None:
+    """Delete a document, and note that its file is to be deleted, too."""
+    drop_chunks(connection, row["id"])
+    connection.execute(delete(documents).where(documents.c.id == row["id"]))
+    drop_file(connection, row)
+
+
+def drop_file(connection: Connection, row: RowMapping) -> None:
+    """Note that a document's file is not needed any more."""
+    connection.execute(insert(deleted_files).values(file=row["file"], owner=row["owner"]))
 
 
 def load_document(connection: Connection, document_id: int) -> Document:
@@ -109,12 +118,12 @@ def is_whole(connection: Connection, document: RowMapping, embedder: str) -> boo
     return 0 < held == document["chunks"] and lacking is None
 
 
-def take_its_place(connection: Connection, newer: RowMapping, finished: dict[str, Any]) -> list[str]:
-    """Finish a document; if it is a newer version of another one, let it become that one and return the old file."""
+def take_its_place(connection: Connection, newer: RowMapping, finished: dict[str, Any]) -> None:
+    """Finish a document; if it is a newer version of another one, let it become that one."""
     older = connection.execute(select(documents).where(documents.c.id == newer["replaces"])).mappings().first()
     if older is None:
         set_values(connection, newer["id"], **finished)
-        return []
+        return
     newer_tags = select(document_tags.c.tag).where(document_tags.c.document_id == newer["id"])
     add_tags(connection, older["id"], connection.execute(newer_tags).scalars().all())
     drop_chunks(connection, older["id"])
@@ -122,7 +131,7 @@ def take_its_place(connection: Connection, newer: RowMapping, finished: dict[str
     move_scans(connection, newer["id"], older["id"])
     connection.execute(delete(documents).where(documents.c.id == newer["id"]))
     set_values(connection, older["id"], **{name: newer[name] for name in TAKEN_OVER}, **finished)
-    return [str(older["file"])]
+    drop_file(connection, older)
 
 
 def as_documents(connection: Connection, query: Select[Any]) -> list[Document]:

@@ -32,7 +32,7 @@ documents = Table(
     Column("content_key", String, nullable=False, unique=True),
     Column("sha256", String, nullable=False, server_default=""),
     Column("library_id", Integer),
-    # The installation that has the uploaded file, and the file's name below its DATA_DIR/uploads.
+    # The installation whose queue it is in and, unless all share them, that has the files; and the file's name.
     Column("owner", String, nullable=False),
     Column("file", String, nullable=False),
     # The process that works on it, or did.
@@ -65,6 +65,14 @@ documents = Table(
         postgresql_where=text("replaces IS NOT NULL"),
     ),
     sqlite_autoincrement=True,
+)
+
+# Files of documents that are gone, until they are deleted where they lie; owner is as in documents.
+deleted_files = Table(
+    "deleted_files",
+    metadata,
+    Column("file", String, primary_key=True),
+    Column("owner", String, nullable=False),
 )
 
 document_texts = Table(

@@ -108,11 +108,16 @@ def file(document_id: int) -> Response:
     """Return the original, always as a download and never as something that a browser opens."""
     found = services().documents.get(document_id)
     response = send_file(
-        services().library.path_of(document_id).resolve(),
+        services().library.open_file(document_id),
         mimetype="application/octet-stream",
         as_attachment=True,
         download_name=found.name,
+        conditional=False,
     )
+    # A file in S3 has no path to tell them from.
+    response.content_length = found.size_bytes
+    response.set_etag(found.sha256)
+    response.make_conditional(request.environ, accept_ranges=True, complete_length=found.size_bytes)
     response.headers["Content-Security-Policy"] = "sandbox; default-src 'none'"
     return response
 

@@ -78,11 +78,11 @@ def test_a_document_is_ready_exactly_when_every_chunk_is_embedded(shelf: Shelf) 
     shelf.read(document, "aa", "bb")
     first = shelf.embeddings.without_embedding(document.id, KEY)[0].chunk_id
     shelf.embeddings.keep_embeddings(document.id, KEY, [(first, b"\0" * 1536)])
-    assert shelf.documents.finish(document.id, KEY) is None
+    assert not shelf.documents.finish(document.id, KEY)
     assert shelf.documents.get(document.id).state == "embedding"
     shelf.embed(document)
-    assert shelf.documents.finish(document.id, "another model") is None
-    assert shelf.documents.finish(document.id, KEY) == []
+    assert not shelf.documents.finish(document.id, "another model")
+    assert shelf.documents.finish(document.id, KEY)
     ready = shelf.documents.get(document.id)
     assert (ready.state, ready.embedded, ready.chunks) == ("ready", 2, 2)
 
@@ -107,7 +107,7 @@ def test_a_cancelled_document_is_forgotten_but_for_its_file(shelf: Shelf, databa
     cancelled = shelf.documents.cancel(document.id)
     assert (cancelled.state, cancelled.chunks) == ("cancelled", 0)
     assert not shelf.embeddings.keep_embeddings(document.id, KEY, [(one.chunk_id, b"\0" * 1536) for one in missing])
-    assert shelf.documents.finish(document.id, KEY) is None
+    assert not shelf.documents.finish(document.id, KEY)
     shelf.documents.fail(document.id, "too late")
     assert shelf.documents.get(document.id).state == "cancelled"
     assert [count(database, table) for table in (chunks, document_texts, embeddings)] == [0, 0, 0]
@@ -126,7 +126,8 @@ def test_a_newer_version_becomes_the_document_in_one_step(shelf: Shelf, database
     newer = shelf.add("newer", replaces=old.id)
     shelf.read(newer, "new text", "more")
     shelf.embed(newer)
-    assert shelf.documents.finish(newer.id, KEY) == ["file of old text"]
+    assert shelf.documents.finish(newer.id, KEY)
+    assert shelf.documents.files_to_delete() == ["file of old text"]
     (left,) = shelf.documents.page(10)
     assert (left.id, left.sha256, left.chunks, left.embedded, left.tags, left.replaces) == (
         old.id, "sha of newer", 2, 2, ("t",), None,
@@ -141,7 +142,8 @@ def test_a_newer_version_of_a_document_that_went_away_goes_with_it(shelf: Shelf,
     old = shelf.shelve("old text")
     newer = shelf.add("newer", replaces=old.id)
     shelf.read(newer, "new text")
-    assert sorted(shelf.documents.delete(old.id)) == ["file of newer", "file of old text"]
+    shelf.documents.delete(old.id)
+    assert sorted(shelf.documents.files_to_delete()) == ["file of newer", "file of old text"]
     assert [count(database, table) for table in (chunks, document_texts, embeddings, documents)] == [0, 0, 0, 0]
     with pytest.raises(DocumentNotFound):
         shelf.add("newest", replaces=old.id)
@@ -191,7 +193,7 @@ def test_what_failed_for_want_of_embeddings_is_ready_once_it_has_them(shelf: She
     shelf.read(document, "aa")
     shelf.documents.fail(document.id, "The model is away.")
     shelf.embed(document)
-    assert shelf.documents.finish(document.id, KEY) == []
+    assert shelf.documents.finish(document.id, KEY)
     ready = shelf.documents.get(document.id)
     assert (ready.state, ready.reason, ready.embedded) == ("ready", None, 1)
 
@@ -211,14 +213,15 @@ def test_what_could_not_be_read_is_never_ready(shelf: Shelf) -> None:
     document = shelf.add()
     shelf.documents.take(document.id)
     shelf.documents.fail(document.id, "It is empty.")
-    assert shelf.documents.finish(document.id, KEY) is None
+    assert not shelf.documents.finish(document.id, KEY)
     assert shelf.documents.get(document.id).state == "failed"
 
 
 def test_deleting_leaves_nothing_behind(shelf: Shelf, database: Database) -> None:
     document, _other = shelf.shelve("aa", "bb", tags=("t",)), shelf.shelve("cc", "dd")
     held = {chunk_id for chunk_id, _ in shelf.embeddings.vectors_after(KEY, 0, 10)}
-    assert shelf.documents.delete(document.id) == ["file of aa"]
+    shelf.documents.delete(document.id)
+    assert shelf.documents.files_to_delete() == ["file of aa"]
     left = {chunk_id for chunk_id, _ in shelf.embeddings.vectors_after(KEY, 0, 10)}
     assert len(left) == 2
     assert set(shelf.chunks.passages(sorted(held))) == left

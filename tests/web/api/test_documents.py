@@ -225,7 +225,7 @@ def test_the_original_is_a_download_that_no_browser_opens(client: FlaskClient) -
 
 def test_a_file_that_is_gone_is_named_and_its_text_stays(client: FlaskClient, services: Services) -> None:
     number = upload(client, "The keeper feeds geese.")["document_id"]
-    services.library.path_of(number).unlink()
+    services.uploads.store.drop(services.documents.file_of(number))
     for response in (client.get(f"/api/documents/{number}/file"), client.post(f"/api/documents/{number}/retry")):
         assert response.status_code == 410
         assert response.json["error"]["type"] == "FileMissing"
@@ -244,7 +244,7 @@ def test_an_upload_that_the_disk_does_not_take_is_507_and_leaves_nothing(
     def full(_file: int) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr("rag_assistant.documents.uploads.os.fsync", full)
+    monkeypatch.setattr("rag_assistant.files.folder.os.fsync", full)
     response = client.post("/api/documents", data={"file": (io.BytesIO(b"Geese."), "geese.txt")})
     assert response.status_code == 507
     assert told in response.json["error"]["message"]

@@ -1,0 +1,45 @@
+"""Where uploaded files lie."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rag_assistant.errors import SettingsError
+from rag_assistant.files.folder import FolderFiles
+from rag_assistant.files.store import FileStore
+from rag_assistant.runtime.probe import Probe
+from rag_assistant.settings.schema import Settings
+
+MAX_AGE_SECONDS = 10.0
+
+
+def build_files(values: Settings, data_dir: Path) -> FileStore:
+    """Return the store that the settings name; nothing is asked of it yet. Raises SettingsError."""
+    return open_files(values.files_url or str(data_dir / "uploads"), values, data_dir)
+
+
+def open_files(where: str, values: Settings, data_dir: Path) -> FileStore:
+    """Return the store at an ``s3://`` address or in a folder. Raises SettingsError.
+
+    What speaks to S3 is loaded only if it is used.
+    """
+    if not where.startswith("s3://"):
+        return FolderFiles(Path(where))
+    try:
+        from rag_assistant.files.s3 import S3Files
+    except ImportError as error:
+        raise SettingsError(
+            f'files_url is "{where}", but what speaks to S3 is not installed: {error.name} is missing. '
+            "Install it with pip install -r requirements-s3.txt, or, of a wheel, the extra s3."
+        ) from error
+    return S3Files(where, values.s3_endpoint_url, values.s3_region, values.s3_path_style, data_dir / "transfers")
+
+
+def files_probe(files: FileStore) -> Probe:
+    """Return what asks a store now and then: it is ``ready`` or ``unreachable``."""
+
+    def ask() -> str:
+        files.check()
+        return "ready"
+
+    return Probe("files", ask, silent="unreachable", max_age_seconds=MAX_AGE_SECONDS)

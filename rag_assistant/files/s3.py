@@ -1,0 +1,219 @@
+"""Files in an S3 bucket, which every server reaches. obstore lives here.
+
+Keys come from the environment, or from the role of the machine. Files are read and written in parts, so that memory
+does not depend on their size, and no request lasts longer than a part may take.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import obstore
+from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
+from obstore.store import S3Store
+
+from rag_assistant.errors import FileDamaged, FilesUnavailable, StorageFailed
+from rag_assistant.files.store import FILE_NAME, StoredFile
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+PART_BYTES = 8 << 20
+# What is slower than a part in this time, 0.3 MB/s, is given up.
+REQUEST_TIMEOUT_SECONDS = 30.0
+CONNECT_TIMEOUT_SECONDS = 5.0
+RETRIES = 1
+
+KEYS = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+RIGHTS = "{address} refuses the keys. They need the rights to list, read, write and delete there."
+REGION = "The bucket of {address} is in another region. Correct s3_region."
+# What S3 says is wrong, by its own code, and what to do about it.
+REFUSALS = {
+    "NoSuchBucket": "There is no bucket at {address}. Create it, or correct files_url.",
+    "InvalidAccessKeyId": "{address} does not know the key in AWS_ACCESS_KEY_ID.",
+    "SignatureDoesNotMatch": f"{{address}} refuses the signature. Check {KEYS}, and s3_region.",
+    "AccessDenied": RIGHTS,
+    "RequestTimeTooSkewed": "The clock of this machine and that of {address} differ too much. Set the clock.",
+    "PermanentRedirect": REGION,
+    "AuthorizationHeaderMalformed": REGION,
+    "NotImplemented": "{address} does not take conditional writes (If-None-Match), so files would not be safe there.",
+}
+FULL = ("InsufficientCapacity", "QuotaExceeded", "XMinioStorageFull")
+CODE = re.compile(r"<Code>(\w+)</Code>")
+# Where obstore looks for the role of a machine if there are no keys.
+METADATA = "169.254.169.254"
+
+
+class S3Files:
+    """The objects below a prefix of a bucket that have names of ours; see FileStore."""
+
+    is_shared = True
+
+    def __init__(self, url: str, endpoint: str | None, region: str | None, path_style: bool, incoming: Path) -> None:
+        bucket, _, prefix = url.removeprefix("s3://").partition("/")
+        self.address = f"{url} at {endpoint}" if endpoint else url
+        self.incoming = incoming
+        by_host = endpoint is None or not path_style
+        if endpoint and by_host:
+            endpoint = endpoint.replace("://", f"://{bucket}.", 1)
+        self._store = S3Store(
+            bucket,
+            prefix=prefix.strip("/") or None,
+            config={
+                "virtual_hosted_style_request": by_host,
+                "checksum_algorithm": "SHA256",
+                **({"endpoint": endpoint.rstrip("/")} if endpoint else {}),
+                **({"region": region} if region else {}),
+            },
+            client_options={
+                "allow_http": (endpoint or "").startswith("http://"),
+                "connect_timeout": timedelta(seconds=CONNECT_TIMEOUT_SECONDS),
+                "timeout": timedelta(seconds=REQUEST_TIMEOUT_SECONDS),
+            },
+            retry_config={"max_retries": RETRIES, "retry_timeout": timedelta(seconds=REQUEST_TIMEOUT_SECONDS)},
+        )
+
+    def keep(self, path: Path, name: str) -> None:
+        """Send a file and delete it here; it is durable when S3 has answered.
+
+        An earlier attempt counts whose answer was lost, if what is there is the same.
+        """
+        with path.open("rb") as file, self._failures_named():
+            if not self._send(file, path.stat().st_size, name):
+                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+                if sha256 != hashlib.file_digest(self.open(name), "sha256").hexdigest():
+                    raise FileDamaged(name, self.address)
+        path.unlink()
+
+    def _send(self, file: IO[bytes], size: int, name: str) -> bool:
+        """Send a file; return False, having sent nothing, if there is one of this name."""
+        if size > PART_BYTES:  # A file in parts cannot be sent on a condition.
+            try:
+                obstore.head(self._store, name)
+            except FileNotFoundError:
+                obstore.put(self._store, name, file, use_multipart=True, chunk_size=PART_BYTES, max_concurrency=1)
+                return True
+            return False
+        try:
+            obstore.put(self._store, name, file.read(), mode="create", use_multipart=False)
+        except (AlreadyExistsError, PreconditionError):
+            file.seek(0)
+            return False
+        return True
+
+    @contextmanager
+    def local(self, name: str, sha256: str) -> Iterator[Path]:
+        """Fetch a file for as long as it is worked with.
+
+        Raises FileNotFoundError, FileDamaged, FilesUnavailable, and StorageFailed where the disk here is full.
+        """
+        self.incoming.mkdir(parents=True, exist_ok=True)
+        with self.open(name) as remote, tempfile.NamedTemporaryFile(dir=self.incoming, suffix=".part") as file:
+            digest = hashlib.sha256()
+            try:
+                while piece := remote.read(PART_BYTES):
+                    file.write(piece)
+                    digest.update(piece)
+                file.flush()
+            except OSError as error:
+                raise StorageFailed(f"{self.incoming} does not take a copy of a file ({error.strerror}).") from error
+            if sha256 and digest.hexdigest() != sha256:
+                raise FileDamaged(name, self.address)
+            yield Path(file.name)
+
+    def open(self, name: str) -> io.BufferedReader:
+        """Open a file; what is read of it is fetched then. Raises FileNotFoundError."""
+        with self._failures_named():
+            size = obstore.head(self._store, name)["size"]
+        return io.BufferedReader(_RemoteFile(self, name, size), PART_BYTES)
+
+    def read(self, name: str, start: int, length: int) -> memoryview:
+        """Return some bytes of a file, which must be there."""
+        with self._failures_named():
+            return memoryview(obstore.get_range(self._store, name, start=start, length=length))
+
+    def drop(self, name: str) -> None:
+        """Delete a file, if it is there."""
+        with self._failures_named():
+            obstore.delete(self._store, name)
+
+    def stored(self) -> Iterator[StoredFile]:
+        """Yield all objects that have names of ours; what else lies there is none of our business."""
+        with self._failures_named():
+            for some in obstore.list(self._store):
+                for one in some:
+                    if FILE_NAME.fullmatch(one["path"]):
+                        yield StoredFile(one["path"], one["size"], one["last_modified"].timestamp())
+
+    def check(self) -> None:
+        """Raise FilesUnavailable, with the reason, if the bucket cannot be listed."""
+        with self._failures_named():
+            next(iter(obstore.list(self._store, chunk_size=1)), None)
+
+    @contextmanager
+    def _failures_named(self) -> Iterator[None]:
+        """Turn what S3 refuses into errors of ours, and leave FileNotFoundError for what is not there."""
+        try:
+            yield
+        except FileNotFoundError as error:
+            if "NoSuchBucket" in str(error):
+                raise _failure(self.address, str(error)) from error
+            raise
+        except (BaseError, TimeoutError) as error:
+            raise _failure(self.address, str(error)) from error
+
+
+def _failure(address: str, told: str) -> StorageFailed:
+    found = CODE.search(told)
+    code = found[1] if found else ""
+    if code in FULL:
+        return StorageFailed(f"{address} is full. Nothing that was stored is lost.")
+    if code in REFUSALS:
+        return FilesUnavailable(REFUSALS[code].format(address=address))
+    if code:
+        return FilesUnavailable(f"{address} refuses this at present ({code}).")
+    if METADATA in told:
+        return FilesUnavailable(f"There are no keys for {address}. Set {KEYS}.")
+    if "403" in told:
+        return FilesUnavailable(RIGHTS.format(address=address))
+    if "kind: Timeout" in told:
+        return FilesUnavailable(f"{address} does not answer in time.")
+    return FilesUnavailable(f"{address} cannot be reached.")
+
+
+class _RemoteFile(io.RawIOBase):
+    """A file in S3 that can be read from any position."""
+
+    def __init__(self, store: S3Files, name: str, size: int) -> None:
+        self._store, self._name, self._size = store, name, size
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._position = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        return self._position
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        target = memoryview(buffer).cast("B")
+        length = min(len(target), self._size - self._position)
+        if length <= 0:
+            return 0
+        target[:length] = self._store.read(self._name, self._position, length)
+        self._position += length
+        return length
