@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import obstore
-from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
+from obstore.exceptions import AlreadyExistsError, BaseError, GenericError, PreconditionError
 from obstore.store import S3Store
 
 from rag_assistant.errors import FileDamaged, FilesUnavailable, StorageFailed
@@ -131,14 +131,33 @@ class S3Files:
 
     def open(self, name: str) -> io.BufferedReader:
         """Open a file; what is read of it is fetched then. Raises FileNotFoundError."""
-        with self._failures_named():
-            size = obstore.head(self._store, name)["size"]
+        try:
+            with self._failures_named():
+                size = obstore.head(self._store, name)["size"]
+        except FileNotFoundError:
+            self.check()  # This kind of answer does not tell whether the whole bucket is gone.
+            raise
         return io.BufferedReader(_RemoteFile(self, name, size), PART_BYTES)
 
     def read(self, name: str, start: int, length: int) -> memoryview:
         """Return some bytes of a file, which must be there."""
         with self._failures_named():
-            return memoryview(obstore.get_range(self._store, name, start=start, length=length))
+            try:
+                return memoryview(obstore.get_range(self._store, name, start=start, length=length))
+            except GenericError as error:
+                if "NotPartial" not in str(error):
+                    raise
+            return self._read_through(name, start, length)
+
+    def _read_through(self, name: str, start: int, length: int) -> memoryview:
+        """Return some bytes of a file from a server that does not give parts as it should, such as rclone's."""
+        position, kept = 0, bytearray()
+        for piece in obstore.get(self._store, name).stream():
+            kept += memoryview(piece)[max(0, start - position) :]
+            position += len(piece)
+            if len(kept) >= length:
+                break
+        return memoryview(kept)[:length]
 
     def drop(self, name: str) -> None:
         """Delete a file, if it is there."""
@@ -208,6 +227,9 @@ class _RemoteFile(io.RawIOBase):
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         self._position = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
         return self._position
+
+    def readall(self) -> bytes:
+        return b"".join(iter(lambda: self.read(PART_BYTES) or b"", b""))
 
     def readinto(self, buffer: WriteableBuffer) -> int:
         target = memoryview(buffer).cast("B")

@@ -1,0 +1,238 @@
+"""A folder and a bucket keep files alike: streamed, never over another one, and gone when they are dropped."""
+
+import hashlib
+import os
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+
+import pytest
+
+from rag_assistant.errors import FileDamaged, FilesUnavailable, StorageFailed
+from rag_assistant.files import s3 as module
+from rag_assistant.files.folder import FolderFiles
+from rag_assistant.files.s3 import S3Files
+from rag_assistant.files.store import FileStore
+from testkit.s3_server import BUCKET, Fault, FaultyProxy, S3Server, breaking_off, hanging, refusal
+from testkit.server_process import free_port
+
+TEXT = b"Geese hiss. " * 20
+PART_BYTES = 100_000
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PART_BYTES", PART_BYTES)
+
+
+@pytest.fixture
+def prefix(tmp_path: Path) -> str:
+    return tmp_path.name
+
+
+@pytest.fixture
+def s3_files(s3_proxy: FaultyProxy, prefix: str, tmp_path: Path) -> S3Files:
+    return S3Files(f"s3://{BUCKET}/{prefix}", s3_proxy.url, "us-east-1", True, tmp_path / "transfers")
+
+
+@pytest.fixture(params=["folder", "s3"])
+def files(request: pytest.FixtureRequest, tmp_path: Path) -> FileStore:
+    if request.param == "folder":
+        return FolderFiles(tmp_path / "uploads")
+    found: S3Files = request.getfixturevalue("s3_files")
+    return found
+
+
+def keep(files: FileStore, content: bytes, name: str = "") -> str:
+    name = name or uuid.uuid4().hex
+    files.incoming.mkdir(exist_ok=True)
+    path = files.incoming / f"{name}.part"
+    path.write_bytes(content)
+    files.keep(path, name)
+    assert not path.exists()
+    return name
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+@pytest.mark.parametrize("size", [1, 1000, PART_BYTES, PART_BYTES + 1], ids=["1", "1000", "part", "part+1"])
+def test_a_file_comes_back_as_it_went(files: FileStore, size: int) -> None:
+    content = os.urandom(size)
+    name = keep(files, content)
+    with files.open(name) as file:
+        assert file.read() == content
+        assert file.seek(size // 2) == size // 2
+        assert file.read(10) == content[size // 2 : size // 2 + 10]
+        assert file.seek(-1, os.SEEK_END) == size - 1
+        assert file.read() == content[-1:]
+    with files.local(name, sha256(content)) as path:
+        assert path.read_bytes() == content
+    (stored,) = files.stored()
+    assert (stored.name, stored.size_bytes) == (name, size)
+
+
+def test_a_file_that_is_not_there_is_so_for_every_way_to_it(files: FileStore) -> None:
+    for use in (lambda: files.open("a" * 32), lambda: files.local("a" * 32, "").__enter__()):
+        with pytest.raises(FileNotFoundError):
+            use()
+    files.drop("a" * 32)
+    assert list(files.stored()) == []
+    files.check()
+
+
+def test_a_dropped_file_is_gone(files: FileStore) -> None:
+    name = keep(files, TEXT)
+    files.drop(name)
+    assert list(files.stored()) == []
+    with pytest.raises(FileNotFoundError):
+        files.open(name)
+
+
+def test_nothing_of_a_fetched_file_stays_on_this_machine(s3_files: S3Files) -> None:
+    name = keep(s3_files, TEXT)
+    with s3_files.local(name, sha256(TEXT)) as path:
+        assert path.parent == s3_files.incoming
+    with pytest.raises(FileDamaged, match="is not the one that was uploaded"), s3_files.local(name, sha256(b"swan")):
+        pass
+    assert list(s3_files.incoming.iterdir()) == []
+
+
+def test_what_else_lies_in_the_bucket_is_none_of_our_business(s3_files: S3Files, s3: S3Server, prefix: str) -> None:
+    name = keep(s3_files, TEXT)
+    (s3.folder / prefix / "report.pdf").write_bytes(b"theirs")
+    (s3.folder / prefix / "below").mkdir()
+    (s3.folder / prefix / "below" / ("a" * 32)).write_bytes(b"theirs")
+    assert [one.name for one in s3_files.stored()] == [name]
+
+
+def test_a_file_is_sent_on_the_condition_that_there_is_none_of_its_name(
+    s3_files: S3Files, s3_proxy: FaultyProxy
+) -> None:
+    keep(s3_files, TEXT)
+    ((_, _, headers),) = [one for one in s3_proxy.seen if one[0] == "PUT"]
+    told = {name.lower(): value for name, value in headers.items()}
+    assert told["if-none-match"] == "*"
+    assert told["x-amz-checksum-sha256"]
+
+
+def test_an_attempt_whose_answer_was_lost_counts_but_no_file_takes_the_place_of_another(
+    s3_files: S3Files, s3_proxy: FaultyProxy
+) -> None:
+    name = keep(s3_files, TEXT)
+    s3_proxy.fault = refusal(412, "PreconditionFailed", "PUT")
+    keep(s3_files, TEXT, name)
+    with pytest.raises(FileDamaged):
+        keep(s3_files, b"Swans sing.", name)
+    s3_proxy.fault = lambda _request: False
+    large = keep(s3_files, TEXT * 500)
+    keep(s3_files, TEXT * 500, large)
+    with pytest.raises(FileDamaged):
+        keep(s3_files, b"x" + TEXT * 500, large)
+    assert s3_files.open(name).read() == TEXT
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "told"),
+    [
+        (404, "NoSuchBucket", "There is no bucket at s3://documents/.* Create it, or correct files_url."),
+        (403, "AccessDenied", "refuses the keys. They need the rights to list, read, write and delete there."),
+        (403, "InvalidAccessKeyId", "does not know the key in AWS_ACCESS_KEY_ID"),
+        (403, "SignatureDoesNotMatch", "Check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and s3_region"),
+        (403, "RequestTimeTooSkewed", "The clock of this machine and that of s3://.* differ too much"),
+        (400, "AuthorizationHeaderMalformed", "is in another region. Correct s3_region."),
+        (501, "NotImplemented", "does not take conditional writes"),
+        (503, "SlowDown", r"refuses this at present \(SlowDown\)"),
+    ],
+)
+def test_what_s3_refuses_is_a_sentence_that_says_what_to_do(
+    s3_files: S3Files, s3_proxy: FaultyProxy, status: int, code: str, told: str
+) -> None:
+    s3_proxy.fault = refusal(status, code)
+    for use in (s3_files.check, lambda: list(s3_files.stored()), lambda: keep(s3_files, TEXT, "b" * 32)):
+        with pytest.raises(FilesUnavailable, match=told):
+            use()
+        (s3_files.incoming / f"{'b' * 32}.part").unlink(missing_ok=True)
+    with pytest.raises(FilesUnavailable):  # HEAD has no body that would tell why.
+        s3_files.open("a" * 32)
+
+
+def test_a_bucket_that_is_full_is_told_apart(s3_files: S3Files, s3_proxy: FaultyProxy) -> None:
+    s3_proxy.fault = refusal(507, "XMinioStorageFull")
+    with pytest.raises(StorageFailed, match="is full. Nothing that was stored is lost") as raised:
+        keep(s3_files, TEXT)
+    assert not isinstance(raised.value, FilesUnavailable)
+
+
+def test_what_is_away_hangs_or_breaks_off_is_unavailable_and_leaves_nothing_half(
+    s3_files: S3Files,
+    s3_proxy: FaultyProxy,
+    s3: S3Server,
+    prefix: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    name = keep(s3_files, TEXT)
+    monkeypatch.setattr(module, "REQUEST_TIMEOUT_SECONDS", 1.0)
+    monkeypatch.setattr(module, "RETRIES", 0)
+    files = S3Files(f"s3://{BUCKET}/{prefix}", s3_proxy.url, None, True, tmp_path)
+    for fault, told in ((breaking_off, "cannot be reached"), (hanging, "does not answer in time")):
+        s3_proxy.fault = fault
+        with pytest.raises(FilesUnavailable, match=told):
+            keep(files, TEXT, "b" * 32)
+        s3_proxy.fault = when_reading(fault)
+        with pytest.raises(FilesUnavailable, match=told), files.local(name, ""):
+            pass
+    gone = S3Files(f"s3://{BUCKET}/{prefix}", f"http://127.0.0.1:{free_port()}", None, True, tmp_path)
+    with pytest.raises(FilesUnavailable, match="cannot be reached"):
+        keep(gone, TEXT, "b" * 32)
+    assert s3.names(prefix) == {name}
+
+
+def when_reading(fault: Fault) -> Fault:
+    return lambda request: request.command == "GET" and fault(request)
+
+
+def test_missing_keys_are_named() -> None:
+    told = "Error performing PUT http://169.254.169.254/latest/api/token in 8 ms - error sending request"
+    assert str(module._failure("s3://documents", told)) == (
+        "There are no keys for s3://documents. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
+    )
+
+
+def test_the_name_of_the_bucket_may_be_a_part_of_the_host(tmp_path: Path) -> None:
+    """Only the address is looked at: there is no such host."""
+    files = S3Files("s3://geese/shelf/", "https://s3.example/", "eu-central-1", False, tmp_path)
+    assert files._store.config["endpoint"] == "https://geese.s3.example"
+    assert files._store.prefix is not None
+    amazon = S3Files("s3://geese", None, None, True, tmp_path)
+    assert amazon._store.config["virtual_hosted_style_request"] in (True, "true")
+
+
+CONSTANT = """
+import os, resource, sys, uuid
+from pathlib import Path
+from rag_assistant.files.s3 import S3Files
+files = S3Files(sys.argv[1], sys.argv[2], "us-east-1", True, Path(sys.argv[3]))
+def go(megabytes):
+    path, name = Path(sys.argv[3]) / "big.part", uuid.uuid4().hex
+    with path.open("wb") as file:
+        for _ in range(megabytes):
+            file.write(os.urandom(1_000_000))
+    files.keep(path, name)
+    with files.local(name, "") as path:
+        assert path.stat().st_size == megabytes * 1_000_000
+    files.drop(name)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000
+go(20)
+print(go(20), go(150))
+"""
+
+
+@pytest.mark.long
+def test_memory_does_not_depend_on_the_size_of_a_file(s3: S3Server, prefix: str, tmp_path: Path) -> None:
+    program = [sys.executable, "-c", CONSTANT, f"s3://{BUCKET}/{prefix}", s3.url, str(tmp_path)]
+    small, large = map(int, subprocess.check_output(program, text=True).split())
+    assert large < small + 20

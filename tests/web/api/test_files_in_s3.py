@@ -1,0 +1,167 @@
+"""Documents whose files lie in S3: everything works as with a folder, and an outage only takes time."""
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from rag_assistant.documents import library
+from rag_assistant.files import s3 as module
+from rag_assistant.web.services import Services
+from testkit.s3_server import BUCKET, FaultyProxy, S3Server, breaking_off, hanging, refusal
+from tests.web.conftest import until
+
+TEXT = b"Geese hiss at strangers."
+
+
+@pytest.fixture
+def environment(
+    environment: dict[str, str], s3_proxy: FaultyProxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, str]:
+    monkeypatch.setattr(library, "RETRY_BACKOFF_SECONDS", (0.1,) * 6)
+    monkeypatch.setattr(module, "REQUEST_TIMEOUT_SECONDS", 1.5)
+    monkeypatch.setattr(module, "RETRIES", 0)
+    monkeypatch.setattr("rag_assistant.factory.files.MAX_AGE_SECONDS", 0.0)
+    return environment | {
+        "FILES_URL": f"s3://{BUCKET}/{tmp_path.name}",
+        "S3_ENDPOINT_URL": s3_proxy.url,
+        "S3_REGION": "us-east-1",
+    }
+
+
+@pytest.fixture
+def stored(s3: S3Server, tmp_path: Path) -> Callable[[], set[str]]:
+    return lambda: s3.names(tmp_path.name)
+
+
+def send(client: FlaskClient, content: bytes = TEXT, name: str = "geese.txt") -> Any:
+    return client.post("/api/documents", data={"file": (io.BytesIO(content), name)})
+
+
+def ready(client: FlaskClient, content: bytes = TEXT) -> int:
+    response = send(client, content)
+    assert response.status_code == 202, response.json
+    number: int = response.json["document_id"]
+    until(lambda: client.get(f"/api/documents/{number}").json["state"] == "ready")
+    return number
+
+
+def test_a_document_lies_in_the_bucket_alone_and_is_read_shown_and_deleted_there(
+    client: FlaskClient, services: Services, stored: Callable[[], set[str]]
+) -> None:
+    number = ready(client)
+    assert len(stored()) == 1
+    assert list((services.data_dir / "transfers").iterdir()) == []
+    assert not (services.data_dir / "uploads").exists()
+    with client.get(f"/api/documents/{number}/file", buffered=True) as whole:
+        assert (whole.status_code, whole.data) == (200, TEXT)
+        assert whole.headers["Content-Length"] == str(len(TEXT))
+    with client.get(f"/api/documents/{number}/file", headers={"Range": "bytes=6-9"}, buffered=True) as part:
+        assert (part.status_code, part.data) == (206, b"hiss")
+        assert part.headers["Content-Range"] == f"bytes 6-9/{len(TEXT)}"
+    again = client.get(f"/api/documents/{number}/file", headers={"If-None-Match": whole.headers["ETag"]})
+    assert again.status_code == 304
+    assert client.head(f"/api/documents/{number}/file").headers["Content-Length"] == str(len(TEXT))
+    assert client.post(f"/api/documents/{number}/retry", json={}).status_code == 202
+    until(lambda: client.get(f"/api/documents/{number}").json["state"] == "ready")
+    assert client.delete(f"/api/documents/{number}").status_code == 204
+    assert stored() == set()
+
+
+def test_the_same_content_is_kept_once(client: FlaskClient, stored: Callable[[], set[str]]) -> None:
+    ready(client)
+    assert send(client, name="copy.txt").json["new"] is False
+    assert len(stored()) == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "told"),
+    [
+        (refusal(404, "NoSuchBucket"), 503, "There is no bucket"),
+        (refusal(503, "SlowDown"), 503, "SlowDown"),
+        (refusal(507, "XMinioStorageFull"), 507, "is full"),
+        (breaking_off, 503, "cannot be reached"),
+        (hanging, 503, "does not answer in time"),
+    ],
+    ids=["no-bucket", "busy", "full", "broken-off", "hanging"],
+)
+def test_an_upload_that_the_bucket_does_not_take_is_refused_with_the_reason_and_leaves_nothing(
+    client: FlaskClient,
+    services: Services,
+    s3_proxy: FaultyProxy,
+    stored: Callable[[], set[str]],
+    fault: Any,
+    status: int,
+    told: str,
+) -> None:
+    s3_proxy.fault = fault
+    response = send(client)
+    assert response.status_code == status
+    assert told in response.json["error"]["message"]
+    assert response.headers["Retry-After"]
+    assert client.get("/api/documents").json["documents"] == []
+    assert list((services.data_dir / "transfers").iterdir()) == []
+    assert stored() == set()
+    s3_proxy.fault = lambda _request: False
+    ready(client)
+
+
+@pytest.mark.parametrize("fault", [refusal(503, "SlowDown"), breaking_off], ids=["busy", "broken-off"])
+def test_an_outage_while_a_document_is_read_is_shown_and_waited_for(
+    client: FlaskClient, s3_proxy: FaultyProxy, fault: Any
+) -> None:
+    s3_proxy.fault = lambda request: request.command != "PUT" and fault(request)
+    number = send(client).json["document_id"]
+    until(lambda: client.get(f"/api/documents/{number}").json["reason"])
+    waiting = client.get(f"/api/documents/{number}").json
+    assert waiting["state"] in ("queued", "reading")
+    assert "It is tried again in 0.1 seconds." in waiting["reason"]
+    s3_proxy.fault = lambda _request: False
+    until(lambda: client.get(f"/api/documents/{number}").json["state"] == "ready")
+    assert client.get(f"/api/documents/{number}").json["reason"] is None
+
+
+def test_while_the_bucket_is_away_files_are_503_and_questions_are_answered(
+    client: FlaskClient, s3_proxy: FaultyProxy, stub: Any
+) -> None:
+    number = ready(client)
+    until(lambda: client.get("/readyz").json["parts"]["files"] == "ready")
+    s3_proxy.fault = refusal(403, "AccessDenied")
+    response = client.get(f"/api/documents/{number}/file")
+    assert (response.status_code, response.json["error"]["type"]) == (503, "FilesUnavailable")
+    assert "refuses the keys" in response.json["error"]["message"]
+    assert client.post(f"/api/documents/{number}/retry", json={}).status_code == 503
+    assert client.get("/api/search?q=geese").json["passages"]
+    ready_now = client.get("/readyz")
+    assert (ready_now.status_code, ready_now.json["parts"]["files"]) == (200, "unreachable")
+
+
+def test_a_document_deleted_while_the_bucket_is_away_is_gone_at_once_and_its_file_later(
+    client: FlaskClient, services: Services, s3_proxy: FaultyProxy, stored: Callable[[], set[str]]
+) -> None:
+    number = ready(client)
+    s3_proxy.fault = refusal(503, "SlowDown")
+    assert client.delete(f"/api/documents/{number}").status_code == 204
+    assert client.get(f"/api/documents/{number}").status_code == 404
+    assert len(stored()) == 1
+    s3_proxy.fault = lambda _request: False
+    until(lambda: stored() == set())
+    until(lambda: services.documents.files_to_delete() == [])
+
+
+def test_a_file_that_is_gone_or_another_one_fails_its_document_with_the_reason(
+    client: FlaskClient, s3: S3Server, stored: Callable[[], set[str]], tmp_path: Path
+) -> None:
+    number = ready(client)
+    (name,) = stored()
+    (s3.folder / tmp_path.name / name).write_bytes(b"Swans sing.")
+    client.post(f"/api/documents/{number}/retry", json={})
+    until(lambda: client.get(f"/api/documents/{number}").json["state"] == "failed")
+    assert "is not the one that was uploaded" in client.get(f"/api/documents/{number}").json["reason"]
+    (s3.folder / tmp_path.name / name).unlink()
+    gone = client.get(f"/api/documents/{number}/file")
+    assert (gone.status_code, gone.json["error"]["type"]) == (410, "FileMissing")
+    assert f"is gone from s3://{BUCKET}/{tmp_path.name}" in gone.json["error"]["message"]
