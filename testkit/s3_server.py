@@ -15,7 +15,7 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from testkit.server_process import free_port
+from testkit.server_process import PROJECT, free_port
 
 KEY, SECRET = "test-key-123", "test-secret-456"
 BUCKET = "documents"
@@ -36,8 +36,11 @@ class S3Server:
         program = Path(sys.executable).with_name("rclone")
         options = ["--config", os.devnull, "--vfs-cache-mode", "off", "--dir-cache-time", "0s"]
         address = ["--addr", f"127.0.0.1:{self.port}", "--auth-key", f"{KEY},{SECRET}"]
+        # It ends with the tests, also where these are killed.
+        ending = [sys.executable, "-m", "rag_assistant.runtime.supervised_process"]
         self._process = subprocess.Popen(
-            [program, "serve", "s3", *options, *address, self.folder.parent],
+            [*ending, program, "serve", "s3", *options, *address, self.folder.parent],
+            cwd=PROJECT,
             stderr=subprocess.DEVNULL,
             process_group=0,
         )

@@ -16,6 +16,7 @@ from rag_assistant.cli.database import database_commands
 from rag_assistant.cli.documents import documents_commands
 from rag_assistant.cli.evaluate import eval_command
 from rag_assistant.cli.exchange import export_command, import_command
+from rag_assistant.cli.files import files_commands
 from rag_assistant.cli.history import history_commands
 from rag_assistant.cli.maintenance import doctor_command, reindex_command
 from rag_assistant.cli.mcp import mcp_command
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 def init_app(app: Flask, services: Services) -> None:
     """Add the commands."""
-    groups = accounts_commands, history_commands, documents_commands, model_commands, database_commands
+    groups = accounts_commands, history_commands, documents_commands, files_commands, model_commands, database_commands
     alone = ask_command, chat_command, eval_command, reindex_command, backup_command, restore_command
     exchange = export_command, import_command
     for made in (*alone, *exchange, doctor_command, status_command, mcp_command, *groups):

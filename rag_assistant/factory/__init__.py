@@ -27,7 +27,7 @@ from rag_assistant.conversations.corrections import Corrections
 from rag_assistant.documents.uploads import Uploads
 from rag_assistant.exchange.importing import ConversationImport
 from rag_assistant.factory.engines import Search, build_remote_tools, build_search
-from rag_assistant.factory.files import build_files, files_probe
+from rag_assistant.factory.files import build_files, files_probe, open_files
 from rag_assistant.factory.sign_on import build_single_sign_on
 from rag_assistant.factory.stores import Stores, build_stores
 from rag_assistant.llm.local_model import LocalModel
@@ -82,19 +82,19 @@ def build_services(settings: LiveSettings) -> Services:
     """Return the services, connected but not started: nothing runs and nothing is read yet."""
     values = settings.current
     data_dir = open_data_dir(home() / values.data_dir)
-    owner = installation_id(data_dir)
+    installation = installation_id(data_dir)
     database = Database(values.database_url or sqlite_url(data_dir))
-    leases = Leases(database, owner, shared_settings(values))
+    leases = Leases(database, installation, shared_settings(values))
     signals = Signals(database, lambda: leases.has_others)
     files = build_files(values, data_dir)
-    stores = build_stores(database, owner, signals.tell_text, shared_files=files.is_shared)
+    stores = build_stores(database, files.owner, signals.tell_text)
     search = build_search(values, data_dir, stores)
     local = LocalModel(values.local_model, values.model_context_tokens) if values.local_model else None
     usage = UsageStore(database)
     counted = TokenLimits(lambda: settings.current, usage)
     models = LanguageModels(lambda: settings.current, local).over(counted.refuse_beyond, counted.count)
     uploads = Uploads(files)
-    library = build_library(settings, data_dir, owner, stores, search, uploads)
+    library = build_library(settings, data_dir, installation, stores, search, uploads)
     tools = Tools(stores.documents, search.retriever, library.remove, build_remote_tools(values))
     observer = open_observer(values.otlp_endpoint)
     writer = AnswerWriter(stores.turns, stores.answers)
@@ -109,6 +109,7 @@ def build_services(settings: LiveSettings) -> Services:
         answers=stores.answers,
         probe=database_probe(stores.database),
         files_probe=files_probe(files),
+        open_files=lambda where: open_files(where, values, data_dir),
         accounts=accounts,
         setup=Setup(accounts),
         single_sign_on=build_single_sign_on(values, stores.database, accounts),
@@ -155,7 +156,7 @@ def build_services(settings: LiveSettings) -> Services:
     @lru_cache(PEOPLE_AT_ONCE)
     def of_person(person_id: int, changes_documents: bool, process: str) -> Services:
         own = stores.database.for_person(person_id, changes_documents=changes_documents)
-        theirs = build_stores(own, owner, signals.tell_text, process, shared_files=files.is_shared)
+        theirs = build_stores(own, files.owner, signals.tell_text, process)
         return services_of_person(whole, theirs, search.vectors, writer, unkept, limits_of(person_id))
 
     # Who was taken for dead has another name, and nothing may go by the old one any more.
@@ -217,7 +218,7 @@ def services_of_person(
 
 
 def build_library(
-    settings: LiveSettings, data_dir: Path, owner: str, stores: Stores, search: Search, uploads: Uploads
+    settings: LiveSettings, data_dir: Path, installation: str, stores: Stores, search: Search, uploads: Uploads
 ) -> Library:
     """Return what takes documents in, with a job queue beside the database."""
     from rag_assistant.documents.library import Library
@@ -230,7 +231,7 @@ def build_library(
         stores.embeddings,
         search.embedders,
         uploads,
-        lambda lane: JobQueue(f"{owner}-{lane}", queues),
+        lambda lane: JobQueue(f"{installation}-{lane}", queues),
         lambda: settings.current,
         stores.scans,
     )

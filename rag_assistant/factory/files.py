@@ -7,6 +7,7 @@ from pathlib import Path
 from rag_assistant.errors import SettingsError
 from rag_assistant.files.folder import FolderFiles
 from rag_assistant.files.store import FileStore
+from rag_assistant.runtime.data_dir import installation_id
 from rag_assistant.runtime.probe import Probe
 from rag_assistant.settings.schema import Settings
 
@@ -24,7 +25,7 @@ def open_files(where: str, values: Settings, data_dir: Path) -> FileStore:
     What speaks to S3 is loaded only if it is used.
     """
     if not where.startswith("s3://"):
-        return FolderFiles(Path(where))
+        return FolderFiles(Path(where), installation_id(data_dir))
     try:
         from rag_assistant.files.s3 import S3Files
     except ImportError as error:

@@ -52,17 +52,8 @@ class Stores:
     scans: ScanStore
 
 
-def build_stores(
-    database: Database,
-    owner: str,
-    tell: Callable[[set[int]], None],
-    process: str = "",
-    *,
-    shared_files: bool = False,
-) -> Stores:
-    """Return the stores over a database. ``owner`` names this installation, ``process`` this process.
-
-    With ``shared_files`` other installations reach the same uploaded files.
+def build_stores(database: Database, owner: str, tell: Callable[[set[int]], None], process: str = "") -> Stores:
+    """Return the stores over a database. ``owner`` names where files are kept, ``process`` this process.
 
     A process has its name when it is entered among those that live; the stores that work on something get it then.
     ``tell`` is told of which turns there is more.
@@ -84,7 +75,7 @@ def build_stores(
         etags=Etags(database),
         history=HistoryStore(database),
         answers=AnswerLog(database, process, tell),
-        documents=DocumentStore(database, owner, process, shared_files=shared_files),
+        documents=DocumentStore(database, owner, process),
         libraries=LibraryStore(database),
         links=ConversationLinkStore(database),
         chunks=ChunkStore(database),

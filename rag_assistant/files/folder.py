@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from filecmp import cmp
 from pathlib import Path
 from typing import IO
 
-from rag_assistant.errors import FilesUnavailable
+from rag_assistant.errors import FileDamaged, FilesUnavailable
 from rag_assistant.files.store import StoredFile
 
 
@@ -18,8 +18,9 @@ class FolderFiles:
 
     is_shared = False
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, owner: str) -> None:
         self.address = str(folder)
+        self.owner = owner
         self.incoming = folder
 
     def keep(self, path: Path, name: str) -> None:
@@ -27,8 +28,8 @@ class FolderFiles:
         with path.open("rb") as written:
             os.fsync(written.fileno())
         target = self.incoming / name
-        if target.exists():
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
+        if target.exists() and not cmp(path, target, shallow=False):
+            raise FileDamaged(name, self.address)
         path.rename(target)
 
     @contextmanager

@@ -59,6 +59,7 @@ class S3Files:
 
     def __init__(self, url: str, endpoint: str | None, region: str | None, path_style: bool, incoming: Path) -> None:
         bucket, _, prefix = url.removeprefix("s3://").partition("/")
+        self.owner = url.rstrip("/")
         self.address = f"{url} at {endpoint}" if endpoint else url
         self.incoming = incoming
         by_host = endpoint is None or not path_style

@@ -31,6 +31,8 @@ class FileStore(Protocol):
 
     # Where it is, as a person writes it.
     address: str
+    # By what a document's row says that its file lies here.
+    owner: str
     # Whether other servers reach the same files.
     is_shared: bool
     # The folder in which files are written before they are kept.

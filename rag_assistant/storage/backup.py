@@ -1,6 +1,7 @@
 """A backup in one file: a zip archive with the database, the uploaded files and the settings, without keys.
 
-Everything else in the data folder is made again from these.
+Everything else in the data folder is made again from these. The database in it is SQLite's, whichever it came from, so
+that a backup can be restored into either, and files come from any store and go into any.
 """
 
 from __future__ import annotations
@@ -19,23 +20,40 @@ from pathlib import Path
 from shutil import copyfileobj, move
 from typing import IO
 
-from sqlalchemy import select
+from sqlalchemy import delete, select, update
 
 from rag_assistant import __version__
-from rag_assistant.errors import BackupFailed
-from rag_assistant.runtime.data_dir import INSTALLATION_FILE, size_of
+from rag_assistant.errors import BackupFailed, StorageFailed
+from rag_assistant.files.store import FILE_NAME, FileStore
+from rag_assistant.runtime.data_dir import INSTALLATION_FILE
 from rag_assistant.settings.package_files import SETTINGS_EXAMPLE
 from rag_assistant.settings.schema import SECRET
+from rag_assistant.storage.copying import copy_database, is_empty
 from rag_assistant.storage.database import Database, sqlite_url
-from rag_assistant.storage.migrate import SCHEMA_REVISION, current_revision
-from rag_assistant.storage.tables import documents
+from rag_assistant.storage.migrate import SCHEMA_REVISION, current_revision, migrate
+from rag_assistant.storage.tables import deleted_files, documents
 
 DATABASE, UPLOADS, SETTINGS, MANIFEST = "assistant.db", "uploads", "settings.json", "backup.json"
 RESTORED_SETTINGS = "settings.restored.json"
-NAMES = re.compile(rf"{DATABASE}|{INSTALLATION_FILE}|{SETTINGS}|{UPLOADS}/[0-9a-f]{{32}}")
+NAMES = re.compile(rf"{DATABASE}|{INSTALLATION_FILE}|{SETTINGS}|{UPLOADS}/{FILE_NAME.pattern}")
+# Where things lie is told to each installation, not restored.
+LEFT_OUT = SECRET | {"files_url", "s3_endpoint_url", "s3_region", "s3_path_style"}
 
 # Told after each file: how many bytes were written, and of how many.
 Progress = Callable[[int, int], None]
+# Makes of a text what keyword search gets.
+WordsOf = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Everything of an installation that is backed up, and where it is restored to."""
+
+    database: Database
+    files: FileStore
+    data_dir: Path
+    settings: Path
+    words_of: WordsOf
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,24 +65,36 @@ class Backup:
     size_bytes: int
 
 
-def write_backup(database: Database, data_dir: Path, settings: Path, target: Path, told: Progress) -> Backup:
+def write_backup(kept: Kept, target: Path, told: Progress) -> Backup:
     """Write a backup of the present state, whoever works with it meanwhile. Raises BackupFailed; then none is left."""
-    if not database.is_sqlite:
-        raise BackupFailed(f"The database is PostgreSQL: back it up with pg_dump, and copy the folder {data_dir}.")
     if target.exists():
         raise BackupFailed(f"{target} exists already. Name a file that does not.")
     part = target.with_name(f"{target.name}.part")
     try:
-        with tempfile.TemporaryDirectory(prefix="backup-", dir=data_dir) as folder:
-            database.copy_to(Path(folder) / DATABASE)
+        with tempfile.TemporaryDirectory(prefix="backup-", dir=kept.data_dir) as folder:
+            _copy_of(kept, Path(folder))
             with _private(part) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-                found = _fill(archive, Path(folder), data_dir, settings, told)
+                found = _fill(archive, Path(folder), kept, told)
         part.replace(target)
+    except StorageFailed as error:
+        raise BackupFailed(f"{error} No backup was written.") from error
     except OSError as error:
         raise BackupFailed(f"{target} cannot be written ({error.strerror}).") from error
     finally:
         part.unlink(missing_ok=True)
     return Backup(len(found), found.count(False), target.stat().st_size)
+
+
+def _copy_of(kept: Kept, folder: Path) -> None:
+    """Put a copy of the database as it is now into a folder, as SQLite's."""
+    if kept.database.is_sqlite:
+        kept.database.copy_to(folder / DATABASE)
+        return
+    with closing(Database(sqlite_url(folder))) as copy:
+        migrate(copy)
+        with kept.database.snapshot() as source, copy.write() as target:
+            copy_database(source, target, kept.words_of)
+        copy.checkpoint()
 
 
 @contextmanager
@@ -76,31 +106,38 @@ def _private(path: Path) -> Iterator[IO[bytes]]:
         os.fsync(file.fileno())
 
 
-def _fill(archive: zipfile.ZipFile, copied: Path, data_dir: Path, settings: Path, told: Progress) -> list[bool]:
+def _fill(archive: zipfile.ZipFile, copied: Path, kept: Kept, told: Progress) -> list[bool]:
     """Write every part into the archive; tell for each document whether its file was still there."""
     with closing(Database(sqlite_url(copied))) as database:
         revision = current_revision(database)
         with database.read() as connection:
-            files = list(connection.scalars(select(documents.c.file)))
+            rows = connection.execute(select(documents.c.file, documents.c.size_bytes))
+            files = {row.file: row.size_bytes for row in rows}
     made = {"version": __version__, "schema": revision, "created_at": datetime.now(UTC).isoformat()}
     archive.writestr(MANIFEST, json.dumps(made))
-    archive.write(data_dir / INSTALLATION_FILE, INSTALLATION_FILE)
-    if (shared := _without_keys(settings)) is not None:
+    if (shared := _without_keys(kept.settings)) is not None:
         archive.writestr(SETTINGS, shared)
-    sources = {DATABASE: copied / DATABASE} | {f"{UPLOADS}/{name}": data_dir / UPLOADS / name for name in files}
-    sizes = {name: size_of(path) for name, path in sources.items()}
-    done = 0
+    archive.write(copied / DATABASE, DATABASE)
+    done = (copied / DATABASE).stat().st_size
+    total = done + sum(files.values())
     there = []
-    for name, path in sources.items():
-        try:
-            archive.write(path, name)
-        except FileNotFoundError:
-            there.append(False)
-            continue
-        there.append(True)
-        done += sizes[name]
-        told(done, sum(sizes.values()))
-    return there[1:]
+    for name, size in files.items():
+        told(done, total)
+        there.append(_add_file(archive, kept.files, name))
+        done += size
+    told(total, total)
+    return there
+
+
+def _add_file(archive: zipfile.ZipFile, files: FileStore, name: str) -> bool:
+    """Write an uploaded file into the archive; return whether it was still there."""
+    try:
+        stored = files.open(name)
+    except FileNotFoundError:
+        return False
+    with stored, archive.open(f"{UPLOADS}/{name}", "w", force_zip64=True) as packed:
+        copyfileobj(stored, packed)
+    return True
 
 
 def _without_keys(settings: Path) -> str | None:
@@ -109,29 +146,43 @@ def _without_keys(settings: Path) -> str | None:
         values = json.loads(settings.read_text("utf-8-sig"))
     except (OSError, ValueError):
         return None
-    return json.dumps({name: value for name, value in values.items() if name not in SECRET}, indent=2) + "\n"
+    return json.dumps({name: value for name, value in values.items() if name not in LEFT_OUT}, indent=2) + "\n"
 
 
-def restore_backup(source: Path, database: Database, data_dir: Path, settings: Path, told: Progress) -> dict[str, str]:
-    """Put a backup into a data folder without a database; return what it says of itself, and where its settings are.
+def restore_backup(source: Path, kept: Kept, told: Progress) -> dict[str, str]:
+    """Put a backup where nothing is yet; return what it says of itself, and where its settings are.
 
-    Nothing is in place before all of it is whole. Raises BackupFailed.
+    Nothing is in place before all of it is whole, and files before the database that names them: where that breaks off,
+    it can be done again. Raises BackupFailed.
     """
-    if not database.is_sqlite:
-        raise BackupFailed("database_url names PostgreSQL; a backup is restored into a data folder with SQLite only.")
-    if database.file.exists() or (data_dir / UPLOADS).exists():
-        raise BackupFailed(f"{data_dir} holds data already. Move it away first, or set DATA_DIR to a new folder.")
+    _refuse_to_write_over(kept)
     try:
-        with tempfile.TemporaryDirectory(prefix="restore-", dir=data_dir) as name, zipfile.ZipFile(source) as archive:
+        unpacked = tempfile.TemporaryDirectory(prefix="restore-", dir=kept.data_dir)
+        with unpacked as name, zipfile.ZipFile(source) as archive:
             made: dict[str, str] = json.loads(archive.read(MANIFEST))
             if made["schema"] > SCHEMA_REVISION:
                 raise BackupFailed(f"{source} was made by version {made['version']}, which is newer. Install that one.")
             _unpack(archive, Path(name), told)
-            return made | {"settings": str(_put_in_place(Path(name), data_dir, database.file, settings))}
+            return made | {"settings": str(_put_in_place(Path(name), kept))}
     except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, EOFError) as error:
         raise BackupFailed(f"{source} is not a complete backup. Nothing was restored.") from error
+    except StorageFailed as error:
+        raise BackupFailed(f"{error} Restore it again.") from error
     except OSError as error:
         raise BackupFailed(f"{source} cannot be restored ({error.strerror}).") from error
+
+
+def _refuse_to_write_over(kept: Kept) -> None:
+    database, data_dir = kept.database, kept.data_dir
+    if not database.is_sqlite:
+        if current_revision(database) is None:
+            return
+        migrate(database)
+        with database.read() as connection:
+            if not is_empty(connection):
+                raise BackupFailed("The database (database_url) holds data already. Name an empty one.")
+    elif database.file.exists():
+        raise BackupFailed(f"{data_dir} holds data already. Move it away first, or set DATA_DIR to a new folder.")
 
 
 def _unpack(archive: zipfile.ZipFile, folder: Path, told: Progress) -> None:
@@ -149,16 +200,29 @@ def _unpack(archive: zipfile.ZipFile, folder: Path, told: Progress) -> None:
         told(done, sum(one.file_size for one in members))
 
 
-def _put_in_place(folder: Path, data_dir: Path, database_file: Path, settings: Path) -> Path:
+def _put_in_place(folder: Path, kept: Kept) -> Path:
     """Move what was unpacked to where it belongs, the database last; return where its settings are.
 
     Settings that a person has changed stay: then those of the backup lie beside them.
     """
+    settings = kept.settings
     changed = settings.exists() and settings.read_bytes() != SETTINGS_EXAMPLE.read_bytes()
     target = settings.with_name(RESTORED_SETTINGS) if changed else settings
     if (folder / SETTINGS).exists():
         target.write_bytes((folder / SETTINGS).read_bytes())
-    for name in (INSTALLATION_FILE, UPLOADS):
-        (folder / name).rename(data_dir / name)
-    move(folder / DATABASE, database_file)
+    kept.files.incoming.mkdir(parents=True, exist_ok=True)
+    for path in sorted((folder / UPLOADS).iterdir()):
+        kept.files.keep(path, path.name)
+    with closing(Database(sqlite_url(folder))) as copy:
+        migrate(copy)
+        with copy.write() as connection:
+            connection.execute(update(documents).values(owner=kept.files.owner))
+            connection.execute(delete(deleted_files))
+        copy.checkpoint()
+        if not kept.database.is_sqlite:
+            migrate(kept.database)
+            with copy.snapshot() as source, kept.database.write() as connection:
+                copy_database(source, connection, kept.words_of)
+            return target
+    move(folder / DATABASE, kept.database.file)
     return target

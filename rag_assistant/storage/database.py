@@ -99,6 +99,17 @@ class Database:
             yield self._works_for(connection)
 
     @contextmanager
+    def snapshot(self) -> Iterator[Connection]:
+        """Give a connection that sees one state of the database for as long as it takes; rows come as they are read."""
+        if self.is_sqlite:
+            with self.read() as connection:
+                yield connection
+            return
+        options = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True, "stream_results": True}
+        with self._failures_named(), self._reader.connect().execution_options(**options) as connection:
+            yield self._works_for(connection)
+
+    @contextmanager
     def write(self, *, forced: bool = True) -> Iterator[Connection]:
         """Give a connection whose changes are committed to the disk at the end, or undone at an exception.
 

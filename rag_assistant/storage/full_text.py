@@ -86,6 +86,17 @@ class WordIndex:
         rows = select(pairs.c.new_id, words.c.words).join(words, key == pairs.c.old_id)
         connection.execute(words.insert().from_select([key.name, "words"], rows))
 
+    def text(self, connection: Connection) -> ColumnElement[Any]:
+        """Return the words of a row as a text; in PostgreSQL, where only their stems are kept, of these."""
+        words, _ = self.columns(connection)
+        if connection.dialect.name == "sqlite":
+            return words.c.words
+        return literal_column(
+            "(SELECT string_agg(lexeme, ' ' ORDER BY position) FROM unnest(words) AS held(lexeme, positions, weights), "
+            "unnest(positions) AS position)",
+            Text,
+        )
+
     def drop(self, connection: Connection, ids: Select[Any]) -> None:
         """Forget the words of the rows that the query names."""
         words, key = self.columns(connection)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from rag_assistant.documents.unfamiliar import UnfamiliarDocuments
     from rag_assistant.documents.uploads import Uploads
     from rag_assistant.exchange.importing import ConversationImport
+    from rag_assistant.files.store import FileStore
     from rag_assistant.llm.connection_check import ConnectionCheck
     from rag_assistant.llm.local_servers import LocalServers
     from rag_assistant.llm.models import LanguageModels
@@ -118,6 +119,8 @@ class Services:
     guide: Path
     probe: Probe
     files_probe: Probe
+    # Opens another store than the one in use, at an s3:// address or in a folder.
+    open_files: Callable[[str], FileStore]
     leases: Leases
     signals: Signals
     answers: AnswerLog

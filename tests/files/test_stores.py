@@ -39,7 +39,7 @@ def s3_files(s3_proxy: FaultyProxy, prefix: str, tmp_path: Path) -> S3Files:
 @pytest.fixture(params=["folder", "s3"])
 def files(request: pytest.FixtureRequest, tmp_path: Path) -> FileStore:
     if request.param == "folder":
-        return FolderFiles(tmp_path / "uploads")
+        return FolderFiles(tmp_path / "uploads", "us")
     found: S3Files = request.getfixturevalue("s3_files")
     return found
 

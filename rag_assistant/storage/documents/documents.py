@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import Connection, RowMapping, delete, insert, select, true
+from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from rag_assistant.errors import LibraryNotFound, SameContent
@@ -97,10 +97,9 @@ class DocumentStore(DocumentProgress):
         return library_id
 
     def _take_up_same(self, connection: Connection, same: RowMapping, new: NewDocument, replaces: int | None) -> None:
-        if same["state"] in GIVEN_UP and self._has_file_of(same):
+        if same["state"] in GIVEN_UP and same["owner"] == self._owner:
             replaces = None if replaces == same["id"] else replaces
-            again = {"state": "queued", "owner": self._owner, "worker": None, "reason": None}
-            set_values(connection, same["id"], replaces=replaces, **again)
+            set_values(connection, same["id"], state="queued", worker=None, reason=None, replaces=replaces)
         add_tags(connection, same["id"], new.tags)
 
     def change(
@@ -204,10 +203,16 @@ class DocumentStore(DocumentProgress):
             for row in connection.execute(select(documents).where(both[0] | both[1])).mappings().all():
                 drop_document(connection, row)
 
+    def note_moved(self, document_id: int, source: str, target: str) -> None:
+        """Note that the file of a document lies in another store now."""
+        with self._database.write() as connection:
+            one = documents.c.id == document_id, documents.c.owner == source
+            connection.execute(update(documents).where(*one).values(owner=target))
+
     def files_to_delete(self) -> list[str]:
-        """Return the names of the files of deleted documents that this installation has."""
-        here = true() if self._shared_files else deleted_files.c.owner == self._owner
+        """Return the names of the files of deleted documents that lie where this process keeps files."""
         with self._database.read() as connection:
+            here = deleted_files.c.owner == self._owner
             return list(connection.execute(select(deleted_files.c.file).where(here)).scalars())
 
     def forget_file(self, file: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, RowMapping, case, false, select, true, update
+from sqlalchemy import ColumnElement, case, false, select, update
 
 from rag_assistant.records import Document, DocumentState
 from rag_assistant.storage.database import Database
@@ -26,16 +26,14 @@ RECOGNITION_CANCELLED = "Text recognition was cancelled: what stands on scanned 
 class DocumentProgress(DocumentLists):
     """Keeps how far each document has come, and which process works on it.
 
-    ``owner`` names this installation, whose queue has the documents that it took. Unless all servers have
-    ``shared_files``, it reads the files that lie in its own folder and no others. ``worker`` names this process: what
-    it works on, nobody else works on while it lives.
+    ``owner`` names where this process keeps files: it reads those that lie there and no others. ``worker`` names this
+    process: what it works on, nobody else works on while it lives.
     """
 
-    def __init__(self, database: Database, owner: str, worker: str = "", *, shared_files: bool = False) -> None:
+    def __init__(self, database: Database, owner: str, worker: str = "") -> None:
         super().__init__(database)
         self._owner = owner
         self.worker = worker
-        self._shared_files = shared_files
 
     def take(self, document_id: int) -> Document | None:
         """Return a document that is to be read, now in the state ``reading`` and ours to work on.
@@ -43,7 +41,7 @@ class DocumentProgress(DocumentLists):
         ``None`` if it is not, if its file lies elsewhere, or if another process works on it.
         """
         with self._database.write() as connection:
-            to_read = documents.c.state.in_(("queued", "reading")), self._has_file
+            to_read = documents.c.state.in_(("queued", "reading")), documents.c.owner == self._owner
             taken = connection.execute(
                 update(documents)
                 .where(documents.c.id == document_id, *to_read, self._is_free)
@@ -62,14 +60,14 @@ class DocumentProgress(DocumentLists):
     ) -> tuple[list[int], list[int], list[int]]:
         """Take what the death of a process left half done; return which documents to read, embed and recognise.
 
-        Those are what a process that died worked on or, where the whole installation is gone, had before it, if their
-        files are here: to embed them needs none. ``of_ours``: also what waits for this installation, whose queue is
+        Those are what a process that died worked on or, where the whole installation is gone or others have its files,
+        had before it; to embed them needs no file. ``of_ours``: also what waits for this installation, whose queue is
         empty at a start; if it ``recognises`` any, then those with scanned pages that were not recognised yet, too.
         """
         alive = select(processes.c.installation)
         forsaken = documents.c.worker.is_not(None) | documents.c.owner.not_in(alive)
         ours = documents.c.owner == self._owner
-        wanted = forsaken & (self._has_file | (documents.c.state == "embedding")) | (ours if of_ours else false())
+        wanted = forsaken & (ours | (documents.c.state == "embedding")) | (ours if of_ours else false())
         with self._database.write() as connection:
             if of_ours and recognises:
                 lacking = documents.c.scanned_pages > documents.c.recognised_pages
@@ -87,17 +85,14 @@ class DocumentProgress(DocumentLists):
     def _is_free(self) -> ColumnElement[bool]:
         return (documents.c.worker == self.worker) | is_nobodys(documents.c.worker)
 
-    @property
-    def _has_file(self) -> ColumnElement[bool]:
-        return true() if self._shared_files else documents.c.owner == self._owner
-
-    def _has_file_of(self, row: RowMapping) -> bool:
-        return self._shared_files or row["owner"] == self._owner
-
     def ours(self) -> list[int]:
-        """Return the ids of all documents whose files this installation has."""
+        """Return the ids of all documents whose files lie where this process keeps them."""
+        return self.in_store(self._owner)
+
+    def in_store(self, owner: str) -> list[int]:
+        """Return the ids of the documents whose files lie in a store, by the name it has in their rows."""
         with self._database.read() as connection:
-            query = select(documents.c.id).where(self._has_file).order_by(documents.c.id)
+            query = select(documents.c.id).where(documents.c.owner == owner).order_by(documents.c.id)
             return list(connection.execute(query).scalars())
 
     def is_ours_in(self, state: DocumentState, document_id: int) -> bool:
@@ -136,8 +131,8 @@ class DocumentProgress(DocumentLists):
         """Queue a document of ours that is not being worked on once more. Raises DocumentNotFound."""
         with self._database.write() as connection:
             row = row_to_change(connection, document_id)
-            if row["state"] not in UNFINISHED and self._has_file_of(row):
-                set_values(connection, document_id, state="queued", owner=self._owner, worker=None, reason=None)
+            if row["state"] not in UNFINISHED and row["owner"] == self._owner:
+                set_values(connection, document_id, state="queued", worker=None, reason=None)
             return load_document(connection, document_id)
 
     def cancel(self, document_id: int) -> Document:
@@ -173,7 +168,7 @@ class DocumentProgress(DocumentLists):
             # Failed is one that could not be embedded for too long, and now is after all.
             if row is None or row["state"] not in ("embedding", "failed") or not is_whole(connection, row, embedder):
                 return False
-            recognises = recognises and self._has_file_of(row)
+            recognises = recognises and row["owner"] == self._owner
             if recognises and row["scanned_pages"] > row["recognised_pages"]:
                 next_one = {"state": "recognising", "worker": self.worker}
                 set_values(connection, document_id, embedded=row["chunks"], reason=None, **next_one)

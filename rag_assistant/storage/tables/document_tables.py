@@ -32,7 +32,7 @@ documents = Table(
     Column("content_key", String, nullable=False, unique=True),
     Column("sha256", String, nullable=False, server_default=""),
     Column("library_id", Integer),
-    # The installation whose queue it is in and, unless all share them, that has the files; and the file's name.
+    # Where the uploaded file lies, by the installation whose folder it is or the address in S3; and the file's name.
     Column("owner", String, nullable=False),
     Column("file", String, nullable=False),
     # The process that works on it, or did.

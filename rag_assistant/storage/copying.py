@@ -1,0 +1,136 @@
+"""Copy everything from one database to another, of the same schema, whichever engine each of them is.
+
+Rows come in small batches, so that memory does not depend on how many there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BindParameter,
+    ColumnElement,
+    Connection,
+    Table,
+    Text,
+    bindparam,
+    cast,
+    delete,
+    func,
+    insert,
+    select,
+    text,
+    type_coerce,
+)
+
+from rag_assistant.storage.conversations.turn_endings import words_found_by
+from rag_assistant.storage.full_text import CHUNK_WORDS, TURN_WORDS, WordIndex
+from rag_assistant.storage.tables import chunks, conversations, documents, messages, metadata, people, processes, turns
+
+ROWS_AT_ONCE = 200
+# A text may have twenty million characters.
+TEXTS_AT_ONCE = {"document_texts": 2, "answer_versions": 20, "receipts": 20}
+
+
+def is_empty(connection: Connection) -> bool:
+    """Tell whether nobody has put anything into a database yet."""
+    return all(
+        connection.execute(select(table).limit(1)).first() is None for table in (conversations, documents, people)
+    )
+
+
+def copy_database(source: Connection, target: Connection, words_of: Callable[[str], str]) -> None:
+    """Make one database hold what another one holds. ``words_of`` makes of a text what keyword search gets.
+
+    Processes are left out: none of those that live over there works here.
+    """
+    for table in reversed(metadata.sorted_tables):
+        target.execute(delete(table))
+    for index in (CHUNK_WORDS, TURN_WORDS):
+        target.execute(index.columns(target)[0].delete())
+    for table in metadata.sorted_tables:
+        if table is not processes:
+            _copy_rows(table, source, target)
+    _copy_words(CHUNK_WORDS, chunks, source, target)
+    if source.dialect.name == "sqlite":
+        _copy_words(TURN_WORDS, turns, source, target)
+    else:
+        _index_turns(source, target, words_of)
+    for table in metadata.sorted_tables:
+        if table.dialect_options["sqlite"]["autoincrement"]:
+            _copy_last_id(table, source, target)
+
+
+def _copy_rows(table: Table, source: Connection, target: Connection) -> None:
+    rows_at_once = TEXTS_AT_ONCE.get(table.name, ROWS_AT_ONCE)
+    query = select(*(_as_stored(column, source).label(f"new_{column.name}") for column in table.c))
+    statement = insert(table).values({column.name: _to_store(column, target) for column in table.c})
+    for rows in _batches(source, query, rows_at_once):
+        target.execute(statement, [dict(row._mapping) for row in rows])
+
+
+def _batches(connection: Connection, query: Any, rows_at_once: int) -> Iterator[Any]:
+    with connection.execution_options(yield_per=rows_at_once).execute(query) as found:
+        yield from found.partitions()
+
+
+def _as_stored(column: ColumnElement[Any], source: Connection) -> ColumnElement[Any]:
+    """Return a column's value as it is kept: JSON as text, in which a null is told from nothing at all."""
+    if not isinstance(column.type, JSON):
+        return column
+    return type_coerce(column, Text) if source.dialect.name == "sqlite" else cast(column, Text)
+
+
+def _to_store(column: Any, target: Connection) -> ColumnElement[Any]:
+    value: BindParameter[Any] = bindparam(
+        f"new_{column.name}", type_=Text if isinstance(column.type, JSON) else column.type
+    )
+    is_json = isinstance(column.type, JSON) and target.dialect.name != "sqlite"
+    return cast(value, JSON) if is_json else value
+
+
+def _copy_words(index: WordIndex, table: Table, source: Connection, target: Connection) -> None:
+    words, key = index.columns(source)
+    query = select(key.label("id"), index.text(source).label("words")).join(table, table.c.id == key)
+    for rows in _batches(source, query.select_from(words), ROWS_AT_ONCE):
+        index.insert(target, [(row.id, row.words or "") for row in rows])
+
+
+def _index_turns(source: Connection, target: Connection, words_of: Callable[[str], str]) -> None:
+    """Index what was said anew: PostgreSQL keeps stems of it, which no other index could be made of."""
+    words, key = TURN_WORDS.columns(source)
+    said = func.min(messages.c.position).filter(messages.c.role == "user")
+    answered = func.max(messages.c.position).filter(messages.c.role == "assistant")
+    ends = select(messages.c.turn_id, said.label("said"), answered.label("answered")).group_by(messages.c.turn_id)
+    of_turn = ends.subquery()
+    question, answer = messages.alias(), messages.alias()
+    query = (
+        select(key.label("id"), question.c.content.label("question"), answer.c.content.label("answer"))
+        .select_from(words)
+        .join(of_turn, of_turn.c.turn_id == key)
+        .join(question, (question.c.turn_id == key) & (question.c.position == of_turn.c.said))
+        .join(answer, (answer.c.turn_id == key) & (answer.c.position == of_turn.c.answered))
+    )
+    for rows in _batches(source, query, ROWS_AT_ONCE):
+        found = [(row.id, words_found_by(row.question or "", row.answer or "", words_of)) for row in rows]
+        TURN_WORDS.insert(target, found)
+
+
+def _copy_last_id(table: Table, source: Connection, target: Connection) -> None:
+    """Let the next row have an id that none had before, not even one that was deleted."""
+    sequence = f"pg_get_serial_sequence('{table.name}', 'id')"
+    if source.dialect.name == "sqlite":
+        query = text("SELECT seq FROM sqlite_sequence WHERE name = :name").bindparams(name=table.name)
+    else:
+        query = text(f"SELECT pg_sequence_last_value({sequence}::regclass)")
+    last = source.execute(query).scalar()
+    if not last:
+        return
+    if target.dialect.name == "sqlite":
+        target.execute(text("DELETE FROM sqlite_sequence WHERE name = :name"), {"name": table.name})
+        statement = text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :last)")
+        target.execute(statement, {"name": table.name, "last": last})
+    else:
+        target.execute(text(f"SELECT setval({sequence}, :last)"), {"last": last})
