@@ -119,13 +119,14 @@ class S3Files:
         self.incoming.mkdir(parents=True, exist_ok=True)
         with self.open(name) as remote, tempfile.NamedTemporaryFile(dir=self.incoming, suffix=".part") as file:
             digest = hashlib.sha256()
-            try:
-                while piece := remote.read(PART_BYTES):
+            while piece := remote.read(PART_BYTES):
+                digest.update(piece)
+                try:
                     file.write(piece)
-                    digest.update(piece)
-                file.flush()
-            except OSError as error:
-                raise StorageFailed(f"{self.incoming} does not take a copy of a file ({error.strerror}).") from error
+                    file.flush()
+                except OSError as error:
+                    told = f"{self.incoming} does not take a copy of a file ({error.strerror})."
+                    raise StorageFailed(told) from error
             if sha256 and digest.hexdigest() != sha256:
                 raise FileDamaged(name, self.address)
             yield Path(file.name)

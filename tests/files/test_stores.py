@@ -100,6 +100,15 @@ def test_nothing_of_a_fetched_file_stays_on_this_machine(s3_files: S3Files) -> N
     assert list(s3_files.incoming.iterdir()) == []
 
 
+def test_a_disk_here_that_is_full_is_told_as_that(s3_files: S3Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = keep(s3_files, TEXT)
+    s3_files.incoming = Path("/dev")
+    full = Path("/dev/full").open("wb", buffering=0)  # noqa: SIM115 - the store closes it
+    monkeypatch.setattr(module.tempfile, "NamedTemporaryFile", lambda **_: full)
+    with pytest.raises(StorageFailed, match="/dev does not take a copy of a file"), s3_files.local(name, ""):
+        pass
+
+
 def test_what_else_lies_in_the_bucket_is_none_of_our_business(s3_files: S3Files, s3: S3Server, prefix: str) -> None:
     name = keep(s3_files, TEXT)
     (s3.folder / prefix / "report.pdf").write_bytes(b"theirs")
