@@ -26,6 +26,8 @@ SHARED = {
     "evaluation": "a command of whoever runs the machine",
     "data_dir": "it is the server's",
     "guide": "it comes with the program",
+    "open_files": "files lie under names that only a document's row tells",
+    "files_probe": "it tells whether the files can be reached",
     "probe": "it tells whether the database is there",
     "leases": "processes are the server's",
     "signals": "a signal is the number of a turn, which whoever follows it has asked their own TurnStore for",

@@ -56,6 +56,8 @@ OPEN = {
     "proxy_admin_group": "a name",
     "proxy_logout_link": "an address that the page links to",
     "data_dir": "a path",
+    "files_url": "the name of a bucket and a folder in it",
+    "s3_region": "the name of a region",
 }
 CANARIES = {name: f"canary-{name.replace('_', '-')}-7fca1e" for name in SECRET}
 NEW_PASSWORD = "canary words in a row"
