@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 from rag_assistant.retrieval.sentences import split_text
@@ -85,8 +86,8 @@ def check_citations(answer: str, question: str, passages: Mapping[int, str]) -> 
     A sentence may rest on all passages that it cites together. One that cites none, and that a passage carries nearly
     word for word, is offered to be cited.
     """
-    texts = {n: _Text.of(passage) for n, passage in passages.items()}
-    asked = _Text.of(question)
+    texts = {n: _Text(passage) for n, passage in passages.items()}
+    asked = _Text(question)
     cited: dict[int, int] = dict.fromkeys(passages, 0)
     found = dict.fromkeys(passages, Checked())
     for sentence, numbers in _sentences(answer):
@@ -115,30 +116,32 @@ def _carrier(sentence: str, texts: Mapping[int, _Text], asked: _Text, least: flo
     return next((n for n in best_first if _problem(sentence, [texts[n]], asked) is None), None)
 
 
-@dataclass(frozen=True, slots=True)
 class _Sentence:
     """A sentence of a passage as it is compared: its telling words, numbers, and what it denies."""
 
-    words: frozenset[str]
-    numbers: frozenset[str]
-    denied: frozenset[str]
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.words = frozenset(map(stem, content_words(text)))
+        self.numbers = frozenset(_numbers(text))
 
-    @classmethod
-    def of(cls, text: str) -> _Sentence:
-        return cls(frozenset(map(stem, content_words(text))), frozenset(_numbers(text)), _denied(text))
+    @cached_property
+    def denied(self) -> frozenset[str]:
+        return _denied(self._text)
 
 
-@dataclass(frozen=True, slots=True)
 class _Text:
-    """A text as it is compared."""
+    """A text as it is compared. It is taken apart as far as it is asked for: most passages no sentence cites."""
 
-    sentences: tuple[_Sentence, ...]
-    stems: frozenset[str]
+    def __init__(self, text: str) -> None:
+        self._text = text
 
-    @classmethod
-    def of(cls, text: str) -> _Text:
-        parts = tuple(_Sentence.of(part) for part in split_text(" ".join(text.split())))
-        return cls(parts, frozenset(map(stem, search_words(text))))
+    @cached_property
+    def sentences(self) -> tuple[_Sentence, ...]:
+        return tuple(map(_Sentence, split_text(" ".join(self._text.split()))))
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        return frozenset(map(stem, search_words(self._text)))
 
 
 def _sentences(answer: str) -> list[tuple[str, list[int]]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -37,10 +37,10 @@ def nothing_found(question: str, passages: Sequence[Passage], best_cosine: float
     words = query_words(question)
     if not words:
         return best_cosine is None or best_cosine < MIN_COSINE
+    if best_cosine is not None and best_cosine >= MIN_COSINE:
+        return False
     coverage = max((_coverage(words, passage) for passage in passages), default=0.0)
-    if best_cosine is None:
-        return coverage < MIN_COVERAGE_ALONE
-    return best_cosine < MIN_COSINE and coverage < MIN_COVERAGE
+    return coverage < (MIN_COVERAGE_ALONE if best_cosine is None else MIN_COVERAGE)
 
 
 def has_near_sentence(question: str, passages: Sequence[Passage], compare: Compare) -> bool:
@@ -54,8 +54,8 @@ def has_near_sentence(question: str, passages: Sequence[Passage], compare: Compa
     return max(compare(question, best_first)) >= MIN_SENTENCE_COSINE
 
 
-def distinct(passages: Sequence[Passage]) -> list[Passage]:
-    """Return the passages without those that repeat a better one: in one document once, in all of them twice.
+def distinct(passages: Iterable[Passage]) -> Iterator[Passage]:
+    """Yield the passages without those that repeat a better one: in one document once, in all of them twice.
 
     The best come first. Paragraphs that several documents share come from two of them, for which one is meant is not
     known: with one copy only, doc2dial loses 0.05 of the right documents.
@@ -66,7 +66,7 @@ def distinct(passages: Sequence[Passage]) -> list[Passage]:
         copies = [one.document_id for one, other in kept if _same(vocabulary, other)]
         if len(copies) < MAX_COPIES and passage.document_id not in copies:
             kept.append((passage, vocabulary))
-    return [passage for passage, _ in kept]
+            yield passage
 
 
 def within(passages: Sequence[Sized], budget_tokens: int | None) -> list[Sized]:

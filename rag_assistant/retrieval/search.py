@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Sequence, Set
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
@@ -111,7 +112,7 @@ class Retriever:
         if self._is_about_nothing(asked, found[:MIN_CANDIDATES_READ], best_cosine):
             return []
         found = self.reranking.best_first(f"{asked.context}\n{asked.text}".strip(), found)
-        return joined(within(distinct(found)[:limit], budget_tokens))
+        return joined(within(list(islice(distinct(found), limit)), budget_tokens))
 
     def standing(self, sources: Sequence[Source], scope: Scope = EVERYTHING) -> list[Source]:
         """Return those of some sources that stand in the scope as they stood when they were found."""

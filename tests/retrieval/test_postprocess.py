@@ -69,7 +69,7 @@ def test_what_many_documents_say_comes_from_the_best_two() -> None:
 
 
 def test_passages_that_share_some_words_both_stay() -> None:
-    assert len(distinct([said(1, "Geese hiss at night."), said(2, "Geese hiss at noon.")])) == 2
+    assert len(list(distinct([said(1, "Geese hiss at night."), said(2, "Geese hiss at noon.")]))) == 2
 
 
 @given(st.lists(st.integers(1, 60), max_size=8), st.integers(0, 400))
