@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from math import exp, log
 from typing import Any
 
 from sqlalchemy import (
+    BindParameter,
     ColumnElement,
     Connection,
+    Executable,
     Float,
     Select,
     Subquery,
     TableClause,
     Text,
+    bindparam,
     column,
     func,
     literal_column,
@@ -51,6 +55,8 @@ CERTAINTY_SCALE = 1.3
 
 Hit = tuple[int, float]
 
+# A statement is built once: that costs more than to run it.
+_built = cache(text)
 AS_IT_IS: ColumnElement[Any] = literal_column("'simple'::regconfig")
 
 
@@ -67,6 +73,12 @@ class WordIndex:
         self._configuration = configuration
         self._config: ColumnElement[Any] = literal_column(f"'{configuration}'::regconfig")
         self._fts = table(name, column("rowid"), column("words"))
+        # FTS5's rank is BM25 with its sign turned: the smaller the better.
+        self._by_rank = text(f"SELECT rowid, -rank FROM {name} WHERE {name} MATCH :any_word ORDER BY rank LIMIT :limit")
+        # Of those for which more holds: ordered by its own rank, FTS5 would score them all.
+        score = (-func.bm25(literal_column(name))).label("score")
+        ranked = select(self._fts.c.rowid, score).where(_match(name, bindparam("any_word")))
+        self._ranked = ranked.order_by(score.desc()).limit(bindparam("limit"))
         self._full_text = table(name, column(key), column("words"))
 
     def insert(self, connection: Connection, rows: Sequence[tuple[int, str]]) -> None:
@@ -156,7 +168,7 @@ class WordIndex:
         weights = {word: _weight(min(count, rows), rows) for word, count in counted.items()}
         total, scale = sum(weights.values()), CERTAINTY_SCALE * log(1 + rows)
         held = dict.fromkeys(found, 0.0)
-        for word, row_id in self._held(connection, words, found):
+        for word, row_id in self._held(connection, words, found) if found else ():
             held[row_id] += weights[word]
         return [(row_id, weight / total * (1 - exp(-weight / scale))) for row_id, weight in held.items()]
 
@@ -174,7 +186,7 @@ class WordIndex:
                 "FROM json_array_elements_text(CAST(:words AS json)) WITH ORDINALITY AS asked(word, n) ORDER BY n"
             )
         given = {"words": _as_json(connection, words), "most": most + 1}
-        return dict(zip(words, connection.execute(text(query), given).scalars(), strict=True))
+        return dict(zip(words, connection.execute(_built(query), given).scalars(), strict=True))
 
     def _held(self, connection: Connection, words: Sequence[str], ids: Sequence[int]) -> Iterator[tuple[str, int]]:
         """Yield (word, id) for each of the words that each of the rows holds."""
@@ -191,7 +203,7 @@ class WordIndex:
                 "SELECT value::bigint FROM json_array_elements_text(CAST(:ids AS json)))"
             )
         given = {"words": _as_json(connection, words), "ids": json.dumps(list(ids))}
-        for n, row_id in connection.execute(text(query), given):
+        for n, row_id in connection.execute(_built(query), given):
             yield words[n], row_id
 
     def _newest(
@@ -200,7 +212,7 @@ class WordIndex:
         """Return up to ``limit`` ids of rows that hold any of ``words``, the newest first."""
         table, key = self.columns(connection)
         if connection.dialect.name == "sqlite":
-            holds = self._holds_any(words)
+            holds = _match(self.name, _any_of(words))
         else:
             held = table.c.words.op("@@", is_comparison=True)
             holds = or_(*(held(func.plainto_tsquery(self._config, word)) for word in words))
@@ -209,7 +221,7 @@ class WordIndex:
 
     def _rows_at_most(self, connection: Connection) -> int:
         _, key = self.columns(connection)
-        return connection.execute(select(func.max(key))).scalar() or 0
+        return connection.execute(_built(f"SELECT max({key.name}) FROM {self.name}")).scalar() or 0
 
     # --- SQLite: FTS5 counts and ranks
 
@@ -219,30 +231,20 @@ class WordIndex:
         if only is None and self._may_be_too_much(connection, words):
             rarest = _rarest(self.counted(connection, words, MAX_SCORED), MAX_SCORED)
             if len(rarest) < len(words):
-                found = connection.execute(self._by_rank(rarest).limit(max(limit, CANDIDATES)))
-                among = self.among(connection, [row[0] for row in found])
-                return [(row[0], row[1]) for row in connection.execute(self._ranked(words, among).limit(limit))]
-        query = self._by_rank(words) if only is None else self._ranked(words, only)
-        return [(row[0], row[1]) for row in connection.execute(query.limit(limit))]
+                candidates = self._hits(connection, self._by_rank, rarest, max(limit, CANDIDATES))
+                among = self.among(connection, [row_id for row_id, _ in candidates])
+                return self._hits(connection, self._ranked.where(among), words, limit)
+        query = self._by_rank if only is None else self._ranked.where(only)
+        return self._hits(connection, query, words, limit)
 
-    def _by_rank(self, words: Sequence[str]) -> Select[Any]:
-        # FTS5's rank is BM25 with its sign turned: the smaller the better.
-        rank: ColumnElement[Any] = literal_column("rank")
-        return select(self._fts.c.rowid, -rank).where(self._holds_any(words)).order_by(rank)
-
-    def _ranked(self, words: Sequence[str], only: ColumnElement[bool]) -> Select[Any]:
-        """Return the query for (id, score) of those rows that hold any of ``words``, the best first."""
-        # Ordered by its own rank, FTS5 would score them all.
-        score = (-func.bm25(literal_column(self.name))).label("score")
-        return select(self._fts.c.rowid, score).where(self._holds_any(words), only).order_by(score.desc())
+    @staticmethod
+    def _hits(connection: Connection, query: Executable, words: Sequence[str], limit: int) -> list[Hit]:
+        found = connection.execute(query, {"any_word": _any_of(words), "limit": limit}).all()
+        return [(row_id, score) for row_id, score in found]
 
     def _may_be_too_much(self, connection: Connection, words: Sequence[str]) -> bool:
         """Return whether the words could stand in more rows than are scored at once."""
         return len(words) * self._rows_at_most(connection) > MAX_SCORED
-
-    def _holds_any(self, words: Sequence[str]) -> ColumnElement[bool]:
-        any_word = " OR ".join(_quoted(word) for word in words)
-        return literal_column(self.name).op("MATCH", is_comparison=True)(any_word)
 
     # --- PostgreSQL: its full text finds, and BM25 ranks; its own ranks know nothing of how rare a word is
 
@@ -283,6 +285,15 @@ def beginning(word: str) -> str:
 def _quoted(word: str) -> str:
     bare = word.removesuffix("*").replace('"', '""')
     return f'"{bare}"*' if word.endswith("*") else f'"{bare}"'
+
+
+def _match(name: str, any_word: str | BindParameter[Any]) -> ColumnElement[bool]:
+    return literal_column(name).op("MATCH", is_comparison=True)(any_word)
+
+
+def _any_of(words: Sequence[str]) -> str:
+    """Return what FTS5 is asked for rows that hold any of some words."""
+    return " OR ".join(map(_quoted, words))
 
 
 def _as_json(connection: Connection, words: Sequence[str]) -> str:

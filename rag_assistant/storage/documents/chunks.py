@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, select, tuple_, update
+from sqlalchemy import Connection, Select, bindparam, delete, func, insert, select, tuple_, update
 
 from rag_assistant.records import Chunk, ExtractedText, Passage, Scope
-from rag_assistant.storage.database import Database
+from rag_assistant.storage.database import Database, person_of
 from rag_assistant.storage.documents.embeddings import count_dropped
 from rag_assistant.storage.documents.scope import in_scope
 from rag_assistant.storage.full_text import CHUNK_WORDS
@@ -20,6 +20,19 @@ from rag_assistant.storage.tables import chunks, document_texts, documents
 MAX_GAP_CHARS = 12
 # The position of chunks that the next reading is to replace: no reading gives it.
 NOWHERE = -1
+
+# What every question needs, built once: to build a statement costs more than to run it.
+_PASSAGES: Select[Any] = (
+    select(
+        *(chunks.c[name] for name in ("id", "document_id", "start", "end", "text", "page", "section", "gap")),
+        documents.c.name,
+    )
+    .join_from(chunks, documents, chunks.c.document_id == documents.c.id)
+    .where(chunks.c.id.in_(bindparam("chunks", expanding=True)), documents.c.replaces.is_(None))
+)
+_PENDING = select(chunks.c.id).where(
+    chunks.c.document_id.in_(select(documents.c.id).where(documents.c.replaces.is_not(None)))
+)
 
 
 class ChunkStore:
@@ -69,27 +82,13 @@ class ChunkStore:
         What was deleted is not among them, nor what belongs to a newer version that has not taken its place yet.
         """
         with self._database.read() as connection:
-            rows = connection.execute(
-                select(chunks, documents.c.name)
-                .join_from(chunks, documents, chunks.c.document_id == documents.c.id)
-                .where(chunks.c.id.in_(chunk_ids), documents.c.replaces.is_(None))
-                .where(readable(connection, documents.c.id))
-            )
-            return {
-                row.id: Passage(
-                    chunk_id=row.id,
-                    document_id=row.document_id,
-                    document=row.name,
-                    start=row.start,
-                    end=row.end,
-                    text=row.text,
-                    page=row.page,
-                    section=row.section,
-                    gap=row.gap,
-                    score=0.0,
-                )
-                for row in rows
-            }
+            alone = person_of(connection) is None
+            query = _PASSAGES if alone else _PASSAGES.where(readable(connection, documents.c.id))
+            rows = connection.execute(query, {"chunks": chunk_ids}).all()
+        return {
+            chunk_id: Passage(chunk_id, document_id, name, start, end, text, page, 0.0, section, gap)
+            for chunk_id, document_id, start, end, text, page, section, gap, name in rows
+        }
 
     def texts_at(self, places: Collection[tuple[int, int]], scope: Scope) -> dict[tuple[int, int], str]:
         """Return the text of chunks that may be found, of a scope, by document and start: those at some places."""
@@ -104,9 +103,8 @@ class ChunkStore:
 
     def pending_ids(self) -> set[int]:
         """Return the ids of the chunks of newer versions that are not to be found yet."""
-        newer = select(documents.c.id).where(documents.c.replaces.is_not(None))
         with self._database.read() as connection:
-            return set(connection.execute(select(chunks.c.id).where(chunks.c.document_id.in_(newer))).scalars())
+            return set(connection.execute(_PENDING).scalars())
 
     def beginnings(self, document_ids: Sequence[int], chars: int) -> dict[int, str]:
         """Return the first characters of the text of each document that has one, by its id."""

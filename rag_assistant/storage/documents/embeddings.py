@@ -13,6 +13,8 @@ from rag_assistant.records import KnownEmbedder, UnembeddedChunk
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.tables import chunks, documents, embedders, embeddings
 
+_SERVING = select(embedders).where(embedders.c.active)
+
 
 class EmbeddingStore:
     """Keeps embedding models and what they made of the chunks. Every index can be built anew from it."""
@@ -28,7 +30,7 @@ class EmbeddingStore:
     def serving(self) -> KnownEmbedder | None:
         """Return the model whose vectors are searched; ``None`` while there is none yet."""
         with self._database.read() as connection:
-            row = connection.execute(select(embedders).where(embedders.c.active)).mappings().first()
+            row = connection.execute(_SERVING).mappings().first()
             return _as_known(row) if row is not None else None
 
     def keep(self, key: str, source: dict[str, Any], dimension: int, probe: bytes | None) -> None:
