@@ -65,25 +65,24 @@ def search_query(
     question: str,
     exchanges: Sequence[Exchange],
     similarity: Similarity | None = None,
-    unknown: Set[str] = frozenset(),
 ) -> SearchQuery:
     """Return what to search with after some exchanges (question and answer each, the oldest first).
 
-    Without ``similarity`` (no embedding model, or one that does not know the language) the words decide. ``unknown``
-    are the words of the question that no document has: where the conversation does not have them either, they are
-    about something else, and what was said before would only find what was found before.
+    Without ``similarity`` (no embedding model, or one that does not know the language) the words decide.
     """
     context = context_of(exchanges)
     found = () if similarity is None else (similarity.library, similarity.context_library)
-    if not context or is_about_something_else(question, context, unknown):
-        return SearchQuery(question, nearest=found[:1])
-    if similarity is None:
-        share = _share_by_words(question, context)
-    else:
-        share = max(leaning(question, context, similarity), 0.0 if content_words(question) else SHARE_WITHOUT_WORDS)
+    if not context:
+        return SearchQuery(question)
+    share = _share_by_words(question, context) if similarity is None else share_of(question, context, similarity)
     if share < MIN_SHARE:
         return SearchQuery(question, leaning=share, nearest=found[:1])
     return SearchQuery(question, context, share, share, found)
+
+
+def share_of(question: str, context: str, similarity: Similarity) -> float:
+    """Return how much the context counts beside a question, by what vectors and words say."""
+    return max(leaning(question, context, similarity), 0.0 if content_words(question) else SHARE_WITHOUT_WORDS)
 
 
 def is_unclear(question: str, exchanges: Sequence[Exchange]) -> bool:
@@ -111,7 +110,10 @@ def context_of(exchanges: Sequence[Exchange]) -> str:
 
 
 def is_about_something_else(question: str, context: str, unknown: Set[str]) -> bool:
-    """Tell whether neither the library nor the conversation has half of the words that a question is about."""
+    """Tell whether neither the library nor the conversation has half of the words that a question is about.
+
+    ``unknown`` are its words that no document has. What was said before would only find what was found before.
+    """
     strange = unknown - set(search_words(context)) - TELLING_NOTHING
     if not POINTING_BACK.isdisjoint(search_words(question)):
         return False

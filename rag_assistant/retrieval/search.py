@@ -17,7 +17,15 @@ from rag_assistant.errors import EmbedderFailed
 from rag_assistant.records import EVERYTHING, Passage, Scope, Source
 from rag_assistant.retrieval.embeddings.familiarity import Familiarity
 from rag_assistant.retrieval.embeddings.minilm import Vectors
-from rag_assistant.retrieval.follow_up import Exchange, SearchQuery, context_of, last_question, search_query
+from rag_assistant.retrieval.follow_up import (
+    Exchange,
+    SearchQuery,
+    context_of,
+    is_about_something_else,
+    last_question,
+    search_query,
+    share_of,
+)
 from rag_assistant.retrieval.headings import SEPARATOR as HEADING_SEPARATOR
 from rag_assistant.retrieval.hybrid import VECTOR_WEIGHT, Hit, add, fuse, mix
 from rag_assistant.retrieval.leaning import Similarity
@@ -41,6 +49,9 @@ FOLLOW_UP_CANDIDATES = 300
 MIN_CANDIDATES_READ = 10  # So many passages are read before one says that nothing was found.
 # How many sections are named where no passage is near enough.
 MAX_HEADINGS = 3
+# A question that leans by less on the last question stands alone: with the whole context, at most 0.5 % of a set's
+# would be told to lean (docs/retrieval-benchmarks.md).
+SURELY_ALONE = 0.15
 # Of a model that knows fewer of a text's words whole, cosines between two questions say nothing: all look alike.
 MIN_KNOWN_WORDS = 0.5
 # Of a text of which a model sees single letters only, its vectors say nothing at all.
@@ -157,14 +168,18 @@ class Retriever:
     def follow_up(self, question: str, exchanges: Sequence[Exchange], scope: Scope = EVERYTHING) -> SearchQuery:
         """Return what to search with after some exchanges (question and answer each, the oldest first).
 
-        Costs one embedding more than the question's own, of 30 to 50 words.
+        Costs at most one embedding more than the question's own, of 30 to 50 words.
         """
-        unknown = self._unknown(content_words(question)) if exchanges else set()
+        context = context_of(exchanges)
+        unknown = self._unknown(content_words(question)) if context else set()
+        if not context or is_about_something_else(question, context, unknown):
+            return SearchQuery(question)
         try:
-            return search_query(question, exchanges, self.similarity(question, exchanges, scope), unknown)
+            similarity = self.similarity(question, exchanges, scope, SURELY_ALONE)
         except EmbedderFailed as error:
             log.warning("The words alone tell whether a question leans on another: %s", error)
-            return search_query(question, exchanges, None, unknown)
+            similarity = None
+        return search_query(question, exchanges, similarity)
 
     def _unknown(self, words: Sequence[str]) -> set[str]:
         """Return those of some words that no chunk holds in any form."""
@@ -172,8 +187,14 @@ class Retriever:
         unknown = self._keywords.unknown([form for some in forms.values() for form in some])
         return {word for word, some in forms.items() if some <= unknown}
 
-    def similarity(self, question: str, exchanges: Sequence[Exchange], scope: Scope) -> Similarity | None:
-        """Return how near a question is to the conversation and to the library; ``None`` if the model cannot tell."""
+    def similarity(
+        self, question: str, exchanges: Sequence[Exchange], scope: Scope, min_share: float = 0.0
+    ) -> Similarity | None:
+        """Return how near a question is to the conversation and to the library; ``None`` if the model cannot tell.
+
+        Where by the last question alone the context would count less than ``min_share``, that stands for all of it:
+        its vector is there from when it was asked.
+        """
         context = context_of(exchanges)
         vectors = self._vectors.now() if context and question.strip() else None
         if vectors is None or vectors.empty:
@@ -181,14 +202,19 @@ class Retriever:
         last = last_question(exchanges)
         if vectors.familiarity(" ".join([question, last, context])).words < MIN_KNOWN_WORDS:
             return None
-        own, before, around = vectors.of_questions([question, last, context])
         pending = self._chunks.pending_ids()
-        return Similarity(
-            last_question=vectors.similarity(own, before),
-            context=vectors.similarity(own, around),
-            library=self._nearest(vectors, own, FOLLOW_UP_CANDIDATES, scope, pending),
-            context_library=self._nearest(vectors, around, FOLLOW_UP_CANDIDATES, scope, pending),
-        )
+
+        def nearest(vector: Vectors) -> list[Hit]:
+            return self._nearest(vectors, vector, FOLLOW_UP_CANDIDATES, scope, pending)
+
+        own, before = vectors.of_questions([question, last])
+        of_last, library = vectors.similarity(own, before), nearest(own)
+        if min_share and content_words(question):
+            by_last = Similarity(of_last, of_last, library, nearest(before))
+            if share_of(question, context, by_last) < min_share:
+                return by_last
+        (around,) = vectors.of_questions([context])
+        return Similarity(of_last, vectors.similarity(own, around), library, nearest(around))
 
     def quotes(self, query: SearchQuery, sources: Sequence[Source]) -> list[Quote]:
         """Return what of some sources answers a question."""

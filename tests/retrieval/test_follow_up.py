@@ -9,6 +9,7 @@ from rag_assistant.retrieval.follow_up import (
     SHARE_WITHOUT_WORDS,
     SearchQuery,
     context_of,
+    is_about_something_else,
     last_question,
     search_query,
 )
@@ -89,7 +90,8 @@ def test_a_question_about_what_nothing_speaks_of_leans_on_nothing(
     question: str, unknown: set[str], leans: bool
 ) -> None:
     before = [("How large may a goose be?", "A goose may be 50 cm large.")]
-    assert search_query(question, before, FAR, unknown).is_follow_up is leans
+    assert is_about_something_else(question, context_of(before), unknown) is not leans
+    assert search_query(question, before, FAR).is_follow_up
 
 
 def test_the_farther_the_library_the_more_the_conversation_counts() -> None:

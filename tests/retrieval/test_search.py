@@ -11,7 +11,7 @@ from rag_assistant.errors import EmbedderFailed
 from rag_assistant.records import Scope
 from rag_assistant.retrieval.embeddings.familiarity import Familiarity
 from rag_assistant.retrieval.embeddings.minilm import Vectors
-from rag_assistant.retrieval.follow_up import SearchQuery
+from rag_assistant.retrieval.follow_up import SearchQuery, context_of
 from rag_assistant.retrieval.hybrid import Hit
 from rag_assistant.retrieval.indexes.vector_search import ServingVectors
 from rag_assistant.storage.database import Database
@@ -202,6 +202,27 @@ def test_a_question_that_stands_alone_stays_as_it_is(house: Shelf) -> None:
     asked = house.retriever.follow_up("price of a goose in crowns", [("Does the lamp burn oil?", "Whale oil, yes.")])
     assert asked == SearchQuery("price of a goose in crowns")
     assert house.retriever.search(asked, 3) == house.retriever.search("price of a goose in crowns", 3)
+
+
+def test_the_context_is_embedded_only_if_the_question_may_lean_on_it(
+    house: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.shelve("the price of a goose is four crowns")
+    embedder, embedded = house.embedders.configured().embedder, list[str]()
+    embed = embedder.embed_questions
+
+    def noted(texts: Sequence[str]) -> Vectors:
+        embedded.extend(texts)
+        return embed(texts)
+
+    monkeypatch.setattr(embedder, "embed_questions", noted)
+    before = [("Does the lamp burn oil?", "Whale oil, yes.")]
+    house.retriever.follow_up("the price of a goose is four crowns", before)
+    assert context_of(before) not in embedded
+    house.retriever.follow_up("And the lamp?", before)
+    assert context_of(before) in embedded
+    house.retriever.follow_up("What is the capital of Mongolia?", before)
+    assert "What is the capital of Mongolia?" not in embedded
 
 
 def test_while_the_model_is_broken_words_tell_whether_a_question_leans(
