@@ -104,9 +104,13 @@ def last_question(exchanges: Sequence[Exchange]) -> str:
 
 def context_of(exchanges: Sequence[Exchange]) -> str:
     """Return what a question can lean on, as one text; empty at the beginning of a conversation."""
-    asked = [question.strip() for question, _ in exchanges[-QUESTIONS:]]
     answer = exchanges[-1][1].strip()[:ANSWER_CHARACTERS] if exchanges else ""
-    return " ".join(part for part in [*asked, answer] if part)
+    return " ".join(part for part in [*questions_before(exchanges), answer] if part)
+
+
+def questions_before(exchanges: Sequence[Exchange]) -> list[str]:
+    """Return the last questions, the oldest first."""
+    return [text for question, _ in exchanges[-QUESTIONS:] if (text := question.strip())]
 
 
 def is_about_something_else(question: str, context: str, unknown: Set[str]) -> bool:

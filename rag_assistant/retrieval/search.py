@@ -23,6 +23,7 @@ from rag_assistant.retrieval.follow_up import (
     context_of,
     is_about_something_else,
     last_question,
+    questions_before,
     search_query,
     share_of,
 )
@@ -49,8 +50,8 @@ FOLLOW_UP_CANDIDATES = 300
 MIN_CANDIDATES_READ = 10  # So many passages are read before one says that nothing was found.
 # How many sections are named where no passage is near enough.
 MAX_HEADINGS = 3
-# A question that leans by less on the last question stands alone: with the whole context, at most 0.5 % of a set's
-# would be told to lean (docs/retrieval-benchmarks.md).
+# A question that leans by less on the questions before it stands alone: with the whole context, at most 0.2 % of a
+# set's questions would be told to lean (docs/retrieval-benchmarks.md).
 SURELY_ALONE = 0.15
 # Of a model that knows fewer of a text's words whole, cosines between two questions say nothing: all look alike.
 MIN_KNOWN_WORDS = 0.5
@@ -192,8 +193,8 @@ class Retriever:
     ) -> Similarity | None:
         """Return how near a question is to the conversation and to the library; ``None`` if the model cannot tell.
 
-        Where by the last question alone the context would count less than ``min_share``, that stands for all of it:
-        its vector is there from when it was asked.
+        Where by the questions of the context alone it would count less than ``min_share``, they stand for all of it:
+        their vectors are there from when they were asked.
         """
         context = context_of(exchanges)
         vectors = self._vectors.now() if context and question.strip() else None
@@ -209,10 +210,12 @@ class Retriever:
 
         own, before = vectors.of_questions([question, last])
         of_last, library = vectors.similarity(own, before), nearest(own)
-        if min_share and content_words(question):
-            by_last = Similarity(of_last, of_last, library, nearest(before))
-            if share_of(question, context, by_last) < min_share:
-                return by_last
+        asked = vectors.of_questions(questions_before(exchanges)) if min_share and content_words(question) else []
+        if asked:
+            middle = np.sum(asked, axis=0) / (float(np.linalg.norm(np.sum(asked, axis=0))) or 1.0)
+            by_questions = Similarity(of_last, vectors.similarity(own, middle), library, nearest(middle))
+            if share_of(question, context, by_questions) < min_share:
+                return by_questions
         (around,) = vectors.of_questions([context])
         return Similarity(of_last, vectors.similarity(own, around), library, nearest(around))
 
