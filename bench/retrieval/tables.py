@@ -17,8 +17,9 @@ from bench.retrieval.measures import hit_at_1, holds_answer, holds_spans, mean, 
 from bench.retrieval.progress import say
 from bench.retrieval.sets import Asked, Collection, Exchange
 from bench.retrieval.shelf import LOOKED_AT, CollectionShelf, names_of, shelf_of
-from rag_assistant.records import Passage
-from rag_assistant.retrieval.follow_up import SearchQuery
+from rag_assistant.records import EVERYTHING, Passage
+from rag_assistant.retrieval.follow_up import MIN_SHARE, SearchQuery, context_of, share_of
+from rag_assistant.retrieval.search import SURELY_ALONE
 from rag_assistant.retrieval.tokenize import content_words
 
 Measure = Callable[[Callable[[int], list[Passage]], Asked], float]
@@ -181,6 +182,20 @@ def leaning(shelf: CollectionShelf) -> list[str]:
     return rows
 
 
+def spared(collection: Collection, shelf: CollectionShelf) -> list[str]:
+    """Return the row of how many questions are told apart without embedding their context, and what that changes."""
+    told: list[tuple[bool, float]] = []
+    for asked in collection.questions:
+        quick, whole = (
+            shelf.retriever.similarity(asked.text, asked.exchanges, EVERYTHING, least) for least in (SURELY_ALONE, 0.0)
+        )
+        if quick is not None and whole is not None:
+            told.append((quick != whole, share_of(asked.text, context_of(asked.exchanges), whole)))
+    leaning = [mean([is_spared and share >= limit for is_spared, share in told]) for limit in (0.3, 0.4, MIN_SHARE)]
+    shares = [mean([is_spared for is_spared, _ in told]), *leaning]
+    return [f"| {collection.name} ({len(told):,}) | " + " | ".join(f"{share:.1%}" for share in shares) + " |"]
+
+
 def rewritten() -> dict[str, list[tuple[str, str, tuple[Exchange, ...]]]]:
     """Return the questions of cast and canard with a person's rewrite and the exchanges before them."""
     cast20 = [
@@ -227,6 +242,9 @@ def main() -> None:
         for collection in (some, doc2dial):
             queries = learnt[collection.name]
             _print(*evidence(collection, shelves[collection.name], lambda asked, queries=queries: queries[asked.id]))  # type: ignore[misc]
+        _print("\n| set | context not embedded | leaning by 0.3 | by 0.4 | by 0.5 |\n|---|---|---|---|---|")
+        for collection in [*talks, *behind]:
+            _print(*spared(collection, shelves[collection.name]))
         _print("\n| set | told to lean where a person added words | where not |\n|---|---|---|")
         _print(*leaning(shelves["mtrag"]))
         everything = {one.name: one for one in [mtrag, doc2dial, *single] if one.name in ELSEWHERE}
