@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, update
 
 from rag_assistant.records import Message, Turn, TurnStatus
 from rag_assistant.storage.conversations.counters import MORE_MESSAGES, messages_in, recount
@@ -50,9 +50,11 @@ _COUNT = (
 )
 _DROP_PARTS = delete(answer_parts).where(answer_parts.c.turn_id == bindparam("turn"))
 _COUNT_MESSAGES = (
-    update(turns).where(turns.c.id == bindparam("turn")).values(message_count=turns.c.message_count + bindparam("more"))
+    update(turns)
+    .where(turns.c.id == bindparam("turn"))
+    .values(message_count=turns.c.message_count + bindparam("more"))
+    .returning(turns.c.message_count)
 )
-_MESSAGE_COUNT = select(turns.c.message_count).where(turns.c.id == bindparam("turn"))
 INSERT_MESSAGE = insert(messages)
 
 
@@ -125,14 +127,13 @@ def words_found_by(question: str, answer: str, words_of: Callable[[str], str]) -
 
 def insert_messages(connection: Connection, turn_id: int, said: Sequence[Message]) -> None:
     """Put messages behind those that the turn has."""
-    first = connection.execute(_MESSAGE_COUNT, {"turn": turn_id}).scalar_one()
+    count = connection.execute(_COUNT_MESSAGES, {"turn": turn_id, "more": len(said)}).scalar_one()
     rows = []
-    for position, message in enumerate(said, first):
+    for position, message in enumerate(said, count - len(said)):
         extra = {name: value for name, value in message.items() if name not in ("role", "content")}
         row = {"turn_id": turn_id, "position": position, "role": message["role"], "content": message.get("content")}
         rows.append(row | {"extra": extra or None})
     connection.execute(INSERT_MESSAGE, rows)
-    connection.execute(_COUNT_MESSAGES, {"turn": turn_id, "more": len(rows)})
 
 
 def message_row(turn_id: int, position: int, role: str, content: str) -> dict[str, Any]:

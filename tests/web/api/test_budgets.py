@@ -14,17 +14,18 @@ from tests.web.conftest import ask, upload
 
 QUESTION = "How many geese does the keeper of the lighthouse feed?"
 FULL = 2
+ALONE = "Which keeper of a lighthouse feeds seventeen geese at nine while the lamp burns oil?"
 FOLLOW_UP = "And at what time does the keeper do it?"
 
 
 @pytest.fixture
 def spent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
-    """Count statements, commits that wait for the disk, and texts that are embedded."""
+    """Count statements of who answers, commits that wait for the disk, and texts that are embedded."""
     counted: Counter[str] = Counter()
 
     def statement(_connection: Any, _cursor: Any, text: str, *_: Any) -> None:
-        # What others do meanwhile, such as to look for answers that are to be stopped, is not for this one.
-        answers = threading.current_thread().name.startswith(("MainThread", "turn"))
+        # Others look meanwhile for answers that are to be stopped; and who follows may come when all is over.
+        answers = threading.current_thread().name.startswith("turn")
         counted["statements"] += answers and not text.startswith("PRAGMA")
 
     def commit(connection: Any) -> None:
@@ -49,12 +50,16 @@ def test_an_answer_costs_no_more_however_long_the_conversation(client: FlaskClie
     upload(client, f"The keeper of the lighthouse feeds seventeen geese at nine. {'The lamp burns oil. ' * 20}")
     spent.clear()
     first = ask(client, QUESTION)
-    assert spent["statements"] <= 30
+    assert spent["statements"] <= 21
     assert (spent["forced commits"], spent["embedded"]) == (2, 1)
     for n in range(12):
         spent.clear()
         ask(client, f"{FOLLOW_UP} {n}", conversation_id=first["conversation_id"])
         if n >= 6:  # The window is full.
-            assert spent["statements"] <= 41
+            assert spent["statements"] <= 34
             assert spent["forced commits"] == 2
             assert spent["embedded"] <= 4
+    spent.clear()
+    ask(client, ALONE, conversation_id=first["conversation_id"])
+    assert spent["statements"] <= 34
+    assert (spent["forced commits"], spent["embedded"]) == (2, 1)  # Nothing of what was said before is embedded.
