@@ -9,6 +9,7 @@ from typing import Any
 from flask import Flask, request
 
 from rag_assistant.accounts.places import Kind
+from rag_assistant.web.identity import identity
 from rag_assistant.web.security import SAFE_METHODS
 from rag_assistant.web.services import services
 
@@ -66,7 +67,8 @@ def init_app(app: Flask) -> None:
     @app.before_request
     def take_place() -> None:
         limits = services().limits
-        if limits is None or request.endpoint in (None, "static", "versioned_static"):
+        # Who is not signed in is no person: one of them would hold up everybody else who signs in.
+        if limits is None or identity().person is None or request.endpoint in (None, "static", "versioned_static"):
             return
         kind = kind_of_request()
         held: ExitStack = request.environ[PLACE]

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -334,6 +335,15 @@ def test_a_provider_that_is_away_is_a_sentence_and_passwords_go_on(make: Make, p
     assert "Stub could not be reached. Try again in a moment, or sign in with a password." in away.text
     assert 'name="password"' in away.text
     client_of(app, "Ann")
+
+
+def test_who_is_not_signed_in_keeps_nobody_else_from_signing_in(make: Make) -> None:
+    app = make()
+    with ExitStack() as unread:
+        for _ in range(40):
+            page = unread.enter_context(app.test_client().get("/login", headers=PAGE))
+            assert page.status_code == 200
+        client_of(app, "Ann")
 
 
 @pytest.mark.parametrize("metadata", [{"issuer": "https://evil.example"}, {"token_endpoint": "http://evil.example/t"}])
