@@ -5,9 +5,9 @@ import os
 import sys
 from typing import Any
 
-import anyio
 import pytest
 
+from testkit.event_loop import run_apart
 from testkit.stub_model import Reply, StubModel
 from tests.cli.shell import Shell
 
@@ -29,8 +29,12 @@ def test_each_line_is_answered_with_a_line(shell: Shell, stub: StubModel) -> Non
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_the_client_of_the_sdk_starts_us(shell: Shell, stub: StubModel, mode: str) -> None:
+def test_the_client_of_the_sdk_starts_us(
+    shell: Shell, stub: StubModel, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     mcp = pytest.importorskip("mcp", reason="pip install -r requirements-mcp.txt")
+    # A client that gave up waiting for our start would speak the older version.
+    monkeypatch.setattr("mcp.client.session.DISCOVER_TIMEOUT_SECONDS", 60.0)
     stub.default = Reply("Because.")
     seen: dict[str, Any] = {}
     command = ["-m", "rag_assistant", "mcp"]
@@ -42,7 +46,7 @@ def test_the_client_of_the_sdk_starts_us(shell: Shell, stub: StubModel, mode: st
             seen["answer"] = await talking.call_tool("ask", {"question": "Why?"})
             seen["version"] = talking.protocol_version
 
-    anyio.run(talk)
+    run_apart(talk)
     assert "ask" in seen["tools"]
     assert seen["answer"].content[0].text == "Because."
     assert seen["version"] == ("2026-07-28" if mode == "auto" else "2025-11-25")

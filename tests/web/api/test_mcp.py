@@ -7,7 +7,6 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-import anyio
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
@@ -15,6 +14,7 @@ from werkzeug.serving import make_server
 
 from rag_assistant.mcp.protocol import STATELESS
 from rag_assistant.web.services import Services
+from testkit.event_loop import run_apart
 from testkit.stub_model import Reply, StubModel
 from tests.web.conftest import until, upload
 
@@ -192,7 +192,7 @@ def test_the_client_of_the_sdk_talks_to_us(client: FlaskClient, address: str, st
             seen["failed"] = await talking.call_tool("get_receipt", {"turn_id": 99})
             seen["version"] = talking.protocol_version
 
-    anyio.run(talk)
+    run_apart(talk)
     assert seen["version"] == (STATELESS if mode == "auto" else "2025-11-25")
     assert "ask" in seen["tools"]
     assert seen["answer"].structured_content["status"] == "completed"
