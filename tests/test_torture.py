@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from testkit.server_fork import ServerFork
+from torture import stage as stage_module
 from torture.__main__ import FAULTS
 from torture.stage import Skipped, Stage
 
@@ -25,7 +26,10 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_fault_loses_and_doubles_nothing(name: str, server_fork: ServerFork, folder: Path) -> None:
+def test_a_fault_loses_and_doubles_nothing(
+    name: str, server_fork: ServerFork, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage_module, "MAX_RESTART_SECONDS", 60.0)  # How quick a start is, is measured elsewhere.
     try:
         with Stage(server_fork, folder, seed=1, size="short") as stage:
             outcome = FAULTS[name](stage)

@@ -117,10 +117,11 @@ def test_a_model_that_is_away_is_a_banner_until_it_answers_again(
     client: FlaskClient, stub: StubModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     banner = f"The model at <code>{stub.url}</code> could not be reached."
-    monkeypatch.setattr(connection_check, "TIMEOUT_SECONDS", 0.1)
     assert banner not in page(client, "/")
     stub.replies.append(Reply(hang_before_headers=True))
-    assert client.post("/api/model/test").json["ok"] is False
+    with monkeypatch.context() as impatient:
+        impatient.setattr(connection_check, "TIMEOUT_SECONDS", 0.1)
+        assert client.post("/api/model/test").json["ok"] is False
     assert banner in page(client, "/")
     assert client.post("/api/model/test").json["ok"] is True
     assert banner not in page(client, "/")
