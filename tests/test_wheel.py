@@ -65,7 +65,7 @@ def test_the_wheel_depends_on_exactly_what_is_pinned(wheel: Path) -> None:
     needed = [Requirement(line) for line in metadata.get_all("Requires-Dist", [])]
     extra = {str(one).partition(";")[0] for one in needed if "extra ==" in str(one.marker)}
     assert {str(one) for one in needed if "extra ==" not in str(one.marker)} == pinned("requirements.txt")
-    extras = ("local-model", "mcp", "multilingual", "ocr", "oidc", "otel")
+    extras = ("local-model", "mcp", "multilingual", "ocr", "oidc", "otel", "s3")
     assert extra == set().union(*(pinned(f"requirements-{name}.txt") for name in extras))
     assert (metadata["Version"], metadata["License-Expression"]) == (__version__, "MIT")
 
