@@ -19,10 +19,15 @@ TEXT = b"Geese hiss at strangers."
 
 @pytest.fixture
 def environment(
-    environment: dict[str, str], s3_proxy: FaultyProxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    environment: dict[str, str],
+    s3_proxy: FaultyProxy,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> dict[str, str]:
     monkeypatch.setattr(library, "RETRY_BACKOFF_SECONDS", (0.1,) * 6)
-    monkeypatch.setattr(module, "REQUEST_TIMEOUT_SECONDS", 1.5)
+    if "hanging" in request.node.name:
+        monkeypatch.setattr(module, "REQUEST_TIMEOUT_SECONDS", 2.0)
     monkeypatch.setattr(module, "RETRIES", 0)
     monkeypatch.setattr("rag_assistant.factory.files.MAX_AGE_SECONDS", 0.0)
     return environment | {
