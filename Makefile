@@ -3,6 +3,7 @@
 # make test-long  the same, with every sweep whole (marker `long`) and more generated conversations
 # make lint   ruff and mypy
 # make torture  kills, full disks, lying endpoints and floods: what was tried, lost and doubled (an hour or more)
+# make cluster  a proxy, three webs, two workers and PostgreSQL on this machine, until Ctrl-C
 # make matrix  every route with every kind of caller and other people's ids, on SQLite and PostgreSQL
 # make bench  the benchmarks of docs/benchmarks.md
 # make bench-history  our history beside other libraries' (docs/history-benchmarks.md)
@@ -25,7 +26,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-com
 # The extras, all of which the tests need.
 EXTRAS := local-model ocr multilingual mcp otel oidc s3
 
-.PHONY: run test test-long lint torture matrix bench bench-history bench-retrieval clients docs wheel pictures clean
+.PHONY: run test test-long lint torture cluster matrix bench bench-history bench-retrieval clients docs wheel pictures clean
 
 run: .venv/run
 	@$(BIN)/python app.py
@@ -43,6 +44,9 @@ lint: .venv/dev
 
 torture: .venv/dev
 	@$(BIN)/python -m torture $(FAULTS)
+
+cluster: .venv/dev
+	@exec $(BIN)/python -m cluster
 
 matrix: .venv/dev
 	@$(BIN)/python -m pytest -q -m "" tests/web/test_matrix.py

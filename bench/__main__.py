@@ -16,6 +16,7 @@ from bench import (
     promises,
     quality,
     questions,
+    scaling,
     scans,
     start,
 )
@@ -36,6 +37,7 @@ ON_REQUEST = {
     "scans": scans.main,
     "page": page.main,
     "quality": quality.main,
+    "scaling": scaling.main,
 }
 
 

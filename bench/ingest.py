@@ -11,7 +11,7 @@ from bench.words import text_of
 from rag_assistant.documents.library import CHUNKS_AT_ONCE
 from rag_assistant.factory import create_app
 from rag_assistant.retrieval.chunking import indexed_text
-from rag_assistant.storage.documents.progress import UNFINISHED
+from rag_assistant.storage.documents.rows import UNFINISHED
 from rag_assistant.web.services import Services
 
 DOCUMENTS = 8

@@ -39,10 +39,12 @@ class Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the name is click's
         """Return the names, in the order in which they are listed."""
-        return list(COMMANDS)
+        return [*SERVING, *COMMANDS]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command, with the application that it works on; ``None`` if there is none of that name."""
+        if cmd_name in SERVING:
+            return SERVING[cmd_name]
         if cmd_name not in COMMANDS:
             return None
         from rag_assistant.factory import create_app
@@ -70,7 +72,8 @@ class Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """List the commands without making the application."""
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            serving = [(name, command.help or "") for name, command in SERVING.items()]
+            formatter.write_dl([*serving, *COMMANDS.items()])
 
 
 @click.group(cls=Commands, invoke_without_command=True)
@@ -80,13 +83,38 @@ class Commands(click.Group):
 @click.pass_context
 def program(ctx: click.Context, host: str | None, port: int | None) -> None:
     """Answer questions from your documents. Without a command: serve the assistant, until Ctrl-C."""
-    for name, value in (("HOST", host), ("PORT", port)):
-        if value is not None:
-            os.environ[name] = str(value)
+    _set_for_this_run(HOST=host, PORT=port)
     if ctx.invoked_subcommand is None:
-        from rag_assistant.server.serve import serve
+        _serve()
 
-        serve("rag_assistant.factory:create_app()")
+
+def _set_for_this_run(**values: object) -> None:
+    os.environ.update({name: str(value) for name, value in values.items() if value is not None})
+
+
+def _serve() -> None:
+    from rag_assistant.server import serve as server
+
+    server.serve("rag_assistant.factory:create_app()")
+
+
+@click.command
+@click.option("--role", type=click.Choice(["both", "web", "worker"]), help="What this process does: all, or a part.")
+def serve(role: str | None) -> None:
+    """Serve the assistant, until Ctrl-C, as without a command; with --role a part of it."""
+    _set_for_this_run(ROLE=role)
+    _serve()
+
+
+@click.command
+def worker() -> None:
+    """Process documents for the webs on the same PostgreSQL, until Ctrl-C; as serve --role worker."""
+    _set_for_this_run(ROLE="worker")
+    _serve()
+
+
+# These load the application in a process of their own.
+SERVING = {"serve": serve, "worker": worker}
 
 
 def load_environment() -> None:

@@ -41,7 +41,8 @@ SHARED = {
     "_start_lock": "it is the process's",
     "_started": "it is the process's",
     "_warming": "it is the process's",
-    "_processes_documents": "it is the process's",
+    "_beating": "it is the process's",
+    "is_ending": "it is the process's",
 }
 # Where something of one person's goes on with a store of all, each with why.
 UNSCOPED = {

@@ -1,6 +1,6 @@
 """Run faults by name, or all of them, and print what was tried, lost and doubled. The exit code is 1 if anything was.
 
-``python -m torture [NAME ...] [--short] [--seed N]``
+``python -m torture [NAME ...] [--cluster] [--short] [--seed N]``
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from testkit.server_fork import ServerFork
-from torture import clients, copies, disk, endpoint, engines, floods, kills, settings_file, soak
+from torture import clients, cluster, copies, disk, endpoint, engines, floods, kills, settings_file, soak
 from torture.stage import Outcome, Skipped, Stage
 
 FAULTS: dict[str, Callable[[Stage], Outcome]] = {
@@ -38,6 +38,7 @@ FAULTS: dict[str, Callable[[Stage], Outcome]] = {
     "upgrade": copies.upgrades,
     "clock": soak.clock,
     "soak": soak.soak,
+    **cluster.FAULTS,
 }
 MEMORY = Path("/dev/shm")
 MEMORY_NEEDED = 2_000_000_000
@@ -52,7 +53,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=MEMORY if roomy else None) as folder:
         fork = ServerFork(Path(folder))
         try:
-            for name in options.names or FAULTS:
+            for name in options.names or (cluster.FAULTS if options.cluster else FAULTS):
                 own = Path(folder, name)
                 own.mkdir()
                 failed |= not run(name, Stage(fork, own, options.seed, "short" if options.short else "full"))
@@ -66,6 +67,7 @@ def parsed() -> argparse.Namespace:
     """Return what the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m torture", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME", choices=[[], *FAULTS], help=", ".join(FAULTS))
+    parser.add_argument("--cluster", action="store_true", help="those alone that break a cluster")
     parser.add_argument("--short", action="store_true", help="a few of each")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="repeat a run")
     return parser.parse_args()

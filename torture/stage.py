@@ -12,6 +12,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
+from cluster.cluster import Cluster
+from cluster.proxy import ProxyMissing
 from rag_assistant.storage.database import Database, sqlite_url
 from testkit.server_fork import ServerFork
 from testkit.server_process import Launch, ServerProcess
@@ -95,6 +97,22 @@ class Stage:
     def at_end(self, action: Callable[[], object]) -> None:
         """Do something when the stage ends."""
         self._ends.callback(action)
+
+    def cluster(self, url: str, **settings: str) -> Cluster:
+        """Start a cluster that asks a model at ``url`` and ends with the stage."""
+        own = {"OPENAI_MODEL": "stub-model", "QUERY_REWRITING": "off", "LOG_LEVEL": "WARNING"}
+        try:
+            made = Cluster(
+                self.folder,
+                {"OPENAI_BASE_URL": url} | own | settings,
+                launch=self._fork.launch,
+                careless=True,
+            )
+        except (ProxyMissing, ImportError) as missing:
+            raise Skipped(str(missing)) from missing
+        self.at_end(made.stop)
+        made.start()
+        return made
 
     def server(
         self,

@@ -42,11 +42,16 @@ log = logging.getLogger(__name__)
 CHUNKS_AT_ONCE = 16
 # How long to wait before what failed is tried again: an embedding model that is away comes back, or a person looks.
 RETRY_BACKOFF_SECONDS = (2.0, 8.0, 30.0, 60.0, 120.0, 300.0)
+# Where several processes share out what waits, one has no more than this of a kind: what it is at, and the next.
+MAX_TAKEN = 2
 UNFORESEEN = "An error of the server kept it from being read; its log says more."
 
 
 class Library:
-    """The documents: accepted here, worked on in the background, found through the retriever."""
+    """The documents: accepted here, worked on in the background, found through the retriever.
+
+    With ``tell_others``, what waits is shared out among processes, and one that works takes from it as much as is due.
+    """
 
     def __init__(
         self,
@@ -58,6 +63,7 @@ class Library:
         open_queue: Callable[[str], JobQueue],
         settings: Callable[[], Settings],
         scans: ScanStore,
+        tell_others: Callable[[], None] | None = None,
     ) -> None:
         self._documents = documents
         self._embeddings = embeddings
@@ -65,15 +71,17 @@ class Library:
         self._uploads = uploads
         self._settings = settings
         self._refuse_bytes: Callable[[int], None] = lambda _size: None
+        self._tell_others = tell_others
+        self._works = False
         self._closing = threading.Event()
         self._deleting = threading.Event()
         self._reader = DocumentReader(documents, chunks, scans, self.local_file, settings, self._closing.is_set)
         self._reading = open_queue("reading")
         self._embedding = open_queue("embedding")
-        self._reading.offer("read", self._guarded(self._read), priority=1)
-        self._reading.offer("recognise", self._guarded(self._recognise))
+        self._reading.offer("read", self._and_more(self._guarded(self._read)), priority=1)
+        self._reading.offer("recognise", self._and_more(self._guarded(self._recognise)))
         self._reading.offer("delete files", self._guarded(self._delete_files))
-        self._embedding.offer("embed", self._guarded(self._embed), priority=1)
+        self._embedding.offer("embed", self._and_more(self._guarded(self._embed)), priority=1)
         # Behind everything that is new.
         self._embedding.offer("reindex", self._guarded(self._reindex))
 
@@ -186,7 +194,11 @@ class Library:
     def _queue(self, document_id: int) -> None:
         """Put a document into the reading lane. It is accepted already: if that fails, the next start sees to it."""
         try:
-            self._reading.add("read", document_id)
+            if self._tell_others is None:
+                self._reading.add("read", document_id)
+                return
+            self.take_over()
+            self._tell_others()
         except Exception:
             log.exception("Document %s waits for the next start: the queue failed", document_id)
 
@@ -197,22 +209,39 @@ class Library:
         self._uploads.clean_up(self._documents.known_files())
         self._reading.forget()
         self._embedding.forget()
-        self._take_up(of_ours=True)
+        self._works = True
+        self._take_up(of_ours=True, recognises=self._reader.recognises)
         self._reading.add("delete files")
         self._embedding.add("reindex")
         self._reading.start()
         self._embedding.start()
 
     def take_over(self) -> None:
-        """Go on with what other processes worked on when they died, and delete files that another one could not."""
-        self._take_up(of_ours=False)
+        """Go on with what nobody works on: it waits, or its process died. Delete files that another one could not."""
+        if not self._works or self._closing.is_set():
+            return
+        self._take_up(of_ours=self._tell_others is not None, recognises=False)
         if not self._deleting.is_set() and self._documents.files_to_delete():
             self._deleting.set()
             self._reading.add("delete files")
 
-    def _take_up(self, *, of_ours: bool) -> None:
+    def _and_more(self, work: Work) -> Work:
+        """Return the work, after which comes what else waits."""
+
+        def work_on(document_id: int) -> None:
+            work(document_id)
+            try:
+                if self._tell_others is not None:
+                    self.take_over()
+            except StorageFailed as error:
+                log.error("The library waits: %s", error)
+
+        return work_on
+
+    def _take_up(self, *, of_ours: bool, recognises: bool) -> None:
+        max_taken = None if self._tell_others is None else MAX_TAKEN
         to_read, to_embed, to_recognise = self._documents.take_up_unfinished(
-            recognises=self._reader.recognises, of_ours=of_ours
+            recognises=recognises, of_ours=of_ours, max_taken=max_taken
         )
         if to_read or to_embed or to_recognise:
             log.info("Documents to process: %s.", len(to_read) + len(to_embed) + len(to_recognise))
@@ -313,7 +342,7 @@ class Library:
             self._switch_if_due(model)
             return
         try:
-            if self._embed_missing(document_id, model):
+            if self._documents.take_finished(document_id) and self._embed_missing(document_id, model):
                 self._finish(document_id, model.key)
         except EmbedderFailed as error:
             self._later_or_never(document_id, model, error)

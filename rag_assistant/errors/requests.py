@@ -29,6 +29,13 @@ class RequestRefused(AssistantError):
     """The request came from a place that may not ask: a foreign page or a foreign host name."""
 
 
+class ServedByWebs(AssistantError):
+    """This process is a worker, and the request is for a web."""
+
+    def __init__(self) -> None:
+        super().__init__("This process is a worker: it answers /healthz, /readyz and /metrics.")
+
+
 class UnknownCommand(AssistantError):
     """The text begins like a command but is none."""
 

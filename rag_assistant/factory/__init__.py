@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -29,7 +29,7 @@ from rag_assistant.exchange.importing import ConversationImport
 from rag_assistant.factory.engines import Search, build_remote_tools, build_search
 from rag_assistant.factory.files import build_files, files_probe, open_files
 from rag_assistant.factory.sign_on import build_single_sign_on
-from rag_assistant.factory.stores import Stores, build_stores
+from rag_assistant.factory.stores import Stores, build_stores, open_database
 from rag_assistant.llm.local_model import LocalModel
 from rag_assistant.llm.local_servers import LocalServers
 from rag_assistant.llm.models import LanguageModels
@@ -43,7 +43,6 @@ from rag_assistant.storage.accounts.credentials import CredentialStore
 from rag_assistant.storage.accounts.people import PeopleStore
 from rag_assistant.storage.accounts.usage import UsageStore
 from rag_assistant.storage.conversations.corrections import CorrectionStore
-from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.database_probe import database_probe
 from rag_assistant.storage.documents.keywords import KeywordIndex
 from rag_assistant.storage.leases import Leases
@@ -83,7 +82,7 @@ def build_services(settings: LiveSettings) -> Services:
     values = settings.current
     data_dir = open_data_dir(home() / values.data_dir)
     installation = installation_id(data_dir)
-    database = Database(values.database_url or sqlite_url(data_dir))
+    database = open_database(values, data_dir)
     leases = Leases(database, installation, shared_settings(values))
     signals = Signals(database, lambda: leases.has_others)
     files = build_files(values, data_dir)
@@ -94,7 +93,7 @@ def build_services(settings: LiveSettings) -> Services:
     counted = TokenLimits(lambda: settings.current, usage)
     models = LanguageModels(lambda: settings.current, local).over(counted.refuse_beyond, counted.count)
     uploads = Uploads(files)
-    library = build_library(settings, data_dir, installation, stores, search, uploads)
+    library = build_library(settings, data_dir, stores, search, uploads, signals.tell_work)
     tools = Tools(stores.documents, search.retriever, library.remove, build_remote_tools(values))
     observer = open_observer(values.otlp_endpoint)
     writer = AnswerWriter(stores.turns, stores.answers)
@@ -218,22 +217,28 @@ def services_of_person(
 
 
 def build_library(
-    settings: LiveSettings, data_dir: Path, installation: str, stores: Stores, search: Search, uploads: Uploads
+    settings: LiveSettings,
+    data_dir: Path,
+    stores: Stores,
+    search: Search,
+    uploads: Uploads,
+    tell_work: Callable[[], None],
 ) -> Library:
-    """Return what takes documents in, with a job queue beside the database."""
+    """Return what takes documents in, with a job queue of this process."""
     from rag_assistant.documents.library import Library
     from rag_assistant.runtime.job_queue import JobQueue
 
-    queues = data_dir / QUEUE_FILE if stores.database.is_sqlite else stores.database.connection_string
+    is_shared = not stores.database.is_sqlite
     return Library(
         stores.documents,
         stores.chunks,
         stores.embeddings,
         search.embedders,
         uploads,
-        lambda lane: JobQueue(f"{installation}-{lane}", queues),
+        lambda lane: JobQueue(f"{installation_id(data_dir)}-{lane}", data_dir / QUEUE_FILE),
         lambda: settings.current,
         stores.scans,
+        tell_work if is_shared else None,
     )
 
 

@@ -25,7 +25,8 @@ def open_files(where: str, values: Settings, data_dir: Path) -> FileStore:
     What speaks to S3 is loaded only if it is used.
     """
     if not where.startswith("s3://"):
-        return FolderFiles(Path(where), installation_id(data_dir))
+        # Where several processes have one folder of files, what is to be read is any one's.
+        return FolderFiles(Path(where), installation_id((data_dir / "uploads").resolve().parent))
     try:
         from rag_assistant.files.s3 import S3Files
     except ImportError as error:

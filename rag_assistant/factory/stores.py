@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from rag_assistant.conversations.prompts import title_for
+from rag_assistant.errors import SettingsError
+from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.accounts.libraries import LibraryStore
 from rag_assistant.storage.conversations.answer_log import AnswerLog
 from rag_assistant.storage.conversations.branching import BranchStore
@@ -19,14 +21,11 @@ from rag_assistant.storage.conversations.links import ConversationLinkStore
 from rag_assistant.storage.conversations.ratings import RatingStore
 from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.conversations.versions import VersionStore
-from rag_assistant.storage.database import Database
+from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.embeddings import EmbeddingStore
 from rag_assistant.storage.documents.scans import ScanStore
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +49,16 @@ class Stores:
     chunks: ChunkStore
     embeddings: EmbeddingStore
     scans: ScanStore
+
+
+def open_database(values: Settings, data_dir: Path) -> Database:
+    """Return the database, not connected yet. Raises SettingsError."""
+    if values.database_url is None and values.role != "both":
+        raise SettingsError(
+            f'role is "{values.role}", which needs a database that other processes share: set database_url to one of '
+            'PostgreSQL, or role to "both".'
+        )
+    return Database(values.database_url or sqlite_url(data_dir), values.database_connections)
 
 
 def build_stores(database: Database, owner: str, tell: Callable[[set[int]], None], process: str = "") -> Stores:

@@ -54,6 +54,7 @@ TOPICS: dict[str, tuple[str, ...]] = {
     ),
     "Documents": ("max_upload_mb", "extraction_timeout_seconds", "ocr"),
     "Server": (
+        "role",
         "host",
         "port",
         "allowed_hosts",
@@ -102,6 +103,9 @@ TOPICS: dict[str, tuple[str, ...]] = {
         "embedder_options",
         "chroma_from_chunks",
         "extraction_memory_mb",
+        "database_connections",
+        "drain_seconds",
+        "last_answers_seconds",
     ),
 }
 ORIGINS = {"default": "default", "file": "settings.json", "environment": "environment"}

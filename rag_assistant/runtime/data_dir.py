@@ -8,6 +8,7 @@ import logging
 import os
 import stat
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
@@ -69,15 +70,28 @@ def installation_id(data_dir: Path) -> str:
     if not path.exists() or not path.read_text():
         part = path.with_suffix(".part")
         try:
-            with part.open("w") as file:
-                file.write(uuid.uuid4().hex)
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(path)
+            with _one_at_a_time(data_dir):
+                if not path.exists() or not path.read_text():
+                    with part.open("w") as file:
+                        file.write(uuid.uuid4().hex)
+                        file.flush()
+                        os.fsync(file.fileno())
+                    part.replace(path)
         except OSError as error:
             part.unlink(missing_ok=True)
             raise SettingsError(f'data_dir is "{data_dir}": cannot write to it ({error.strerror}).') from error
     return path.read_text()
+
+
+@contextlib.contextmanager
+def _one_at_a_time(folder: Path) -> Iterator[None]:
+    """Keep others out who want the same: a folder of files may belong to several processes that start together."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(opened)
 
 
 def size_of(path: Path) -> int:

@@ -1,7 +1,7 @@
 """Work that goes on behind the pages: queues that outlive the process, and a thread of it for each. huey lives here.
 
-The queues lie in a SQLite file of their own, or in the same PostgreSQL database as everything else. They only say what
-is to be looked at; what is true stands in the documents' table, so a queue may be lost, or say a thing twice.
+The queues of an installation lie in a SQLite file of its own, whatever the database is: they say only what this
+process is to look at. What is true stands in the documents' table, so a queue may be lost, or say a thing twice.
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-# huey loads PostgreSQL's driver wherever it is installed: 0.25 s of each start. Who needs it, loads it.
+# huey loads PostgreSQL's driver wherever it is installed: 0.25 s of each start.
 _DRIVER = sys.modules.setdefault("psycopg", None)  # type: ignore[arg-type]
 from huey import Huey, storage  # noqa: E402
 from huey.consumer import Consumer  # noqa: E402
 from huey.registry import Message  # noqa: E402
 from huey.serializer import Serializer  # noqa: E402
-
-from rag_assistant.errors import StorageFailed  # noqa: E402
 
 if _DRIVER is None:
     del sys.modules["psycopg"]
@@ -42,12 +40,11 @@ Work = Callable[[int], None]
 class JobQueue:
     """One queue with one thread: a piece of work at a time, the higher priority first, then in the order of coming.
 
-    ``where`` is a file, or the connection string of a PostgreSQL database.
+    ``path`` is the file of the queues.
     """
 
-    def __init__(self, name: str, where: Path | str) -> None:
-        self._connections: list[Any] = []
-        self._huey = self._open_in_postgresql(name, where) if isinstance(where, str) else _open_in_file(name, where)
+    def __init__(self, name: str, path: Path) -> None:
+        self._huey = _open_in_file(name, path)
         self._tasks: dict[str, Any] = {}
         self._consumer: Consumer | None = None
 
@@ -100,27 +97,6 @@ class JobQueue:
                 thread.join(STOP_TIMEOUT_SECONDS)
             self._consumer = None
         self._huey.storage.close()
-        while self._connections:
-            self._connections.pop().close()
-
-    def _open_in_postgresql(self, name: str, where: str) -> _Queue:
-        """Return the queue; each thread has a connection of its own, which is known here so that it can be closed."""
-        import psycopg
-
-        storage.psycopg = psycopg
-
-        def connect() -> Any:
-            try:
-                connection = psycopg.connect(where)
-            except psycopg.OperationalError as error:
-                reason = str(error).partition("\n")[0].removesuffix(".")
-                raise StorageFailed(f"PostgreSQL (database_url) cannot be reached: {reason}.") from error
-            self._connections.append(connection)
-            return connection
-
-        return _Queue(
-            name, storage_class=storage.PostgresStorage, connection=connect, table_prefix="assistant_queue", **_OPTIONS
-        )
 
     def _threads(self) -> list[Any]:
         if self._consumer is None:

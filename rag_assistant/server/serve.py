@@ -8,6 +8,7 @@ import socket
 import sys
 from collections.abc import MutableMapping
 from datetime import timedelta
+from math import ceil
 from typing import Any
 
 from gunicorn.app.base import BaseApplication
@@ -35,7 +36,8 @@ SPARE_THREADS = 24
 MAX_CONNECTIONS = 4096
 # What is open beside clients and models: the database, the index, the log, document files.
 SPARE_DESCRIPTORS = 100
-GRACEFUL_TIMEOUT_SECONDS = 10
+# Beyond what the settings leave to clients and answers.
+GRACEFUL_TIMEOUT_SECONDS = 5.0
 
 
 class ServerLog(Logger):
@@ -95,7 +97,7 @@ class Server(BaseApplication):
             "worker_connections": max_connections(settings),
             "backlog": 4096,
             "timeout": 60,
-            "graceful_timeout": GRACEFUL_TIMEOUT_SECONDS,
+            "graceful_timeout": ceil(settings.drain_seconds + settings.last_answers_seconds + GRACEFUL_TIMEOUT_SECONDS),
             "keepalive": 5,
             "umask": 0o077,
             "loglevel": "error",

@@ -17,6 +17,7 @@ import struct
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -42,8 +43,6 @@ GRACE_SECONDS = 30.0
 MIN_BYTES_PER_SECOND = 10_000
 # Who does not read for so long is taken for gone.
 SEND_TIMEOUT_SECONDS = 60
-# Of gunicorn's graceful time, what is left to answers that run.
-LAST_ANSWERS_SECONDS = 5.0
 HEAD_END = b"\r\n\r\n"
 HEAD_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,18})[ \t]*\r\n", re.IGNORECASE)
@@ -122,6 +121,7 @@ class Worker(ThreadWorker):
         self._answers = ThreadPoolExecutor(self.cfg.threads, "answer")
         self._questions: deque[Connection] = deque()
         self._large = 0
+        self._is_ending = False
         self._waiting_large: deque[Connection] = deque()
 
     def accept(self, listener: Any) -> None:
@@ -206,14 +206,26 @@ class Worker(ThreadWorker):
         give_back_soon()
 
     def handle_exit(self, sig: int, frame: Any) -> None:
-        """End gracefully: no new connections; what is answered may come to its end for some seconds."""
-        super().handle_exit(sig, frame)
-        threading.Thread(target=self._end_answers, name="end-answers", daemon=True).start()
+        """End gracefully: say that others are to be asked, then take no new connections, then end the last answers.
 
-    def _end_answers(self) -> None:
-        time.sleep(LAST_ANSWERS_SECONDS)
+        Who tells it twice, as systemd and gunicorn's master do together, is heard once.
+        """
         app: Any = self.wsgi
-        app.extensions["assistant"].assistant.close()
+        if app is None:
+            super().handle_exit(sig, frame)
+        elif not self._is_ending:
+            self._is_ending = True
+            end = partial(self._end, partial(super().handle_exit, sig, frame), app.extensions["assistant"])
+            threading.Thread(target=end, name="end", daemon=True).start()
+
+    @staticmethod
+    def _end(close_entrance: Callable[[], None], services: Any) -> None:
+        settings = services.settings.current
+        services.is_ending = True
+        time.sleep(settings.drain_seconds)
+        close_entrance()
+        time.sleep(settings.last_answers_seconds)
+        services.assistant.close()
 
     def _hand_over(self, conn: Connection) -> None:
         self._large += conn.large

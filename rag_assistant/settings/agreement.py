@@ -8,29 +8,28 @@ from typing import Any
 from rag_assistant.settings.schema import Settings
 
 NEEDED_BY_ALL = ("embedder", "files_url")
+# What documents become, for which a worker answers.
+OF_DOCUMENTS = (
+    *("chunk_chars", "chroma_url", "chroma_from_chunks", "ocr", "extraction_timeout_seconds", "extraction_memory_mb"),
+)
+# And what people meet: what the model sees, who answers and how, what is found, what is refused, under which address.
 SHARED = (
-    "max_history_turns",
-    "history_strategy",
-    "on_overflow",
-    "window_slack",
-    "history_recall",
-    "tool_iterations_keep",
-    "history_token_budget",
-    "instructions",
-    "max_question_chars",
-    "max_answer_tokens",
-    "openai_model",
-    "retrieval_mode",
-    "max_passages",
-    "chunk_chars",
-    "max_upload_mb",
-    "chroma_url",
+    *("max_history_turns", "history_strategy", "smart_levels", "on_overflow", "window_slack", "history_recall"),
+    *("tool_iterations_keep", "max_tool_iterations", "history_token_budget", "merge_system_messages", "instructions"),
+    *("openai_model", "model_context_tokens", "max_answer_tokens", "temperature", "when_model_fails"),
+    *("retrieval_mode", "max_passages", "passages_token_budget", "query_rewriting", "rerank_model"),
+    *("max_question_chars", "max_upload_mb", "max_questions_per_minute", "max_running_answers_per_person"),
+    *("max_tokens_per_day", "max_tokens_per_day_per_person"),
+    *("max_stored_mb_per_person", "answer_timeout_seconds", "allowed_hosts", "base_path"),
+    *OF_DOCUMENTS,
 )
 
 
 def shared_settings(values: Settings) -> dict[str, Any]:
-    """Return the values that others are told."""
-    return values.model_dump(mode="json", include={*NEEDED_BY_ALL, *SHARED})
+    """Return the values that others are told: of a worker, those on which its work depends."""
+    return values.model_dump(
+        mode="json", include={*NEEDED_BY_ALL, *(OF_DOCUMENTS if values.role == "worker" else SHARED)}
+    )
 
 
 def conflict(own: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> str | None:
@@ -56,8 +55,8 @@ def differences(own: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> 
     """Return a sentence for each setting in which others differ, so that answers depend on who gives them."""
     found = []
     others = list(others)
-    for name in SHARED:
-        # Who knows fewer settings is of another version.
+    for name in [name for name in SHARED if name in own]:
+        # Who tells fewer settings is a worker, or of another version.
         values = {repr(theirs[name]) for theirs in others if name in theirs and theirs[name] != own[name]}
         if values:
             found.append(f"{name} is {own[name]!r} here and {', '.join(sorted(values))} at another server.")

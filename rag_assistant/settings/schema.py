@@ -295,6 +295,13 @@ class Settings(BaseModel):
         "may take as long as extraction_timeout_seconds.",
     )
 
+    role: Literal["both", "web", "worker"] = setting(
+        "both",
+        "one of both, web, worker",
+        "What this process does. web: pages, API and answers. worker: documents; it answers /healthz, /readyz and "
+        "/metrics alone. Each of the two alone needs PostgreSQL.",
+        live=False,
+    )
     host: str = setting(
         "127.0.0.1",
         "an address or a host name of this machine, such as 127.0.0.1 or 0.0.0.0",
@@ -508,6 +515,28 @@ class Settings(BaseModel):
         "true or false",
         "Where s3_endpoint_url takes the bucket's name: in the path (true), or as a part of the host name (false).",
         live=False,
+    )
+    database_connections: int = setting(
+        24,
+        "a whole number, 3 or more",
+        "Maximum number of connections to PostgreSQL that this process opens at once, not counting a few lasting ones.",
+        live=False,
+        ge=3,
+    )
+    drain_seconds: float = setting(
+        0.0,
+        "a number of seconds, 0 or more",
+        "When this process is told to end: how long it still takes questions while /readyz answers 503, so that a "
+        "proxy sends them elsewhere.",
+        live=False,
+        ge=0,
+    )
+    last_answers_seconds: float = setting(
+        5.0,
+        "a number of seconds, 0 or more",
+        "When this process ends: how long running answers may go on before they are interrupted.",
+        live=False,
+        ge=0,
     )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = setting(
         "INFO", "one of DEBUG, INFO, WARNING, ERROR", "How much is logged.", live=False

@@ -15,7 +15,14 @@ from typing import Any
 
 import orjson
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    IntegrityError,
+    NoSuchModuleError,
+    OperationalError,
+    SQLAlchemyError,
+)
 
 from rag_assistant.errors import SettingsError, StorageDamaged, StorageFailed
 
@@ -50,10 +57,11 @@ class Database:
 
     SQLite runs in WAL mode. A write begins with BEGIN IMMEDIATE behind a lock of this process, so that nobody waits
     for a lock inside a transaction. ``write`` reaches the disk before it returns; what ``commit_text`` commits
-    survives the end of this process at once, and a power cut with the next ``write``.
+    survives the end of this process at once, and a power cut with the next ``write``. To PostgreSQL there are
+    ``max_connections`` at most; who finds none free waits.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, max_connections: int = 3 * READ_CONNECTIONS) -> None:
         self.url = _checked_url(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self._write_lock = threading.Lock()
@@ -67,8 +75,8 @@ class Database:
         else:
             self._reader = self._writer = self._text_writer = create_engine(
                 self.url,
-                pool_size=READ_CONNECTIONS,
-                max_overflow=2 * READ_CONNECTIONS,
+                pool_size=min(READ_CONNECTIONS, max_connections),
+                max_overflow=max(0, max_connections - READ_CONNECTIONS),
                 pool_pre_ping=True,
                 hide_parameters=True,
                 json_serializer=_as_json,
@@ -251,7 +259,7 @@ class Database:
         except IntegrityError:
             raise
         except (SQLAlchemyError, self._reader.dialect.loaded_dbapi.Error) as error:
-            raise _storage_failed(error) from error
+            raise _storage_failed(error, is_sqlite=self.is_sqlite) from error
 
     def _sqlite_engine(self, synchronous: str, begin: str, pool_size: int) -> Engine:
         engine = create_engine(
@@ -338,8 +346,17 @@ def sqlite_module() -> Any:
     return dbapi2
 
 
-def _storage_failed(error: Exception) -> StorageFailed:
+def unreachable(error: DBAPIError) -> StorageFailed:
+    """Return what to say where PostgreSQL takes no connection."""
+    reason = str(error.orig).partition("\n")[0].removesuffix(".")
+    return StorageFailed(f"PostgreSQL (database_url) cannot be reached: {reason}.")
+
+
+def _storage_failed(error: Exception, *, is_sqlite: bool) -> StorageFailed:
     log.error("The database failed: %s", error)
+    # Without a statement, there was no connection on which to say one.
+    if not is_sqlite and isinstance(error, OperationalError) and error.statement is None:
+        return unreachable(error)
     if any(sign in str(error) for sign in DAMAGED):
         return StorageDamaged(
             "The database file is damaged, and what it holds may be incomplete. Stop the server, copy the data folder, "

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Mapping
-from time import monotonic, sleep
+from time import CLOCK_BOOTTIME, clock_gettime, monotonic, sleep
 from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, delete, insert, select, true, update
@@ -27,7 +27,15 @@ BEAT_INTERVAL_SECONDS = 2.0
 # Who has not looked for so long, because the database was away, has not heard the others either.
 MAX_PAUSE_SECONDS = 6.0
 
-ProcessKind = Literal["server", "command"]
+# A server does everything; a web has no work on documents, and a worker nothing else.
+ProcessKind = Literal["server", "web", "worker", "command"]
+WORKING: tuple[ProcessKind, ...] = ("server", "worker")
+is_working = processes.c.kind.in_(WORKING)
+
+
+def since_boot() -> float:
+    """Return a time in seconds that goes on while the machine sleeps."""
+    return clock_gettime(CLOCK_BOOTTIME)
 
 
 def is_nobodys(owner: ColumnElement[str | None]) -> ColumnElement[bool]:
@@ -49,12 +57,24 @@ class Leases:
         self._id: str | None = None
         # For each other process its beats, and when they were first seen to be so many.
         self._seen: dict[str, tuple[int, float]] = {}
+        self._kinds: set[str] = set()
         self._looked = 0.0
+        self._heard = 0.0
 
     @property
     def has_others(self) -> bool:
         """Whether other processes lived when this one last looked."""
         return bool(self._seen)
+
+    @property
+    def has_worker(self) -> bool:
+        """Whether somebody worked on documents when this process last looked."""
+        return self._kind in WORKING or not self._kinds.isdisjoint(WORKING)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this process was heard of so lately that nobody has taken it for dead; it may have hung."""
+        return self._database.is_sqlite or since_boot() - self._heard < LEASE_SECONDS
 
     def enter(self, kind: ProcessKind) -> str:
         """Enter this process under a name that nobody had before, and return it.
@@ -67,7 +87,7 @@ class Leases:
         while True:
             with self._database.one_at_a_time("enter"):
                 others = self._settings_of_others()
-                problem = conflict(self._settings, others) if kind == "server" else None
+                problem = conflict(self._settings, others) if kind != "command" else None
                 if problem is None:
                     self._id = self._insert(kind)
                     break
@@ -75,22 +95,24 @@ class Leases:
                 raise SettingsError(problem)
             sleep(BEAT_INTERVAL_SECONDS)
             self.bury()
-        for sentence in differences(self._settings, others) if kind == "server" else ():
+        for sentence in differences(self._settings, others) if kind != "command" else ():
             log.warning("Servers on one database should have the same settings: %s", sentence)
+        self.bury()  # To see who is there.
         return self._id
 
     def _insert(self, kind: ProcessKind) -> str:
-        name = uuid.uuid4().hex
+        name, began = uuid.uuid4().hex, since_boot()
         own = {"id": name, "installation": self._installation, "kind": kind, "beats": 0, "settings": self._settings}
         with self._database.write() as connection:
             connection.execute(insert(processes).values(own))
+        self._heard = began
         return name
 
     def _settings_of_others(self) -> list[dict[str, Any]]:
         """Return the settings of the other servers on PostgreSQL."""
         if self._database.is_sqlite:
             return []
-        others = processes.c.kind == "server", processes.c.installation != self._installation
+        others = processes.c.kind != "command", processes.c.installation != self._installation
         with self._database.read() as connection:
             return list(connection.execute(select(processes.c.settings).where(*others)).scalars())
 
@@ -101,29 +123,35 @@ class Leases:
                 connection.execute(delete(processes).where(processes.c.id == self._id))
             self._id = None
 
-    def forget(self, kind: ProcessKind) -> None:
-        """Take off the processes of a kind of this installation, of which a lock says that none lives.
+    def forget(self, *, commands: bool) -> None:
+        """Take off the commands, or the servers, of this installation, of which a lock says that none lives.
 
         SQLite's file may have come from another one, by a backup.
         """
         ours = true() if self._database.is_sqlite else processes.c.installation == self._installation
+        dead = processes.c.kind == "command" if commands else processes.c.kind != "command"
         with self._database.write() as connection:
-            connection.execute(delete(processes).where(ours, processes.c.kind == kind))
+            connection.execute(delete(processes).where(ours, dead))
 
     def beat(self) -> str | None:
         """Say that this process lives. If the others have taken it for dead, enter it anew and return its new name."""
+        began = since_boot()
         with self._database.write() as connection:
             own = update(processes).where(processes.c.id == self._id).values(beats=processes.c.beats + 1)
-            if connection.execute(own).rowcount:
-                return None
+            is_known = connection.execute(own).rowcount
+        if is_known:
+            self._heard = began
+            return None
         log.error("This process was not heard of for %g seconds; what it worked on was given up.", LEASE_SECONDS)
         return self.enter(self._kind)
 
     def bury(self) -> int:
         """Take off the other processes whose beats have not moved for the time of a lease, and return how many."""
         with self._database.read() as connection:
-            others = select(processes.c.id, processes.c.beats).where(processes.c.id != self._id)
-            beats = {row.id: row.beats for row in connection.execute(others)}
+            others = select(processes.c.id, processes.c.beats, processes.c.kind).where(processes.c.id != self._id)
+            rows = connection.execute(others).all()
+        beats = {row.id: row.beats for row in rows}
+        self._kinds = {row.kind for row in rows}
         now = monotonic()
         if now - self._looked > MAX_PAUSE_SECONDS:
             self._seen = {}

@@ -9,7 +9,7 @@ from sqlalchemy.exc import DBAPIError
 
 from rag_assistant.errors import StorageFailed
 from rag_assistant.settings.package_files import MIGRATIONS
-from rag_assistant.storage.database import Database
+from rag_assistant.storage.database import Database, unreachable
 
 log = logging.getLogger(__name__)
 
@@ -77,4 +77,6 @@ def current_revision(database: Database) -> str | None:
     except DBAPIError as error:
         if "alembic_version" in str(error.orig):
             return None
+        if not database.is_sqlite:
+            raise unreachable(error) from error
         raise StorageFailed(f"The database at {database.url!r} cannot be opened: {error.orig}.") from error

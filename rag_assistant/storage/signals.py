@@ -51,10 +51,14 @@ class Signals:
         self._threads: list[threading.Thread] = []
         self._stop: Callable[[int], None] = lambda _: None
         self._look: Callable[[], None] = lambda: None
+        self._work: Callable[[], None] = lambda: None
 
-    def start(self, stop: Callable[[int], None], look: Callable[[], None]) -> None:
-        """Begin to hear: ``stop`` ends a turn that is answered here, ``look`` looks for all that are to end."""
-        self._stop, self._look = stop, look
+    def start(self, stop: Callable[[int], None], look: Callable[[], None], work: Callable[[], None]) -> None:
+        """Begin to hear: ``stop`` ends a turn that is answered here, ``look`` looks for all that are to end.
+
+        ``work`` looks for documents that wait.
+        """
+        self._stop, self._look, self._work = stop, look, work
         jobs = [self._poll_on] if self._database.is_sqlite else [self._listen_on, self._tell_on]
         self._threads = [threading.Thread(target=job, name="signals", daemon=True) for job in jobs]
         for thread in self._threads:
@@ -77,6 +81,10 @@ class Signals:
     def tell_stop(self, turn_id: int) -> None:
         """Tell others at once that an answer is to be stopped."""
         self._tell(f"stop {turn_id}")
+
+    def tell_work(self) -> None:
+        """Tell others at once that a document waits."""
+        self._tell("work")
 
     @contextmanager
     def awaiting(self, turn_id: int) -> Iterator[Callable[[], None]]:
@@ -158,6 +166,8 @@ class Signals:
         kind, *values = payload.split()
         if kind == "stop":
             self._stop(int(values[0]))
+        elif kind == "work":
+            self._look_around(self._work)
         elif kind == "text":
             for turn_id in map(int, values):
                 with self._lock:
@@ -167,8 +177,8 @@ class Signals:
         elif payload == self._echo:
             self._heard = True
 
-    def _look_around(self) -> None:
+    def _look_around(self, look: Callable[[], None] | None = None) -> None:
         try:
-            self._look()
+            (look or self._look)()
         except StorageFailed as error:
-            log.debug("Nobody could look for answers to be stopped: %s", error)
+            log.debug("Nobody could look for what is to be done: %s", error)

@@ -52,6 +52,7 @@ STATUS: dict[type[Exception], int] = {
     errors.ResponseNotFound: 404,
     errors.ReceiptNotFound: 404,
     errors.LibraryNotFound: 404,
+    errors.ServedByWebs: 404,
     errors.LibraryReadOnly: 403,
     errors.NotLibraryOwner: 403,
     errors.LibraryInUse: 409,

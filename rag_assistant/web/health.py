@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from flask import Flask, Response, jsonify, make_response
+from flask import Flask, Response, jsonify, make_response, request
 
 from rag_assistant import __version__
+from rag_assistant.errors import ServedByWebs
 from rag_assistant.settings.schema import SECRET, Settings, is_live
 from rag_assistant.web.identity import identity
 from rag_assistant.web.request_parsing import flag_asked
@@ -18,11 +19,21 @@ if TYPE_CHECKING:
 # is a reason to send people elsewhere.
 GOOD_IF_ASKED = ("ready", "off")
 GOOD = (*GOOD_IF_ASKED, "not_checked", "unreachable")
-NOT_NEEDED = ("chroma",)
+NOT_NEEDED = ("chroma", "worker")
+# What a worker answers.
+OF_EVERY_ROLE = ("healthz", "readyz", "metrics")
 
 
 def init_app(app: Flask, services: Services) -> None:
-    """Add /healthz, /readyz, /api/settings, and its version, which pages look at to see a change."""
+    """Add /healthz, /readyz, /api/settings, and its version, which pages look at to see a change.
+
+    A worker answers nothing else than how it is.
+    """
+
+    @app.before_request
+    def leave_the_rest_to_webs() -> None:
+        if services.role == "worker" and request.endpoint not in OF_EVERY_ROLE:
+            raise ServedByWebs
 
     @app.get("/healthz")
     def healthz() -> Response:
@@ -58,14 +69,17 @@ def readiness(services: Services) -> dict[str, str]:
 
     The database is asked: ``missing`` if its file is gone or another one, ``failed`` if it does not answer within a
     second. So are the uploaded files, every ten seconds: ``ready`` or ``unreachable``. An endpoint is ``not_checked``
-    until a question went to it; then it is as it was the last time.
+    until a question went to it; then it is as it was the last time. The server is ``ending`` once it was told to end,
+    and the worker ``missing`` while nobody works on documents.
     """
     return {
+        "server": "ending" if services.is_ending else "ready",
         "database": services.probe.state(),
         "files": services.files_probe.state(),
         "model": services.models.state,
         "embedder": "ready" if services.embedders.loaded else "failed" if services.embedders.problem else "starting",
         "chroma": services.vectors.chroma.state if services.vectors.chroma else "off",
+        "worker": "ready" if services.leases.has_worker else "missing",
     }
 
 

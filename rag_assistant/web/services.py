@@ -72,6 +72,9 @@ log = logging.getLogger(__name__)
 
 # Where a request's environment has who asks; see identity.py.
 IDENTITY = "rag_assistant.identity"
+# What changes nothing, and so needs no lease.
+READING = ("GET", "HEAD", "OPTIONS")
+KINDS: dict[str, ProcessKind] = {"both": "server", "web": "web", "worker": "worker"}
 # An id that nobody has.
 NO_PERSON = 0
 # An end waits so long for what is still being loaded, which an embedding endpoint may hold up.
@@ -133,9 +136,11 @@ class Services:
     _lock_file: IO[str] | None = None
     _heartbeat: Heartbeat | None = None
     _start_lock: threading.Lock = field(default_factory=threading.Lock)
+    _beating: threading.Lock = field(default_factory=threading.Lock)
     _started: bool = False
     _warming: threading.Thread | None = None
-    _processes_documents: bool = False
+    # This process was told to end: others are to be asked.
+    is_ending: bool = False
 
     def prepare(self) -> None:
         """Bring the database to the present schema; put the guide into a library that is new."""
@@ -149,7 +154,7 @@ class Services:
         self.prepare()
         self._lock_file, alone = join_commands(self.data_dir)
         if alone:
-            self.leases.forget("command")
+            self.leases.forget(commands=True)
         self._enter("command")
         self.assistant.recover()
         self.tools.remote.start()
@@ -165,42 +170,45 @@ class Services:
                 self.prepare()
                 self.setup.prepare(self.settings.current, in_container())
                 self._forget_dead_commands()
-                self._enter_server()
+                self._enter_server(KINDS[self.role])
                 self.assistant.recover()
             except BaseException:
                 self._lock_file.close()
                 raise
-            self._start_library()
+            if self.role != "web":
+                self.library.start()
             self.settings.watch()
-            self.models.start()
-            self.tools.remote.start()
+            if self.role != "worker":
+                self.models.start()
+                self.tools.remote.start()
             self._warming = threading.Thread(target=self._warm_up, name="warm-up", daemon=True)
             self._warming.start()
             self._started = True
 
     def start_library(self) -> None:
         """Begin to process documents for a command that has locked the data folder."""
-        self._enter_server()
-        self._start_library()
-
-    def _start_library(self) -> None:
+        self._enter_server("server")
         self.library.start()
-        self._processes_documents = True
+
+    @property
+    def role(self) -> str:
+        """What this process does: ``both``, or as a ``web`` or a ``worker`` a part of it."""
+        return self.settings.current.role
 
     def _forget_dead_commands(self) -> None:
         lock_file, alone = join_commands(self.data_dir)
         with lock_file:
             if alone:
-                self.leases.forget("command")
+                self.leases.forget(commands=True)
 
-    def _enter_server(self) -> None:
+    def _enter_server(self, kind: ProcessKind) -> None:
         """Enter this process, which has locked the data folder: no other server of this installation lives."""
-        self.leases.forget("server")
-        self._enter("server")
+        self.leases.forget(commands=False)
+        self._enter(kind)
 
     def _enter(self, kind: ProcessKind) -> None:
         self._take_name(self.leases.enter(kind))
-        self.signals.start(self.assistant.stop_here, self.assistant.look_for_stops)
+        self.signals.start(self.assistant.stop_here, self.assistant.look_for_stops, self.library.take_over)
         if not self.database.is_sqlite:
             self._heartbeat = Heartbeat(self._beat, BEAT_INTERVAL_SECONDS)
             self._heartbeat.start()
@@ -211,17 +219,28 @@ class Services:
     def _beat(self) -> None:
         """Show that this process lives, and take over what others left when they died."""
         try:
-            name = self.leases.beat()
-            if name is not None:
-                self.assistant.give_up_running()
-                self._take_name(name)
-            if self.leases.bury():
-                self.assistant.recover()
+            with self._beating:
+                self._show_life()
+                if self.leases.bury():
+                    self.assistant.recover()
             self.assistant.take_over()
-            if self._processes_documents:
-                self.library.take_over()
+            self.library.take_over()
         except Exception as error:  # noqa: BLE001 - the next beat tries again
             log.error("The database does not hear this process: %s", error)
+
+    def _show_life(self) -> None:
+        """Beat; under a new name, if the others have taken this process for dead."""
+        name = self.leases.beat()
+        if name is not None:
+            self.assistant.give_up_running()
+            self._take_name(name)
+
+    def hold_lease(self) -> None:
+        """See to it that what is accepted now is not taken over at once: this process may have hung for long."""
+        if self._heartbeat is not None and not self.leases.is_held:
+            with self._beating:
+                if not self.leases.is_held:
+                    self._show_life()
 
     def delete_account(self, person: Person, actor: Actor, give_to: Person | None) -> None:
         """Delete an account; what is theirs goes to somebody else, or is erased for good. Raises LastAdmin."""
@@ -267,7 +286,6 @@ class Services:
 
     def close(self) -> None:
         """Stop everything that was started."""
-        self._processes_documents = False
         if self._warming is not None:
             self._warming.join(WARM_UP_SECONDS)
         self.assistant.close()
@@ -290,16 +308,19 @@ class Services:
             self._heartbeat.stop()
         try:
             self.leases.leave()
+            self.signals.tell_work()
         except StorageFailed as error:
             log.warning("The others see only in a while that this process has ended: %s", error)
 
     def _warm_up(self) -> None:
         """Load what the first question would otherwise wait for."""
         try:
-            if self.models.connected:
-                self.models.client.warm_up()
             self.files_probe.state()  # The log says what is wrong.
             self.load_embedder()
+            if self.role == "worker":
+                return
+            if self.models.connected:
+                self.models.client.warm_up()
             self.vectors.warm_up()
         except AssistantError as error:  # The server ends already, or the first question will tell.
             log.info("What is not loaded yet is loaded by the first question: %s", error)
@@ -317,6 +338,8 @@ def services() -> Services:
 
     Before it is known who asks, and where nobody is signed in, nothing is anybody's.
     """
+    if request.method not in READING:
+        whole_services().hold_lease()
     identity = request.environ.get(IDENTITY, NOBODY)
     if identity is ALONE:
         return whole_services()

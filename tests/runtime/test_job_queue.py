@@ -14,17 +14,15 @@ Done = list[tuple[str, int]]
 MAX_WAIT_SECONDS = 60
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def where(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
-    if request.param == "sqlite":
-        return tmp_path / "queue.db"
-    return str(request.getfixturevalue("postgres_database")).replace("+psycopg", "")
+@pytest.fixture
+def where(tmp_path: Path) -> Path:
+    return tmp_path / "queue.db"
 
 
 class Worked:
     """A lane that notes what it does."""
 
-    def __init__(self, where: Path | str, name: str) -> None:
+    def __init__(self, where: Path, name: str) -> None:
         self.lane = JobQueue(name, where)
         self.done: Done = []
         for kind, priority in (("slow", 0), ("quick", 5)):
@@ -55,7 +53,7 @@ class Worked:
 
 
 @pytest.fixture
-def worked(where: Path | str, tmp_path: Path) -> Iterator[Worked]:
+def worked(where: Path, tmp_path: Path) -> Iterator[Worked]:
     made = Worked(where, tmp_path.name)
     yield made
     made.lane.stop()
@@ -86,7 +84,7 @@ def test_work_that_raises_does_not_end_the_lane(worked: Worked, caplog: pytest.L
     assert "thirteen" in caplog.text
 
 
-def test_a_queue_outlives_its_process(worked: Worked, where: Path | str, tmp_path: Path) -> None:
+def test_a_queue_outlives_its_process(worked: Worked, where: Path, tmp_path: Path) -> None:
     worked.lane.add("slow", 7)
     worked.lane.stop()
     second = Worked(where, tmp_path.name)
@@ -105,7 +103,6 @@ def test_what_is_forgotten_is_not_done(worked: Worked) -> None:
     assert worked.done == [("slow", 3)]
 
 
-@pytest.mark.parametrize("where", ["sqlite"], indirect=True)
 @pytest.mark.parametrize(("step", "delay_seconds"), [("dequeue", 0.0), ("read_schedule", 0.1)])
 def test_a_piece_between_two_places_is_still_seen(
     worked: Worked, monkeypatch: pytest.MonkeyPatch, step: str, delay_seconds: float

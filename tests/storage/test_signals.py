@@ -22,13 +22,15 @@ def opened(request: pytest.FixtureRequest) -> Iterator[Open]:
     with ExitStack() as stack:
 
         def open_signals(
-            stop: Callable[[int], None] = lambda _: None, look: Callable[[], None] = lambda: None
+            stop: Callable[[int], None] = lambda _: None,
+            look: Callable[[], None] = lambda: None,
+            work: Callable[[], None] = lambda: None,
         ) -> Signals:
             database = Database(url)
             signals = Signals(database, lambda: True)
             stack.callback(database.close)
             stack.callback(signals.close)
-            signals.start(stop, look)
+            signals.start(stop, look, work)
             return signals
 
         yield open_signals

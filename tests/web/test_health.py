@@ -28,11 +28,13 @@ def test_readiness_names_each_part(client: FlaskClient) -> None:
     assert client.get("/readyz").json == {
         "ready": True,
         "parts": {
+            "server": "ready",
             "database": "ready",
             "files": "ready",
             "model": "not_checked",
             "embedder": "ready",
             "chroma": "off",
+            "worker": "ready",
         },
         "settings_problem": None,
         "restart_required": [],
@@ -53,6 +55,18 @@ def test_a_database_that_is_gone_or_another_one_is_503(client: FlaskClient, serv
     assert database_state(client) == (503, "missing")
     kept.replace(file)
     assert database_state(client) == (200, "ready")
+
+
+def test_who_watches_does_not_wait_for_a_database_that_hangs(
+    client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    until(lambda: database_state(client) == (200, "ready"))
+    asked: list[str] = []
+    monkeypatch.setattr(services.probe, "state", lambda: "failed")
+    monkeypatch.setattr(services.accounts, "any", lambda: asked.append("who comes in"))
+    assert database_state(client) == (503, "failed")
+    assert client.get("/healthz").status_code == 200
+    assert asked == []
 
 
 def test_a_damaged_database_is_503_and_is_named_so(

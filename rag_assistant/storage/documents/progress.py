@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, case, false, select, update
+from sqlalchemy import ColumnElement, Connection, case, false, func, select, update
 
 from rag_assistant.records import Document, DocumentState
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.chunks import drop_chunks
 from rag_assistant.storage.documents.lists import DocumentLists
 from rag_assistant.storage.documents.rows import (
+    UNFINISHED,
     is_whole,
     load_document,
     row_to_change,
@@ -19,7 +20,6 @@ from rag_assistant.storage.documents.scans import drop_scans, give_up_scans
 from rag_assistant.storage.leases import is_nobodys
 from rag_assistant.storage.tables import document_texts, documents, processes
 
-UNFINISHED: tuple[DocumentState, ...] = ("queued", "reading", "recognising", "embedding")
 RECOGNITION_CANCELLED = "Text recognition was cancelled: what stands on scanned pages is not found."
 
 
@@ -55,14 +55,19 @@ class DocumentProgress(DocumentLists):
             free = documents.c.id == document_id, documents.c.state == state, self._is_free
             return bool(connection.execute(update(documents).where(*free).values(worker=self.worker)).rowcount)
 
+    def take_finished(self, document_id: int) -> bool:
+        """Tell whether a document is finished and nobody else works on it, to embed it anew; then it is ours."""
+        return self.take_in("ready", document_id) or self.take_in("failed", document_id)
+
     def take_up_unfinished(
-        self, *, recognises: bool = False, of_ours: bool = True
+        self, *, recognises: bool = False, of_ours: bool = True, max_taken: int | None = None
     ) -> tuple[list[int], list[int], list[int]]:
         """Take what the death of a process left half done; return which documents to read, embed and recognise.
 
         Those are what a process that died worked on or, where the whole installation is gone or others have its files,
         had before it; to embed them needs no file. ``of_ours``: also what waits for this installation, whose queue is
-        empty at a start; if it ``recognises`` any, then those with scanned pages that were not recognised yet, too.
+        empty at a start; if it ``recognises`` any, then those with scanned pages that were not recognised yet, too. No
+        more than ``max_taken`` of each kind are this process's at once: the rest is left to others.
         """
         alive = select(processes.c.installation)
         forsaken = documents.c.worker.is_not(None) | documents.c.owner.not_in(alive)
@@ -74,12 +79,27 @@ class DocumentProgress(DocumentLists):
                 over = documents.c.state.in_(("ready", "failed"))
                 unread = update(documents).where(ours, over, lacking)
                 connection.execute(unread.values(state="recognising", worker=None))
-            left = documents.c.state.in_(UNFINISHED), is_nobodys(documents.c.worker), wanted
+            left: ColumnElement[bool] = documents.c.state.in_(UNFINISHED) & is_nobodys(documents.c.worker) & wanted
+            if max_taken is not None:
+                left = documents.c.id.in_(self._shared_out(connection, left, max_taken))
             state = case((documents.c.state == "reading", "queued"), else_=documents.c.state)
-            taken = update(documents).where(*left).values(worker=self.worker, state=state)
+            taken = update(documents).where(left).values(worker=self.worker, state=state)
             rows = connection.execute(taken.returning(documents.c.id, documents.c.state)).all()
         found = {of: sorted(row.id for row in rows if row.state == of) for of in UNFINISHED}
         return found["queued"], found["embedding"], found["recognising"]
+
+    def _shared_out(self, connection: Connection, left: ColumnElement[bool], max_taken: int) -> list[int]:
+        """Return which of the documents that are left are due to this process, the oldest first."""
+        if connection.execute(select(documents.c.id).where(left).limit(1)).first() is None:
+            return []
+        due: list[int] = []
+        for states in (("queued", "reading"), ("embedding",), ("recognising",)):
+            # What waits for another attempt keeps nothing else waiting.
+            held = documents.c.worker == self.worker, documents.c.state.in_(states), documents.c.attempts == 0
+            room = max_taken - connection.execute(select(func.count()).select_from(documents).where(*held)).scalar_one()
+            some = select(documents.c.id).where(left, documents.c.state.in_(states)).order_by(documents.c.id)
+            due += connection.execute(some.limit(max(0, room)).with_for_update(skip_locked=True)).scalars()
+        return due
 
     @property
     def _is_free(self) -> ColumnElement[bool]:

@@ -10,12 +10,16 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, Select, delete, exists, func, insert, select, update
 
 from rag_assistant.errors import DocumentNotFound, LibraryReadOnly
-from rag_assistant.records import Document
+from rag_assistant.records import Document, DocumentState
 from rag_assistant.storage.documents.chunks import drop_chunks, move_chunks
 from rag_assistant.storage.documents.scans import move_scans
+from rag_assistant.storage.leases import is_working
 from rag_assistant.storage.ownership import readable, writable
-from rag_assistant.storage.tables import chunks, deleted_files, document_tags, documents, embeddings
+from rag_assistant.storage.tables import chunks, deleted_files, document_tags, documents, embeddings, processes
 
+# Where a document is worked on, or is to be.
+UNFINISHED: tuple[DocumentState, ...] = ("queued", "reading", "recognising", "embedding")
+NO_WORKER = "No worker is running; this goes on once one does."
 SORTED_DIGITS = 12
 IDS_AT_ONCE = 10_000  # PostgreSQL takes 65,535 parameters.
 # What a newer version brings to the document whose place it takes.
@@ -135,18 +139,20 @@ def take_its_place(connection: Connection, newer: RowMapping, finished: dict[str
 
 
 def as_documents(connection: Connection, query: Select[Any]) -> list[Document]:
-    """Return the documents whose rows a query gives, with their tags."""
+    """Return the documents whose rows a query gives, with their tags; what waits in vain says why."""
     rows = connection.execute(query).mappings().all()
+    waiting = any(row["state"] in UNFINISHED for row in rows)
+    in_vain = waiting and connection.execute(select(processes.c.id).where(is_working).limit(1)).first() is None
     tags: dict[int, list[str]] = {}
     for start in range(0, len(rows), IDS_AT_ONCE):
         ids = [row["id"] for row in rows[start : start + IDS_AT_ONCE]]
         named = select(document_tags).where(document_tags.c.document_id.in_(ids)).order_by(document_tags.c.tag)
         for row in connection.execute(named):
             tags.setdefault(row.document_id, []).append(row.tag)
-    return [_as_document(row, tuple(tags.get(row["id"], ()))) for row in rows]
+    return [_as_document(row, tuple(tags.get(row["id"], ())), in_vain) for row in rows]
 
 
-def _as_document(row: RowMapping, tags: tuple[str, ...]) -> Document:
+def _as_document(row: RowMapping, tags: tuple[str, ...], in_vain: bool) -> Document:
     return Document(
         id=row["id"],
         name=row["name"],
@@ -154,7 +160,7 @@ def _as_document(row: RowMapping, tags: tuple[str, ...]) -> Document:
         size_bytes=row["size_bytes"],
         sha256=row["sha256"],
         state=row["state"],
-        reason=row["reason"],
+        reason=NO_WORKER if in_vain and row["state"] in UNFINISHED else row["reason"],
         chunks=row["chunks"],
         embedded=row["embedded"],
         pages=len(row["page_starts"]) if row["page_starts"] else None,

@@ -4,7 +4,6 @@ import io
 
 import pytest
 from flask.testing import FlaskClient
-from sqlalchemy import text
 
 from rag_assistant.web.services import Services
 from testkit.stub_model import StubModel
@@ -37,7 +36,7 @@ def test_a_document_is_cited_the_window_moves_and_deleted_is_gone(client: FlaskC
     assert client.get("/readyz").status_code == 200
 
 
-def test_a_newer_version_comes_through_the_queue_of_the_database(client: FlaskClient, services: Services) -> None:
+def test_a_newer_version_takes_the_place_of_the_older_one(client: FlaskClient, services: Services) -> None:
     old = upload(client, "The keeper feeds geese.", "a.txt")
     sent = {"file": (io.BytesIO(b"The keeper feeds swans."), "b.txt"), "replaces": old["document_id"], "tags": "birds"}
     newer = client.post("/api/documents", data=sent).json
@@ -45,9 +44,6 @@ def test_a_newer_version_comes_through_the_queue_of_the_database(client: FlaskCl
     passages = client.get("/api/search?q=keeper").json["passages"]
     assert [(one["document_id"], one["text"]) for one in passages] == [(old["document_id"], "The keeper feeds swans.")]
     assert ask(client, "Who feeds swans?", document_ids=[old["document_id"]])["sources"]
-    with services.database.read() as connection:
-        assert connection.execute(text("SELECT COUNT(*) FROM assistant_queue_task")).scalar() == 0
-    assert not (services.data_dir / "queue.db").exists()
     assert list(services.doctor(with_chroma=False).examine()) == []
 
 

@@ -1,0 +1,117 @@
+"""What deploy/ hands out: as far as it can be checked without a container engine and without a machine of its own."""
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cluster.proxy import DEPLOY
+from rag_assistant.__main__ import program
+from rag_assistant.settings.schema import Settings
+
+PROJECT = DEPLOY.parent
+UNITS = sorted(DEPLOY.glob("*.service"))
+# What a process needs to end, beyond what the settings leave to clients and answers; see server/serve.py.
+SPARE_SECONDS = 5
+NOT_SETTINGS = {"PATH", "PYTHONDONTWRITEBYTECODE", "SETTINGS_FILE"}
+
+
+def compose() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    return found
+
+
+def is_known(words: list[str]) -> bool:
+    """Tell whether the program has a command with these options."""
+    command = program.get_command(program.make_context("rag-assistant", ["--help"], resilient_parsing=True), words[0])
+    return command is not None and command.make_context(words[0], words[1:]) is not None
+
+
+def test_the_proxies_take_their_configuration() -> None:
+    caddy = shutil.which("caddy", path=str(Path(sys.executable).parent))
+    haproxy = shutil.which("haproxy", path="/usr/sbin:/usr/bin:/usr/local/sbin")
+    commands = []
+    if haproxy:
+        commands.append([haproxy, "-c", "-f", str(DEPLOY / "haproxy.cfg")])
+    if caddy:
+        commands.append([caddy, "validate", "--config", str(DEPLOY / "Caddyfile"), "--adapter", "caddyfile"])
+    if not commands:
+        pytest.skip("neither HAProxy nor Caddy is installed")
+    for command in commands:
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert ended.returncode == 0, ended.stderr
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+def test_systemd_understands_the_units(unit: Path, tmp_path: Path) -> None:
+    if not shutil.which("systemd-analyze"):
+        pytest.skip("systemd is not installed")
+    # It looks whether the program is there.
+    text = unit.read_text().replace("/opt/rag-assistant/bin/rag-assistant", "/bin/true")
+    here = tmp_path / unit.name.replace("@", "@8001")
+    here.write_text(text)
+    ended = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", str(here)], capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+def test_the_units_run_commands_and_set_settings_that_there_are(unit: Path) -> None:
+    lines = [line.partition("=") for line in unit.read_text().splitlines() if "=" in line]
+    words = next(shlex.split(value)[1:] for key, _, value in lines if key == "ExecStart")
+    assert is_known(words)
+    values = dict(pair.split("=", 1) for key, _, value in lines if key == "Environment" for pair in shlex.split(value))
+    assert {name.lower() for name in values.keys() - NOT_SETTINGS} <= Settings.model_fields.keys()
+    stop = next(int(value) for key, _, value in lines if key == "TimeoutStopSec")
+    assert stop > needed_to_end(values)
+
+
+def needed_to_end(values: dict[str, str]) -> float:
+    """Return how long a process with these settings may take to end."""
+    defaults = Settings()
+    given = [values.get(name.upper(), getattr(defaults, name)) for name in ("drain_seconds", "last_answers_seconds")]
+    return sum(map(float, given)) + SPARE_SECONDS
+
+
+def test_the_common_environment_names_settings() -> None:
+    named = re.findall(r"^(\w+)=", (DEPLOY / "common.env").read_text(), re.MULTILINE)
+    assert {name.lower() for name in named} <= Settings.model_fields.keys()
+
+
+def test_the_services_of_the_compose_file_fit_together() -> None:
+    whole = compose()
+    services = whole["services"]
+    assert [name for name in services if name.startswith(("web", "worker"))] == [
+        *("web1", "web2", "web3", "worker1", "worker2")
+    ]
+    for name, service in services.items():
+        assert set(service.get("depends_on", ())) <= services.keys()
+        for volume in service.get("volumes", ()):
+            source = volume.split(":")[0]
+            assert source in whole["volumes"] or (DEPLOY / source).exists(), volume
+        if name.startswith(("web", "worker")):
+            assert is_known(service["command"])
+            assert {one.lower() for one in service["environment"]} <= Settings.model_fields.keys()
+            grace = int(service["stop_grace_period"].removesuffix("s"))
+            assert grace > needed_to_end(service["environment"])
+    proxied = services["proxy"]["environment"]
+    assert [proxied[f"WEB{number}"] for number in (1, 2, 3)] == [f"web{number}:8000" for number in (1, 2, 3)]
+    address = services["proxy"]["networks"]["default"]["ipv4_address"]
+    assert services["web1"]["environment"]["TRUSTED_PROXIES"] == f'["{address}"]'
+
+
+def test_the_image_is_made_of_what_there_is_and_runs_without_rights() -> None:
+    text = (DEPLOY / "Dockerfile").read_text()
+    kept = [line[1:] for line in (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines() if line.startswith("!")]
+    assert [name for name in kept if not list(PROJECT.glob(name))] == []
+    assert text.index("USER rag-assistant") < text.index("ENTRYPOINT")
+    assert "USER root" not in text
+    environment = re.findall(r"(?:ENV |^    )([A-Z_]+)=", text, re.MULTILINE)
+    assert {name.lower() for name in set(environment) - NOT_SETTINGS} <= Settings.model_fields.keys()
