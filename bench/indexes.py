@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import tempfile
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.keywords import KeywordIndex
+from rag_assistant.storage.documents.scope import ChunksInScope
 
 SIZES = (1_000, 10_000, 30_000, 60_000, 100_000)
 DIMENSION = 384
@@ -143,9 +144,9 @@ class KnownVectors:
         """Return these."""
         return self
 
-    def search(self, vector: Vectors, limit: int, chunk_ids: Collection[int] | None = None) -> list[tuple[int, float]]:
-        """Return the nearest."""
-        return self._exact.search(vector, limit, chunk_ids)
+    def search(self, vector: Vectors, limit: int, _within: ChunksInScope | None = None) -> list[tuple[int, float]]:
+        """Return the nearest of all."""
+        return self._exact.search(vector, limit)
 
     def of_questions(self, texts: Sequence[str]) -> list[Vectors]:
         """Return a vector for each text."""

@@ -29,7 +29,7 @@ COMMANDS = {
     "export": 'Export all conversations and documents to FILE, a zip archive that "import" reads.',
     "import": "Import conversations from FILE.",
     "status": "Show version, folders, sizes, counts and pending work.",
-    "doctor": "Check that the database, the uploaded files and Chroma's index agree.",
+    "doctor": "Check that the database, the uploaded files and the index of the vectors agree.",
     "db": "Manage the database schema.",
 }
 

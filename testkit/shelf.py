@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from rag_assistant.records import EVERYTHING, Chunk, Document, ExtractedText, NewDocument, Scope
+from rag_assistant.errors import IndexUnavailable
+from rag_assistant.records import EVERYTHING, Chunk, Document, ExtractedText, KnownEmbedder, NewDocument, Scope
 from rag_assistant.retrieval.embeddings.registry import Embedder, Embedders
 from rag_assistant.retrieval.indexes.vector_search import VectorSearch
 from rag_assistant.retrieval.search import Retriever
@@ -16,6 +17,7 @@ from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.embeddings import EmbeddingStore
 from rag_assistant.storage.documents.keywords import KeywordIndex
+from rag_assistant.storage.documents.scope import ChunksInScope
 from testkit.embedders import WordHashEmbedder
 
 
@@ -33,12 +35,13 @@ class Shelf:
     """The stores of a library, and short ways to fill it and to search it."""
 
     def __init__(self, database: Database, make_embedder: Callable[[Any], Any] = lambda _: WordHashEmbedder()) -> None:
+        self.database = database
         self.documents = DocumentStore(database, "here", "this process")
         self.chunks = ChunkStore(database)
         self.embeddings = EmbeddingStore(database)
         self.keywords = KeywordIndex(database)
         self.embedders = Embedders(self.embeddings, {"embedder": "test"}, make_embedder)
-        self.vectors = VectorSearch(self.embeddings, self.embedders, NoChroma, 0)  # type: ignore[arg-type]
+        self.vectors = VectorSearch(self.embeddings, self.embedders, NoIndex)
         self.retriever = Retriever(self.chunks, self.keywords, self.vectors)
 
     def add(self, content: str = "one", **more: Any) -> Document:
@@ -78,19 +81,19 @@ class Shelf:
         """Return the texts that a search finds."""
         return [passage.text for passage in self.retriever.search(query, limit, scope)]
 
-    def nearest(self, text: str, chunk_ids: Sequence[int] | None = None) -> list[int]:
+    def nearest(self, text: str, within: ChunksInScope | None = None) -> list[int]:
         """Return the ids of the chunks whose vectors are nearest to that of a text."""
         vectors = self.vectors.now()
         assert vectors is not None
-        return [number for number, _ in vectors.search(vectors.of_questions([text])[0], 5, chunk_ids)]
+        return [number for number, _ in vectors.search(vectors.of_questions([text])[0], 5, within)]
 
 
-class NoChroma:
-    """A Chroma that is always away."""
+class NoIndex:
+    """An index that is always away."""
 
-    state = "behind"
+    name, state, notice, from_chunks = "none", "behind", None, 0
 
-    def __init__(self, _key: str) -> None:
+    def __init__(self, _known: KnownEmbedder) -> None:
         pass
 
     def start(self) -> None:
@@ -100,6 +103,13 @@ class NoChroma:
         """Nothing ends."""
 
     def search(self, *_: object) -> list[tuple[int, float]]:
-        from rag_assistant.errors import IndexUnavailable
+        """Refuse."""
+        raise IndexUnavailable("away")
 
+    def differences(self) -> tuple[int, int]:
+        """Refuse."""
+        raise IndexUnavailable("away")
+
+    def mend(self) -> None:
+        """Refuse."""
         raise IndexUnavailable("away")

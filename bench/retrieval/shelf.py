@@ -21,6 +21,7 @@ from rag_assistant.retrieval.terms import index_terms, query_terms
 from rag_assistant.retrieval.tokenize import search_words
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.database import Database
+from rag_assistant.storage.documents.scope import ChunksInScope
 from testkit.shelf import Shelf
 
 CHUNK_CHARS: int = Settings.model_fields["chunk_chars"].default
@@ -52,7 +53,7 @@ class CollectionShelf(Shelf):
         self.chunks.keep_text(document.id, extracted, *index_terms(title, pieces))
         words = [" ".join(search_words(one)) for one in texts]
         rows = self._embedder.embed(texts)
-        ids = sorted(self.chunks.chunk_ids_of(Scope((document.id,))))
+        ids = sorted(ChunksInScope(self.database, Scope((document.id,))).ids())
         self.document_of |= dict.fromkeys(ids, name)
         vectors = [(chunk_id, row.tobytes()) for chunk_id, row in zip(ids, rows, strict=True)]
         if vectors:

@@ -54,10 +54,12 @@ def doctor_command(services: Services) -> click.Command:
     @click.command("doctor")
     @click.option("--fix", is_flag=True, help="Repair what can be repaired.")
     def doctor(fix: bool) -> None:
-        """Check that the database, the uploaded files and Chroma's index agree."""
+        """Check that the database, the uploaded files and the index of the vectors agree."""
         with named_errors():
             services.prepare()
             findings = list(services.doctor(with_chroma=_nobody_serves(services)).examine())
+            if services.vectors.notice:
+                click.echo(f"note: {services.vectors.notice}")
             left = _mend(services, findings) if fix and findings else len(findings)
             if not fix:
                 for finding in findings:

@@ -1,4 +1,4 @@
-"""Compare what belongs together (SQL, the uploaded files, Chroma's index) and mend what does not agree.
+"""Compare what belongs together (SQL, the uploaded files, the index of the vectors) and mend what does not agree.
 
 SQL is the truth: what is missing elsewhere is made anew from it, and what only stands elsewhere is taken away.
 """
@@ -18,7 +18,7 @@ from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.embeddings import EmbeddingStore
 
 if TYPE_CHECKING:
-    from rag_assistant.retrieval.indexes.chroma import ChromaIndex
+    from rag_assistant.retrieval.indexes.vector_search import ApproximateIndex
 
 LISTED = 10
 
@@ -32,7 +32,7 @@ class Finding:
 
 
 class Doctor:
-    """Examines a library. ``index`` is Chroma's, where it is in use and can be asked."""
+    """Examines a library. ``index`` is that of the vectors, where it is in use and can be asked."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Doctor:
         embeddings: EmbeddingStore,
         uploads: Uploads,
         library: Library,
-        index: ChromaIndex | None,
+        index: ApproximateIndex | None,
     ) -> None:
         self._checks = checks
         self._documents = documents
@@ -62,7 +62,7 @@ class Doctor:
         yield from self._vectors()
         yield from self._counters()
         yield from self._files()
-        yield from self._chroma()
+        yield from self._vector_index()
 
     def _texts(self) -> Iterator[Finding]:
         cut, unknown = self._checks.badly_cut(), self._checks.without_words()
@@ -107,13 +107,14 @@ class Doctor:
                 lambda: self._uploads.drop_all(strays),
             )
 
-    def _chroma(self) -> Iterator[Finding]:
+    def _vector_index(self) -> Iterator[Finding]:
         if self._index is None:
             return
         lacks, too_many = self._index.differences()
         if lacks or too_many:
             yield Finding(
-                f"Chroma lacks {lacks} vectors and has {too_many} that are not in the database.", self._index.mend
+                f"{self._index.name} lacks {lacks} vectors and has {too_many} that are not in the database.",
+                self._index.mend,
             )
 
     def _mending(self, document_ids: list[int]) -> Callable[[], None] | None:

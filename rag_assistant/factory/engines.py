@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,13 +13,18 @@ from rag_assistant.errors import SettingsError
 from rag_assistant.llm.client import OPENAI_BASE_URL
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.documents.keywords import KeywordIndex
+from rag_assistant.storage.documents.vector_indexes import VectorIndexes
+from rag_assistant.storage.documents.vector_table import VectorTable
 
 if TYPE_CHECKING:
     from rag_assistant.llm.reranking import EndpointReranker
+    from rag_assistant.records import KnownEmbedder
     from rag_assistant.retrieval.embeddings.registry import Embedders, EmbeddingModel
-    from rag_assistant.retrieval.indexes.vector_search import VectorSearch
+    from rag_assistant.retrieval.indexes.vector_search import ApproximateIndex, VectorSearch
     from rag_assistant.retrieval.search import Retriever
 from rag_assistant.factory.stores import Stores
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +41,26 @@ def build_search(values: Settings, data_dir: Path, stores: Stores) -> Search:
     # Loading numpy and with it the search takes a while.
     from rag_assistant.retrieval.embeddings.registry import Embedders
     from rag_assistant.retrieval.indexes.chroma import ChromaIndex
+    from rag_assistant.retrieval.indexes.pgvector import PgVectorIndex
     from rag_assistant.retrieval.indexes.vector_search import VectorSearch
     from rag_assistant.retrieval.reranking import Reranking
     from rag_assistant.retrieval.search import Retriever
 
-    def open_chroma(key: str) -> ChromaIndex:
-        return ChromaIndex(stores.embeddings, key, values.chroma_url, data_dir / "chroma")
+    def open_index(known: KnownEmbedder) -> ApproximateIndex:
+        problem = None
+        if not stores.database.is_sqlite and values.chroma_url is None:
+            table = VectorTable(stores.database)
+            problem = table.prepare()
+            if problem is None:
+                return PgVectorIndex(stores.embeddings, table, VectorIndexes(stores.database), known)
+            log.warning(problem)
+        folder = data_dir / "chroma"
+        return ChromaIndex(
+            stores.embeddings, known.key, values.chroma_url, folder, values.chroma_from_chunks, notice=problem
+        )
 
     embedders = Embedders(stores.embeddings, embedder_source(values), lambda source: open_embedder(source, values))
-    vectors = VectorSearch(stores.embeddings, embedders, open_chroma, values.chroma_from_chunks)
+    vectors = VectorSearch(stores.embeddings, embedders, open_index)
     reranking = Reranking(open_reranker(values))
     return Search(embedders, vectors, Retriever(stores.chunks, KeywordIndex(stores.database), vectors, reranking))
 

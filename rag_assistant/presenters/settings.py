@@ -102,6 +102,7 @@ TOPICS: dict[str, tuple[str, ...]] = {
         "answer_timeout_seconds",
         "embedder_options",
         "chroma_from_chunks",
+        "database_connections",
         "extraction_memory_mb",
         "database_connections",
         "drain_seconds",

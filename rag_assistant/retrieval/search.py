@@ -6,7 +6,7 @@ A question that leans on the conversation before it is searched for together wit
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -40,6 +40,7 @@ from rag_assistant.telemetry.steps import measured
 if TYPE_CHECKING:
     from rag_assistant.storage.documents.chunks import ChunkStore
     from rag_assistant.storage.documents.keywords import KeywordIndex
+    from rag_assistant.storage.documents.scope import ChunksInScope
 
 log = logging.getLogger(__name__)
 Chosen = TypeVar("Chosen")
@@ -78,7 +79,7 @@ class QueryVectors(Protocol):
     def familiarity(self, text: str) -> Familiarity:
         """Return how well the model knows a text."""
 
-    def search(self, vector: Vectors, limit: int, chunk_ids: Collection[int] | None = None) -> list[Hit]:
+    def search(self, vector: Vectors, limit: int, within: ChunksInScope | None = None) -> list[Hit]:
         """Return chunk ids with their similarity, the nearest first."""
 
 
@@ -275,10 +276,8 @@ class Retriever:
     def _nearest(
         self, vectors: QueryVectors, vector: Vectors, limit: int, scope: Scope, pending: Set[int]
     ) -> list[Hit]:
-        return _without_pending(vectors.search(vector, limit + len(pending), self._allowed(scope)), pending, limit)
-
-    def _allowed(self, scope: Scope) -> set[int] | None:
-        return self._chunks.chunk_ids_of(scope) if scope or not self._chunks.all_readable() else None
+        within = self._chunks.within(scope)
+        return _without_pending(vectors.search(vector, limit + len(pending), within), pending, limit)
 
     @measured("passages")
     def _existing(self, ranked: Iterable[Hit], limit: int) -> list[Passage]:

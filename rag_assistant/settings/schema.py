@@ -272,7 +272,8 @@ class Settings(BaseModel):
     chroma_url: str | None = setting(
         None,
         HTTP_URL,
-        "A Chroma server. null: one is started on this machine once the library is large enough to need it.",
+        "A Chroma server. null: pgvector, where the database is PostgreSQL and has it; otherwise one is started on "
+        "this machine once the library is large enough to need it.",
         live=False,
         pattern=HTTP_URL_PATTERN,
     )
@@ -518,10 +519,10 @@ class Settings(BaseModel):
     )
     database_connections: int = setting(
         24,
-        "a whole number, 3 or more",
+        "a whole number, 5 or more",
         "Maximum number of connections to PostgreSQL that this process opens at once, not counting a few lasting ones.",
         live=False,
-        ge=3,
+        ge=5,
     )
     drain_seconds: float = setting(
         0.0,

@@ -154,6 +154,12 @@ class Database:
             connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext(%s))", (f"rag_assistant {operation}",))
             yield
 
+    @contextmanager
+    def outside_transactions(self) -> Iterator[Connection]:
+        """Give a connection to PostgreSQL on which a statement is committed by itself, as the build of an index is."""
+        with self._failures_named(), self._writer.connect() as connection:
+            yield connection.execution_options(isolation_level="AUTOCOMMIT")
+
     @property
     def parameter_mark(self) -> str:
         """What stands for a value in a statement for ``commit_text``."""

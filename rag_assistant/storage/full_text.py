@@ -6,7 +6,7 @@ Two things are found by their words: chunks of documents, and turns of conversat
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from math import exp, log
 from typing import Any
@@ -16,7 +16,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Executable,
-    Float,
+    Integer,
     Select,
     Subquery,
     TableClause,
@@ -29,9 +29,9 @@ from sqlalchemy import (
     select,
     table,
     text,
-    true,
-    values,
 )
+
+from rag_assistant.storage.postgres_ranking import Hit, RankedWords, rarest
 
 # FTS5 scores every row that holds any of the words, at 1.4 to 2.5 ms of CPU for 1,000. Beyond so many, the rarest
 # words alone choose the candidates, and all words rank them: at 100,000 chunks half the time, and 97 % of the first
@@ -43,21 +43,12 @@ MAX_RANKED_WHILE_TYPING = 5_000
 # What a row must be surely about, it holds the rarest words of.
 MAX_SCORED_FOR_SUREST = 2_000
 
-# PostgreSQL has to take each row's words apart, which costs more.
-MAX_SCORED_IN_POSTGRESQL = 3_000
-ROWS_FOR_USUAL_LENGTH = 1_000
-# BM25's constants as Lucene sets them; Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and
-# Beyond" (2009), tell what they do.
-K1, B = 1.2, 0.75
 # How fast certainty grows with the weight of the words that are held, in log(rows): one rare word alone is no
 # certainty, and the more rows there are, the more of them hold it by chance (docs/history-benchmarks.md).
 CERTAINTY_SCALE = 1.3
 
-Hit = tuple[int, float]
-
 # A statement is built once: that costs more than to run it.
 _built = cache(text)
-AS_IT_IS: ColumnElement[Any] = literal_column("'simple'::regconfig")
 
 
 class WordIndex:
@@ -79,7 +70,9 @@ class WordIndex:
         score = (-func.bm25(literal_column(name))).label("score")
         ranked = select(self._fts.c.rowid, score).where(_match(name, bindparam("any_word")))
         self._ranked = ranked.order_by(score.desc()).limit(bindparam("limit"))
-        self._full_text = table(name, column(key), column("words"))
+        self._full_text = table(name, column(key), column("words"), column("length", Integer))
+        key_column, held = self._full_text.c[key], self._full_text.c.words
+        self._ranked_words = RankedWords(self._full_text, key_column, held, self._config)
 
     def insert(self, connection: Connection, rows: Sequence[tuple[int, str]]) -> None:
         """Index the words of rows, given as (id, words)."""
@@ -130,7 +123,7 @@ class WordIndex:
         """
         if connection.dialect.name == "sqlite":
             return self._best_in_sqlite(connection, words, limit, only)
-        return self._best_in_postgresql(connection, words, limit, only)
+        return self._ranked_words.best(connection, words, limit, only)
 
     def best_or_newest(
         self, connection: Connection, words: Sequence[str], limit: int, only: ColumnElement[bool] | None = None
@@ -145,7 +138,7 @@ class WordIndex:
         if len(newest) > MAX_RANKED_WHILE_TYPING:
             counted = self.counted(connection, words, MAX_RANKED_WHILE_TYPING) if len(words) > 1 else {}
             rare = {word: rows for word, rows in counted.items() if 0 < rows <= MAX_RANKED_WHILE_TYPING}
-            ranked = _rarest(rare, MAX_RANKED_WHILE_TYPING)
+            ranked = rarest(rare, MAX_RANKED_WHILE_TYPING)
         return [row_id for row_id, _ in self.best(connection, ranked, limit, only)] if ranked else newest[:limit]
 
     def among(self, connection: Connection, ids: Sequence[int] | Select[Any]) -> ColumnElement[bool]:
@@ -164,7 +157,7 @@ class WordIndex:
         """
         rows = self._rows_at_most(connection)
         counted = self.counted(connection, words, MAX_SCORED)
-        found = [row_id for row_id, _ in self.best(connection, _rarest(counted, MAX_SCORED_FOR_SUREST), limit, only)]
+        found = [row_id for row_id, _ in self.best(connection, rarest(counted, MAX_SCORED_FOR_SUREST), limit, only)]
         weights = {word: _weight(min(count, rows), rows) for word, count in counted.items()}
         total, scale = sum(weights.values()), CERTAINTY_SCALE * log(1 + rows)
         held = dict.fromkeys(found, 0.0)
@@ -229,9 +222,9 @@ class WordIndex:
         self, connection: Connection, words: Sequence[str], limit: int, only: ColumnElement[bool] | None
     ) -> list[Hit]:
         if only is None and self._may_be_too_much(connection, words):
-            rarest = _rarest(self.counted(connection, words, MAX_SCORED), MAX_SCORED)
-            if len(rarest) < len(words):
-                candidates = self._hits(connection, self._by_rank, rarest, max(limit, CANDIDATES))
+            choosing = rarest(self.counted(connection, words, MAX_SCORED), MAX_SCORED)
+            if len(choosing) < len(words):
+                candidates = self._hits(connection, self._by_rank, choosing, max(limit, CANDIDATES))
                 among = self.among(connection, [row_id for row_id, _ in candidates])
                 return self._hits(connection, self._ranked.where(among), words, limit)
         query = self._by_rank if only is None else self._ranked.where(only)
@@ -245,36 +238,6 @@ class WordIndex:
     def _may_be_too_much(self, connection: Connection, words: Sequence[str]) -> bool:
         """Return whether the words could stand in more rows than are scored at once."""
         return len(words) * self._rows_at_most(connection) > MAX_SCORED
-
-    # --- PostgreSQL: its full text finds, and BM25 ranks; its own ranks know nothing of how rare a word is
-
-    def _best_in_postgresql(
-        self, connection: Connection, words: Sequence[str], limit: int, only: ColumnElement[bool] | None
-    ) -> list[Hit]:
-        stems = func.unnest(func.tsvector_to_array(func.to_tsvector(self._config, " ".join(words))))
-        rows_with = {
-            stem: self._rows_with_stem(connection, stem) for stem in connection.execute(select(stems)).scalars()
-        }
-        asked = {stem: rows for stem, rows in rows_with.items() if rows}
-        if not asked:
-            return []
-        key, held = self._full_text.c[self._key], self._full_text.c.words
-        candidates = select(key.label("id"), held).where(_holds(held, _rarest(asked, MAX_SCORED_IN_POSTGRESQL)))
-        if only is not None:
-            candidates = candidates.where(only)
-        total = connection.execute(select(func.count()).select_from(self._full_text)).scalar_one()
-        ranked = _bm25(candidates.subquery(), self._usual_length(connection), total, asked).limit(limit)
-        return [(row[0], row[1]) for row in connection.execute(ranked)]
-
-    def _rows_with_stem(self, connection: Connection, stem: str) -> int:
-        rows = select(self._full_text.c[self._key]).where(_holds(self._full_text.c.words, [stem]))
-        counted = rows.limit(MAX_SCORED + 1).subquery()
-        return connection.execute(select(func.count()).select_from(counted)).scalar_one()
-
-    def _usual_length(self, connection: Connection) -> float:
-        """Return how many stems a row has on average, by some of the rows."""
-        some = select(func.length(self._full_text.c.words).label("stems")).limit(ROWS_FOR_USUAL_LENGTH).subquery()
-        return float(connection.execute(select(func.avg(some.c.stems))).scalar() or 1.0)
 
 
 def beginning(word: str) -> str:
@@ -300,49 +263,9 @@ def _as_json(connection: Connection, words: Sequence[str]) -> str:
     return json.dumps([_quoted(word) for word in words] if connection.dialect.name == "sqlite" else list(words))
 
 
-def _rarest(rows_with: Mapping[str, int], max_rows: int) -> list[str]:
-    """Return the rarest words, at least one, as many as stand in ``max_rows`` rows together."""
-    kept: list[str] = []
-    left = max_rows
-    for word, rows in sorted(rows_with.items(), key=lambda one: one[1]):
-        left -= rows
-        if kept and left < 0:
-            break
-        kept.append(word)
-    return kept
-
-
-def _holds(held: ColumnElement[Any], stems: Sequence[str]) -> ColumnElement[bool]:
-    """Return the condition that PostgreSQL's full text holds any of some stems."""
-    any_stem = " | ".join("'" + stem.replace("\\", "\\\\").replace("'", "''") + "'" for stem in stems)
-    # They are stems already: nothing more is done to them.
-    return held.op("@@", is_comparison=True)(func.to_tsquery(AS_IT_IS, any_stem))
-
-
 def _weight(rows: int, total: int) -> float:
     """Return how much a word counts that so many of all rows hold: Lucene's idf, which is never negative."""
     return log(1 + (total - rows + 0.5) / (rows + 0.5))
-
-
-def _bm25(candidates: Subquery, usual_length: float, total: int, rows_with: Mapping[str, int]) -> Select[Any]:
-    """Return the query for (id, score) of the candidates, the best first.
-
-    BM25 (Robertson and Zaragoza 2009).
-    """
-    weights = [(stem, _weight(rows, total)) for stem, rows in rows_with.items()]
-    asked = values(column("stem", Text), column("weight", Float), name="asked").data(weights)
-    held = func.unnest(candidates.c.words).table_valued("lexeme", "positions", "weights", name="held")
-    often = func.cardinality(held.c.positions)
-    length = func.length(candidates.c.words) / usual_length
-    gain = asked.c.weight * often * (K1 + 1) / (often + K1 * (1 - B + B * length))
-    score = func.sum(gain).label("score")
-    joined = candidates.join(held, true()).join(asked, asked.c.stem == held.c.lexeme)
-    return (
-        select(candidates.c.id, score)
-        .select_from(joined)
-        .group_by(candidates.c.id)
-        .order_by(score.desc(), candidates.c.id)
-    )
 
 
 # Chunks come as stems of their own language, turns as they were said.

@@ -15,11 +15,11 @@ from rag_assistant.web.request_parsing import flag_asked
 if TYPE_CHECKING:
     from rag_assistant.web.services import Services
 
-# An endpoint or a bucket that is away is so for every server, and while Chroma is away, exact search answers: neither
-# is a reason to send people elsewhere.
+# An endpoint or a bucket that is away is so for every server, and without an index, exact search answers: neither is a
+# reason to send people elsewhere.
 GOOD_IF_ASKED = ("ready", "off")
 GOOD = (*GOOD_IF_ASKED, "not_checked", "unreachable")
-NOT_NEEDED = ("chroma", "worker")
+NOT_NEEDED = ("chroma", "pgvector", "worker")
 # What a worker answers.
 OF_EVERY_ROLE = ("healthz", "readyz", "metrics")
 
@@ -78,9 +78,15 @@ def readiness(services: Services) -> dict[str, str]:
         "files": services.files_probe.state(),
         "model": services.models.state,
         "embedder": "ready" if services.embedders.loaded else "failed" if services.embedders.problem else "starting",
-        "chroma": services.vectors.chroma.state if services.vectors.chroma else "off",
         "worker": "ready" if services.leases.has_worker else "missing",
-    }
+    } | vector_indexes(services)
+
+
+def vector_indexes(services: Services) -> dict[str, str]:
+    """Return the state of each index that there could be; ``missing`` is pgvector where PostgreSQL does not have it."""
+    index = services.vectors.index
+    states = {"chroma": "off", "pgvector": "missing" if index and index.name == "chroma" and index.notice else "off"}
+    return states | ({index.name: index.state} if index else {})
 
 
 def settings_data(services: Services) -> list[dict[str, Any]]:

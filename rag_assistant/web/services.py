@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     from rag_assistant.llm.models import LanguageModels
     from rag_assistant.records import Person
     from rag_assistant.retrieval.embeddings.registry import Embedders
-    from rag_assistant.retrieval.indexes.chroma import ChromaIndex
-    from rag_assistant.retrieval.indexes.vector_search import VectorSearch
+    from rag_assistant.retrieval.indexes.vector_search import ApproximateIndex, VectorSearch
     from rag_assistant.retrieval.search import Retriever
     from rag_assistant.runtime.probe import Probe
     from rag_assistant.settings.live import LiveSettings
@@ -260,7 +259,9 @@ class Services:
         from rag_assistant.storage.documents.checks import LibraryChecks
 
         checks = LibraryChecks(self.database)
-        index = self._chroma_in_use() if with_chroma else None
+        index = self._index_in_use() if with_chroma or not self.database.is_sqlite else None
+        if index is not None and index.name == "chroma" and not with_chroma:
+            index = None
         stores = self.documents, self.chunks, self.embeddings
         return Doctor(checks, *stores, self.uploads, self.library, index)
 
@@ -275,14 +276,15 @@ class Services:
         builtin = self.settings.current.embedder.startswith("builtin")
         return check_connection(self.models, None if builtin else embed, self.retriever.reranking.model)
 
-    def _chroma_in_use(self) -> ChromaIndex | None:
-        """Return Chroma's index if the library is large enough to use it."""
+    def _index_in_use(self) -> ApproximateIndex | None:
+        """Return the vectors' index if the library is large enough to use it."""
         self.load_embedder()
         serving = self.embeddings.serving()
         self.vectors.now()
-        if serving is None or serving.version[0] - serving.version[1] < self.settings.current.chroma_from_chunks:
+        index = self.vectors.index
+        if serving is None or index is None or serving.version[0] - serving.version[1] < index.from_chunks:
             return None
-        return self.vectors.chroma
+        return index
 
     def close(self) -> None:
         """Stop everything that was started."""

@@ -63,7 +63,7 @@ def test_a_few_more_vectors_move_none_of_those_that_are_there() -> None:
 def test_the_first_question_reads_no_vectors(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     shelf = Shelf(database)
     shelf.shelve("geese hiss", "boats float")
-    shelf.vectors = type(shelf.vectors)(shelf.embeddings, shelf.embedders, shelf.vectors._open_chroma, 100)
+    shelf.vectors = type(shelf.vectors)(shelf.embeddings, shelf.embedders, shelf.vectors._open_index)
     shelf.vectors.warm_up()
     monkeypatch.setattr(shelf.embeddings, "vectors_after", None)
     assert len(shelf.nearest("geese")) == 2

@@ -245,8 +245,10 @@ def test_no_chunk_of_another_persons_document_is_found(
     assert ben.keywords.search(query_terms("foxes", []), 9) == []
     assert ben.keywords.search(query_terms("foxes", []), 9, Scope((foxes.id,))) == []
     assert ben.keywords.unknown(query_terms("foxes geese", [])) == set(query_terms("foxes", []))
-    theirs, mine = ann.chunks.chunk_ids_of(EVERYTHING), ben.chunks.chunk_ids_of(EVERYTHING)
-    assert not ben.chunks.all_readable()
+    anns, bens = ann.chunks.within(EVERYTHING), ben.chunks.within(EVERYTHING)
+    assert anns is not None
+    assert bens is not None
+    theirs, mine = anns.ids(), bens.ids()
     assert theirs
     assert mine
     assert not theirs & mine
@@ -275,7 +277,7 @@ def test_a_shared_library_is_read_and_only_changed_where_that_was_said(
     let("read")
     assert ben.documents.get(foxes.id).name == foxes.name
     assert ben.keywords.search(query_terms("foxes", []), 9) != []
-    assert ben.chunks.all_readable()
+    assert ben.chunks.within(EVERYTHING) is None
     for change in (
         lambda: ben.documents.delete(foxes.id),
         lambda: ben.documents.change(foxes.id, tags=["x"]),

@@ -34,6 +34,7 @@ def test_readiness_names_each_part(client: FlaskClient) -> None:
             "model": "not_checked",
             "embedder": "ready",
             "chroma": "off",
+            "pgvector": "off",
             "worker": "ready",
         },
         "settings_problem": None,

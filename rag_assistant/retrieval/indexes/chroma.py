@@ -17,7 +17,7 @@ import threading
 import time
 import urllib.request
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from rag_assistant.errors import IndexUnavailable
 from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.indexes.exact import VectorStore
 from rag_assistant.runtime.supervised_process import Process, SupervisedProcess, plain_environment
+
+if TYPE_CHECKING:
+    from rag_assistant.storage.documents.scope import ChunksInScope
 
 log = logging.getLogger(__name__)
 
@@ -79,10 +82,23 @@ class ChromaProcess:
 class ChromaIndex:
     """The embeddings of one embedder in a collection of Chroma, kept in step with SQL by a thread of its own.
 
-    While it is away or behind, the exact index answers.
+    While it is away or behind, the exact index answers, and always where a part of the library is searched.
     """
 
-    def __init__(self, store: VectorStore, embedder: str, url: str | None, folder: Path) -> None:
+    name = "chroma"
+
+    def __init__(
+        self,
+        store: VectorStore,
+        embedder: str,
+        url: str | None,
+        folder: Path,
+        from_chunks: int = 0,
+        notice: str | None = None,
+    ) -> None:
+        self.from_chunks = from_chunks
+        # Why this index is used where there could be a better one.
+        self.notice = notice
         self._store = store
         self._embedder = embedder
         self._url = url
@@ -117,11 +133,16 @@ class ChromaIndex:
             self._process.process.start()
         threading.Thread(target=self._follow, name="chroma", daemon=True).start()
 
-    def search(self, vector: Vectors, limit: int, version: tuple[int, int]) -> list[tuple[int, float]]:
+    def search(
+        self, vector: Vectors, limit: int, version: tuple[int, int], within: ChunksInScope | None = None
+    ) -> list[tuple[int, float]]:
         """Return up to ``limit`` chunk ids with their cosine, the nearest first.
 
-        Raises IndexUnavailable while Chroma is away, or not in step with this ``version`` of the store.
+        Raises IndexUnavailable while Chroma is away, or not in step with this ``version`` of the store, and for a part
+        of the library.
         """
+        if within is not None:
+            raise IndexUnavailable("Chroma is asked for the whole library only.")
         collection = self._collection
         if collection is None or self._in_step_with != version:
             raise IndexUnavailable("Chroma is not in step with the database.")

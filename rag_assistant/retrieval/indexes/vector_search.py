@@ -1,11 +1,12 @@
-"""Vector search: Chroma where the library is large enough for it to be the faster one, the exact index otherwise."""
+"""Vector search: an approximate index where the library is large enough for it, the exact index otherwise."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -15,38 +16,76 @@ from rag_assistant.retrieval.embeddings.familiarity import Familiarity
 from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.embeddings.question_cache import QuestionVectors
 from rag_assistant.retrieval.embeddings.registry import Embedder, Embedders
-from rag_assistant.retrieval.indexes.chroma import ChromaIndex
 from rag_assistant.retrieval.indexes.exact import ExactIndex, VectorStore
+
+if TYPE_CHECKING:
+    from rag_assistant.storage.documents.scope import ChunksInScope
 
 log = logging.getLogger(__name__)
 
 COOLDOWN_SECONDS = 10.0
 
 
-class VectorSpace:
-    """The vectors of one embedding model, searched in one of two ways. Whatever Chroma does, there is an answer."""
+class ApproximateIndex(Protocol):
+    """Chroma or pgvector: an index of the vectors of one embedding model, which is faster than looking at all of them.
 
-    def __init__(self, store: VectorStore, key: str, dimension: int, chroma: ChromaIndex, from_chunks: int) -> None:
-        self.key = key
-        self.chroma = chroma
+    ``from_chunks`` is how many vectors there must be for it to be used.
+    """
+
+    name: str
+    from_chunks: int
+
+    @property
+    def state(self) -> str:
+        """How it is, as /readyz shows it."""
+
+    @property
+    def notice(self) -> str | None:
+        """A sentence for whoever looks after the server, if there is something to say."""
+
+    def start(self) -> None:
+        """Begin to follow SQL, once."""
+
+    def search(
+        self, vector: Vectors, limit: int, version: tuple[int, int], within: ChunksInScope | None = None
+    ) -> list[tuple[int, float]]:
+        """Return up to ``limit`` chunk ids with their cosine. Raises IndexUnavailable where it cannot tell."""
+
+    def differences(self) -> tuple[int, int]:
+        """Return how many vectors it lacks, and how many it has that SQL does not. Raises IndexUnavailable."""
+
+    def mend(self) -> None:
+        """Add what is missing and drop what is too much. Raises IndexUnavailable."""
+
+    def close(self) -> None:
+        """Stop following."""
+
+
+class VectorSpace:
+    """The vectors of one embedding model, searched in one of two ways. Whatever its index does, there is an answer."""
+
+    def __init__(self, store: VectorStore, known: KnownEmbedder, index: ApproximateIndex) -> None:
+        self.key = known.key
+        self.index = index
         self.question_vectors = QuestionVectors()
         # After a failure the model is left alone for a while: each question would wait for it anew.
         self.rests_until = 0.0
-        self._exact = ExactIndex(store, key, dimension)
-        self._from_chunks = from_chunks
+        self._exact = ExactIndex(store, known.key, known.dimension)
 
     def search(
-        self, vector: Vectors, limit: int, version: tuple[int, int], chunk_ids: Collection[int] | None = None
+        self, vector: Vectors, limit: int, version: tuple[int, int], within: ChunksInScope | None = None
     ) -> list[tuple[int, float]]:
-        """Return up to ``limit`` chunk ids with their cosine, the nearest first; with ``chunk_ids``, only of those."""
-        if chunk_ids is None and version[0] - version[1] >= self._from_chunks:
-            self.chroma.start()
+        """Return up to ``limit`` chunk ids with their cosine, the nearest first; with ``within``, only of those."""
+        if version[0] - version[1] >= self.index.from_chunks:
+            self.index.start()
             try:
-                return self.chroma.search(vector, limit, version)
+                found = self.index.search(vector, limit, version, within)
             except IndexUnavailable as error:
                 log.debug("Exact search answers: %s", error)
+            else:
+                return found
         self._exact.refresh(version)
-        return self._exact.search(vector, limit, chunk_ids)
+        return self._exact.search(vector, limit, within.ids() if within is not None else None)
 
 
 class ServingVectors:
@@ -88,12 +127,12 @@ class ServingVectors:
         """Return how well the model knows a text."""
         return self._embedder.familiarity(text)
 
-    def search(self, vector: Vectors, limit: int, chunk_ids: Collection[int] | None = None) -> list[tuple[int, float]]:
+    def search(self, vector: Vectors, limit: int, within: ChunksInScope | None = None) -> list[tuple[int, float]]:
         """Return up to ``limit`` chunk ids with their similarity (0 to 1), the nearest first.
 
-        With ``chunk_ids``, only of those.
+        With ``within``, only of those.
         """
-        hits = self._space.search(vector, limit, self._known.version, chunk_ids)
+        hits = self._space.search(vector, limit, self._known.version, within)
         return [(chunk_id, self._embedder.similarity(cosine)) for chunk_id, cosine in hits]
 
 
@@ -101,12 +140,11 @@ class VectorSearch:
     """Gives the vectors that are searched now, and follows when another model's take their place."""
 
     def __init__(
-        self, store: VectorStore, embedders: Embedders, open_chroma: Callable[[str], ChromaIndex], from_chunks: int
+        self, store: VectorStore, embedders: Embedders, open_index: Callable[[KnownEmbedder], ApproximateIndex]
     ) -> None:
         self._store = store
         self._embedders = embedders
-        self._open_chroma = open_chroma
-        self._from_chunks = from_chunks
+        self._open_index = open_index
         self._lock = threading.Lock()
         self._space: VectorSpace | None = None
 
@@ -119,13 +157,12 @@ class VectorSearch:
         with self._lock:
             if self._space is None or self._space.key != known.key:
                 self.close()
-                chroma = self._open_chroma(known.key)
-                self._space = VectorSpace(self._store, known.key, known.dimension, chroma, self._from_chunks)
+                self._space = VectorSpace(self._store, known, self._open_index(known))
             rests = time.monotonic() < self._space.rests_until
             return None if rests else ServingVectors(known, embedder, self._space)
 
     def warm_up(self) -> None:
-        """Read the vectors into memory, as the first question would."""
+        """Make ready what the first question would wait for."""
         vectors = self.now()
         if vectors is not None and not vectors.empty:
             vectors.search(np.zeros(vectors.dimension, np.float32), 1)
@@ -137,11 +174,16 @@ class VectorSearch:
         return rests or self._embedders.problem is not None
 
     @property
-    def chroma(self) -> ChromaIndex | None:
-        """Chroma's index of the vectors that are searched now, whether it runs or not."""
-        return self._space.chroma if self._space is not None else None
+    def index(self) -> ApproximateIndex | None:
+        """The index of the vectors that are searched now, whether it runs or not."""
+        return self._space.index if self._space is not None else None
+
+    @property
+    def notice(self) -> str | None:
+        """What whoever looks after the server should know of the index, if anything."""
+        return self._space.index.notice if self._space is not None else None
 
     def close(self) -> None:
-        """End Chroma's process, if it is ours."""
+        """End what the index runs."""
         if self._space is not None:
-            self._space.chroma.close()
+            self._space.index.close()

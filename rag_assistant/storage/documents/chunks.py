@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Select, bindparam, delete, func, insert, sele
 from rag_assistant.records import Chunk, ExtractedText, Passage, Scope
 from rag_assistant.storage.database import Database, person_of
 from rag_assistant.storage.documents.embeddings import count_dropped
-from rag_assistant.storage.documents.scope import in_scope
+from rag_assistant.storage.documents.scope import ChunksInScope, in_scope
 from rag_assistant.storage.full_text import CHUNK_WORDS
 from rag_assistant.storage.ownership import readable, reads_everything
 from rag_assistant.storage.sent_texts import keep_passages_of
@@ -125,18 +125,13 @@ class ChunkStore:
         with self._database.read() as connection:
             return connection.execute(nearest.where(readable(connection, chunks.c.document_id))).scalar()
 
-    def all_readable(self) -> bool:
-        """Tell whether there is no chunk that may not be read."""
-        if self._database.is_whole:
-            return True
-        with self._database.read() as connection:
-            return reads_everything(connection)
-
-    def chunk_ids_of(self, scope: Scope) -> set[int]:
-        """Return the ids of all chunks of some documents."""
-        with self._database.read() as connection:
-            query = select(chunks.c.id).where(in_scope(connection, chunks.c.document_id, scope))
-            return set(connection.execute(query).scalars())
+    def within(self, scope: Scope) -> ChunksInScope | None:
+        """Return those chunks of a scope that may be read; ``None`` where these are all that there are."""
+        if not scope:
+            with self._database.read() as connection:
+                if reads_everything(connection):
+                    return None
+        return ChunksInScope(self._database, scope)
 
 
 def drop_chunks(connection: Connection, document_id: int) -> None:

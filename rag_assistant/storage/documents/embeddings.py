@@ -11,6 +11,7 @@ from sqlalchemy.exc import IntegrityError
 
 from rag_assistant.records import KnownEmbedder, UnembeddedChunk
 from rag_assistant.storage.database import Database
+from rag_assistant.storage.documents.vector_table import is_there, keep_vectors
 from rag_assistant.storage.tables import chunks, documents, embedders, embeddings
 
 _SERVING = select(embedders).where(embedders.c.active)
@@ -114,13 +115,13 @@ class EmbeddingStore:
                 return False
             same = embeddings.c.chunk_id.in_(ids), embeddings.c.embedder == embedder
             kept = set(connection.execute(select(embeddings.c.chunk_id).where(*same)).scalars())
-            new = [
-                {"chunk_id": chunk_id, "embedder": embedder, "vector": vector}
-                for chunk_id, vector in vectors
-                if chunk_id not in kept
-            ]
+            new = [one for one in vectors if one[0] not in kept]
             if new:
-                connection.execute(insert(embeddings), new)
+                rows = [{"chunk_id": chunk_id, "embedder": embedder, "vector": vector} for chunk_id, vector in new]
+                connection.execute(insert(embeddings), rows)
+                # Only now: with the first row it is certain that nobody makes the table at this moment.
+                if is_there(connection):
+                    keep_vectors(connection, embedder, new)
             done = (
                 select(func.count())
                 .select_from(embeddings.join(chunks, chunks.c.id == embeddings.c.chunk_id))

@@ -2,11 +2,37 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, Connection, and_, or_, select, true
+from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select, true
 
 from rag_assistant.records import Scope
+from rag_assistant.storage.database import Database
 from rag_assistant.storage.ownership import readable
-from rag_assistant.storage.tables import document_tags, documents
+from rag_assistant.storage.tables import chunks, document_tags, documents
+
+
+class ChunksInScope:
+    """The chunks of a scope that whoever asks may read: as ids, or as a condition in SQL over the same database."""
+
+    def __init__(self, database: Database, scope: Scope) -> None:
+        self.database = database
+        self._scope = scope
+
+    def ids(self) -> set[int]:
+        """Return the ids of all of them."""
+        with self.database.read() as connection:
+            return {row.id for row in connection.execute(self._query(connection))}
+
+    def holds(self, connection: Connection, chunk_id: ColumnElement[int]) -> ColumnElement[bool]:
+        """Return the condition that a chunk is one of them."""
+        return chunk_id.in_(self._query(connection))
+
+    def has_more_than(self, count: int, connection: Connection) -> bool:
+        """Tell whether there are more than so many."""
+        some = self._query(connection).limit(count + 1).subquery()
+        return connection.execute(select(func.count()).select_from(some)).scalar_one() > count
+
+    def _query(self, connection: Connection) -> Select[tuple[int]]:
+        return select(chunks.c.id).where(in_scope(connection, chunks.c.document_id, self._scope))
 
 
 def in_scope(connection: Connection, document_id: ColumnElement[int], scope: Scope) -> ColumnElement[bool]:

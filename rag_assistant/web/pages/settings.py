@@ -75,6 +75,7 @@ def _settings_page(
         check=check,
         imported=imported,
         import_error=import_error,
+        index_notice=services().vectors.notice,
         **frame(shown),
     )
 

@@ -258,7 +258,9 @@ def test_what_stands_between_two_chunks_that_touch_is_kept_with_the_second(shelf
     places = ((0, 4, None), (6, 10, None), (23, 27, None), (28, 32, 2))
     pieces = [Chunk(n, start, end, text[start:end], page) for n, (start, end, page) in enumerate(places)]
     assert shelf.chunks.keep_text(document.id, ExtractedText(text, "text/plain"), pieces, ["w"] * len(pieces))
-    found = shelf.chunks.passages(sorted(shelf.chunks.chunk_ids_of(Scope((document.id,)))))
+    within = shelf.chunks.within(Scope((document.id,)))
+    assert within is not None
+    found = shelf.chunks.passages(sorted(within.ids()))
     assert [passage.gap for passage in found.values()] == [None, "\n\n", None, None]
 
 

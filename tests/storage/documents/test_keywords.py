@@ -7,7 +7,7 @@ from sqlalchemy import event
 from sqlalchemy.exc import SQLAlchemyError
 
 from rag_assistant.records import Scope
-from rag_assistant.storage import full_text
+from rag_assistant.storage import full_text, postgres_ranking
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.keywords import KeywordIndex
 from testkit.shelf import Shelf
@@ -26,7 +26,7 @@ def test_rare_words_choose_and_all_words_rank(index: KeywordIndex, monkeypatch: 
     words = ["common", "word3", "rare3", "rare12"]
     everything = dict(index.search(words, 100))
     monkeypatch.setattr(full_text, "MAX_SCORED", 20)
-    monkeypatch.setattr(full_text, "MAX_SCORED_IN_POSTGRESQL", 20)
+    monkeypatch.setattr(postgres_ranking, "MAX_CANDIDATES", 20)
     some = index.search(words, 100)
     assert some[0][0] == 4
     assert [score for _, score in some] == sorted((score for _, score in some), reverse=True)

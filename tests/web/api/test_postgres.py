@@ -4,6 +4,7 @@ import io
 
 import pytest
 from flask.testing import FlaskClient
+from sqlalchemy import text
 
 from rag_assistant.web.services import Services
 from testkit.stub_model import StubModel
@@ -65,3 +66,34 @@ def test_versions_branches_and_the_state_tag_are_the_same_there(client: FlaskCli
     found = client.get("/api/conversations", query_string={"q": "geese"}).json["conversations"]
     assert {one["conversation_id"] for one in found} == {1, 2}
     assert "Edited in" in client.get("/conversations/1").text
+
+
+def test_a_library_that_pgvector_searches_is_ready_and_sound(client: FlaskClient, services: Services) -> None:
+    document = upload(client, "The lighthouse keeper feeds seventeen geese.")
+    assert client.get("/api/search?q=geese").json["passages"]
+    assert services.vectors.index is not None
+    services.vectors.index.from_chunks = 1
+    assert client.get("/api/search?q=geese").json["passages"]
+    until(lambda: client.get("/readyz").json["parts"]["pgvector"] == "ready")
+    assert ask(client, "How many geese?", document_ids=[document["document_id"]])["sources"]
+    assert "Search" in client.get("/settings").text
+    with services.database.write() as connection:
+        connection.execute(text("DELETE FROM chunk_vectors"))
+    (finding,) = services.doctor(with_chroma=False).examine()
+    assert finding.sentence == "pgvector lacks 1 vectors and has 0 that are not in the database."
+    assert finding.mend is not None
+    finding.mend()
+    assert list(services.doctor(with_chroma=False).examine()) == []
+
+
+def test_where_pgvector_is_missing_exact_search_answers_and_it_is_said(
+    client: FlaskClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("rag_assistant.storage.documents.vector_table.OFFERED", "SELECT 1 WHERE false")
+    upload(client, "The lighthouse keeper feeds seventeen geese.")
+    assert client.get("/api/search?q=geese").json["passages"]
+    ready = client.get("/readyz")
+    assert (ready.status_code, ready.json["parts"]["pgvector"]) == (200, "missing")
+    sentence = "PostgreSQL has no extension &#34;vector&#34; (pgvector)"
+    assert sentence in client.get("/settings").text
+    assert "PostgreSQL has no extension" in caplog.text

@@ -1,0 +1,161 @@
+"""pgvector: PostgreSQL searches the vectors itself, so that no server keeps a copy of them in its memory.
+
+Its table is always in step with the embeddings (storage/documents/vector_table.py). A thread fills it where it is new,
+and builds an index for each embedding model that has enough vectors, also for one that is not searched yet. Until an
+index is ready, PostgreSQL looks at all vectors.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING
+
+from rag_assistant.errors import IndexUnavailable, StorageFailed
+from rag_assistant.records import KnownEmbedder
+from rag_assistant.retrieval.embeddings.minilm import Vectors
+
+if TYPE_CHECKING:
+    from rag_assistant.storage.documents.embeddings import EmbeddingStore
+    from rag_assistant.storage.documents.scope import ChunksInScope
+    from rag_assistant.storage.documents.vector_indexes import VectorIndexes
+    from rag_assistant.storage.documents.vector_table import VectorTable
+
+log = logging.getLogger(__name__)
+
+# Fewer are searched in memory, where 10,000 vectors of 384 numbers take 15 MB and a search 1 ms (docs/benchmarks.md).
+FROM_CHUNKS = 10_000
+# What an index takes in half precision.
+MAX_DIMENSION = 4000
+POLL_INTERVAL_SECONDS = 10.0
+RETRY_INTERVAL_SECONDS = 60.0
+
+
+class PgVectorIndex:
+    """The vectors of one embedding model in PostgreSQL, each of them found as soon as it is kept."""
+
+    name = "pgvector"
+
+    def __init__(
+        self,
+        store: EmbeddingStore,
+        table: VectorTable,
+        indexes: VectorIndexes,
+        known: KnownEmbedder,
+        from_chunks: int = FROM_CHUNKS,
+    ) -> None:
+        self.from_chunks = from_chunks
+        self._store = store
+        self._table = table
+        self._indexes = indexes
+        self._known = known
+        # The keys of the models whose vectors are all in the table, and of those whose index is ready.
+        self._filled: set[str] = set()
+        self._indexed: set[str] = set()
+        self._at_work = False
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._closing = threading.Event()
+
+    @property
+    def state(self) -> str:
+        """``off`` while it is not needed, ``building`` while the table is filled or an index is built, or ``ready``."""
+        if self._at_work:
+            return "building"
+        return "ready" if self._known.key in self._filled else "off"
+
+    @property
+    def notice(self) -> str | None:
+        """What is being built, for whoever waits for it."""
+        if not self._at_work:
+            return None
+        try:
+            done = self._indexes.progress()
+        except StorageFailed:
+            done = None
+        how_much = f" ({done:.0%})" if done is not None else ""
+        return f"The vector index is being built{how_much}. Until it is ready, each search looks at all vectors."
+
+    def start(self) -> None:
+        """Begin to fill the table and to build indexes, once."""
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._follow, name="pgvector", daemon=True)
+                self._thread.start()
+
+    def close(self) -> None:
+        """Begin nothing more. An index that PostgreSQL is building it completes by itself."""
+        self._closing.set()
+
+    def search(
+        self,
+        vector: Vectors,
+        limit: int,
+        version: tuple[int, int],  # noqa: ARG002 - the table is in step with every one
+        within: ChunksInScope | None = None,
+    ) -> list[tuple[int, float]]:
+        """Return up to ``limit`` chunk ids with their cosine, the nearest first; with ``within``, only of those.
+
+        Raises IndexUnavailable until it is filled.
+        """
+        key = self._known.key
+        try:
+            if key not in self._filled:
+                self._look()
+            if key in self._filled:
+                indexed = key in self._indexed
+                return self._table.nearest(self._known, vector.tobytes(), limit, within, indexed=indexed)
+        except StorageFailed as error:
+            raise IndexUnavailable("pgvector does not answer.") from error
+        raise IndexUnavailable("The vectors are not in pgvector's table yet.")
+
+    def differences(self) -> tuple[int, int]:
+        """Return how many vectors the table lacks, and how many it has that are not in the database: none can be."""
+        added, deleted = self._store.version(self._known.key)
+        return added - deleted - self._table.count(self._known), 0
+
+    def mend(self) -> None:
+        """Add what is missing."""
+        self._table.fill(self._known)
+
+    def come_in_step(self) -> None:
+        """Fill the table, and build and drop indexes, until they are as they should be."""
+        models = self._store.known()
+        large = [known for known in models if known.version[0] - known.version[1] >= self.from_chunks]
+        try:
+            for known in models:
+                if known.key not in self._filled:
+                    self._fill(known)
+            self._indexes.drop_others(models)
+            self._indexed = self._indexes.ready(large)
+            for known in large:
+                if known.key not in self._indexed and known.dimension <= MAX_DIMENSION:
+                    self._at_work = True
+                    log.info("An index for the vectors of %s is being built.", known.key)
+                    self._indexes.build(known)
+                    self._indexed = self._indexes.ready(large)
+        finally:
+            self._at_work = False
+
+    def _fill(self, known: KnownEmbedder) -> None:
+        if self._table.lacks(known):
+            self._at_work = True
+            added = self._table.fill(known)
+            log.info("%s vectors of %s were copied to where pgvector searches them.", added, known.key)
+        self._filled.add(known.key)
+
+    def _look(self) -> None:
+        """See whether another process, or an earlier one, has done it all."""
+        if not self._table.lacks(self._known):
+            self._indexed = self._indexes.ready([self._known])
+            self._filled.add(self._known.key)
+
+    def _follow(self) -> None:
+        pause = 0.0
+        while not self._closing.wait(pause):
+            try:
+                self.come_in_step()
+                pause = POLL_INTERVAL_SECONDS
+            except Exception as error:  # noqa: BLE001 - whatever it is, there are other ways to search
+                log.warning("pgvector's index is not as it should be, which is tried again: %s", error)
+                pause = RETRY_INTERVAL_SECONDS

@@ -1,0 +1,221 @@
+"""The vectors of the chunks as pgvector searches them: a table of PostgreSQL beside ``embeddings``.
+
+It is made from ``embeddings`` and holds the same in half precision, which costs no quality (docs/benchmarks.md). Who
+keeps an embedding keeps it here in the same transaction, and a row that is deleted there is deleted here. So what is
+found here exists, and every process on the database searches the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+from sqlalchemy import (
+    Column,
+    Connection,
+    Float,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    bindparam,
+    cast,
+    func,
+    literal_column,
+    select,
+    text,
+)
+from sqlalchemy.exc import ProgrammingError
+from sqlalchemy.types import UserDefinedType
+
+from rag_assistant.records import KnownEmbedder
+from rag_assistant.storage.database import Database
+from rag_assistant.storage.documents.scope import ChunksInScope
+
+ROWS_AT_ONCE = 1000
+# How many vectors the index looks at for a question, and how many at most where a scope leaves few of them over.
+EF_SEARCH = 200
+MAX_EF_SEARCH = 1000
+MAX_SCANNED = 20_000
+# A scope of so few chunks is searched without the index: that is exact, and as fast.
+MAX_EXACT_CHUNKS = 5_000
+
+# The first version that looks on in a scope until there are enough.
+MIN_VERSION = (0, 8)
+IN_MEMORY = "so each server keeps all vectors in its own memory."
+NOT_INSTALLED = (
+    f'PostgreSQL has no extension "vector" (pgvector), {IN_MEMORY} Install it where PostgreSQL runs, such as '
+    "postgresql-16-pgvector on Debian, and restart."
+)
+NOT_ALLOWED = (
+    f'This user of PostgreSQL may not create the extension "vector" (pgvector), {IN_MEMORY} Run CREATE EXTENSION '
+    "vector; in this database as a superuser, and restart."
+)
+TOO_OLD = (
+    f'PostgreSQL has the extension "vector" (pgvector) in version {{version}}, and 0.8.0 is needed, {IN_MEMORY} '
+    "Install a newer one, run ALTER EXTENSION vector UPDATE; in this database, and restart."
+)
+
+
+class HalfVector(UserDefinedType[Any]):
+    """pgvector's type for numbers of 16 bits."""
+
+    cache_ok = True
+
+    def __init__(self, dimension: int) -> None:
+        self.dimension = dimension
+
+    def get_col_spec(self, **_: Any) -> str:
+        """Return the type as SQL has it."""
+        return f"halfvec({self.dimension})"
+
+
+# Not in the metadata of the other tables, which every database has.
+vectors = Table(
+    "chunk_vectors", MetaData(), Column("chunk_id", Integer), Column("embedder", String), Column("vector", String)
+)
+# MAIN: the numbers lie beside their row, where reading them costs least.
+CREATE = """
+CREATE TABLE chunk_vectors (
+    chunk_id INTEGER NOT NULL,
+    embedder VARCHAR NOT NULL,
+    vector halfvec STORAGE MAIN NOT NULL,
+    PRIMARY KEY (chunk_id, embedder),
+    FOREIGN KEY (chunk_id, embedder) REFERENCES embeddings (chunk_id, embedder) ON DELETE CASCADE
+)
+"""
+OFFERED = "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"
+INSERT = text(
+    "INSERT INTO chunk_vectors (chunk_id, embedder, vector) SELECT id, :embedder, CAST(vector AS halfvec) "
+    "FROM unnest(CAST(:ids AS integer[]), CAST(:vectors AS text[])) AS given(id, vector) ON CONFLICT DO NOTHING"
+)
+# Those of the wrong length, which doctor finds, are in no index.
+MISSING = (
+    "SELECT chunk_id, vector FROM embeddings WHERE embedder = :embedder AND chunk_id > :after "
+    "AND length(vector) = 4 * :dimension AND NOT EXISTS (SELECT 1 FROM chunk_vectors AS there "
+    "WHERE there.chunk_id = embeddings.chunk_id AND there.embedder = :embedder) ORDER BY chunk_id LIMIT :most"
+)
+
+
+class VectorTable:
+    """The table and its rows; its indexes are in vector_indexes.py."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def prepare(self) -> str | None:
+        """Make the table if it is not there; return why that cannot be, ``None`` if it is there.
+
+        Who keeps embeddings at this moment is waited for: afterwards everybody sees the table.
+        """
+        with self._database.read() as connection:
+            if is_there(connection):
+                return None
+            if connection.execute(text(OFFERED)).first() is None:
+                return NOT_INSTALLED
+        with self._database.one_at_a_time("vectors"), self._database.write() as connection:
+            try:
+                with connection.begin_nested():
+                    connection.execute(text("CREATE EXTENSION IF NOT EXISTS vector"))
+            except ProgrammingError:
+                return NOT_ALLOWED
+            version = connection.execute(text("SELECT extversion FROM pg_extension WHERE extname = 'vector'")).scalar()
+            if tuple(map(int, str(version).split(".")[:2])) < MIN_VERSION:
+                return TOO_OLD.format(version=version)
+            connection.execute(text("LOCK TABLE embeddings IN SHARE MODE"))
+            if not is_there(connection):
+                connection.execute(text(CREATE))
+        return None
+
+    def lacks(self, known: KnownEmbedder) -> bool:
+        """Tell whether any of a model's vectors is missing."""
+        with self._database.read() as connection:
+            return connection.execute(text(MISSING), _missing_of(known, most=1)).first() is not None
+
+    def count(self, known: KnownEmbedder) -> int:
+        """Return how many of a model's vectors are there."""
+        with self._database.read() as connection:
+            there = select(func.count()).select_from(vectors).where(vectors.c.embedder == known.key)
+            return connection.execute(there).scalar_one()
+
+    def fill(self, known: KnownEmbedder) -> int:
+        """Add what is missing of a model's vectors, and return how many were."""
+        added = after = 0
+        while True:
+            with self._database.write(forced=False) as connection:
+                # Nobody deletes them until they are here.
+                query = text(f"{MISSING} FOR KEY SHARE OF embeddings")
+                found = connection.execute(query, _missing_of(known, after)).all()
+                keep_vectors(connection, known.key, [(row.chunk_id, row.vector) for row in found])
+            if not found:
+                return added
+            added, after = added + len(found), found[-1].chunk_id
+
+    def nearest(
+        self, known: KnownEmbedder, vector: bytes, limit: int, within: ChunksInScope | None, *, indexed: bool
+    ) -> list[tuple[int, float]]:
+        """Return up to ``limit`` chunk ids with their cosine, the nearest first.
+
+        ``indexed`` says whether there is an index to search; without it, for a small scope, and where it did not find
+        enough, everything is looked at.
+        """
+        database = within.database if within is not None else self._database
+        kind = HalfVector(known.dimension)
+        distance = cast(vectors.c.vector, kind).op("<#>", return_type=Float())(cast(bindparam("vector"), kind))
+        # As it stands in the condition of the index.
+        of_model = vectors.c.embedder == literal_column(quoted(known.key))
+        with database.read() as connection:
+            found = select(vectors.c.chunk_id, -distance).where(of_model).limit(limit)
+            if within is not None:
+                found = found.where(within.holds(connection, vectors.c.chunk_id))
+                indexed = indexed and within.has_more_than(MAX_EXACT_CHUNKS, connection)
+            rows: list[Any] = []
+            given = {"vector": as_text(vector)}
+            if indexed:
+                connection.execute(_search_options(limit))
+                rows = list(connection.execute(found.order_by(distance), given))
+            if len(rows) < limit:
+                # Not in the index's own order, so that it is not used.
+                rows = list(connection.execute(found.order_by(distance + 0), given))
+        # What the index finds late may be nearer than what it found before.
+        return sorted(((row[0], row[1]) for row in rows), key=lambda hit: -hit[1])
+
+
+def is_there(connection: Connection) -> bool:
+    """Tell whether the table is there."""
+    if connection.dialect.name == "sqlite":
+        return False
+    return connection.execute(text("SELECT to_regclass('chunk_vectors')")).scalar() is not None
+
+
+def keep_vectors(connection: Connection, embedder: str, rows: Sequence[tuple[int, bytes]]) -> None:
+    """Keep some vectors in the table. Their embeddings are kept before, in the same transaction."""
+    if rows:
+        ids, texts = [chunk_id for chunk_id, _ in rows], [as_text(vector) for _, vector in rows]
+        connection.execute(INSERT, {"embedder": embedder, "ids": ids, "vectors": texts})
+
+
+def as_text(vector: bytes) -> str:
+    """Return a vector of float32 as pgvector reads it."""
+    return orjson.dumps(memoryview(vector).cast("f").tolist()).decode()
+
+
+def quoted(value: str) -> str:
+    """Return a text as SQL has it, for a place where no parameter can stand."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _missing_of(known: KnownEmbedder, after: int = 0, most: int = ROWS_AT_ONCE) -> dict[str, Any]:
+    return {"embedder": known.key, "dimension": known.dimension, "after": after, "most": most}
+
+
+def _search_options(limit: int) -> Any:
+    """Return what tells pgvector, until the end of the transaction, how far to look."""
+    options = {
+        "hnsw.ef_search": min(max(limit, EF_SEARCH), MAX_EF_SEARCH),
+        # In a scope, it looks on until there are enough.
+        "hnsw.iterative_scan": "relaxed_order",
+        "hnsw.max_scan_tuples": MAX_SCANNED,
+    }
+    return select(*(func.set_config(name, str(value), True) for name, value in options.items()))

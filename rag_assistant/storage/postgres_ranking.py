@@ -1,0 +1,151 @@
+"""BM25 on PostgreSQL: its full text finds rows, and we rank them; its own ranks know nothing of how rare a word is.
+
+The formula and its constants are those of FTS5, so that SQLite and PostgreSQL put the same rows first (Robertson and
+Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import log
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Double,
+    Select,
+    TableClause,
+    cast,
+    func,
+    literal,
+    literal_column,
+    select,
+    tablesample,
+    text,
+)
+
+Hit = tuple[int, float]
+
+# Ranking reads each candidate's words. Beyond so many, the rarest words alone choose the candidates.
+MAX_CANDIDATES = 3_000
+# Of a larger table, PostgreSQL's statistics tell the number of rows and how many of them hold a common word: to count
+# them takes longer than all the rest.
+MAX_COUNTED_ROWS = 2_000
+ROWS_FOR_USUAL_LENGTH = 1_000
+MAX_COUNTED = 10_000
+K1, B = 1.2, 0.75
+MIN_WEIGHT = 1e-6
+# How often a row holds a word is in no function of PostgreSQL; but of one word with all weights 1, ts_rank gives the
+# sum of 1 / n ** 2 up to that number, divided by what it is for ever. These are the borders between the numbers.
+MAX_OFTEN = 50
+_BORDERS = [(sum(n**-2 for n in range(1, often + 1)) - often**-2 / 2) / 1.64493406685 for often in range(1, MAX_OFTEN)]
+BORDERS: ColumnElement[list[float]] = literal_column(f"'{{{','.join(f'{one:.6f}' for one in _BORDERS)}}}'::float8[]")
+AS_IT_IS: ColumnElement[str] = literal_column("'simple'::regconfig")
+ALL_EQUAL: ColumnElement[list[float]] = literal_column("'{1,1,1,1}'::real[]")
+
+ROWS = text("SELECT reltuples FROM pg_class WHERE oid = to_regclass(:name)")
+COMMON = text(
+    "SELECT lexeme, share FROM pg_stats, unnest(most_common_elems::text::text[], most_common_elem_freqs) "
+    "AS common(lexeme, share) WHERE schemaname = current_schema() AND tablename = :name AND attname = 'words' "
+    "AND lexeme = ANY(CAST(:stems AS text[]))"
+)
+
+
+class RankedWords:
+    """A table of PostgreSQL's full text: ``key`` is its column for the row's id, ``held`` that of the words."""
+
+    def __init__(
+        self, table: TableClause, key: ColumnElement[int], held: ColumnElement[str], config: ColumnElement[str]
+    ) -> None:
+        self._name = table.name
+        self._table = table
+        self._key = key
+        self._held = held
+        self._config = config
+
+    def best(
+        self, connection: Connection, words: Sequence[str], limit: int, only: ColumnElement[bool] | None
+    ) -> list[Hit]:
+        """Return up to ``limit`` (id, score) of the rows that hold any of ``words``, the best first.
+
+        With ``only`` those for which that holds.
+        """
+        stems = func.unnest(func.tsvector_to_array(func.to_tsvector(self._config, " ".join(words))))
+        total = self._rows(connection)
+        rows_with = self._rows_with(connection, list(connection.execute(select(stems)).scalars()), total)
+        asked = {stem: rows for stem, rows in rows_with.items() if rows}
+        if not asked:
+            return []
+        weights = {stem: _weight(rows, total) for stem, rows in asked.items()}
+        found = self._scored(weights, self._usual_length(connection, total))
+        found = found.where(holds_any(self._held, rarest(asked, MAX_CANDIDATES)))
+        if only is not None:
+            found = found.where(only)
+        ranked = found.order_by(text("score DESC"), self._key).limit(limit)
+        return [(row[0], row[1]) for row in connection.execute(ranked)]
+
+    def _scored(self, weights: Mapping[str, float], usual_length: float) -> Select[int, float]:
+        length = K1 * (1 - B + B * self._table.c.length / usual_length)
+        score: ColumnElement[float] = literal(0.0, Double)
+        for stem, weight in weights.items():
+            rank = cast(func.ts_rank(ALL_EQUAL, self._held, query_of([stem])), Double)
+            often = func.width_bucket(rank, BORDERS)
+            score = score + weight * (K1 + 1) * often / (often + length)
+        return select(self._key, score.label("score"))
+
+    def _rows(self, connection: Connection) -> int:
+        estimated = connection.execute(ROWS, {"name": self._name}).scalar() or 0
+        if estimated > MAX_COUNTED_ROWS:
+            return int(estimated)
+        return connection.execute(select(func.count()).select_from(self._table)).scalar_one()
+
+    def _rows_with(self, connection: Connection, stems: Sequence[str], total: int) -> dict[str, int]:
+        """Return how many rows hold each stem: in a large table, of the common ones about how many."""
+        common: dict[str, int] = {}
+        if total > MAX_COUNTED_ROWS:
+            shares = connection.execute(COMMON, {"name": self._name, "stems": list(stems)})
+            common = {row.lexeme: int(row.share * total) for row in shares if row.share * total > MAX_CANDIDATES}
+        rest = [stem for stem in stems if stem not in common]
+        if not rest:
+            return common
+        counts = [
+            select(func.count())
+            .select_from(select(self._key).where(holds_any(self._held, [stem])).limit(MAX_COUNTED + 1).subquery())
+            .scalar_subquery()
+            for stem in rest
+        ]
+        return common | dict(zip(rest, connection.execute(select(*counts)).one(), strict=True))
+
+    def _usual_length(self, connection: Connection, total: int) -> float:
+        """Return how many words a row has on average, by some of the rows, always the same."""
+        share = min(100.0, 100.0 * ROWS_FOR_USUAL_LENGTH / max(1, total))
+        some = tablesample(self._table, func.system(share), seed=literal(1), name="some")
+        return float(connection.execute(select(func.avg(some.c.length))).scalar() or 1.0)
+
+
+def rarest(rows_with: Mapping[str, int], max_rows: int) -> list[str]:
+    """Return the rarest words, at least one, as many as stand in ``max_rows`` rows together."""
+    kept: list[str] = []
+    left = max_rows
+    for word, rows in sorted(rows_with.items(), key=lambda one: one[1]):
+        left -= rows
+        if kept and left < 0:
+            break
+        kept.append(word)
+    return kept
+
+
+def _weight(rows: int, total: int) -> float:
+    """Return how much a word counts that so many of all rows hold."""
+    return max(log((max(0, total - rows) + 0.5) / (rows + 0.5)), MIN_WEIGHT)
+
+
+def query_of(stems: Sequence[str]) -> ColumnElement[str]:
+    """Return PostgreSQL's query for any of some stems: nothing more is done to them."""
+    any_stem = " | ".join("'" + stem.replace("\\", "\\\\").replace("'", "''") + "'" for stem in stems)
+    return func.to_tsquery(AS_IT_IS, any_stem)
+
+
+def holds_any(held: ColumnElement[str], stems: Sequence[str]) -> ColumnElement[bool]:
+    """Return the condition that PostgreSQL's full text holds any of some stems."""
+    return held.op("@@", is_comparison=True)(query_of(stems))

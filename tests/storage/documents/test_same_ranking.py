@@ -1,0 +1,55 @@
+"""SQLite and PostgreSQL put the same chunks first: the documentation, asked for its own headings."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rag_assistant.retrieval.terms import query_terms
+from rag_assistant.storage import full_text, postgres_ranking
+from rag_assistant.storage.database import Database, sqlite_url
+from testkit.shelf import Shelf
+
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+MAX_PARAGRAPHS = 500
+LIMIT = 10
+
+
+@pytest.fixture
+def both(postgres_database: str, migrated: Path, tmp_path: Path) -> Iterator[list[Shelf]]:
+    """The same library on SQLite and on PostgreSQL."""
+    shutil.copytree(migrated, tmp_path, dirs_exist_ok=True)
+    shelves = [Shelf(Database(url)) for url in (sqlite_url(tmp_path), postgres_database)]
+    for shelf in shelves:
+        shelf.read(shelf.add(), *paragraphs())
+    yield shelves
+    for shelf in shelves:
+        shelf.database.close()
+
+
+def paragraphs() -> list[str]:
+    texts = "\n\n".join(path.read_text() for path in sorted(DOCS.glob("*.md")))
+    return list(dict.fromkeys(one for one in texts.split("\n\n") if len(one) > 80))[:MAX_PARAGRAPHS]
+
+
+def headings() -> list[str]:
+    lines = [line for path in sorted(DOCS.glob("*.md")) for line in path.read_text().splitlines()]
+    return [line.strip("# ") for line in lines if line.startswith("#")][::3]
+
+
+@pytest.mark.parametrize("few", [False, True])
+def test_both_engines_rank_by_the_same_scores(both: list[Shelf], monkeypatch: pytest.MonkeyPatch, few: bool) -> None:
+    if few:  # As in a library where the rarest words alone choose the candidates.
+        monkeypatch.setattr(full_text, "MAX_SCORED", 60)
+        monkeypatch.setattr(postgres_ranking, "MAX_CANDIDATES", 60)
+    same = asked = 0
+    for heading in headings():
+        words = query_terms(heading, both[0].keywords.languages())
+        lite, postgres = (shelf.keywords.search(words, LIMIT) for shelf in both)
+        if lite:
+            asked += 1
+            scores = [score for _, score in lite] == pytest.approx([score for _, score in postgres])
+            same += {number for number, _ in lite} == {number for number, _ in postgres} and scores
+    assert asked > 40
+    assert same >= (0.9 if few else 0.97) * asked, f"the same ten for {same} of {asked}"
