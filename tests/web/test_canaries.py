@@ -201,6 +201,8 @@ def canary_app(
 ) -> Iterator[Flask]:
     """A container's application whose every secret is set, in its file and in its environment, and used."""
     monkeypatch.setattr("rag_assistant.web.services.in_container", lambda: True)
+    # Where pgvector searches, Chroma, which is a process of its own, would not be started.
+    monkeypatch.setattr("rag_assistant.storage.documents.vector_table.OFFERED", "SELECT 1 WHERE false")
     secrets = secret_settings(stub, postgres_database, tmp_path)
     for name, value in secrets.items():
         monkeypatch.setenv(name, value)
