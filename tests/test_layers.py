@@ -42,7 +42,7 @@ PURE = (
         "validation",
         "accounts.addresses",
         "accounts.admission",
-        "settings.schema",
+        *(f"settings.{name}" for name in "conversations declaration documents models people schema server".split()),
     ),
     *("conversations.model_profile", "conversations.prompts", "conversations.window", "answering.request"),
     *(

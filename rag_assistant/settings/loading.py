@@ -14,7 +14,8 @@ from typing import Any, Literal, get_origin
 from pydantic import ValidationError
 
 from rag_assistant.errors import SettingsError
-from rag_assistant.settings.schema import ENVIRONMENT_ONLY, HTTP_URL, SECRET, Settings
+from rag_assistant.settings.declaration import HTTP_URL
+from rag_assistant.settings.schema import ENVIRONMENT_ONLY, SECRET, Settings
 from rag_assistant.validation import first_problem
 
 # Names that settings had before: still read, from the file and from the environment.

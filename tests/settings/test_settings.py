@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from rag_assistant.errors import SettingsError
+from rag_assistant.settings.documents import CHROMA_FUNCTIONS
 from rag_assistant.settings.live import LiveSettings
 from rag_assistant.settings.loading import load_settings
-from rag_assistant.settings.schema import CHROMA_FUNCTIONS, Settings, settings_schema
+from rag_assistant.settings.schema import Settings, settings_schema
 
 PROJECT = Path(__file__).resolve().parents[2]
 

@@ -24,7 +24,8 @@ from flask.testing import FlaskClient
 from sqlalchemy import MetaData, make_url, select
 
 from rag_assistant.factory import create_app
-from rag_assistant.settings.schema import HTTP_URL_PATTERN, SECRET, Settings
+from rag_assistant.settings.declaration import HTTP_URL_PATTERN
+from rag_assistant.settings.schema import SECRET, Settings
 from rag_assistant.web.services import Services
 from testkit.people import PASSWORD, client_of, quick_passwords
 from testkit.stub_model import Reply, Seen, StubModel

@@ -1,0 +1,132 @@
+"""How documents are read, and what is found in them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from rag_assistant.settings.declaration import (
+    HTTP_URL,
+    HTTP_URL_PATTERN,
+    SECONDS,
+    WHOLE_FROM_1,
+    Group,
+    setting,
+)
+
+# What Chroma 1.5 has; a test compares them.
+CHROMA_FUNCTIONS = (
+    "amazon_bedrock", "baseten", "chroma-cloud-qwen", "chroma_langchain", "cloudflare_workers_ai", "cohere", "default",
+    "google_gemini", "google_genai", "google_generative_ai", "google_palm", "google_vertex", "huggingface",
+    "huggingface_server", "instructor", "jina", "mistral", "morph", "nomic", "ollama", "onnx_mini_lm_l6_v2",
+    "open_clip", "openai", "perplexity", "roboflow", "sentence_transformer", "text2vec", "together_ai", "voyageai",
+)  # fmt: skip
+
+
+class DocumentSettings(Group):
+    """How documents are read, and what is found in them."""
+
+    retrieval_mode: Literal["always", "agent"] = setting(
+        "always",
+        "one of always, agent",
+        "always: documents are searched for every question. agent: the model calls tools to search, read, list and "
+        "delete documents.",
+    )
+    max_passages: int | None = setting(
+        None,
+        "a whole number from 0 to 50, or null",
+        "How many passages are sent with a question. null: 6. Follow-ups bring up to two more that were cited before.",
+        ge=0,
+        le=50,
+    )
+    passages_token_budget: int | None = setting(
+        None,
+        "a whole number, 100 or more, or null",
+        "Maximum tokens for all passages of a question together; the best one is always sent. null: no separate limit.",
+        ge=100,
+    )
+    query_rewriting: Literal["model", "words", "off"] = setting(
+        "model",
+        "one of model, words, off",
+        "How documents are searched for a follow-up question. model: a connected model rewrites it, which takes one "
+        "more short request. words: words it depends on are added from the conversation, as always where no "
+        "model is connected. off: the question as it is.",
+    )
+    chunk_chars: int = setting(
+        900, "a whole number from 200 to 8000", "Maximum length of a document chunk, in characters.", ge=200, le=8000
+    )
+    embedder: str = setting(
+        "builtin",
+        "builtin, builtin-multilingual, or endpoint:MODEL such as endpoint:text-embedding-3-small, or chroma: and an "
+        "embedding function that Chroma has, such as chroma:ollama",
+        "What embeds documents and questions: the built-in embedding model for English, the one for many languages "
+        "(needs the extra multilingual), one at an OpenAI-compatible endpoint, or one of Chroma's embedding functions. "
+        "After a change, everything is re-embedded in the background.",
+        live=False,
+        pattern=rf"^(builtin|builtin-multilingual|endpoint:\S+|chroma:({'|'.join(CHROMA_FUNCTIONS)}))$",
+    )
+    embedding_base_url: str | None = setting(
+        None,
+        HTTP_URL,
+        "The endpoint for embeddings. null: the one that answers questions.",
+        live=False,
+        pattern=HTTP_URL_PATTERN,
+    )
+    embedding_api_key: str | None = setting(
+        None,
+        "a text, or null",
+        "API key for the embedding endpoint. null: openai_api_key, if it is the same endpoint. Never shown or logged.",
+        live=False,
+    )
+    embedder_options: dict[str, Any] | None = setting(
+        None,
+        "an object with the function's options, or null",
+        "Options for Chroma's embedding function, such as url and model_name for chroma:ollama.",
+        live=False,
+    )
+    rerank_model: str | None = setting(
+        None,
+        "a text, or null",
+        "A reranking model at an endpoint with /rerank, as Jina, Cohere, vLLM and llama.cpp have it. It is sent each "
+        "question with its best 50 passages and puts them in order. null: the search's own order.",
+        live=False,
+        min_length=1,
+    )
+    rerank_base_url: str | None = setting(
+        None,
+        HTTP_URL,
+        "The endpoint for reranking, such as https://api.jina.ai/v1. null: the one that answers questions.",
+        live=False,
+        pattern=HTTP_URL_PATTERN,
+    )
+    rerank_api_key: str | None = setting(
+        None,
+        "a text, or null",
+        "API key for the reranking endpoint. null: openai_api_key, if it is the same endpoint. Never shown or logged.",
+        live=False,
+    )
+    chroma_url: str | None = setting(
+        None,
+        HTTP_URL,
+        "A Chroma server. null: pgvector, where the database is PostgreSQL and has it; otherwise one is started on "
+        "this machine once the library is large enough to need it.",
+        live=False,
+        pattern=HTTP_URL_PATTERN,
+    )
+    chroma_from_chunks: int = setting(
+        100_000,
+        "a whole number, 0 or more",
+        "Number of chunks from which Chroma's index is used; below it, exact search is faster. See docs/benchmarks.md.",
+        live=False,
+        ge=0,
+    )
+    max_upload_mb: int = setting(50, WHOLE_FROM_1, "Maximum size of a document, in megabytes.", ge=1)
+    extraction_timeout_seconds: float = setting(120.0, SECONDS, "Maximum time to read one document.", gt=0)
+    extraction_memory_mb: int = setting(
+        2048, "a whole number, 256 or more", "Maximum memory for reading one document, in megabytes.", ge=256
+    )
+    ocr: Literal["auto", "off"] = setting(
+        "auto",
+        "auto or off",
+        "Recognise the text of scanned pages and images if the extra ocr is installed (auto), or never (off). A page "
+        "may take as long as extraction_timeout_seconds.",
+    )
