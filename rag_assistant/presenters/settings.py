@@ -104,7 +104,6 @@ TOPICS: dict[str, tuple[str, ...]] = {
         "chroma_from_chunks",
         "database_connections",
         "extraction_memory_mb",
-        "database_connections",
         "drain_seconds",
         "last_answers_seconds",
     ),

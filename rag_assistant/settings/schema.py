@@ -18,7 +18,7 @@ SECRET = ENVIRONMENT_ONLY | {
 
 
 class Settings(PeopleSettings, ServerSettings, DocumentSettings, ModelSettings, ConversationSettings):
-    """Every setting, with its default. The order, from the last of the topics to the first, is that of docs/settings.md."""
+    """Every setting, with its default. Read from the last topic to the first, it is the order of docs/settings.md."""
 
 
 def settings_schema() -> dict[str, Any]:

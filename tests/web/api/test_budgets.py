@@ -9,6 +9,7 @@ import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import Engine, event
 
+from rag_assistant.web.services import Services
 from testkit.embedders import WordHashEmbedder
 from tests.web.conftest import ask, upload
 
@@ -19,17 +20,20 @@ FOLLOW_UP = "And at what time does the keeper do it?"
 
 
 @pytest.fixture
-def spent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
+def spent(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
     """Count statements of who answers, commits that wait for the disk, and texts that are embedded."""
     counted: Counter[str] = Counter()
 
-    def statement(_connection: Any, _cursor: Any, text: str, *_: Any) -> None:
+    def is_ours(connection: Any) -> bool:  # An answer of the test before may just end.
+        return bool(connection.engine.url.database == services.database.url.database)
+
+    def statement(connection: Any, _cursor: Any, text: str, *_: Any) -> None:
         # Others look meanwhile for answers that are to be stopped; and who follows may come when all is over.
         answers = threading.current_thread().name.startswith("turn")
-        counted["statements"] += answers and not text.startswith("PRAGMA")
+        counted["statements"] += answers and is_ours(connection) and not text.startswith("PRAGMA")
 
     def commit(connection: Any) -> None:
-        writes = connection.engine.pool.size() == 1  # SQLite has one writer.
+        writes = is_ours(connection) and connection.engine.pool.size() == 1  # SQLite has one writer.
         counted["forced commits"] += writes and connection.exec_driver_sql("PRAGMA synchronous").scalar() == FULL
 
     embed = WordHashEmbedder.embed
