@@ -54,7 +54,7 @@ def test_an_answer_costs_no_more_however_long_the_conversation(client: FlaskClie
     upload(client, f"The keeper of the lighthouse feeds seventeen geese at nine. {'The lamp burns oil. ' * 20}")
     spent.clear()
     first = ask(client, QUESTION)
-    assert spent["statements"] <= 21
+    assert spent["statements"] <= 23  # Two read the vectors, where nobody else was faster.
     assert (spent["forced commits"], spent["embedded"]) == (2, 1)
     for n in range(12):
         spent.clear()
