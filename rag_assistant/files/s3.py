@@ -48,6 +48,8 @@ REFUSALS = {
 }
 FULL = ("InsufficientCapacity", "QuotaExceeded", "XMinioStorageFull")
 CODE = re.compile(r"<Code>(\w+)</Code>")
+# What is said where a refusal comes without a code, as it does to HEAD; names and times may hold any figures.
+REFUSED = re.compile(r"status code: 40[13]\b")
 # Where obstore looks for the role of a machine if there are no keys.
 METADATA = "169.254.169.254"
 
@@ -203,7 +205,7 @@ def _failure(address: str, told: str) -> StorageFailed:
         return FilesUnavailable(f"{address} refuses this at present ({code}).")
     if METADATA in told:
         return FilesUnavailable(f"There are no keys for {address}. Set {KEYS}.")
-    if "403" in told:
+    if REFUSED.search(told):
         return FilesUnavailable(RIGHTS.format(address=address))
     if "kind: Timeout" in told:
         return FilesUnavailable(f"{address} does not answer in time.")

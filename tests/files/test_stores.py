@@ -168,6 +168,15 @@ def test_what_s3_refuses_is_a_sentence_that_says_what_to_do(
         s3_files.open("a" * 32)
 
 
+def test_a_refusal_is_told_by_the_status_and_not_by_figures_in_a_name(s3_files: S3Files, s3_proxy: FaultyProxy) -> None:
+    s3_proxy.fault = refusal(403, "AccessDenied")
+    with pytest.raises(FilesUnavailable, match="refuses the keys"):  # HEAD has no body that would tell why.
+        s3_files.open("a" * 32)
+    s3_proxy.fault = breaking_off
+    with pytest.raises(FilesUnavailable, match="cannot be reached"):
+        keep(s3_files, TEXT, "403" * 10 + "40")
+
+
 def test_a_bucket_that_is_full_is_told_apart(s3_files: S3Files, s3_proxy: FaultyProxy) -> None:
     s3_proxy.fault = refusal(507, "XMinioStorageFull")
     with pytest.raises(StorageFailed, match="is full. Nothing that was stored is lost") as raised:
