@@ -176,11 +176,13 @@ def test_of_servers_that_build_the_same_index_one_does(shelf: PgShelf, database:
         except StorageFailed as error:
             problems.append(error)
 
-    threads = [threading.Thread(target=build, args=(index,)) for index in indexes]
+    threads = [threading.Thread(target=build, args=(index,), daemon=True) for index in indexes]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads), "they wait for each other"
+    assert problems == []
     shelf.index.come_in_step()
     assert [valid for _, valid in shelf.index_names()] == [True]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from rag_assistant.records import KnownEmbedder
 from rag_assistant.storage.database import Database
@@ -23,6 +23,9 @@ PROGRESS = text(
     "SELECT blocks_done, blocks_total FROM pg_stat_progress_create_index "
     "WHERE relid = to_regclass('chunk_vectors') AND datname = current_database()"
 )
+# Whoever waited for a lock would be waited for by the build: CREATE INDEX CONCURRENTLY waits for every older statement.
+TRY_LOCK = text("SELECT pg_try_advisory_lock(hashtext('rag_assistant vector index'))")
+UNLOCK = text("SELECT pg_advisory_unlock(hashtext('rag_assistant vector index'))")
 
 
 class VectorIndexes:
@@ -44,10 +47,7 @@ class VectorIndexes:
             return row.blocks_done / max(1, row.blocks_total) if row is not None else None
 
     def build(self, known: KnownEmbedder) -> None:
-        """Build the index of a model, unless another process does; searches and writes go on meanwhile."""
-        if self.progress() is not None:
-            return
-        self._drop_unfinished()
+        """Build the index of a model, unless another process builds one; searches and writes go on meanwhile."""
         rows = known.version[0] - known.version[1]
         megabytes = 64 + rows * (2 * known.dimension + BYTES_OF_LINKS) // 2**20
         options = {
@@ -57,9 +57,12 @@ class VectorIndexes:
             "statement_timeout": "0",
         }
         with self._database.outside_transactions() as connection:
-            for name, value in options.items():
-                connection.execute(text(f"SET {name} = '{value}'"))
+            if not connection.execute(TRY_LOCK).scalar():
+                return
             try:
+                _drop_unfinished(connection)
+                for name, value in options.items():
+                    connection.execute(text(f"SET {name} = '{value}'"))
                 connection.execute(
                     text(
                         f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {_name_of(known)} ON chunk_vectors USING hnsw "
@@ -70,6 +73,7 @@ class VectorIndexes:
             finally:
                 for name in options:
                     connection.execute(text(f"RESET {name}"))
+                connection.execute(UNLOCK)
 
     def drop_others(self, models: Sequence[KnownEmbedder]) -> None:
         """Drop the indexes of models that are forgotten."""
@@ -80,13 +84,12 @@ class VectorIndexes:
             with self._database.outside_transactions() as connection:
                 connection.execute(text(f"DROP INDEX CONCURRENTLY IF EXISTS {name}"))
 
-    def _drop_unfinished(self) -> None:
-        """Drop what a process that was killed left of an index."""
-        with self._database.one_at_a_time("vectors"), self._database.write() as connection:
-            if connection.execute(PROGRESS).first() is None:
-                for row in connection.execute(INDEXES).all():
-                    if not row.indisvalid:
-                        connection.execute(text(f"DROP INDEX {row.relname}"))
+
+def _drop_unfinished(connection: Connection) -> None:
+    """Drop what a process that was killed left of an index."""
+    for row in connection.execute(INDEXES).all():
+        if not row.indisvalid:
+            connection.execute(text(f"DROP INDEX CONCURRENTLY IF EXISTS {row.relname}"))
 
 
 def _name_of(known: KnownEmbedder) -> str:
