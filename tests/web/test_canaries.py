@@ -13,6 +13,7 @@ import sys
 import threading
 import zipfile
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -147,13 +148,11 @@ def descendants() -> Iterator[int]:
     waiting = [os.getpid()]
     while waiting:
         number = waiting.pop()
-        for task in Path(f"/proc/{number}/task").glob("*/children"):
-            try:
+        with suppress(OSError):  # It may end at any moment.
+            for task in Path(f"/proc/{number}/task").glob("*/children"):
                 children = [int(one) for one in task.read_text().split()]
-            except OSError:
-                continue
-            yield from children
-            waiting += children
+                yield from children
+                waiting += children
 
 
 class Found:
