@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,6 +48,7 @@ from rag_assistant.storage.documents.keywords import KeywordIndex
 from rag_assistant.storage.leases import Leases
 from rag_assistant.storage.signals import Signals
 from rag_assistant.telemetry.observer import Observer, open_observer
+from rag_assistant.web.membership import Membership
 from rag_assistant.web.services import Services
 
 if TYPE_CHECKING:
@@ -100,11 +101,13 @@ def build_services(settings: LiveSettings) -> Services:
     unkept = UnkeptAnswers(stores.turns, stores.answers)
     deps = build_dependencies(settings, stores, search.retriever, models, tools, writer, unkept, observer)
     accounts = Accounts(PeopleStore(stores.database), CredentialStore(stores.database), AuditLog(stores.database))
+    assistant = Assistant(stores.documents, values.max_running_answers, deps, signals)
     whole = Services(
         settings=settings,
         database=stores.database,
-        leases=leases,
-        signals=signals,
+        membership=Membership(
+            leases, signals, assistant, library, partial(take_name, stores), beats=not database.is_sqlite
+        ),
         answers=stores.answers,
         probe=database_probe(stores.database),
         files_probe=files_probe(files),
@@ -138,7 +141,7 @@ def build_services(settings: LiveSettings) -> Services:
         page_images=build_page_images(settings, stores, library),
         unfamiliar=build_unfamiliar(stores, search),
         tools=tools,
-        assistant=Assistant(stores.documents, values.max_running_answers, deps, signals),
+        assistant=assistant,
         evaluation=build_evaluation(stores, deps),
         history_actions=HistoryActions(
             stores.conversations, stores.history, models, lambda: tools.schemas, lambda: settings.current
@@ -161,6 +164,11 @@ def build_services(settings: LiveSettings) -> Services:
     # Who was taken for dead has another name, and nothing may go by the old one any more.
     whole.of_person = lambda person_id, changes_documents: of_person(person_id, changes_documents, whole.turns.owner)
     return whole
+
+
+def take_name(stores: Stores, process: str) -> None:
+    """Let what is worked on go by the name of this process."""
+    stores.conversations.owner = stores.turns.owner = stores.answers.owner = stores.documents.worker = process
 
 
 def services_of_person(

@@ -13,7 +13,6 @@ Ability = Literal["read", "ask", "documents", "admin"]
 ABILITIES: tuple[Ability, ...] = get_args(Ability)
 ALL_ABILITIES: frozenset[Ability] = frozenset(ABILITIES)
 Access = Literal["read", "write"]
-ACCESSES: tuple[Access, ...] = get_args(Access)
 
 
 @dataclass(frozen=True, slots=True)

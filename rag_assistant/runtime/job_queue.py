@@ -11,8 +11,7 @@ import json
 import logging
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from threading import Lock
@@ -37,8 +36,6 @@ STOP_TIMEOUT_SECONDS = 10.0
 
 # What does the work, given a document's id (or 0).
 Work = Callable[[int], None]
-# Lends a connection to PostgreSQL on which each statement is a transaction.
-Lend = Callable[[], AbstractContextManager[Any]]
 
 
 class JobQueue:
@@ -149,27 +146,6 @@ class _AsJson(Serializer):  # type: ignore[misc] # huey has no types
 
 
 _OPTIONS: dict[str, Any] = {"results": False, "serializer": _AsJson()}
-
-
-class _LentPostgres(storage.PostgresStorage):  # type: ignore[misc] # huey has no types
-    """huey's tables, reached by connections that are lent for a moment: a queue keeps none to itself."""
-
-    def __init__(self, name: str, lend: Lend, **options: Any) -> None:
-        self._lend = lend
-        super().__init__(name, blocking=False, **options)
-
-    @contextmanager
-    def db(self, **_: Any) -> Iterator[Any]:
-        """Give a cursor; huey does nothing here that takes several statements to be right."""
-        with self._lend() as connection, connection.cursor() as cursor:
-            yield cursor
-
-
-def _open_in_postgresql(name: str, lend: Lend) -> _Queue:
-    import psycopg
-
-    storage.psycopg = psycopg
-    return _Queue(name, storage_class=_LentPostgres, lend=lend, table_prefix="assistant_queue", **_OPTIONS)
 
 
 def _open_in_file(name: str, path: Path) -> _Queue:

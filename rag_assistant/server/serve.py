@@ -184,5 +184,5 @@ def leave_in_order(_arbiter: Arbiter, worker: Any) -> None:
     """
     app = getattr(worker, "wsgi", None)
     if app is not None:
-        app.extensions["assistant"].leave()
+        app.extensions["assistant"].membership.leave()
         app.extensions["assistant"].database.checkpoint()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flask import Flask
+from flask import Flask, request
 from werkzeug.routing import IntegerConverter, Map
 
 from rag_assistant.records import MAX_INT32
@@ -99,6 +99,8 @@ def init_app(app: Flask, services: Services) -> None:
     @app.before_request
     def start_services() -> None:
         services.start()
+        if request.method not in security.SAFE_METHODS:  # What changes nothing needs no lease.
+            services.membership.hold()
 
     identity.init_app(app, services)
     occupancy.init_app(app)

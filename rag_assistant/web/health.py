@@ -78,7 +78,7 @@ def readiness(services: Services) -> dict[str, str]:
         "files": services.files_probe.state(),
         "model": services.models.state,
         "embedder": "ready" if services.embedders.loaded else "failed" if services.embedders.problem else "starting",
-        "worker": "ready" if services.leases.has_worker else "missing",
+        "worker": "ready" if services.membership.has_worker else "missing",
     } | vector_indexes(services)
 
 

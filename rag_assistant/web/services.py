@@ -12,12 +12,10 @@ from typing import IO, TYPE_CHECKING, cast
 
 from flask import current_app, request
 
-from rag_assistant.errors import AssistantError, DocumentNotFound, EmbedderFailed, StorageFailed
+from rag_assistant.errors import AssistantError, DocumentNotFound, EmbedderFailed
 from rag_assistant.records import ALONE, NOBODY
 from rag_assistant.runtime.container import in_container
 from rag_assistant.runtime.data_dir import join_commands, lock_data_dir
-from rag_assistant.runtime.heartbeat import Heartbeat
-from rag_assistant.storage.leases import BEAT_INTERVAL_SECONDS
 from rag_assistant.storage.migrate import migrate
 
 if TYPE_CHECKING:
@@ -63,16 +61,14 @@ if TYPE_CHECKING:
     from rag_assistant.storage.documents.chunks import ChunkStore
     from rag_assistant.storage.documents.documents import DocumentStore
     from rag_assistant.storage.documents.embeddings import EmbeddingStore
-    from rag_assistant.storage.leases import Leases, ProcessKind
-    from rag_assistant.storage.signals import Signals
+    from rag_assistant.storage.leases import ProcessKind
     from rag_assistant.telemetry.observer import Observer
+    from rag_assistant.web.membership import Membership
 
 log = logging.getLogger(__name__)
 
 # Where a request's environment has who asks; see identity.py.
 IDENTITY = "rag_assistant.identity"
-# What changes nothing, and so needs no lease.
-READING = ("GET", "HEAD", "OPTIONS")
 KINDS: dict[str, ProcessKind] = {"both": "server", "web": "web", "worker": "worker"}
 # An id that nobody has.
 NO_PERSON = 0
@@ -123,8 +119,7 @@ class Services:
     files_probe: Probe
     # Opens another store than the one in use, at an s3:// address or in a folder.
     open_files: Callable[[str], FileStore]
-    leases: Leases
-    signals: Signals
+    membership: Membership
     answers: AnswerLog
     accounts: Accounts
     setup: Setup
@@ -133,9 +128,7 @@ class Services:
     of_person: Callable[[int, bool], Services] = field(init=False, repr=False)
     observer: Observer
     _lock_file: IO[str] | None = None
-    _heartbeat: Heartbeat | None = None
     _start_lock: threading.Lock = field(default_factory=threading.Lock)
-    _beating: threading.Lock = field(default_factory=threading.Lock)
     _started: bool = False
     _warming: threading.Thread | None = None
     # This process was told to end: others are to be asked.
@@ -153,8 +146,8 @@ class Services:
         self.prepare()
         self._lock_file, alone = join_commands(self.data_dir)
         if alone:
-            self.leases.forget(commands=True)
-        self._enter("command")
+            self.membership.forget_commands()
+        self.membership.enter("command")
         self.assistant.recover()
         self.tools.remote.start()
         self.load_embedder()
@@ -169,7 +162,7 @@ class Services:
                 self.prepare()
                 self.setup.prepare(self.settings.current, in_container())
                 self._forget_dead_commands()
-                self._enter_server(KINDS[self.role])
+                self.membership.enter_server(KINDS[self.role])
                 self.assistant.recover()
             except BaseException:
                 self._lock_file.close()
@@ -186,7 +179,7 @@ class Services:
 
     def start_library(self) -> None:
         """Begin to process documents for a command that has locked the data folder."""
-        self._enter_server("server")
+        self.membership.enter_server("server")
         self.library.start()
 
     @property
@@ -198,48 +191,7 @@ class Services:
         lock_file, alone = join_commands(self.data_dir)
         with lock_file:
             if alone:
-                self.leases.forget(commands=True)
-
-    def _enter_server(self, kind: ProcessKind) -> None:
-        """Enter this process, which has locked the data folder: no other server of this installation lives."""
-        self.leases.forget(commands=False)
-        self._enter(kind)
-
-    def _enter(self, kind: ProcessKind) -> None:
-        self._take_name(self.leases.enter(kind))
-        self.signals.start(self.assistant.stop_here, self.assistant.look_for_stops, self.library.take_over)
-        if not self.database.is_sqlite:
-            self._heartbeat = Heartbeat(self._beat, BEAT_INTERVAL_SECONDS)
-            self._heartbeat.start()
-
-    def _take_name(self, name: str) -> None:
-        self.conversations.owner = self.turns.owner = self.answers.owner = self.documents.worker = name
-
-    def _beat(self) -> None:
-        """Show that this process lives, and take over what others left when they died."""
-        try:
-            with self._beating:
-                self._show_life()
-                if self.leases.bury():
-                    self.assistant.recover()
-            self.assistant.take_over()
-            self.library.take_over()
-        except Exception as error:  # noqa: BLE001 - the next beat tries again
-            log.error("The database does not hear this process: %s", error)
-
-    def _show_life(self) -> None:
-        """Beat; under a new name, if the others have taken this process for dead."""
-        name = self.leases.beat()
-        if name is not None:
-            self.assistant.give_up_running()
-            self._take_name(name)
-
-    def hold_lease(self) -> None:
-        """See to it that what is accepted now is not taken over at once: this process may have hung for long."""
-        if self._heartbeat is not None and not self.leases.is_held:
-            with self._beating:
-                if not self.leases.is_held:
-                    self._show_life()
+                self.membership.forget_commands()
 
     def delete_account(self, person: Person, actor: Actor, give_to: Person | None) -> None:
         """Delete an account; what is theirs goes to somebody else, or is erased for good. Raises LastAdmin."""
@@ -297,22 +249,11 @@ class Services:
         self.models.close()
         self.vectors.close()
         self.embedders.close()
-        self.leave()
+        self.membership.leave()
         self.database.close()
         self.observer.close()
         if self._lock_file is not None:
             self._lock_file.close()
-
-    def leave(self) -> None:
-        """Let others take over at once what is left."""
-        self.signals.close()
-        if self._heartbeat is not None:
-            self._heartbeat.stop()
-        try:
-            self.leases.leave()
-            self.signals.tell_work()
-        except StorageFailed as error:
-            log.warning("The others see only in a while that this process has ended: %s", error)
 
     def _warm_up(self) -> None:
         """Load what the first question would otherwise wait for."""
@@ -340,8 +281,6 @@ def services() -> Services:
 
     Before it is known who asks, and where nobody is signed in, nothing is anybody's.
     """
-    if request.method not in READING:
-        whole_services().hold_lease()
     identity = request.environ.get(IDENTITY, NOBODY)
     if identity is ALONE:
         return whole_services()

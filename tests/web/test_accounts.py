@@ -64,11 +64,11 @@ def test_what_is_done_for_a_person_is_the_work_of_this_process_under_whatever_na
     services: Services, ann: Person
 ) -> None:
     for name in (services.turns.owner, "after it was taken for dead"):
-        services._take_name(name)
+        services.membership.take_name(name)
         own = services.of_person(ann.id, True)
         assert name
         assert {own.conversations.owner, own.turns.owner, own.documents.worker} == {name}
-        assert own.leases is services.leases
+        assert own.membership is services.membership
 
 
 def test_a_server_that_runs_sees_the_first_account_within_a_second(
