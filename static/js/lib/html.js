@@ -1,10 +1,13 @@
-// The one place where HTML enters the page. It takes only what our own server has drawn and sanitised.
-const rules = { createHTML: (html) => html, createScriptURL: (url) => url };
+// The one place where HTML enters the page. It takes only what our own server has drawn and sanitised. The one script
+// that is named by its address is the service worker, whatever else somebody should ask for.
+import { address } from "./address.js";
+
+const rules = { createHTML: (html) => html, createScriptURL: () => address("/sw.js") };
 const policy = window.trustedTypes ? window.trustedTypes.createPolicy("app", rules) : rules;
 
-/** Return the address of a script of our own server as one that may run. */
-export function scriptAddress(path) {
-  return policy.createScriptURL(path);
+/** Return the address of the service worker as one that may run. */
+export function serviceWorkerAddress() {
+  return policy.createScriptURL("");
 }
 
 /** Replace the content of an element with HTML from our server. */

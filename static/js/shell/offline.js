@@ -1,9 +1,9 @@
 // Offline: a service worker shows a page of ours where the server cannot be reached, instead of the browser's.
 import { address } from "../lib/address.js";
-import { scriptAddress } from "../lib/html.js";
+import { serviceWorkerAddress } from "../lib/html.js";
 
 /** Register the service worker, where the browser takes one: over TLS, or on this machine. */
 export function enableOfflinePage() {
   if (!("serviceWorker" in navigator)) return;
-  navigator.serviceWorker.register(scriptAddress(address("/sw.js")), { scope: address("/") }).catch(() => {});
+  navigator.serviceWorker.register(serviceWorkerAddress(), { scope: address("/") }).catch(() => {});
 }
