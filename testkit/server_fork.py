@@ -28,6 +28,7 @@ from flask import Flask
 
 from rag_assistant.factory import create_app
 from rag_assistant.retrieval.embeddings import minilm
+from rag_assistant.runtime.memory import MAX_ARENAS
 from rag_assistant.runtime.supervised_process import end_with_parent
 from rag_assistant.storage import leases
 from rag_assistant.web import assets
@@ -89,6 +90,8 @@ class ServerFork:
         self._forker = subprocess.Popen(
             [sys.executable, "-m", __spec__.name, str(folder)],
             cwd=PROJECT,
+            # glibc settles the number once; by the time a forked server asks for few, the warm-up has settled on many.
+            env=os.environ | {"MALLOC_ARENA_MAX": str(MAX_ARENAS)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )

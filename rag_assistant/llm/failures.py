@@ -52,12 +52,19 @@ class failures_named:
         if error is None or isinstance(error, GeneratorExit):
             return
         named = self._name(error)
-        if named is not error:
-            raise named from error
+        try:
+            if named is not error:
+                raise named from error
+        finally:
+            # A frame that knows the error it raised keeps both, and the megabytes that were read, until the next
+            # collection of cycles.
+            del named, error
 
     def _name(self, error: BaseException) -> BaseException:
         import httpx2
         import openai
+
+        from rag_assistant.llm.transport import BodyTooLarge
 
         shown = self._shown()
         where = "The local model" if self._endpoint.local else f"The model at {self._endpoint.base_url}"
@@ -75,6 +82,8 @@ class failures_named:
         network = (openai.APIConnectionError, httpx2.HTTPError, ConnectionError)
         if shown and isinstance(error, (*network, ModelFailed, ContextTooLong)):
             return AnswerInterrupted(f"{where} dropped the connection in the middle of its answer.{TEXT_SAVED}")
+        if isinstance(error, BodyTooLarge):
+            return ModelFailed(f"{where} sent {error}; no answer is that long.{QUESTION_KEPT}")
         if isinstance(error, network):
             connected = isinstance(error, (httpx2.ReadError, httpx2.RemoteProtocolError, ConnectionError))
             if connected or isinstance(error.__cause__, (httpx2.ReadError, httpx2.RemoteProtocolError)):

@@ -61,15 +61,19 @@ class AnswerReader:
         except ModelError as error:
             self._failure = error
         text = "".join(texts)
-        if self._failure is not None and not text:
-            raise self._failure
+        if not text:
+            self.check()
         self.shown = self.shown or bool(text)
         return text
 
     def check(self) -> None:
-        """Raise the error that stood behind the last text, if one did."""
-        if self._failure is not None:
-            raise self._failure
+        """Raise the error that stood behind the last text, if one did; it is not held any longer."""
+        failure, self._failure = self._failure, None
+        try:
+            if failure is not None:
+                raise failure
+        finally:
+            del failure
 
     def feed_whole(self, piece: bytes) -> str:
         """Collect the body of an endpoint that does not stream."""

@@ -72,14 +72,18 @@ class SocketTransport(httpx2.BaseTransport):
         return connection
 
 
+class BodyTooLarge(httpx2.ReadError):
+    """A body that is longer than it may be; the text says how much was read."""
+
+
 class BoundedStream(httpx2.SyncByteStream):
-    """A body that ends: ``cut`` there without a word, else with a ReadError, or after some seconds a ReadTimeout."""
+    """A body that ends: ``cut`` there without a word, else with a BodyTooLarge, or after some seconds a ReadTimeout."""
 
     def __init__(
         self, body: httpx2.SyncByteStream, max_bytes: int, *, cut: bool = False, max_seconds: float = math.inf
     ) -> None:
         self._body = body
-        self._left = max_bytes
+        self._max_bytes = self._left = max_bytes
         self._cut = cut
         self._until = time.monotonic() + max_seconds
 
@@ -89,7 +93,7 @@ class BoundedStream(httpx2.SyncByteStream):
             if self._left < 0 and self._cut:
                 return
             if self._left < 0:
-                raise httpx2.ReadError("the answer is larger than any answer can be")
+                raise BodyTooLarge(f"more than {self._max_bytes:,} bytes")
             if time.monotonic() > self._until:
                 raise httpx2.ReadTimeout("the answer does not end")
             yield piece

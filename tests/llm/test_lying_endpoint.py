@@ -1,8 +1,9 @@
 """An endpoint that never ends, or that answers with what is no answer: an error that names it, in little memory."""
 
+import gc
 import json
 import tracemalloc
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 
 import pytest
 from hypothesis import given
@@ -58,7 +59,7 @@ def answer(client: ModelClient, url: str) -> str:
             "without an answer",
         ),
         (b"HTTP/1.1 500 Trouble\r\n\r\n", b"a" * 60_000, r"failed \(500\)"),
-        (b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n", b"[" * 60_000, "without an answer"),
+        (b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n", b"[" * 60_000, "more than 16,000,000"),
         (STREAM, b"a" * 60_000, "a line of more than"),
         (STREAM, b"data: " + MANY_CALLS + b"\n\n", "more than 100 tools"),
         (STREAM, b"data: " + LONG_CALL + b"\n\n", "more than 200,000 characters"),
@@ -74,6 +75,26 @@ def test_what_never_ends_is_given_up(client: ModelClient, head: bytes, piece: by
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
     assert peak < 60_000_000
+
+
+@pytest.mark.parametrize(
+    ("head", "piece"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n", b"[" * 60_000),
+        (STREAM, b"a" * 60_000),
+        (STREAM, b"data: " + WORDS + b"\n\n"),
+    ],
+    ids=["body", "line", "words"],
+)
+def test_what_was_read_of_a_failed_answer_is_freed_with_it(client: ModelClient, head: bytes, piece: bytes) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        with endless(head, piece) as url, suppress(ModelError):
+            answer(client, url)
+        assert not [held for held in gc.get_objects() if isinstance(held, AnswerReader)]
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("status", [200, 500])
