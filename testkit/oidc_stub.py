@@ -1,6 +1,7 @@
 """An OpenID Connect provider on loopback that does what a test tells it, lies included.
 
 It checks what a client must send: the verifier of PKCE, the redirect URI, the client's secret. A code is good once.
+Whoever comes with a browser agrees at once.
 """
 
 from __future__ import annotations
@@ -57,10 +58,20 @@ class StubProvider:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                self._answer(b"")
+                if self.path.startswith("/authorize?"):
+                    self._agree()
+                else:
+                    self._answer(b"")
 
             def do_POST(self) -> None:
                 self._answer(self.rfile.read(int(self.headers["Content-Length"])))
+
+            def _agree(self) -> None:
+                url = provider.issuer + self.path
+                back = dict(parse_qsl(urlsplit(url).query))["redirect_uri"]
+                self.send_response(303)
+                self.send_header("Location", f"{back}?{query_of(provider.authorize(url))}")
+                self.end_headers()
 
             def _answer(self, body: bytes) -> None:
                 status, content = provider.answer(self.path, dict(self.headers), body)

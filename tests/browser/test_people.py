@@ -12,7 +12,7 @@ from testkit.people import ACTOR, PASSWORD
 from testkit.server_process import ServerProcess
 from testkit.stub_model import Reply, StubModel
 from tests.browser.conftest import MILLISECONDS_TO_WAIT
-from tests.browser.talk import say
+from tests.browser.talk import ask, options, say
 from tests.browser.test_accessibility import EVERYTHING, violations
 
 
@@ -83,6 +83,82 @@ def test_two_people_share_a_library_and_one_is_let_in_no_more(
     began = time.monotonic()
     expect(other.get_by_role("heading", name="Sign in")).to_be_visible(timeout=6_000)
     assert time.monotonic() - began < 6
+
+
+@pytest.mark.own_window
+def test_what_two_people_and_an_administrator_share_ends_when_they_say_so(
+    page: Page, other: Page, server: ServerProcess, stub: StubModel
+) -> None:
+    make_first(server)
+    app = create_app(server.environment)
+    for name in ("Ben", "Cat"):
+        app.extensions["assistant"].accounts.add(name, "member", ACTOR, PASSWORD)
+    app.extensions["assistant"].close()
+
+    # Ben keeps a document for himself until he shares its library with Cat.
+    sign_in(page, "Ben")
+    sign_in(other, "Cat")
+    file = {"name": "heron.txt", "mimeType": "text/plain", "buffer": b"The heron hisses at dawn."}
+    added = page.request.post("/api/documents", multipart={"file": file}, headers={"Origin": server.url})
+    assert added.status == 202, added.text()
+    page.goto("/documents")
+    expect(page.locator("tbody tr").filter(has_text="heron.txt")).to_contain_text("ready")
+    stub.default = Reply("Nobody knows.")
+    expect(ask(other, "When does the heron hiss?", 1)).not_to_contain_text("heron.txt")
+    page.goto("/libraries")
+    page.locator("summary").filter(has_text="1 document").click()
+    page.get_by_label("Share with").fill("Cat")
+    page.get_by_role("button", name="Share", exact=True).click()
+    expect(page.locator("summary").filter(has_text="1 document · shared")).to_be_visible()
+    stub.default = Reply("At dawn [1].")
+    expect(ask(other, "When does the heron hiss?", 2)).to_contain_text("heron.txt")
+
+    # A conversation is read by a link, and no more once that is taken back.
+    page.goto("/")
+    ask(page, "When does the heron hiss?", 1)
+    options(page).get_by_role("link", name="Share").click()
+    page.get_by_role("button", name="Make link").click()
+    link = page.locator(".banner code").inner_text()
+    other.goto(link)
+    expect(other.get_by_text("At dawn")).to_be_visible()
+    page.get_by_role("button", name="Take back").click()
+    expect(page.get_by_role("button", name="Take back")).to_have_count(0)
+    missing = other.goto(link)
+    assert missing is not None
+    assert missing.status == 404
+    expect(other.get_by_text("At dawn")).to_have_count(0)
+
+    # A token does what it says, and nothing else.
+    page.goto("/account")
+    page.get_by_label("Name").fill("reader")
+    page.get_by_label("ask", exact=True).uncheck()
+    page.get_by_role("button", name="Make token").click()
+    bearer = {"Authorization": f"Bearer {page.locator('.banner code').inner_text()}"}
+    program = page.context.browser.new_context(base_url=server.url, extra_http_headers=bearer).request  # type: ignore[union-attr]
+    assert program.get("/api/conversations").status == 200
+    assert program.post("/api/query", data={"question": "Why?"}).status == 403
+    assert program.delete(f"/api/documents/{added.json()['document_id']}").status == 403
+    assert program.get("/people").status == 403
+    program.dispose()
+
+    # Cat's window is written to when she ends its session from another one; the administrator sees none of it all.
+    page.goto("/account")
+    page.get_by_role("button", name="Sign out").click()
+    sign_in(page, "Cat")
+    other.goto("/")
+    stub.replies.append(Reply("word " * 200, seconds_between=0.2))
+    say(other, "Slow?")
+    expect(other.locator("#turn-1")).to_contain_text("word word")
+    page.goto("/account")
+    page.get_by_role("button", name="End", exact=True).click()
+    began = time.monotonic()
+    expect(other.get_by_role("heading", name="Sign in")).to_be_visible(timeout=6_000)
+    assert time.monotonic() - began < 6
+    page.get_by_role("button", name="Sign out").click()
+    sign_in(page, "Ann")
+    expect(page.locator(".sidebar").get_by_text("heron")).to_have_count(0)
+    page.goto("/documents")
+    expect(page.locator("tbody tr").filter(has_text="heron.txt")).to_have_count(0)
 
 
 def violations_of(page: Page, server: ServerProcess, path: str) -> list[str]:
