@@ -12,7 +12,7 @@ import re
 import sys
 import threading
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
@@ -28,6 +28,7 @@ from rag_assistant.factory import create_app
 from rag_assistant.settings.declaration import HTTP_URL_PATTERN
 from rag_assistant.settings.schema import SECRET, Settings
 from rag_assistant.web.services import Services
+from testkit.otlp_collector import Collector
 from testkit.people import PASSWORD, client_of, quick_passwords
 from testkit.stub_model import Reply, Seen, StubModel
 from tests.cli.shell import Shell
@@ -62,6 +63,8 @@ OPEN = {
     "s3_region": "the name of a region",
 }
 CANARIES = {name: f"canary-{name.replace('_', '-')}-7fca1e" for name in SECRET}
+# Where an installation keeps the key of its collector.
+TRACE_KEY = "canary-of-the-collector-7fca1e"
 NEW_PASSWORD = "canary words in a row"
 BODY = b'{"error": {"message": "Incorrect API key provided: %s."}}'
 
@@ -191,41 +194,73 @@ def pages_of(app: Flask, ids: dict[str, str]) -> Iterator[str]:
 
 
 @pytest.fixture
-def canary_app(
+def collector() -> Iterator[Collector | None]:
+    """What takes the traces, where their extra is installed."""
+    made = Collector() if find_spec("opentelemetry.exporter") is not None else None
+    yield made
+    if made is not None:
+        made.close()
+
+
+Start = Callable[[], Flask]
+
+
+@pytest.fixture
+def start(
     environment: dict[str, str],
     stand_ins: None,
     stub: StubModel,
+    collector: Collector | None,
     postgres_database: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Flask]:
-    """A container's application whose every secret is set, in its file and in its environment, and used."""
+) -> Iterator[Start]:
+    """Starts a container's application whose every secret is set and used, and ends the one before."""
     monkeypatch.setattr("rag_assistant.web.services.in_container", lambda: True)
     # Where pgvector searches, Chroma, which is a process of its own, would not be started.
     monkeypatch.setattr("rag_assistant.storage.documents.vector_table.OFFERED", "SELECT 1 WHERE false")
     secrets = secret_settings(stub, postgres_database, tmp_path)
+    if collector is not None:
+        secrets |= {"OTLP_ENDPOINT": collector.url, "OTEL_EXPORTER_OTLP_HEADERS": f"authorization={TRACE_KEY}"}
     for name, value in secrets.items():
         monkeypatch.setenv(name, value)
     more = {"HOST": "0.0.0.0", "CHROMA_FROM_CHUNKS": "0", "RETRIEVAL_MODE": "agent", "QUERY_REWRITING": "model"}
-    made = create_app(environment | secrets | more | {"LOG_LEVEL": "DEBUG"})
-    services: Services = made.extensions["assistant"]
-    services.start()
-    yield made
-    services.close()
+    running: list[Services] = []
+
+    def _start() -> Flask:
+        for services in running:
+            services.close()
+        made = create_app(environment | secrets | more | {"LOG_LEVEL": "DEBUG"})
+        running[:] = [made.extensions["assistant"]]
+        running[0].start()
+        return made
+
+    yield _start
+    for services in running:
+        services.close()
 
 
 def test_no_secret_turns_up_anywhere(
-    canary_app: Flask, stub: StubModel, caplog: pytest.LogCaptureFixture, tmp_path: Path
+    start: Start, stub: StubModel, collector: Collector | None, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     caplog.set_level(logging.DEBUG, "rag_assistant")
     found, processes = Found(), Processes()
+    app = start()
     with quick_passwords():
-        admin, issued = come_in(canary_app, found, caplog)
-        issued["shared link"] = use(canary_app, admin, found, stub)
-        use_tokens(canary_app, found, issued, stub)
-    services: Services = canary_app.extensions["assistant"]
+        admin, issued = come_in(app, found, caplog)
+        issued["shared link"] = use(app, admin, found, stub)
+        use_tokens(app, found, issued, stub)
     until(lambda: any("chroma" in command for command in processes.seen), 60)
+    app = start()
+    services: Services = app.extensions["assistant"]
+    use_after_restart(app, found, issued)
+    services.observer.close()
     processes.close()
+    if collector is not None:
+        issued["key of the collector"] = TRACE_KEY
+        for body in collector.bodies:
+            found.add("trace", body)
+        assert len(found.hits({"a turn": "invoke_agent"})) == 1, "each turn is traced"
     found.add("log", caplog.text)
     for command, (_, environment) in processes.seen.items():
         found.add(f"environment of {command}", environment)
@@ -249,8 +284,9 @@ def come_in(app: Flask, found: Found, caplog: pytest.LogCaptureFixture) -> tuple
     """Make accounts, sessions, tokens and links as people do; return an administrator and what was issued."""
     client = app.test_client()
     # In the log of the start it belongs, and nowhere else.
-    code = re.search(r"with this code: (\S+)", "\n".join(one.getMessage() for one in caplog.get_records("setup")))
+    code = re.search(r"with this code: (\S+)", caplog.text)
     assert code is not None
+    caplog.clear()
     found.ask(client, "GET", "/setup", headers=PAGE)
     found.ask(client, "POST", "/setup", data={"code": "wrong", "name": "Ann", "password": PASSWORD}, headers=PAGE)
     assert post(client, "/setup", code=code[1], name="Ann", password=PASSWORD)[0] == 303
@@ -332,6 +368,25 @@ def use_tokens(app: Flask, found: Found, issued: dict[str, str], stub: StubModel
     stub.replies.append(Reply("word " * 5, seconds_between=0.01))
     assert events_of(ben.post("/api/query/stream", json={"question": "Why?"}).data)
     found.ask(ben, "GET", "/account", headers=PAGE)
+
+
+def use_after_restart(app: Flask, found: Found, issued: dict[str, str]) -> None:
+    """Go on with what was issued before the server ended: a session, a token and a link."""
+    client = app.test_client()
+    client.set_cookie("session", issued["session"])
+    assert found.ask(client, "POST", "/api/query", json={"question": "When does the heron hiss?"}) == 200
+    for path in (
+        "/",
+        "/account",
+        "/people",
+        "/api/settings",
+        "/metrics",
+        "/readyz",
+        f"/shared?link={issued['shared link']}",
+    ):
+        found.ask(client, "GET", path, headers=PAGE)
+    bearer = {"Authorization": f"Bearer {issued['token']}"}
+    assert found.ask(app.test_client(), "GET", "/api/settings", headers=bearer) == 200
 
 
 def rows_of(services: Services) -> str:

@@ -2,11 +2,8 @@
 
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
@@ -14,6 +11,7 @@ from flask.testing import FlaskClient
 from rag_assistant.errors import SettingsError
 from rag_assistant.telemetry.observer import open_observer
 from rag_assistant.web.services import Services
+from testkit.otlp_collector import Collector
 from testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, until, upload
 
@@ -21,42 +19,6 @@ pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="pip instal
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 PARENT = f"00-{TRACE}-00f067aa0ba902b7-01"
-
-
-class Collector:
-    """Takes spans on loopback, as an OpenTelemetry collector does."""
-
-    def __init__(self) -> None:
-        self.bodies: list[bytes] = []
-        self.paths: set[str] = set()
-        collector = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                collector.paths.add(self.path)
-                collector.bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
-                self.send_response(200)
-                self.end_headers()
-
-            def log_message(self, *_: object) -> None:
-                """Say nothing."""
-
-        self._server = HTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
-
-    def spans(self) -> list[Any]:
-        """Return all spans that arrived, in the order in which they ended."""
-        from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-
-        requests = [ExportTraceServiceRequest.FromString(body) for body in self.bodies]
-        scopes = [scope for request in requests for one in request.resource_spans for scope in one.scope_spans]
-        return [span for scope in scopes for span in scope.spans]
-
-    def close(self) -> None:
-        """Stop listening."""
-        self._server.shutdown()
-        self._server.server_close()
 
 
 @pytest.fixture
