@@ -7,6 +7,7 @@ is wrong.
 from __future__ import annotations
 
 import os
+from importlib import import_module
 
 import click
 
@@ -32,6 +33,14 @@ COMMANDS = {
     "status": "Show version, folders, sizes, counts and pending work.",
     "doctor": "Check that the database, the uploaded files and the index of the vectors agree.",
     "db": "Manage the database schema.",
+}
+
+# Those that a server elsewhere can carry out, with what makes them.
+ELSEWHERE = {
+    "ask": ("rag_assistant.cli.ask", "ask_command"),
+    "chat": ("rag_assistant.cli.ask", "chat_command"),
+    "documents": ("rag_assistant.cli.documents", "documents_commands"),
+    "history": ("rag_assistant.cli.history", "history_commands"),
 }
 
 
@@ -61,13 +70,12 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return what to run; a server elsewhere is asked without an application of this machine."""
-        if args[:1] == ["ask"]:
-            from rag_assistant.cli.remote import names_server
+        if args[:1] and args[0] in ELSEWHERE:
+            from rag_assistant.cli.elsewhere import names_server
 
             if names_server(args[1:]):
-                from rag_assistant.cli.ask import ask_command
-
-                return "ask", ask_command(None), args[1:]
+                module, made = ELSEWHERE[args[0]]
+                return args[0], getattr(import_module(module), made)(None), args[1:]
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

@@ -59,8 +59,8 @@ def shell(tmp_path: Path, migrated: Path, stub: StubModel, monkeypatch: pytest.M
     """The command line over data of its own, with the stub model and a quick embedder."""
     monkeypatch.setattr(minilm, "MiniLM", WordHashEmbedder)
     monkeypatch.setattr("rag_assistant.factory.GUIDE", tmp_path / "no-guide")
-    for commands in ("documents", "maintenance"):
-        monkeypatch.setattr(f"rag_assistant.cli.{commands}.POLL_INTERVAL_SECONDS", 0.02)
+    for often in ("maintenance.POLL_INTERVAL_SECONDS", "document_backends.LocalDocuments.poll_interval_seconds"):
+        monkeypatch.setattr(f"rag_assistant.cli.{often}", 0.02)
     shutil.copytree(migrated, tmp_path / "data")
     before = logging.getLogger("rag_assistant").level  # Commands make our log quieter for the rest of their process.
     yield Shell(

@@ -5,21 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from rag_assistant.cli.errors import named_errors
+from rag_assistant.cli.chat_backends import ChatBackend, LocalChat, RemoteChat
+from rag_assistant.cli.elsewhere import works_on
 from rag_assistant.cli.params import ID
-from rag_assistant.cli.remote import RemoteServer, server_options, token_from
-from rag_assistant.conversations.commands import is_command, run_command
+from rag_assistant.cli.remote import RemoteFailed
+from rag_assistant.conversations.commands import commands_in_words, is_command
 from rag_assistant.errors import AssistantError, OverflowDecisionNeeded
 from rag_assistant.history import OVERFLOW_CHOICES
 from rag_assistant.presenters.history import seen
 from rag_assistant.presenters.token_usage import tokens_sentence
 from rag_assistant.presenters.turns import view_sentence
-from rag_assistant.records import UNSET, Event, Question, Turn, Unset
+from rag_assistant.records import UNSET, Event, Question, Unset
 from rag_assistant.validation import spells_number
 
 if TYPE_CHECKING:
@@ -42,28 +42,25 @@ def ask_command(services: Services | None) -> click.Command:
     @CONVERSATION
     @LIMIT
     @OVERFLOW
-    @server_options
+    @works_on(services, LocalChat, RemoteChat)
     @click.option("--json", "as_json", is_flag=True, help="Print the whole answer as JSON, as the API gives it.")
     def ask(
+        chat: ChatBackend,
         question: str,
         conversation: int | None,
         max_history_turns: str | None,
         on_overflow: str | None,
-        server: str | None,
-        token_file: Path | None,
         as_json: bool,
     ) -> None:
         """Ask a question and print the answer as it is written."""
         asked = Question(
             question, conversation, _history_limit(max_history_turns), on_overflow=on_overflow, interactive=True
         )
-        show = _print_nothing if as_json else _print_event
-        if server is not None:
-            last = _ask_there(RemoteServer(server, token_from(token_file)), asked, show)
-        elif services is None or token_file is not None:
-            raise click.UsageError("--token-file needs --server.")
-        else:
-            last = _ask_here(services, asked, show)
+        with chat.opened():
+            try:
+                last = _follow(chat, asked, _print_nothing if as_json else _print_event)
+            except KeyboardInterrupt:
+                raise click.Abort from None
         if as_json:
             click.echo(json.dumps(last, ensure_ascii=False))
         else:
@@ -77,61 +74,26 @@ def ask_command(services: Services | None) -> click.Command:
     return ask
 
 
-def _ask_here(services: Services, question: Question, show: Show) -> dict[str, Any]:
-    """Ask on the data of this machine; return the data of the last event."""
-    with named_errors():
-        services.prepare_to_answer()
-        try:
-            return _follow(services, services.assistant.ask(question), show)
-        except KeyboardInterrupt:
-            raise click.Abort from None
-        finally:
-            services.close()
-
-
-def _ask_there(server: RemoteServer, question: Question, show: Show) -> dict[str, Any]:
-    """Ask a server elsewhere; return the data of the last event. Ctrl-C stops the answer there."""
-    body: dict[str, Any] = {"question": question.text}
-    body |= {"conversation_id": question.conversation_id} if question.conversation_id is not None else {}
-    body |= {"on_overflow": question.on_overflow} if question.on_overflow is not None else {}
-    if not isinstance(question.max_history_turns, Unset):
-        body["max_history_turns"] = question.max_history_turns
-    last: dict[str, Any] = {}
-    turn_id: int | None = None
-    try:
-        for event in server.ask(body):
-            show(event)
-            last = event.data
-            turn_id = last.get("turn_id", turn_id)
-    except KeyboardInterrupt:
-        if turn_id is not None:
-            server.stop(turn_id)
-        raise click.Abort from None
-    return last
-
-
-def chat_command(services: Services) -> click.Command:
-    """Return the command that asks question after question."""
+def chat_command(services: Services | None) -> click.Command:
+    """Return the command that asks question after question; without ``services`` it asks servers elsewhere alone."""
 
     @click.command("chat")
     @CONVERSATION
     @LIMIT
-    def chat(conversation: int | None, max_history_turns: str | None) -> None:
+    @works_on(services, LocalChat, RemoteChat)
+    def chat(backend: ChatBackend, conversation: int | None, max_history_turns: str | None) -> None:
         """Chat in the terminal: /help lists the commands, Ctrl-C stops an answer, Ctrl-D quits."""
-        with named_errors():
-            limit = _history_limit(max_history_turns)
-            services.prepare_to_answer()
-            if conversation is not None:
-                click.secho(services.conversations.get(conversation).title, bold=True)
-            try:
-                _converse(services, conversation, limit)
-            finally:
-                services.close()
+        limit = _history_limit(max_history_turns)
+        with backend.opened():
+            title = backend.begin(conversation)
+            if title is not None:
+                click.secho(title, bold=True)
+            _converse(backend, conversation, limit)
 
     return chat
 
 
-def _converse(services: Services, conversation: int | None, limit: int | Unset | None) -> None:
+def _converse(chat: ChatBackend, conversation: int | None, limit: int | Unset | None) -> None:
     """Read questions and commands until the input ends; errors are printed, and the chat goes on."""
     while True:
         try:
@@ -143,31 +105,34 @@ def _converse(services: Services, conversation: int | None, limit: int | Unset |
             continue
         try:
             if is_command(text):
-                _command(services, conversation, text)
+                _command(chat, conversation, text)
                 continue
-            question = Question(text, conversation, limit, interactive=True)
-            last = _ask_or_decide(services, question)
+            last = _ask_or_decide(chat, Question(text, conversation, limit, interactive=True))
             conversation = last.get("conversation_id", conversation)
         except AssistantError as error:
             click.secho(str(error), fg="red", err=True)
+        except RemoteFailed as error:
+            click.secho(error.message, fg="red", err=True)
         except KeyboardInterrupt:
             click.secho("Stopped.", err=True)
 
 
-def _command(services: Services, conversation: int | None, text: str) -> None:
-    if conversation is None and text != "/help":
+def _command(chat: ChatBackend, conversation: int | None, text: str) -> None:
+    if text == "/help":
+        click.echo(commands_in_words())
+    elif conversation is None:
         click.secho("There is no conversation yet. Ask a question first.", fg="red", err=True)
-        return
-    result = run_command(text, services.history_actions, conversation or 0)
-    if result.fold:
-        click.clear()
-    click.echo(result.text)
+    else:
+        result = chat.run_command(conversation, text)
+        if result.fold:
+            click.clear()
+        click.echo(result.text)
 
 
-def _ask_or_decide(services: Services, question: Question) -> dict[str, Any]:
+def _ask_or_decide(chat: ChatBackend, question: Question) -> dict[str, Any]:
     """Ask a question; if it needs a decision about older turns, ask for that first."""
     try:
-        turn = services.assistant.ask(question)
+        last = _follow(chat, question, _print_event)
     except OverflowDecisionNeeded as needed:
         click.secho(str(needed), fg="yellow")
         for name, does in needed.details["options"].items():
@@ -181,9 +146,8 @@ def _ask_or_decide(services: Services, question: Question) -> dict[str, Any]:
             click.secho("Cancelled. The question was not sent.", dim=True)
             return {}
         if question.conversation_id is not None and click.confirm("Remember this choice for this conversation?"):
-            services.conversations.change(question.conversation_id, own={"on_overflow": decision})
-        turn = services.assistant.ask(replace(question, on_overflow=decision))
-    last = _follow(services, turn, _print_event)
+            chat.remember(question.conversation_id, decision)
+        last = _follow(chat, replace(question, on_overflow=decision), _print_event)
     click.echo()
     _print_rest(last)
     if "error" in last:
@@ -191,18 +155,14 @@ def _ask_or_decide(services: Services, question: Question) -> dict[str, Any]:
     return last
 
 
-def _follow(services: Services, turn: Turn, show: Show) -> dict[str, Any]:
-    """Show an answer as it is written, and return the data of its last event. Ctrl-C stops it."""
+def _follow(chat: ChatBackend, question: Question, show: Show) -> dict[str, Any]:
+    """Ask, show the answer as it is written, and return the data of its last event. Ctrl-C stops it."""
     last: dict[str, Any] = {}
-    try:
-        for event in services.assistant.follow(turn.id):
-            if event is not None:
-                show(event)
-                last = event.data
-        return last
-    except KeyboardInterrupt:
-        services.assistant.stop(turn.id)
-        raise
+    with chat.answering(question) as events:
+        for event in events:
+            show(event)
+            last = event.data
+    return last
 
 
 def _print_event(event: Event) -> None:

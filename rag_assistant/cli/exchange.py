@@ -7,6 +7,7 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
+from rag_assistant.cli.document_backends import LocalDocuments
 from rag_assistant.cli.documents import WORKED_ON, work_with_progress
 from rag_assistant.cli.errors import named_errors
 from rag_assistant.errors import AssistantError
@@ -68,7 +69,7 @@ def import_command(services: Services) -> click.Command:
             if found.unreadable:
                 entries = "entry is" if found.unreadable == 1 else "entries are"
                 click.echo(f"{found.unreadable} {entries} not a conversation and left out.", err=True)
-            failed = work_with_progress(services, added)
+            failed = work_with_progress(LocalDocuments(services), added)
         if failed or refused:
             raise click.exceptions.Exit(1)
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rag_assistant.cli.documents import somebody_works, work_with_progress
+from rag_assistant.cli.document_backends import LocalDocuments, somebody_works
+from rag_assistant.cli.documents import work_with_progress
 from rag_assistant.cli.errors import named_errors
 from rag_assistant.errors import SettingsError
 from rag_assistant.runtime.data_dir import lock_data_dir
@@ -32,7 +33,7 @@ def reindex_command(services: Services) -> click.Command:
             services.prepare()
             if read_again:
                 again = [services.library.read_again(number) for number in services.documents.ours()]
-                if work_with_progress(services, again):
+                if work_with_progress(LocalDocuments(services), again):
                     raise click.exceptions.Exit(1)
                 return
             configured = services.embedders.configured().key

@@ -1,33 +1,47 @@
-"""A server elsewhere, asked over its API with a token: what ``--server`` means. It needs no data of this machine."""
+"""A server elsewhere, asked over its API with a token. It needs no data of this machine."""
 
 from __future__ import annotations
 
+import codecs
 import http.client
 import json
 import os
 import socket
 import ssl
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Any, cast
-from urllib.parse import urlsplit
+from typing import Any
+from urllib.parse import quote, urlsplit
+from uuid import uuid4
 
 import click
-
-from rag_assistant.records import Event
 
 SERVER_VARIABLE, TOKEN_VARIABLE = "RAG_ASSISTANT_SERVER", "RAG_ASSISTANT_TOKEN"
 CONNECT_TIMEOUT_SECONDS = 10.0
 # An open answer has a sign of life every 15 seconds.
 READ_TIMEOUT_SECONDS = 60.0
-MAX_CONNECTIONS = 4
 MAX_ERROR_BYTES = 100_000
+PIECE_BYTES = 65_536
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class RemoteFailed(click.ClickException):
-    """A server elsewhere refused. The exit codes are what a script can tell apart; 2 is a wrong command line."""
+    """A server elsewhere refused. The exit codes are what a script can tell apart; 2 is a wrong command line.
+
+    ``kind`` and ``details`` are what the error has in the API.
+    """
+
+    def __init__(self, message: str, kind: str | None = None, details: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.details = details or {}
+
+
+class RefusedThere(RemoteFailed):
+    """What it was asked is wrong there, or about nothing that is there."""
 
 
 class NotAllowedThere(RemoteFailed):
@@ -72,69 +86,76 @@ class RemoteServer:
         if token and not self._secure and self._host not in LOOPBACK:
             click.secho(f"{self.url} is not encrypted: who is on the way can read the token.", fg="yellow", err=True)
 
-    def ask(self, body: Mapping[str, Any]) -> Iterator[Event]:
-        """Yield the events of an answer; where the connection breaks, go on from there. Raises RemoteFailed."""
-        turn_id, position, ended = None, 0, False
-        for _ in range(MAX_CONNECTIONS):
-            if turn_id is None:
-                opened = self._request("POST", "/api/query/stream", body)
-            else:
-                headers = {"Last-Event-ID": str(position)}
-                opened = self._request("GET", f"/api/turns/{turn_id}/stream", headers=headers)
-            with opened as response:
-                for event in self._events(response):
-                    if not ended:  # What comes behind the end is read, so that nobody hangs up on the server.
-                        turn_id, position = event.data.get("turn_id", turn_id), event.position or position
-                        ended = event.name in ("end", "error")
-                        yield event
-            if ended:
-                return
-            if turn_id is None:
-                break
-        raise NotReached(f"The connection to {self.url} broke off. What was asked is kept there.")
+    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """Return what the API answers, ``None`` where that is nothing. Raises RemoteFailed."""
+        with self.request(method, path, body) as response:
+            return self._parsed(response) if response.status != 204 else None
 
-    def stop(self, turn_id: int) -> None:
-        """End an answer; what is written is kept. Raises RemoteFailed."""
-        with self._request("POST", f"/api/turns/{turn_id}/stop", {}):
-            pass
+    def pages(self, path: str, name: str) -> Iterator[dict[str, Any]]:
+        """Yield the items of a list, page after page. Raises RemoteFailed."""
+        cursor: str | None = ""
+        while cursor is not None:
+            page = self.call("GET", f"{path}&cursor={quote(cursor)}" if cursor else path)
+            yield from page[name]
+            cursor = page["next_cursor"]
 
-    def _events(self, response: http.client.HTTPResponse) -> Iterator[Event]:
-        """Yield the events of a stream (WHATWG HTML, section 9.2) until it ends or breaks off."""
-        if response.getheader("Content-Type", "").partition(";")[0] != "text/event-stream":
-            raise self._no_assistant()
-        fields: dict[str, str] = {}
+    def text(self, path: str) -> Iterator[str]:
+        """Yield a text as it comes. Raises RemoteFailed."""
+        decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        with self.request("GET", path) as response, self._reaching():
+            while piece := response.read(PIECE_BYTES):
+                yield decoder.decode(piece)
+
+    def upload(self, path: str, file: Path, fields: Mapping[str, str]) -> Any:
+        """Send a file with fields beside it, and return what the API answers. Raises RemoteFailed, OSError."""
+        boundary = uuid4().hex
+        name = file.name.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")
+        parts = [f'name="{key}"\r\n\r\n{value}\r\n' for key, value in fields.items()]
+        parts.append(f'name="file"; filename="{name}"\r\nContent-Type: application/octet-stream\r\n\r\n')
+        head = "".join(f"--{boundary}\r\nContent-Disposition: form-data; {part}" for part in parts).encode()
+        end = f"\r\n--{boundary}--\r\n".encode()
+        with file.open("rb") as opened:
+            headers = {
+                "Content-Type": f"multipart/form-data; boundary={boundary}",
+                "Content-Length": str(len(head) + os.fstat(opened.fileno()).st_size + len(end)),
+            }
+            body = chain([head], iter(partial(opened.read, PIECE_BYTES), b""), [end])
+            with self.request("POST", path, body, headers) as response:
+                return self._parsed(response)
+
+    def _parsed(self, response: http.client.HTTPResponse) -> Any:
         try:
-            for line in response:
-                name, _, value = line.decode().rstrip("\r\n").partition(":")
-                if name:
-                    fields[name] = value.removeprefix(" ")
-                elif "data" in fields:
-                    position = fields.get("id", "")
-                    # "error" follows as well: the former name of "failed".
-                    name = "error" if fields["event"] == "failed" else fields["event"]
-                    yield Event(cast("Any", name), json.loads(fields["data"]), int(position) if position else None)
-                    fields = {}
-        except (OSError, http.client.HTTPException):
-            return
-        except (ValueError, KeyError) as error:
-            raise self._no_assistant() from error
+            with self._reaching():
+                return json.loads(response.read())
+        except ValueError as error:
+            raise self.no_assistant() from error
 
     @contextmanager
-    def _request(
-        self, method: str, path: str, body: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | Iterable[bytes] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> Iterator[http.client.HTTPResponse]:
+        """Send a request and give its answer, unless that is a refusal. Raises RemoteFailed."""
         kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
         sent = {"Accept": "application/json"} | dict(headers or {})
         if self._token:
             sent["Authorization"] = f"Bearer {self._token}"
-        content = None
-        if body is not None:
+        content: bytes | Iterable[bytes] | None = None
+        if isinstance(body, Mapping):
             content, sent["Content-Type"] = json.dumps(body).encode(), "application/json"
+        elif body is not None:
+            content = body
         with closing(kind(self._host, self._port, timeout=CONNECT_TIMEOUT_SECONDS)) as connection:
             with self._reaching():
                 connection.connect()
                 connection.sock.settimeout(READ_TIMEOUT_SECONDS)
-                connection.request(method, self._path + path, content, sent)
+                with suppress(
+                    BrokenPipeError, ConnectionResetError
+                ):  # What refuses a body need not read it to its end.
+                    connection.request(method, self._path + path, content, sent)
                 response = connection.getresponse()
             with response:
                 if response.status >= 300:
@@ -147,24 +168,28 @@ class RemoteServer:
         try:
             yield
         except ssl.SSLCertVerificationError as error:
-            raise self._unreached(f"its certificate is not trusted ({error.verify_message})") from error
+            raise self.unreached(f"its certificate is not trusted ({error.verify_message})") from error
         except ssl.SSLError as error:
-            raise self._unreached("it does not speak TLS there; is it http:// and not https://?") from error
+            raise self.unreached("it does not speak TLS there; is it http:// and not https://?") from error
         except TimeoutError as error:
-            raise self._unreached("it does not answer") from error
+            raise self.unreached("it does not answer") from error
         except socket.gaierror as error:
-            raise self._unreached(f'there is no host "{self._host}"') from error
+            raise self.unreached(f'there is no host "{self._host}"') from error
         except ConnectionRefusedError as error:
-            raise self._unreached("nothing listens there") from error
+            raise self.unreached("nothing listens there") from error
+        except http.client.IncompleteRead as error:
+            raise self.unreached("the connection broke off") from error
         except http.client.HTTPException as error:
-            raise self._no_assistant() from error
+            raise self.no_assistant() from error
         except OSError as error:
-            raise self._unreached(error.strerror or "the connection broke off") from error
+            raise self.unreached(error.strerror or "the connection broke off") from error
 
-    def _unreached(self, why: str) -> RemoteFailed:
+    def unreached(self, why: str) -> RemoteFailed:
+        """Return the error of a server that is not there."""
         return NotReached(f"{self.url} cannot be reached: {why}.")
 
-    def _no_assistant(self) -> RemoteFailed:
+    def no_assistant(self) -> RemoteFailed:
+        """Return the error of an answer that an assistant would not give."""
         return NotReached(f"What answers at {self.url} is no assistant of this kind. Is the address right?")
 
     def _refusal(self, response: http.client.HTTPResponse) -> RemoteFailed:
@@ -174,7 +199,7 @@ class RemoteServer:
             return NotReached(f"{self.url} leads on to {place}. Name that address if you trust it.")
         try:
             error = json.loads(response.read(MAX_ERROR_BYTES))["error"]
-            said = str(error["message"])
+            said, kind, details = str(error["message"]), str(error.get("type")), error.get("details")
         except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException):
             later = " Try again in a moment." if status in (502, 503, 504) else ""
             return NotReached(f"{self.url} answered {status}, and not as an assistant does.{later}")
@@ -187,37 +212,4 @@ class RemoteServer:
         wait = response.getheader("Retry-After")
         if status in (429, 503) and wait and "try again" not in said.lower():
             said += f" Try again in {wait} seconds."
-        return KINDS.get(status, RemoteFailed)(said)
-
-
-def server_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that name a server elsewhere."""
-    server = click.option(
-        "--server", metavar="URL", envvar=SERVER_VARIABLE, help=f"Ask this server ({SERVER_VARIABLE})."
-    )
-    token_file = click.option(
-        "--token-file",
-        type=click.Path(dir_okay=False, path_type=Path),
-        help=f"A file with an API token for it; without one, {TOKEN_VARIABLE} has it.",
-    )
-    return server(token_file(command))
-
-
-def token_from(file: Path | None) -> str | None:
-    """Return the API token in a file or in the environment. It is never a word of the command: all could see it."""
-    if file is None:
-        return os.environ.get(TOKEN_VARIABLE, "").strip() or None
-    try:
-        token = file.read_text().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise click.BadParameter(f"{file} cannot be read ({getattr(error, 'strerror', None) or 'no text'}).") from error
-    if not token or len(token.split()) != 1 or not token.isascii():
-        raise click.BadParameter(f"{file} must hold an API token and nothing else.")
-    return token
-
-
-def names_server(words: list[str]) -> bool:
-    """Tell whether a command is about a server elsewhere."""
-    return bool(os.environ.get(SERVER_VARIABLE)) or any(
-        word == "--server" or word.startswith("--server=") for word in words
-    )
+        return KINDS.get(status, RefusedThere)(said, kind, details)

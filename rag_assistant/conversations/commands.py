@@ -123,7 +123,8 @@ def _undo(actions: HistoryActions, conversation_id: int) -> str:
     return UNDONE[kind]
 
 
-def _help(_actions: HistoryActions, _conversation_id: int) -> str:
+def commands_in_words() -> str:
+    """Return the commands as a list."""
     return "\n".join(f"- {command.name}: {command.does}" for command in COMMANDS.values())
 
 
@@ -136,6 +137,6 @@ COMMANDS = {
         Command("/compact", "Send a summary in place of the older turns.", _compact),
         Command("/reset", "Clear and restore default settings.", _reset),
         Command("/undo", "Undo the last change.", _undo),
-        Command("/help", "Show this list.", _help),
+        Command("/help", "Show this list.", lambda _actions, _conversation_id: commands_in_words()),
     )
 }

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, FilePayload, Page, expect
 
 from rag_assistant.factory import create_app
 from testkit.people import ACTOR, PASSWORD
@@ -98,7 +98,7 @@ def test_what_two_people_and_an_administrator_share_ends_when_they_say_so(
     # Ben keeps a document for himself until he shares its library with Cat.
     sign_in(page, "Ben")
     sign_in(other, "Cat")
-    file = {"name": "heron.txt", "mimeType": "text/plain", "buffer": b"The heron hisses at dawn."}
+    file = FilePayload(name="heron.txt", mimeType="text/plain", buffer=b"The heron hisses at dawn.")
     added = page.request.post("/api/documents", multipart={"file": file}, headers={"Origin": server.url})
     assert added.status == 202, added.text()
     page.goto("/documents")

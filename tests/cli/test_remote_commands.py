@@ -1,0 +1,222 @@
+"""``chat``, ``documents`` and ``history`` with ``--server``: the same commands on a server elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from flask import Flask
+
+from rag_assistant.__main__ import program
+from rag_assistant.cli import document_backends
+from rag_assistant.web.services import Services
+from testkit.people import ACTOR, add_person, client_of, quick_passwords
+from testkit.stub_model import Reply, StubModel
+from tests.web.conftest import app, ask, environment, served, services, stand_ins, until, upload
+
+__all__ = ["app", "environment", "served", "services", "stand_ins"]  # Fixtures.
+PROJECT = Path(__file__).resolve().parents[2]
+Run = Callable[..., Result]
+
+
+@pytest.fixture(autouse=True)
+def _nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever this test asks for, no application of this machine is made; progress is looked at often."""
+    monkeypatch.setattr("rag_assistant.factory.create_app", lambda *_: pytest.fail("an application was made"))
+    monkeypatch.setattr(document_backends.RemoteDocuments, "poll_interval_seconds", 0.02)
+
+
+@pytest.fixture
+def elsewhere(services: Services, served: str) -> dict[str, str]:
+    """Ann's server with her token, as variables."""
+    with quick_passwords():
+        ann = add_person(services, "Ann")
+        add_person(services, "Ben")
+    token = services.accounts.make_token(ann, "terminal", ["read", "ask", "documents"], 1, ACTOR)[0]
+    return {"RAG_ASSISTANT_SERVER": served.removesuffix("/v1"), "RAG_ASSISTANT_TOKEN": token}
+
+
+@pytest.fixture
+def run(elsewhere: dict[str, str]) -> Run:
+    def _run(*words: str, typed: str | None = None, **variables: str) -> Result:
+        return CliRunner().invoke(program, words, input=typed, env=elsewhere | variables)
+
+    return _run
+
+
+def narrow(services: Services, *scopes: str) -> str:
+    return services.accounts.make_token(services.accounts.named("Ann"), "narrow", scopes, 1, ACTOR)[0]
+
+
+def test_a_chat_goes_on_in_one_conversation_and_runs_commands_there(run: Run, stub: StubModel) -> None:
+    stub.replies.extend([Reply("First answer."), Reply("Second answer.")])
+    typed = "\n".join(("/history", "One", "Two", "/history", "/clear-history", "/nonsense", "/help")) + "\n"
+    result = run("chat", typed=typed)
+    assert result.exit_code == 0, result.output
+    assert "Ask a question first" in result.stderr
+    assert result.stdout.index("First answer.") < result.stdout.index("Second answer.")
+    assert "2 turns, 4 messages (2 assistant, 2 user)." in result.stdout
+    assert "Every turn is still saved" in result.stdout
+    assert 'Unknown command "/nonsense"' in result.stderr
+    assert "/compact: Send a summary" in result.stdout
+    assert [message["content"] for message in stub.requests[-1].messages[1:]] == ["One", "First answer.", "Two"]
+    again = run("chat", "--conversation", "1", typed="Three\n")
+    assert (again.stdout.splitlines()[0], "An answer." in again.stdout) == ("One", True)
+
+
+def test_a_chat_asks_what_to_do_before_turns_are_left_out_there(
+    run: Run, services: Services, environment: dict[str, str], stub: StubModel
+) -> None:
+    Path(environment["SETTINGS_FILE"]).write_text('{"on_overflow": "ask", "max_history_turns": 1}')
+    until(lambda: services.settings.current.on_overflow == "ask")
+    result = run("chat", typed="One\nTwo\nThree\ntrim\ny\nFour\n")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.count("What should happen to older turns?") == 1
+    assert services.conversations.get(1).on_overflow == "trim"
+    assert len(services.turns.page(1, 10)) == 4
+    asked = run("ask", "Five", "--conversation", "1", "--on-overflow", "ask")
+    assert (asked.exit_code, "Traceback" in asked.output) == (1, False)
+
+
+def test_a_chat_that_cannot_begin_says_why_with_its_exit_code(run: Run, services: Services) -> None:
+    wrong = run("chat", typed="One\n", RAG_ASSISTANT_TOKEN="rag_wrong")
+    assert (wrong.exit_code, "does not take this token" in wrong.stderr) == (3, True)
+    away = run("chat", typed="One\n", RAG_ASSISTANT_SERVER="http://127.0.0.1:1")
+    assert (away.exit_code, "nothing listens there" in away.stderr) == (5, True)
+    gone = run("chat", "--conversation", "9", typed="One\n")
+    assert (gone.exit_code, gone.stderr) == (1, "Error: There is no conversation 9.\n")
+    # What is refused later does not end it.
+    refused = run("chat", typed="One\n", RAG_ASSISTANT_TOKEN=narrow(services, "read"))
+    assert (refused.exit_code, refused.stderr) == (0, 'This is for somebody whose token has "ask".\n')
+
+
+def test_ctrl_c_in_a_chat_stops_the_answer_there(
+    elsewhere: dict[str, str], services: Services, stub: StubModel
+) -> None:
+    stub.default = Reply(pieces=["One", " two"] + [" word"] * 200, seconds_between=0.1)
+    command = [sys.executable, "-m", "rag_assistant", "chat"]
+    running = subprocess.Popen(
+        command, cwd=PROJECT, env=elsewhere | {"PATH": ""}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert running.stdin is not None
+    assert running.stdout is not None
+    running.stdin.write(b"Why?\n")
+    running.stdin.flush()
+    assert running.stdout.read(5) == b"> One"
+    os.kill(running.pid, signal.SIGINT)
+    until(lambda: services.turns.page(1, 1)[0].status == "stopped")
+    _, said = running.communicate(timeout=30)
+    assert (b"Stopped." in said, running.returncode) == (True, 0), said
+
+
+def test_documents_are_added_listed_tagged_and_deleted_there(run: Run, tmp_path: Path, app: Flask) -> None:
+    folder = tmp_path / "notes"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "geese.txt").write_text("Geese hiss.")
+    (folder / "deep" / 'a "boat" of Zoë.md').write_text("# Boats\n\nBoats float.")
+    (folder / ".hidden").write_text("not this one")
+    (folder / "bad.bin").write_bytes(b"\0\1\2" * 100)
+    added = run("documents", "add", str(folder), "--tag", "birds", "--tag", "boats")
+    assert added.exit_code == 1, added.output
+    assert "2 new, 1 rejected" in added.stdout
+    assert 'bad.bin: "bad.bin" isn\'t a supported file type' in added.stderr
+    known = run("documents", "add", str(folder / "geese.txt"))
+    assert (known.exit_code, "known, document 2 (same content)" in known.stdout) == (0, True), known.output
+    listed = run("documents", "list", "--tag", "birds").stdout
+    assert [line.split()[1] for line in listed.splitlines()] == ["ready", "ready"]
+    assert "geese.txt  [birds, boats]" in listed
+    assert "Zoë.md" in listed
+    assert "[wild geese]" in run("documents", "tag", "2", "wild geese").stdout
+    assert "ready" in run("documents", "list").stdout
+    assert run("documents", "retry", "2").exit_code == 0
+    assert "ready" in run("documents", "cancel", "2").stdout, "there is nothing to cancel"
+    asked = run("documents", "delete", "2", typed="n\n")
+    assert "Delete geese.txt permanently? This can't be undone." in asked.stdout
+    assert run("documents", "delete", "2", "--yes").stdout == "Document 2 deleted.\n"
+    assert len(run("documents", "list").stdout.splitlines()) == 1
+    with quick_passwords():
+        assert '"documents":[]' in client_of(app, "Ben").get("/api/documents").text
+
+
+def test_another_persons_documents_and_conversations_are_not_there(run: Run, app: Flask) -> None:
+    with quick_passwords():
+        ben = client_of(app, "Ben")
+    document, turn = upload(ben, "Geese hiss.")["document_id"], ask(ben)
+    said = f"Error: There is no document {document}; it may have been deleted.\n"
+    for words in (("delete", str(document), "--yes"), ("tag", str(document), "x"), ("retry", str(document))):
+        assert run("documents", *words).stderr == said, words
+    assert run("documents", "list").stdout == run("history", "list").stdout == ""
+    for name, *rest in (["show"], ["export"], ["purge", "--yes"]):
+        refused = run("history", name, str(turn["conversation_id"]), *rest)
+        assert (refused.exit_code, refused.stderr) == (
+            1,
+            f"Error: There is no conversation {turn['conversation_id']}.\n",
+        )
+    for name in ("receipt", "erase"):
+        refused = run("history", name, str(turn["turn_id"]), typed="y\n")
+        assert (refused.exit_code, refused.stderr) == (1, f"Error: There is no turn {turn['turn_id']}.\n")
+
+
+def test_a_conversation_is_listed_shown_exported_and_erased_there(run: Run) -> None:
+    run("ask", "When do geese hiss?")
+    run("ask", "And swans?", "--conversation", "1")
+    assert run("history", "list").stdout == "     1     2 turns  When do geese hiss?\n"
+    shown = run("history", "show", "1").stdout
+    assert "2 turns, 4 messages" in shown
+    assert "Turn 2 (id 2, completed)\n> And swans?\n\nAn answer.\n" in shown
+    assert run("history", "export", "1").stdout.startswith("# When do geese hiss?")
+    exported = json.loads(run("history", "export", "1", "--format", "json").stdout)
+    assert len(exported["turns"]) == 2
+    receipt = json.loads(run("history", "receipt", "2").stdout)
+    assert receipt["messages"][-1]["content"] == "And swans?"
+    assert "Erase the question “And swans?” and its answers permanently" in run("history", "erase", "2").stdout
+    assert run("history", "erase", "2", "--yes").stdout == "Turn 2 of conversation 1 erased.\n"
+    assert "Erased on 20" in run("history", "show", "1").stdout
+    assert "Erase “When do geese hiss?” permanently?" in run("history", "purge", "1").stdout
+    assert run("history", "purge", "1", "--yes").stdout == "Conversation 1 erased.\n"
+    assert run("history", "list").stdout == ""
+
+
+def test_lists_there_are_read_page_by_page(run: Run, app: Flask, services: Services) -> None:
+    own = services.of_person(services.accounts.named("Ann").id, False)
+    for number in range(101):
+        own.conversations.create(f"Number {number}")
+    assert len(run("history", "list").stdout.splitlines()) == 101
+
+
+@pytest.mark.parametrize(
+    ("words", "scope", "said"),
+    [
+        (("documents", "add", __file__), "read", '"documents"'),
+        (("documents", "list"), "ask", '"read"'),
+        (("history", "purge", "1", "--yes"), "read", '"ask"'),
+    ],
+)
+def test_a_token_that_is_too_narrow_is_named(
+    run: Run, services: Services, words: tuple[str, ...], scope: str, said: str
+) -> None:
+    ask_first = run("ask", "Why?")
+    assert ask_first.exit_code == 0
+    refused = run(*words, RAG_ASSISTANT_TOKEN=narrow(services, scope))
+    assert (refused.exit_code, refused.stderr) == (3, f"Error: This is for somebody whose token has {said}.\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("documents", "add", "--remove-missing", __file__), "--remove-missing works on this machine's library only"),
+        (("history", "replay", "1"), "replay works with this machine's data and endpoint only"),
+        (("documents", "--server", "http://127.0.0.1:1", "list"), "No such option"),
+    ],
+)
+def test_what_only_works_here_is_refused(run: Run, words: tuple[str, ...], said: str) -> None:
+    result = run(*words)
+    assert (result.exit_code, said in result.stderr) == (2, True), result.output
