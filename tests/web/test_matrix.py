@@ -292,6 +292,19 @@ def _file() -> tuple[io.BytesIO, str]:
     return io.BytesIO(b"Newer."), "newer.txt"
 
 
+def _tool(name: str, **arguments: str) -> Named:
+    """Return the call of a tool over the Model Context Protocol; each argument is the id of that name."""
+
+    def call(client: FlaskClient, ids: dict[str, Any]) -> TestResponse:
+        sent = {argument: ids[name] for argument, name in arguments.items()} | SAID.get(name, {})
+        sent |= {argument: [sent[argument]] for argument in ("document_ids", "tags") if argument in sent}
+        called = {"name": name, "arguments": sent}
+        return client.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": called})
+
+    return Named(f"tool {name} {' '.join(arguments)}", call)
+
+
+SAID: dict[str, dict[str, Any]] = {"ask": {"question": "Why?"}}
 NAMED = [
     Named("query conversation_id", lambda client, ids: client.post(
         "/api/query", json={"question": "Why?", "conversation_id": ids["conversation_id"]})),
@@ -352,6 +365,19 @@ NAMED = [
         "/v1/responses", json={"model": MODEL, "input": "Why?", "previous_response_id": f"resp_{ids['turn_id']}"})),
     Named("compact another's response", lambda client, ids: client.post(
         "/v1/responses/compact", json={"model": MODEL, "previous_response_id": f"resp_{ids['turn_id']}"})),
+    _tool("ask", conversation_id="conversation_id"),
+    _tool("ask", document_ids="document_id"),
+    _tool("ask", tags="tag"),
+    _tool("read_conversation", conversation_id="conversation_id"),
+    _tool("get_receipt", turn_id="turn_id"),
+    _tool("read_document", document_id="document_id"),
+    Named("stream taken up", lambda client, ids: client.get(
+        f"/api/turns/{ids['turn_id']}/stream", headers={"Last-Event-ID": "3"})),
+    Named("response stream taken up", lambda client, ids: client.get(
+        f"/v1/responses/resp_{ids['turn_id']}?stream=true&starting_after=1")),
+    Named("is there anything new", lambda client, ids: client.head(f"/api/conversations/{ids['conversation_id']}")),
+    Named("is the file as before", lambda client, ids: client.get(
+        f"/api/documents/{ids['document_id']}/file", headers={"If-None-Match": "*", "Range": "bytes=0-1"})),
     Named("selected ask", _selected("ask")),
     Named("selected delete", _selected("delete")),
     Named("selected tag", _selected("tag")),
