@@ -1,12 +1,14 @@
 """How much one person who runs into every limit slows down the light requests of another.
 
-Quiet and busy phases take turns in one run, so that whatever else the machine does is in both, and what counts is the
-median of the rounds. The person who takes everything is another process, with a lower priority: it would not be on the
-same machine.
+Quiet and busy blocks take turns in one run, so that whatever else the machine does is in both. Each block has hundreds
+of requests; what counts is the median of the blocks, which one that something else disturbed does not move. Whoever
+sends the requests, the person who takes everything and the model are processes of their own, so that none of them waits
+for another; the latter two have a lower priority: they would not be on the same machine.
 """
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import io
 import json
@@ -18,15 +20,17 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median, quantiles
+from typing import Any
 
 from testkit.server_process import PROJECT, Launch, ServerProcess, run_command
 from testkit.stub_model import Reply, StubModel
 
 ROUNDS = 8
-PHASE_SECONDS = 3.0
-SETTLE_SECONDS = 1.0
+BLOCK_SECONDS = 2.0
+SETTLE_SECONDS = 0.7
 LIGHT = ("/api/account", "/api/conversations?limit=10", "/api/documents?limit=10")
 SEARCHES, LISTS, STREAMS, UPLOADS = 16, 8, 32, 8
 UNLIMITED = (
@@ -39,29 +43,77 @@ UNLIMITED = (
 def main() -> None:
     """Print the latencies of light requests beside a quiet person and beside one who takes everything."""
     for name, launch in (("with places", run_command), ("without places", _without_places)):
-        with tempfile.TemporaryDirectory() as folder:
-            print(f"{name}: {_measure(Path(folder), launch)}", flush=True)
+        measure(name, launch)
 
 
-def _measure(folder: Path, launch: Launch) -> str:
-    model = StubModel(Reply("word " * 50, seconds_between=0.02))
-    server = ServerProcess(folder, launch, OPENAI_BASE_URL=model.url, OPENAI_MODEL="stub")
-    tokens = [_token_of(server, name) for name in ("Ann", "Ben")]
-    server.start("/readyz")
-    found: dict[bool, list[list[float]]] = {False: [], True: []}
-    answers: Counter[str] = Counter()
-    try:
-        for _ in range(ROUNDS):
-            for busy in (False, True):
-                taker = _taker(server.port, tokens[0]) if busy else None
-                time.sleep(SETTLE_SECONDS)
-                found[busy].append(_light_requests(server.port, tokens[1]))
-                if taker is not None:
-                    answers += Counter(json.loads(taker.communicate("\n")[0]))
-    finally:
-        server.terminate()
-        model.close()
-    return _in_words(found, answers)
+def measure(name: str, launch: Launch = run_command) -> None:
+    """Print them for one kind of server; it takes about a minute."""
+    with tempfile.TemporaryDirectory() as folder, _role("model") as model:
+        url = _line_of(model)
+        server = ServerProcess(Path(folder), launch, OPENAI_BASE_URL=url, OPENAI_MODEL="stub")
+        tokens = [_token_of(server, person) for person in ("Ann", "Ben")]
+        server.start("/readyz")
+        server_cpu = _cpu_seconds(server)
+        found: dict[bool, list[list[float]]] = {False: [], True: []}
+        answers: Counter[str] = Counter()
+        try:
+            with _role("light", str(server.port), tokens[1]) as light:
+                for _ in range(ROUNDS):
+                    for busy in (False, True):
+                        with _busy(server.port, tokens[0], answers) if busy else contextlib.nullcontext():
+                            time.sleep(SETTLE_SECONDS)
+                            found[busy].append(json.loads(_ask(light)))
+                    _cancel_all(server.port, tokens[0])
+            cpu = _cpu_seconds(server) - server_cpu
+        finally:
+            server.terminate()
+    print(f"{name}: {_in_words(found, answers)}; {cpu:.0f} s of CPU", flush=True)
+
+
+def _role(*words: str) -> subprocess.Popen[str]:
+    """Run this module as one of its parts; it ends with its input."""
+    first = [] if words[0] == "light" else ["nice", "-n", "10"]
+    command = [*first, sys.executable, "-m", "bench.neighbours", *words]
+    return subprocess.Popen(command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def _line_of(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def _ask(process: subprocess.Popen[str]) -> str:
+    assert process.stdin is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+    return _line_of(process)
+
+
+@contextlib.contextmanager
+def _busy(port: int, token: str, answers: Counter[str]) -> Iterator[None]:
+    taker = _role("taker", str(port), token)
+    assert _line_of(taker) == "ready"
+    yield
+    answers.update(json.loads(taker.communicate("\n")[0]))
+
+
+def _cancel_all(port: int, token: str) -> None:
+    """Cancel what the taker has uploaded, and wait until nothing is worked on: quiet means quiet."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+
+    def send(method: str, path: str) -> dict[str, Any]:
+        connection.request(method, path, headers={"Authorization": f"Bearer {token}"})
+        answer: dict[str, Any] = json.load(connection.getresponse())
+        return answer
+
+    while left := [
+        one["document_id"]
+        for state in ("queued", "reading", "embedding")
+        for one in send("GET", f"/api/documents?state={state}&limit=100")["documents"]
+    ]:
+        for number in left:
+            send("POST", f"/api/documents/{number}/cancel")
+    connection.close()
 
 
 def _token_of(server: ServerProcess, name: str) -> str:
@@ -84,44 +136,55 @@ def _without_places(environment: dict[str, str], log: Path) -> subprocess.Popen[
         )  # fmt: skip
 
 
-def _light_requests(port: int, token: str) -> list[float]:
-    """Send one light request after another over one connection; return how long each took, in seconds."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    taken, end = [], time.monotonic() + PHASE_SECONDS
-    while time.monotonic() < end:
-        for path in LIGHT:
-            began = time.perf_counter()
-            connection.request("GET", path, headers={"Authorization": f"Bearer {token}"})
-            response = connection.getresponse()
-            response.read()
-            assert response.status == 200, response.status
-            taken.append(time.perf_counter() - began)
-            time.sleep(0.005)
-    connection.close()
-    return taken
+def _cpu_seconds(server: ServerProcess) -> float:
+    """Return what the server and its children have taken so far."""
+    assert server.process is not None
+    seconds = 0.0
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            if int(fields[3]) == server.process.pid or folder.name == str(server.process.pid):  # Its session.
+                seconds += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return seconds
 
 
-def _taker(port: int, token: str) -> subprocess.Popen[str]:
-    command = ["nice", "-n", "10", sys.executable, "-m", "bench.neighbours", str(port)]
-    taker = subprocess.Popen(command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert taker.stdin is not None
-    taker.stdin.write(f"{token}\n")
-    taker.stdin.flush()
-    return taker
+def light(port: str, token: str) -> None:
+    """For each line, send one light request after another over one connection; print how long each took."""
+    for _ in sys.stdin:
+        connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=60)
+        taken, end = [], time.monotonic() + BLOCK_SECONDS
+        while time.monotonic() < end:
+            for path in LIGHT:
+                began = time.perf_counter()
+                connection.request("GET", path, headers={"Authorization": f"Bearer {token}"})
+                response = connection.getresponse()
+                response.read()
+                assert response.status == 200, response.status
+                taken.append(time.perf_counter() - began)
+        connection.close()
+        print(json.dumps(taken), flush=True)
 
 
-def take_everything(port: int) -> None:
+def model() -> None:
+    """Serve a model that writes a second for each answer."""
+    serving = StubModel(Reply("word " * 50, seconds_between=0.02))
+    print(serving.url, flush=True)
+    sys.stdin.read()
+    serving.close()
+
+
+def taker(port: str, token: str) -> None:
     """Search, list, ask and upload with as many connections as that takes, until a line comes; print the statuses."""
-    token = input()
     done, counts = threading.Event(), Counter[str]()
 
     def repeat(kind: str, method: str, path: str, body: bytes | None, media_type: str) -> None:
         number = 0
         while not done.is_set():
             number += 1
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+            connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=60)
             headers = {"Authorization": f"Bearer {token}", "Content-Type": media_type}
-            sent = None if body is None else body.replace(b"NUMBER", f"{number} {threading.get_ident()}".encode())
+            which = f"{time.monotonic_ns()} {threading.get_ident()}"
+            sent = None if body is None else body.replace(b"NUMBER", which.encode())
             try:
                 connection.request(method, path, sent, headers)
                 response = connection.getresponse()
@@ -144,6 +207,7 @@ def take_everything(port: int) -> None:
     threads = [threading.Thread(target=repeat, args=one, daemon=True) for one in kinds]
     for thread in threads:
         thread.start()
+    print("ready", flush=True)
     sys.stdin.readline()
     done.set()
     print(json.dumps(counts), flush=True)
@@ -151,18 +215,23 @@ def take_everything(port: int) -> None:
 
 
 def _in_words(found: dict[bool, list[list[float]]], answers: Counter[str]) -> str:
-    """Return the medians over the rounds: one that something else disturbed decides nothing."""
-    shown, ratios = [], []
+    """Return the medians over the blocks, and between which ratios the pairs of neighbouring blocks lie."""
+    shown = []
     for name, percent in (("p50", 50), ("p99", 99)):
         quiet, busy = (
-            median(quantiles(taken, n=100, method="inclusive")[percent - 1] for taken in found[one])
+            [1000 * quantiles(taken, n=100, method="inclusive")[percent - 1] for taken in found[one]]
             for one in (False, True)
         )
-        shown.append(f"{name} {1000 * quiet:.1f} ms quiet, {1000 * busy:.1f} ms busy")
-        ratios.append(f"{name} x {busy / quiet:.2f}")
-    count = sum(map(len, found[True]))
-    return f"{'; '.join([*shown, *ratios])}; {count} requests beside {dict(sorted(answers.items()))}"
+        pairs = sorted(b / q for q, b in zip(quiet, busy, strict=True))
+        shown.append(
+            f"{name} {median(quiet):.1f} ms quiet, {median(busy):.1f} ms busy, x {median(pairs):.2f} "
+            f"({pairs[0]:.2f} to {pairs[-1]:.2f})"
+        )
+    counts = [sum(map(len, found[one])) for one in (False, True)]
+    return f"{'; '.join(shown)}; {counts[0]} and {counts[1]} requests beside {dict(sorted(answers.items()))}"
 
 
 if __name__ == "__main__":
-    take_everything(int(sys.argv[1]))
+    role, *words = sys.argv[1:]
+    roles: dict[str, Callable[..., None]] = {"model": model, "light": light, "taker": taker, "measure": measure}
+    roles[role](*words)

@@ -18,6 +18,7 @@ from gunicorn.http.errors import ParseException
 from gunicorn.util import import_app
 
 from rag_assistant.errors import AssistantError, MalformedBody
+from rag_assistant.runtime.courtesy import take_turns_often
 from rag_assistant.runtime.data_dir import open_data_dir
 from rag_assistant.runtime.log_lines import configure_logging
 from rag_assistant.runtime.memory import limit_arenas
@@ -118,6 +119,7 @@ class Server(BaseApplication):
         # A master that is killed could not tell us; gunicorn would see it after seconds, with the port still taken.
         end_with_parent()
         limit_arenas()
+        take_turns_often()
         try:
             app: Any = import_app(self._app_uri)
             app.extensions["assistant"].start()

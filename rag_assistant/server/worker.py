@@ -3,7 +3,8 @@
 A client that sends half a request, or none, waits in the loop that accepts connections, for some seconds, and makes
 room when there are many. A long body, such as an uploaded file, is read in a thread, of which there are few for that,
 and at a least pace. Requests that wait for an answer have threads of their own, so that a thousand of them keep no
-other request waiting. When the server ends, answers that still run get a moment, and then an end that says so.
+other request waiting. Whoever is signed in and sends many at once waits behind themselves (lines.py). When the server
+ends, answers that still run get a moment, and then an end that says so.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ from gunicorn.http.unreader import SocketUnreader
 from gunicorn.workers.gthread import TConn, ThreadWorker
 from werkzeug.exceptions import RequestTimeout
 
+from rag_assistant.runtime.courtesy import note_request
 from rag_assistant.runtime.memory import give_back_soon
+from rag_assistant.server.lines import Lines, who_sends
+from rag_assistant.web.occupancy import BEGUN
 
 MAX_WAIT_SECONDS = 10.0
 BYTES_AT_ONCE = 65536
@@ -38,6 +42,8 @@ MAX_LARGE_AT_ONCE = 16
 MAX_OTHERS_AT_ONCE = 128
 # Whatever else has arrived gets its thread before the next few questions get theirs.
 MAX_QUESTIONS_AT_ONCE = 8
+# Lines in which somebody waits are looked at so often.
+LOOK_SECONDS = 0.1
 # A large body: so long until its pace is looked at, and what it must come to then.
 GRACE_SECONDS = 30.0
 MIN_BYTES_PER_SECOND = 10_000
@@ -45,6 +51,13 @@ MIN_BYTES_PER_SECOND = 10_000
 SEND_TIMEOUT_SECONDS = 60
 HEAD_END = b"\r\n\r\n"
 HEAD_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+REFUSAL = (
+    b'{"error":{"type":"LimitReached","message":"Too many requests of yours are under way. Try again in a second."}}'
+)
+TOO_MANY = (
+    b"HTTP/1.1 429 Too Many Requests\r\nConnection: close\r\nRetry-After: 1\r\nContent-Type: application/json\r\n"
+    b"Content-Length: %d\r\n\r\n%b" % (len(REFUSAL), REFUSAL)
+)
 LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,18})[ \t]*\r\n", re.IGNORECASE)
 # Requests that may last as long as an answer does.
 WAITS_FOR_ANSWER = re.compile(rb"(?:POST \S*/(?:query|ask|compact|completions|responses|mcp)|[A-Z]+ \S*/stream)[? ]")
@@ -90,6 +103,7 @@ class Connection(TConn):
         self.received = bytearray()
         self.large = False
         self.waits_for_answer = False
+        self.who: bytes | None = None
 
     def init(self) -> None:
         """Hand to the parser what has been received; a thread goes on from there."""
@@ -109,6 +123,7 @@ class Connection(TConn):
         length = LENGTH.search(head)
         body_bytes = int(length[1]) if length else 0
         self.waits_for_answer = WAITS_FOR_ANSWER.match(head) is not None
+        self.who = who_sends(head)
         self.large = IN_PARTS.search(head) is not None or body_bytes > MAX_SMALL_BODY_BYTES
         return self.large or len(self.received) >= len(head) + body_bytes
 
@@ -120,6 +135,8 @@ class Worker(ThreadWorker):
         super().__init__(*arguments, **more)
         self._answers = ThreadPoolExecutor(self.cfg.threads, "answer")
         self._questions: deque[Connection] = deque()
+        self._lines = Lines()
+        self._handled = threading.local()
         self._large = 0
         self._is_ending = False
         self._waiting_large: deque[Connection] = deque()
@@ -164,6 +181,21 @@ class Worker(ThreadWorker):
         self.poller.unregister(client)
         self.pending_conns.remove(conn)
         conn.data_ready = True
+        if conn.who is None:
+            self._go_on(conn)
+            return
+        # A large body comes as slowly as it likes, and keeps nothing else of theirs waiting.
+        who = conn.who, conn.large
+        if self._lines.is_full(who):
+            self._close_with(conn, TOO_MANY)
+            return
+        self._begin(self._lines.join(who, conn, time.monotonic()))
+
+    def _begin(self, begun: list[Connection]) -> None:
+        for conn in begun:
+            self._go_on(conn)
+
+    def _go_on(self, conn: Connection) -> None:
         if conn.large and self._large >= MAX_LARGE_AT_ONCE:
             self._waiting_large.append(conn)
             return
@@ -182,13 +214,45 @@ class Worker(ThreadWorker):
 
     def wait_for_and_dispatch_events(self, timeout: float | None) -> None:
         """Do what is there to be done, and begin a few of the questions that wait."""
+        if self._lines.is_waited_in():
+            self._begin(self._lines.overdue(time.monotonic()))
+            timeout = min(timeout or LOOK_SECONDS, LOOK_SECONDS)
         super().wait_for_and_dispatch_events(0.0 if self._questions else timeout)
         for _ in range(min(MAX_QUESTIONS_AT_ONCE, len(self._questions))):
             self._submit(self._answers, self._questions.popleft())
 
     def _submit(self, threads: ThreadPoolExecutor, conn: Connection) -> None:
-        handled: Future[Any] = threads.submit(self.handle, conn)
+        handled: Future[Any] = threads.submit(self._handle, conn)
         handled.add_done_callback(lambda done: self.method_queue.defer(self.finish_request, conn, done))
+
+    def _handle(self, conn: Connection) -> Any:
+        self._handled.conn = conn
+        note_request()
+        return self.handle(conn)
+
+    def load_wsgi(self) -> None:
+        """Load the application, and let it say when a request has begun to answer."""
+        super().load_wsgi()
+        app: Any = self.wsgi
+        entered = app.wsgi_app
+
+        def enter(wsgi: dict[str, Any], start_response: Any) -> Any:
+            conn: Connection = self._handled.conn
+            if not conn.waits_for_answer or conn.who is None:
+                return entered(wsgi, start_response)  # It is over soon.
+            wsgi[BEGUN] = partial(self._say_begun, conn)
+            response = entered(wsgi, start_response)
+            self._say_begun(conn)
+            return response
+
+        app.wsgi_app = enter
+
+    def _say_begun(self, conn: Connection) -> None:
+        with contextlib.suppress(OSError):  # At the end nobody listens any more.
+            self.method_queue.defer(self._leave_line, conn)
+
+    def _leave_line(self, conn: Connection) -> None:
+        self._begin(self._lines.leave(conn, time.monotonic()))
 
     def run(self) -> None:
         """Serve until the end."""
@@ -197,6 +261,7 @@ class Worker(ThreadWorker):
 
     def finish_request(self, conn: Any, fs: Any) -> None:
         """Go on with a connection whose request was answered; a large one makes room for the next."""
+        self._leave_line(conn)
         if conn.large:
             conn.large = False
             self._large -= 1
@@ -237,6 +302,13 @@ class Worker(ThreadWorker):
         conn.timeout = time.monotonic() + MAX_WAIT_SECONDS
         self.pending_conns.append(conn)
         self.poller.register(conn.sock, selectors.EVENT_READ, partial(self.on_pending_socket_readable, conn))
+
+    def _close_with(self, conn: Connection, answer: bytes) -> None:
+        """Answer a request that no thread takes, and close its connection."""
+        with contextlib.suppress(OSError):
+            conn.sock.send(answer)
+        conn.close()
+        self.nr_conns -= 1
 
     def _drop(self, conn: TConn) -> None:
         """Close a connection that waits for its request."""

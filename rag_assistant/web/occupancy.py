@@ -14,6 +14,8 @@ from rag_assistant.web.security import SAFE_METHODS
 from rag_assistant.web.services import services
 
 PLACE, WORK = "rag_assistant.place", "rag_assistant.work"
+# Where the server listens for the moment from which a request only waits for its answer; see server/lines.py.
+BEGUN = "rag_assistant.begun"
 
 
 class Occupancy:
@@ -82,6 +84,13 @@ def init_app(app: Flask) -> None:
         work = request.environ.get(WORK)
         if work is not None:
             work.close()
+
+
+def say_begun() -> None:
+    """Let the next request of the same person begin: from here on this one only waits for an answer."""
+    begun = request.environ.get(BEGUN)
+    if begun is not None:
+        begun()
 
 
 def kind_of_request() -> Kind:

@@ -27,6 +27,7 @@ from rag_assistant.web.api.events import Readers, collect, event_stream, last_ev
 from rag_assistant.web.errors import answer_with_error
 from rag_assistant.web.identity import identity
 from rag_assistant.web.markdown.blocks import Blocks
+from rag_assistant.web.occupancy import say_begun
 from rag_assistant.web.request_bodies import ChangeTurnBody, NoFields, QueryBody, RetryBody
 from rag_assistant.web.request_parsing import (
     flag_asked,
@@ -203,6 +204,7 @@ def stream(turn: Turn, after: int, drawn: bool) -> Response:
 
 def while_let_in(events: Iterator[Event | None]) -> Iterator[Event | None]:
     """Return the events for as long as whoever asks may come in; then the last one says why."""
+    say_begun()
     asking, accounts = identity(), services().accounts
     return events if asking.person is None else _while_open(events, lambda: accounts.is_open(asking))
 

@@ -1,0 +1,34 @@
+"""Work in the background steps aside for requests: the interpreter runs one thread at a time.
+
+How often threads take turns is set for the same reason. A request needs its turn again after each look into the
+database, and waited 5 ms for it, which is Python's choice, beside any thread that reckons.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+SWITCH_INTERVAL_SECONDS = 0.0005
+# So long after a request began, others may be under way.
+BUSY_SECONDS = 0.1
+REST_SECONDS = 0.003
+
+_last_request = float("-inf")
+
+
+def take_turns_often() -> None:
+    """Let the threads of this process take turns more often."""
+    sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
+
+
+def note_request() -> None:
+    """Note that a request begins."""
+    global _last_request
+    _last_request = time.monotonic()
+
+
+def step_aside() -> None:
+    """Rest for a moment if a request began just now."""
+    if time.monotonic() - _last_request < BUSY_SECONDS:
+        time.sleep(REST_SECONDS)

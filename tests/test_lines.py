@@ -1,0 +1,131 @@
+"""Lines of requests: whoever sends many waits behind themselves, and nobody else does."""
+
+import http.client
+import json
+import subprocess
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from rag_assistant.factory import create_app
+from rag_assistant.server.lines import MAX_BEGINNING_SECONDS, MAX_WAITING, Lines, who_sends
+from testkit.people import ACTOR, add_person, quick_passwords
+from testkit.server_process import PROJECT, ServerProcess
+from testkit.stub_model import Reply, StubModel
+from tests.web.conftest import until
+
+NEVER_OVERDUE = (
+    "import rag_assistant.server.lines as l; l.MAX_BEGINNING_SECONDS = 1e9; import runpy; "
+    "runpy.run_path('app.py', run_name='__main__')"
+)
+
+
+def test_one_request_of_a_line_is_begun_at_a_time_in_their_order() -> None:
+    lines = Lines()
+    assert lines.join("ann", 1, 0.0) == [1]
+    assert lines.join("ann", 2, 0.0) == lines.join("ann", 3, 0.0) == []
+    assert lines.join("ben", 4, 0.0) == [4], "nobody else waits"
+    assert lines.leave(1, 0.1) == [2]
+    assert lines.leave(1, 0.1) == [], "who has left already changes nothing"
+    assert lines.leave(2, 0.1) == [3]
+    assert lines.is_waited_in() is False
+    assert lines.leave(3, 0.2) == lines.leave(4, 0.2) == []
+    assert lines._lines == lines._line_of == {}, "nothing is kept of who has gone"
+
+
+def test_a_request_that_takes_long_to_begin_lets_the_next_one_go() -> None:
+    lines = Lines()
+    lines.join("ann", 1, 0.0)
+    assert lines.overdue(MAX_BEGINNING_SECONDS) == [], "nobody waits behind it"
+    lines.join("ann", 2, 0.0)
+    assert lines.overdue(MAX_BEGINNING_SECONDS - 0.1) == []
+    assert lines.overdue(MAX_BEGINNING_SECONDS) == [2]
+    assert lines.leave(1, 1.0) == []
+
+
+def test_a_line_has_an_end() -> None:
+    lines = Lines()
+    for number in range(MAX_WAITING + 1):
+        assert not lines.is_full("ann")
+        lines.join("ann", number, 0.0)
+    assert (lines.is_full("ann"), lines.is_full("ben")) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("head", "who"),
+    [
+        (b"authorization: Bearer rag_abc-D\r\n", b"rag_abc-D"),
+        (b"Authorization:bearer  rag_x\r\n", b"rag_x"),
+        (b"Cookie: zone=UTC; session=s-1; theme=dark\r\n", b"s-1"),
+        (b"cookie: __Host-session=s_2\r\n", b"s_2"),
+        (b"Authorization: Bearer sk-any\r\n", None),
+        (b"Cookie: my-session=3; zone=UTC\r\n", None),
+        (b"X: session=4\r\n", None),
+        (b"", None),
+    ],
+)
+def test_who_sends_is_told_from_what_they_show(head: bytes, who: bytes | None) -> None:
+    assert who_sends(b"GET / HTTP/1.1\r\nHost: x\r\n" + head + b"\r\n") == who
+
+
+def test_answers_that_are_waited_for_keep_nothing_else_of_theirs_waiting(tmp_path: Path, stub: StubModel) -> None:
+    def launch(environment: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
+        with log.open("ab") as written:
+            return subprocess.Popen(
+                [sys.executable, "-c", NEVER_OVERDUE], cwd=PROJECT, env=environment, stdout=written, stderr=written,
+                start_new_session=True,
+            )  # fmt: skip
+
+    server = ServerProcess(tmp_path, launch, OPENAI_BASE_URL=stub.url, OPENAI_MODEL="stub", QUERY_REWRITING="words")
+    services = create_app(server.environment).extensions["assistant"]
+    services.prepare()
+    with quick_passwords():
+        token = services.accounts.make_token(add_person(services, "Ann"), "t", ["read", "ask"], 1, ACTOR)[0]
+    services.close()
+    server.start("/readyz")
+    statuses: Counter[int] = Counter()
+
+    def send(method: str, path: str, body: dict[str, object] | None = None) -> int:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        try:
+            connection.request(method, path, None if body is None else json.dumps(body), headers)
+            response = connection.getresponse()
+            statuses[response.status] += 1
+            response.read()
+            return response.status
+        except (OSError, http.client.HTTPException):
+            return 0  # At the end the server is killed.
+        finally:
+            connection.close()
+
+    stub.default = Reply("word word", hang_at=1)
+    chat = {"model": "rag-assistant", "messages": [{"role": "user", "content": "Why?"}]}
+    waiting = [
+        threading.Thread(target=send, args=("POST", path, body))
+        for path, body in (
+            ("/api/query", {"question": "Why?"}),
+            ("/api/query/stream", {"question": "Why?"}),
+            ("/v1/chat/completions", chat),
+        )
+    ]
+    try:
+        for thread in waiting:
+            thread.start()
+        until(lambda: len(stub.requests) == 3)
+        assert send("GET", "/api/account") == 200
+        # More than may wait is refused, and every connection gets an answer.
+        many = [threading.Thread(target=send, args=("GET", "/api/conversations")) for _ in range(3 * MAX_WAITING)]
+        for thread in many:
+            thread.start()
+        for thread in many:
+            thread.join()
+    finally:
+        server.kill()
+        for thread in waiting:
+            thread.join()
+    assert set(statuses) <= {200, 429}
+    assert statuses.total() >= 3 * MAX_WAITING + 1
