@@ -211,11 +211,21 @@ class Library:
         self._reading.forget()
         self._embedding.forget()
         self._works = True
+        self._fill()
+        self._reading.start(self._refill)
+        self._embedding.start(self._refill)
+
+    def _fill(self) -> None:
         self._take_up(of_ours=True, recognises=self._reader.recognises)
         self._reading.add("delete files")
         self._embedding.add("reindex")
-        self._reading.start()
-        self._embedding.start()
+
+    def _refill(self) -> None:
+        """Queue everything again where the file of the queues was lost."""
+        try:
+            self._fill()
+        except StorageFailed as error:
+            log.error("What waits is taken up at the next start: %s", error)
 
     def take_over(self) -> None:
         """Go on with what nobody works on: it waits, or its process died. Delete files that another one could not."""

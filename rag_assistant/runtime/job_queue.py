@@ -11,10 +11,11 @@ import json
 import logging
 import sqlite3
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
-from threading import Lock
+from threading import Lock, RLock
 from typing import Any
 
 # huey loads PostgreSQL's driver wherever it is installed: 0.25 s of each start.
@@ -33,6 +34,9 @@ logging.getLogger("huey").setLevel(logging.WARNING)
 MIN_WAIT_SECONDS = 0.02
 MAX_WAIT_SECONDS = 0.25
 STOP_TIMEOUT_SECONDS = 10.0
+
+# Of two queues in one file, which may begin it anew: the one that is at it fills the other.
+_beginning_anew = RLock()
 
 # What does the work, given a document's id (or 0).
 Work = Callable[[int], None]
@@ -75,8 +79,9 @@ class JobQueue:
         """Whether a piece of work waits, those for later included, or is at hand in this process."""
         return self._huey.busy
 
-    def start(self) -> None:
-        """Begin to work, in a thread of this process."""
+    def start(self, refill: Callable[[], None] = lambda: None) -> None:
+        """Begin to work, in a thread of this process. ``refill`` is called when the file had to be begun anew."""
+        self._huey.storage.refill = refill
         self._consumer = Consumer(
             self._huey,
             workers=1,
@@ -133,6 +138,54 @@ class _Queue(Huey):  # type: ignore[misc] # huey has no types
         return []
 
 
+class _BegunAnew(Exception):
+    """The file was damaged, and another one has taken its place."""
+
+
+class _QueueFile(storage.SqliteStorage):  # type: ignore[misc] # huey has no types
+    """A file of queues; one that is damaged or taken away while it is in use is begun anew."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self.refill: Callable[[], None] = lambda: None
+        self._inode = 0
+        super().__init__(*args, **options)
+
+    def _create_connection(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection = super()._create_connection()
+        self._inode = Path(self.filename).stat().st_ino
+        return connection
+
+    @contextmanager
+    def db(self, *args: Any, **options: Any) -> Iterator[sqlite3.Cursor]:
+        """Give a cursor. Raises _BegunAnew."""
+        try:
+            with super().db(*args, **options) as cursor:
+                yield cursor
+        except sqlite3.DatabaseError as error:
+            if not self._is_lost(error):
+                raise
+            with _beginning_anew:
+                self.close()
+                _put_aside_if_damaged(Path(self.filename))
+                self.initialize_schema()
+                self.refill()
+            raise _BegunAnew from error
+
+    def sql(self, *args: Any, **options: Any) -> Any:
+        """Execute a statement, in the new file if the old one is damaged."""
+        try:
+            return super().sql(*args, **options)
+        except _BegunAnew:
+            return super().sql(*args, **options)
+
+    def _is_lost(self, error: sqlite3.DatabaseError) -> bool:
+        """Tell whether the file is damaged or was taken away; errors of other kinds are such as a disk that is full."""
+        if type(error) is sqlite3.DatabaseError or "no such table" in str(error):
+            return True
+        path = Path(self.filename)
+        return not path.exists() or path.stat().st_ino != self._inode
+
+
 class _AsJson(Serializer):  # type: ignore[misc] # huey has no types
     """Keeps a piece of work as JSON: what is read from a database never becomes code, as it could with pickle."""
 
@@ -146,15 +199,25 @@ class _AsJson(Serializer):  # type: ignore[misc] # huey has no types
 
 
 _OPTIONS: dict[str, Any] = {"results": False, "serializer": _AsJson()}
+BUSY_TIMEOUT_SECONDS = 20
 
 
 def _open_in_file(name: str, path: Path) -> _Queue:
-    """Return the queue. A damaged file is put aside: what it held is queued again from the truth."""
+    """Return the queue; what a damaged file held is queued again from the truth."""
+    _put_aside_if_damaged(path)
     # No WAL: a server and the command line both write, and SQLite before 3.51.3 has a bug there.
-    file = {"filename": str(path), "journal_mode": "delete", "timeout": 20}
-    try:
-        return _Queue(name, storage_class=storage.SqliteStorage, **file, **_OPTIONS)
-    except sqlite3.DatabaseError as error:
-        log.warning("The queue's file %s cannot be read and is begun anew: %s", path, error)
+    file = {"filename": str(path), "journal_mode": "delete", "timeout": BUSY_TIMEOUT_SECONDS}
+    return _Queue(name, storage_class=_QueueFile, **file, **_OPTIONS)
+
+
+def _put_aside_if_damaged(path: Path) -> None:
+    with closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT_SECONDS)) as connection:
+        try:
+            damage = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        except sqlite3.OperationalError:
+            raise
+        except sqlite3.DatabaseError as error:
+            damage = str(error)
+    if damage != "ok":
+        log.warning("The queue's file %s cannot be read and is begun anew: %s", path, damage)
         path.replace(path.with_suffix(".broken"))
-        return _Queue(name, storage_class=storage.SqliteStorage, **file, **_OPTIONS)

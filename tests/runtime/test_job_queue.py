@@ -142,3 +142,33 @@ def test_a_broken_file_is_put_aside(tmp_path: Path) -> None:
     assert worked.wait(1) == [("slow", 1)]
     assert (tmp_path / "queue.broken").exists()
     worked.lane.stop()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [lambda path: path.write_bytes(b"no database" * 1000), Path.unlink, lambda path: path.write_bytes(b"")],
+    ids=["nonsense", "gone", "empty"],
+)
+def test_a_file_that_is_damaged_while_it_is_in_use_is_begun_anew_and_filled(
+    tmp_path: Path, damage: Callable[[Path], object]
+) -> None:
+    """There are two queues in it, as there are in a server."""
+    path = tmp_path / "queue.db"
+    one, other = Worked(path, "x"), Worked(path, "y")
+
+    def refill() -> None:
+        one.lane.add("slow", 3)
+        other.lane.add("slow", 3)
+
+    for each in (one, other):
+        each.lane.start(refill)
+        each.lane.add("slow", 1)
+        each.wait(1)
+    damage(path)
+    for each in (one, other):
+        each.lane.add("slow", 2)
+    for each in (one, other):
+        each.wait(2)
+        each.wait_for_quiet()
+        assert set(each.done) >= {("slow", 1), ("slow", 2), ("slow", 3)}
+        each.lane.stop()
