@@ -102,9 +102,13 @@ def _cancel_all(port: int, token: str) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
 
     def send(method: str, path: str) -> dict[str, Any]:
-        connection.request(method, path, headers={"Authorization": f"Bearer {token}"})
-        answer: dict[str, Any] = json.load(connection.getresponse())
-        return answer
+        while True:
+            connection.request(method, path, headers={"Authorization": f"Bearer {token}"})
+            response = connection.getresponse()
+            answer: dict[str, Any] = json.load(response)
+            if response.status != 429:
+                return answer
+            time.sleep(0.1)  # What the taker left behind is still under way.
 
     while left := [
         one["document_id"]
