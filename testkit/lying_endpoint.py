@@ -7,6 +7,7 @@ import re
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,15 +15,16 @@ from typing import Literal
 
 MAX_PIECES = 200_000
 MAX_SILENCE_SECONDS = 60.0
+SECONDS_BETWEEN_DRIPS = 0.05
 LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What is sent: a beginning, and then a piece again and again, or silence, or the end of the connection."""
+    """What is sent: a beginning, and then a piece again and again, at once or now and then, silence, or an end."""
 
     head: bytes
-    then: Literal["repeat", "silence", "close", "reset"] = "close"
+    then: Literal["repeat", "drip", "silence", "close", "reset"] = "close"
     piece: bytes = b""
 
 
@@ -43,6 +45,10 @@ def lying_endpoint(shape_of: Callable[[bytes], Shape]) -> Iterator[str]:
             if shape.then == "repeat":
                 for _ in range(MAX_PIECES):
                     connection.sendall(shape.piece)
+            elif shape.then == "drip":
+                for _ in range(int(MAX_SILENCE_SECONDS / SECONDS_BETWEEN_DRIPS)):
+                    connection.sendall(shape.piece)
+                    time.sleep(SECONDS_BETWEEN_DRIPS)
             elif shape.then == "silence":
                 connection.settimeout(MAX_SILENCE_SECONDS)
                 connection.recv(1)

@@ -2,6 +2,7 @@
 
 import gc
 import json
+import time
 import tracemalloc
 from contextlib import AbstractContextManager, suppress
 
@@ -17,7 +18,7 @@ from rag_assistant.llm.embeddings import EndpointEmbedder
 from rag_assistant.llm.endpoint import Deadlines, Endpoint
 from rag_assistant.llm.reader import MAX_ANSWER_CHARS, AnswerReader
 from rag_assistant.records import ModelRequest
-from testkit.lying_endpoint import Shape, lying_endpoint
+from testkit.lying_endpoint import MAX_SILENCE_SECONDS, Shape, lying_endpoint
 from testkit.stub_model import Reply, StubModel
 
 REQUEST = ModelRequest(({"role": "user", "content": "Why?"},))
@@ -95,6 +96,28 @@ def test_what_was_read_of_a_failed_answer_is_freed_with_it(client: ModelClient, 
         assert not [held for held in gc.get_objects() if isinstance(held, AnswerReader)]
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize(
+    ("head", "piece"),
+    [
+        (b"HTTP/1.1 200 OK\r\nX-Geese: ", b"a"),
+        (b"HTTP/1.1 500 Trouble\r\n\r\n", b"a"),
+        (b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n", b" "),
+        (STREAM, b": wait\n\n"),
+        (STREAM + b"data: ", b" "),
+        (STREAM, b'data: {"choices": [{"delta": {"reasoning_content": "hm"}}]}\n\n'),
+        (STREAM, b'data: {"choices": [{"delta": {"content": "geese "}}]}\n\n'),
+    ],
+    ids=["head", "error", "body", "pings", "line", "thoughts", "words"],
+)
+def test_a_byte_now_and_then_gives_an_endpoint_no_more_time(head: bytes, piece: bytes) -> None:
+    hurried = ModelClient(lambda: Deadlines(connect=2.0, first_token=1.0, token=1.0, answer=1.5))
+    hurried.warm_up()
+    began = time.monotonic()
+    with lying_endpoint(lambda _request: Shape(head, "drip", piece)) as url, pytest.raises(ModelError):
+        answer(hurried, url)
+    assert time.monotonic() - began < MAX_SILENCE_SECONDS / 2
 
 
 @pytest.mark.parametrize("status", [200, 500])
