@@ -3,7 +3,8 @@
 Most of a start is loading modules. What is forked here goes through the same ``app.py`` as ``python app.py``; tests of
 the start itself run that command (tests/test_server.py), with the model that embeds for people; here it is the quick
 one, which takes half as long for a question. With KILL_AT in its environment, a server ends itself at that step; with
-LEASE_SECONDS others are taken for dead sooner than for people. As a program this module is the process that forks.
+LEASE_SECONDS others are taken for dead sooner than for people, and with REQUEST_SECONDS a request has to be whole
+sooner. As a program this module is the process that forks.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import time
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from flask import Flask
 
@@ -190,6 +192,9 @@ def become_server(environment: dict[str, str], log: str) -> None:
         kill_at(step)
     if seconds := os.environ.pop("LEASE_SECONDS", None):
         leases.LEASE_SECONDS = float(seconds)
+    if seconds := os.environ.pop("REQUEST_SECONDS", None):
+        worker: Any = import_module("rag_assistant.server.worker")
+        worker.MAX_WAIT_SECONDS = float(seconds)
     status = 1
     try:
         runpy.run_path("app.py", run_name="__main__")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rag_assistant.factory import create_app
-from rag_assistant.server.worker import WAITS_FOR_ANSWER
+from rag_assistant.server import worker
 from testkit.server_fork import ServerFork
 from testkit.server_process import PROJECT, Launch, ServerProcess
 from testkit.stub_model import StubModel
@@ -33,6 +33,15 @@ def server(tmp_path_factory: pytest.TempPathFactory, server_fork: ServerFork) ->
     yield made
     made.kill()
     stub.close()
+
+
+@pytest.fixture(scope="module")
+def hurried(tmp_path_factory: pytest.TempPathFactory, server_fork: ServerFork) -> Iterator[ServerProcess]:
+    """A server for whose requests there is a second, where it is ten for people."""
+    made = ServerProcess(tmp_path_factory.mktemp("hurried"), server_fork.launch, REQUEST_SECONDS="1")
+    made.start()
+    yield made
+    made.kill()
 
 
 def with_descriptors(limit: int) -> Launch:
@@ -94,6 +103,41 @@ def test_who_is_not_done_makes_room_for_more(tmp_path: Path) -> None:
         assert silent[0].recv(1) == b"", "the oldest one left"
 
 
+@pytest.mark.parametrize("half", [b"", b"GET /healthz HTTP/1.1\r\nX-Slow: ", HEAD + b"Content-Length: 100\r\n\r\n{"])
+def test_who_does_not_end_a_request_in_time_is_sent_away_however_busy(hurried: ServerProcess, half: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", hurried.port), 30) as connection:
+        connection.sendall(half)
+        connection.settimeout(0.1)
+        for _ in range(600):  # A byte now and then gives no more time.
+            try:
+                assert connection.recv(1) == b""
+                break
+            except TimeoutError:
+                with contextlib.suppress(BrokenPipeError):
+                    connection.sendall(half[-1:] and b"x")
+            except ConnectionResetError:
+                break
+        else:
+            pytest.fail("it is still waited for")
+
+
+def test_a_large_body_comes_at_a_pace_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "GRACE_SECONDS", 0.1)
+    near, far = socket.socketpair()
+    with near, far:
+        silent = worker.PacedUnreader(near)
+        silent.begin(b"")
+        with pytest.raises(worker.BodyTooSlow):
+            silent.chunk()
+        dripping = worker.PacedUnreader(near)
+        dripping.begin(b"")
+        with pytest.raises(worker.BodyTooSlow):
+            for _ in range(600):
+                far.sendall(b"x")
+                assert dripping.chunk() == b"x"
+                time.sleep(0.01)
+
+
 def test_a_request_in_pieces_and_several_in_one_are_answered(server: ServerProcess) -> None:
     length = b"Content-Length: %d\r\n" % len(ASKED)
     closing = b"Connection: close\r\n"
@@ -142,7 +186,7 @@ def test_requests_that_wait_for_an_answer_have_threads_of_their_own(tmp_path: Pa
         str(rule)
         for rule in app.url_map.iter_rules()
         for method in rule.methods or ()
-        if WAITS_FOR_ANSWER.match(f"{method} /rag{rule} HTTP/1.1\r\n".encode())
+        if worker.WAITS_FOR_ANSWER.match(f"{method} /rag{rule} HTTP/1.1\r\n".encode())
     }
     assert waiting == {
         "/ask",
