@@ -1,7 +1,9 @@
 """The doctor: each kind of damage is found, named and mended, and a healthy library has none."""
 
 import os
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -56,6 +58,23 @@ def test_damage_is_found_and_mended(shell: Shell, damage: Callable[[str], None],
     assert mended.exit_code == 0, mended.output
     assert shell("doctor").stdout.strip() == "Everything is consistent."
     assert shell("documents", "list").stdout.count("ready") == 2
+
+
+def test_a_damaged_page_is_found_where_nothing_else_looks(shell: Shell, damage: object, tmp_path: Path) -> None:
+    file = tmp_path / "data" / "assistant.db"
+    with closing(sqlite3.connect(file)) as connection:
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+        index = connection.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name = 'ix_conversation_links_conversation'"
+        )
+        (page,) = index.fetchone()
+    with file.open("r+b") as opened:
+        opened.seek((page - 1) * size)
+        opened.write(b"\xff" * size)
+    result = shell("doctor")
+    assert result.exit_code == 1
+    assert "The database is damaged: " in result.output
+    assert "Restore a backup." in result.output
 
 
 def test_a_document_with_two_kinds_of_damage_is_mended_at_once(shell: Shell, damage: Callable[[str], None]) -> None:
