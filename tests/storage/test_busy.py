@@ -5,6 +5,8 @@ import time
 from pathlib import Path
 
 import pytest
+from sqlalchemy import event
+from sqlalchemy.engine.interfaces import DBAPIConnection
 
 from rag_assistant.errors import SettingsError, StorageFailed
 from rag_assistant.storage import database as module
@@ -33,6 +35,24 @@ def test_a_database_that_stays_locked_is_a_failure_of_storage(opened: Database, 
     other.execute("COMMIT")
     assert ConversationManager(opened).create("Two").title == "Two"
     other.close()
+    opened.close()
+
+
+def test_on_a_disk_that_may_only_be_read_what_is_there_is_read_and_writing_is_refused(opened: Database) -> None:
+    conversations = ConversationManager(opened)
+    made = conversations.create("One")
+
+    def read_only(connection: DBAPIConnection, *_: object) -> None:
+        connection.cursor().execute("PRAGMA query_only = ON")
+
+    opened.close()
+    event.listen(opened.engine, "checkout", read_only)
+    with pytest.raises(StorageFailed, match="Nothing that was stored is lost"):
+        conversations.create("Two")
+    assert conversations.get(made.id).title == "One"
+    event.remove(opened.engine, "checkout", read_only)
+    opened.close()
+    assert conversations.create("Two").title == "Two"
     opened.close()
 
 
