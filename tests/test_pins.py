@@ -1,0 +1,55 @@
+"""Every package has an exact version, those that others bring included: what runs is what was tested."""
+
+import re
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, requires
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+PROJECT = Path(__file__).resolve().parents[1]
+OURS = sorted(PROJECT.glob("requirements*.txt"))
+# What installs the others; it is the machine's own.
+INSTALLERS = {"pip"}
+
+
+def lines(path: Path) -> list[Requirement]:
+    """Return what a file asks for."""
+    asked = (re.sub(r"(^|\s)#.*", "", line).strip() for line in path.read_text().splitlines())
+    return [Requirement(line) for line in asked if line]
+
+
+def brought(asked: Requirement, known: set[str]) -> Iterator[str]:
+    """Yield the names of what is installed along with a package that is here, itself included."""
+    name = canonicalize_name(asked.name)
+    of_extras = [{"extra": extra} for extra in ("", *asked.extras)]
+    if name in known or not (asked.marker is None or any(asked.marker.evaluate(one) for one in of_extras)):
+        return
+    known.add(name)
+    try:
+        needed = requires(name) or []
+    except PackageNotFoundError:
+        return
+    yield name
+    for line in needed:
+        one = Requirement(line)
+        if one.marker is None or any(one.marker.evaluate(extra) for extra in of_extras):
+            one.marker = None
+            yield from brought(one, known)
+
+
+def test_every_requirement_names_one_version() -> None:
+    asked = [one for path in (*OURS, PROJECT / "constraints.txt") for one in lines(path)]
+    assert len(asked) > 100
+    assert [str(one) for one in asked if not re.fullmatch(r"==[^*,]+", str(one.specifier))] == []
+
+
+def test_what_a_package_brings_has_one_version_too() -> None:
+    pinned = {canonicalize_name(one.name) for path in (*OURS, PROJECT / "constraints.txt") for one in lines(path)}
+    # What carries the weights of a model for the tests is installed without what it asks for.
+    installed = [path for path in OURS if path.name != "requirements-dev-models.txt"]
+    known: set[str] = set()
+    found = {name for path in installed for one in lines(path) for name in brought(one, known)}
+    assert len(found) > 50
+    assert found - pinned - INSTALLERS == set()
