@@ -14,6 +14,7 @@ from flask.testing import FlaskClient
 from rag_assistant.answering.request import KEYWORDS_ALONE
 from rag_assistant.errors import EmbedderFailed, ExtractionCancelled, SettingsError
 from rag_assistant.factory import create_app
+from rag_assistant.settings.schema import Settings
 from rag_assistant.web.services import Services
 from testkit.shelf import KEY
 from testkit.stub_model import Reply, StubModel
@@ -92,6 +93,34 @@ def test_a_document_is_cancelled_while_it_is_read(client: FlaskClient, monkeypat
         assert client.post(path(document) + "/cancel").json["state"] == "cancelled"
     assert upload(client, FACT)["state"] == "ready"
     assert client.get(path(document)).json["state"] == "cancelled"
+
+
+def cut_without_end(_text: object, _limit: int, refuse: Callable[[], None]) -> None:
+    """Cut a text until nobody wants it any more."""
+    while True:
+        refuse()
+        time.sleep(0.01)
+
+
+def test_a_document_is_deleted_while_it_is_cut(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("rag_assistant.documents.reading.chunk_document", cut_without_end)
+        document = upload(client, LONG, wait=False)
+        until(lambda: client.get(path(document)).json["state"] == "reading")
+        assert client.delete(path(document)).status_code == 204
+    assert upload(client, FACT)["state"] == "ready"
+
+
+def test_a_text_that_takes_too_long_to_cut_fails_with_the_reason(
+    client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rag_assistant.documents.reading.chunk_document", cut_without_end)
+    monkeypatch.setattr(services.library._reader, "_settings", lambda: Settings(extraction_timeout_seconds=0.05))
+    document = upload(client, LONG)
+    assert (document["state"], document["reason"]) == (
+        "failed",
+        "Cutting this text into chunks took too long. Cut the file up.",
+    )
 
 
 def test_a_document_that_is_read_when_the_server_ends_is_taken_up(

@@ -13,7 +13,7 @@ from rag_assistant.factory import create_app
 from rag_assistant.records import Question
 from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
-from tests.web.conftest import ask, events_of, until
+from tests.web.conftest import ask, events_of, until, upload
 
 
 def start(app: Flask, **fields: Any) -> int:
@@ -74,6 +74,21 @@ def test_leaving_does_not_stop_the_answer(app: Flask, stub: StubModel) -> None:
     client = app.test_client()
     until(lambda: client.get("/api/turns/1").json["status"] == "completed")
     assert client.get("/api/turns/1").json["answer"] == "one two three four"
+
+
+def test_an_answer_during_which_its_document_is_deleted_says_so(
+    app: Flask, client: FlaskClient, stub: StubModel
+) -> None:
+    """It has its passages by then; nothing finds the document any more."""
+    document = upload(client, "The keeper feeds seventeen geese.", "geese.txt")
+    stub.default = Reply("Seventeen [1]. " + "word " * 20, seconds_between=0.05)
+    turn_id = start(app, question="How many geese does the keeper feed?")
+    until(lambda: client.get(f"/api/turns/{turn_id}").json["answer"])
+    assert client.delete(f"/api/documents/{document['document_id']}").status_code == 204
+    assert client.get("/api/search?q=geese").json["passages"] == []
+    until(lambda: client.get(f"/api/turns/{turn_id}").json["status"] == "completed")
+    (correction,) = client.get(f"/api/turns/{turn_id}").json["corrections"]
+    assert (correction["what"], correction["change"], correction["document"]) == ("source", "deleted", "geese.txt")
 
 
 def test_following_from_every_position_gives_exactly_the_rest(app: Flask, client: FlaskClient, stub: StubModel) -> None:
