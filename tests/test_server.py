@@ -55,6 +55,9 @@ def server_of(stub: StubModel, folder: Path, launch: Launch) -> Iterator[ServerP
 
 def test_a_second_start_answers_and_is_ready_a_little_later(server: ServerProcess) -> None:
     server.start("/readyz")
+    kept = [server.data, *server.data.rglob("*")]
+    assert [path for path in kept if path.stat().st_mode & 0o077] == [], "what is kept is for its owner alone"
+    assert "assistant.db" in {path.name for path in kept}
     server.terminate()
     server.start("/healthz")
     server.wait_until_ready()
@@ -115,9 +118,9 @@ def test_a_reader_who_loses_the_connection_comes_back_and_misses_nothing(forked:
 
 
 def test_an_end_on_request_comes_soon_and_keeps_what_is_written(forked: ServerProcess, stub: StubModel) -> None:
-    stub.default = Reply("word " * 2000, seconds_between=0.01)
+    stub.default = Reply("word " * 2000, seconds_between=0.05)
     forked.start("/readyz")
-    streams = [forked.stream("Why?").read(until_length=30) for _ in range(3)]
+    streams = [forked.stream("Why?").read(until_length=30) for _ in range(30)]
     forked.terminate()
     for stream in streams:
         stream.read()
