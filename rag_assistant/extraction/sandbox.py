@@ -17,6 +17,8 @@ from rag_assistant.settings.package_files import FILES, IS_INSTALLED, PACKAGE
 
 PR_SET_NO_NEW_PRIVS = 38
 MAX_OPEN_FILES = 128
+# Beside the threads that the machine has when a reader starts. Linux counts all of a person's, and none of root's.
+MAX_MORE_THREADS = 1000
 # Libraries, fonts and time zones; what is of the system below /etc is named one by one.
 SYSTEM = (
     "/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime", "/etc/mime.types", "/etc/fonts", "/dev/urandom",
@@ -24,7 +26,7 @@ SYSTEM = (
 
 
 def limit(memory_mb: int, cpu_seconds: int) -> None:
-    """Limit memory and CPU time of this process, and let it write nothing to any file."""
+    """Limit memory, CPU time and threads of this process, and let it write nothing to any file."""
     memory_bytes = memory_mb * 1024 * 1024
     for what, maximum in (
         (resource.RLIMIT_AS, memory_bytes),
@@ -32,10 +34,19 @@ def limit(memory_mb: int, cpu_seconds: int) -> None:
         (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_NOFILE, MAX_OPEN_FILES),
+        (resource.RLIMIT_NPROC, _threads_now() + MAX_MORE_THREADS),
     ):
         allowed = resource.getrlimit(what)[1]
         limit = maximum if allowed == resource.RLIM_INFINITY else min(maximum, allowed)
         resource.setrlimit(what, (limit, limit))
+
+
+def _threads_now() -> int:
+    """Return how many threads the machine has; a guess where it is not Linux."""
+    try:
+        return int(Path("/proc/loadavg").read_text().split()[3].partition("/")[2])
+    except OSError:
+        return MAX_MORE_THREADS
 
 
 def confine(*files: Path) -> tuple[bool, bool]:

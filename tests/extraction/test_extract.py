@@ -305,6 +305,20 @@ print(f"closed {{closed}} read {{len(read)}}", open({str(tmp_path / "kept")!r}).
     assert text == "closed True read 0 x"
 
 
+def test_a_reader_starts_no_threads_without_end() -> None:
+    """Of root's threads the system counts none, so that the reader is somebody else here."""
+    program = (
+        "import os, threading\nfrom rag_assistant.extraction import sandbox\nsandbox.MAX_MORE_THREADS = 1\n"
+        "sandbox._threads_now = lambda: 0\nsandbox.limit(1000, 20)\nif os.geteuid() == 0: os.setuid(65534)\n"
+        "threading.Thread(target=print).start()"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True, text=True, check=False, cwd=Path(__file__).resolve().parents[2],
+    )  # fmt: skip
+    assert "can't start new thread" in ended.stderr
+
+
 def test_the_real_reader_is_confined(tmp_path: Path) -> None:
     """The library fetches grammars for source code from the network, if it is let."""
     program = (
