@@ -127,11 +127,16 @@ SERVING = {"serve": serve, "worker": worker}
 
 
 def load_environment() -> None:
-    """Read the file .env beside settings.json; a variable that is set already stays as it is."""
+    """Read the file .env beside settings.json; a variable that is set already stays as it is.
+
+    From here on no other process of the same person reads what is in it.
+    """
     from dotenv import load_dotenv
 
+    from rag_assistant.runtime.supervised_process import close_memory
     from rag_assistant.settings.package_files import home
 
+    close_memory()
     load_dotenv(home() / ".env")
 
 

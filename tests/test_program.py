@@ -43,6 +43,20 @@ def test_help_and_version_answer_without_loading_the_application() -> None:
         assert shown.endswith("[]\n")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux")
+@pytest.mark.parametrize("entry", ["main()", "load_environment()"])
+def test_what_is_in_its_memory_and_environment_no_other_process_of_the_same_person_reads(
+    shell: Shell, entry: str
+) -> None:
+    code = (
+        f"import ctypes\nfrom rag_assistant.__main__ import *\ntry:\n    {entry}\n"
+        "finally:\n    print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"
+    )
+    command = [sys.executable, "-c", code, "--version"]
+    shown = subprocess.check_output(command, env=os.environ | shell.environment, text=True, cwd=PROJECT)
+    assert shown.endswith("\n0\n") or shown == "0\n"
+
+
 def test_the_help_of_a_checkout_names_the_program_as_it_was_typed() -> None:
     shown = subprocess.check_output([sys.executable, "-B", "app.py", "--help"], text=True, cwd=PROJECT)
     assert shown.startswith(f"Usage: {sys.executable} -B app.py [OPTIONS]")
