@@ -1,31 +1,26 @@
 """Chunks are indexed by the stems of their language, and marks above and below letters belong to words.
 
-Everything is indexed anew: half a minute of CPU at most for 100,000 chunks.
+The index of chunks is left empty: documents are indexed in the background, once the server has started.
 """
 
 revision = "0010"
 down_revision = "0009"
 
-from collections import Counter
 from itertools import groupby
 
 import sqlalchemy as sa
 from alembic import op
 
-from rag_assistant.records import Chunk
 from rag_assistant.retrieval.chunking import indexed_text
-from rag_assistant.retrieval.terms import index_terms
 from rag_assistant.retrieval.tokenize import MARKS, search_words
 
 MAX_INDEXED_CHARS = 200_000
-CHUNK_COLUMNS = ("id", "position", "start", "end", "text", "page", "section")
 WITH_MARKS = "unicode61 remove_diacritics 2 categories ''L* N* Co M*''"
 
 
 def upgrade() -> None:
     op.add_column("chunks", sa.Column("language", sa.String, nullable=False, server_default=""))
     renew_index("chunk_words", WITH_MARKS)
-    index_chunks(index_terms)
     op.create_index("ix_chunks_language", "chunks", ["language"])
     keep_turns()
     index_turns_with_marks()
@@ -44,25 +39,15 @@ def renew_index(table: str, tokenizer: str) -> None:
         op.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('secure-delete', 1)")
 
 
-def index_chunks(terms_of, configuration="simple") -> None:
-    """Index the chunks of all documents, a document at a time."""
+def index_chunks_as_before() -> None:
+    """Index the words of the chunks of all documents as they stand, a document at a time."""
     connection = op.get_bind()
     documents = sa.table("documents", sa.column("id"), sa.column("name"))
-    chunks = sa.table("chunks", *map(sa.column, (*CHUNK_COLUMNS, "document_id", "language")))
-    of_document = sa.update(chunks)
-    of_chunk = of_document.where(chunks.c.id == sa.bindparam("chunk")).values(language=sa.bindparam("spoken"))
-    own = sa.select(*(chunks.c[name] for name in CHUNK_COLUMNS)).order_by(chunks.c.position)
+    chunks = sa.table("chunks", *map(sa.column, ("id", "text", "section", "document_id")))
     for document_id, name in connection.execute(sa.select(documents)).all():
-        rows = connection.execute(own.where(chunks.c.document_id == document_id)).all()
-        pieces, terms = terms_of(name, [Chunk(*row[1:]) for row in rows])
-        found = list(zip((row.id for row in rows), terms, strict=True))
-        insert_words("chunk_words", "chunk_id", found, configuration)
-        languages = {row.id: one.language for row, one in zip(rows, pieces, strict=True)}
-        usual = Counter(languages.values()).most_common(1)[0][0] if languages else ""
-        connection.execute(of_document.where(chunks.c.document_id == document_id).values(language=usual))
-        others = [{"chunk": row_id, "spoken": one} for row_id, one in languages.items() if one != usual]
-        if others:
-            connection.execute(of_chunk, others)
+        rows = connection.execute(sa.select(chunks).where(chunks.c.document_id == document_id)).all()
+        words = [(row.id, " ".join(search_words(indexed_text(name, row.section, row.text)))) for row in rows]
+        insert_words("chunk_words", "chunk_id", words, "english")
 
 
 def insert_words(table: str, key: str, rows, configuration: str) -> None:
@@ -108,10 +93,5 @@ def index_turns_with_marks() -> None:
 def downgrade() -> None:
     op.drop_index("ix_chunks_language", "chunks")
     renew_index("chunk_words", "porter unicode61 remove_diacritics 2")
-    index_chunks(as_before, "english")
+    index_chunks_as_before()
     op.drop_column("chunks", "language")
-
-
-def as_before(name, pieces):
-    """Return the words of chunks as they stand."""
-    return pieces, [" ".join(search_words(indexed_text(name, one.section, one.text))) for one in pieces]

@@ -85,6 +85,7 @@ def stored(services: Services, sizes: dict[str, int]) -> dict[str, Any]:
         "conversations_in_trash": usage.in_trash,
         "turns": usage.turns,
         "documents": usage.documents,
+        "documents_to_index": services.documents.waiting_to_be_indexed(),
         "jobs": {"waiting": waiting, "scheduled": scheduled},
     }
 
@@ -103,6 +104,8 @@ def lines_of(found: dict[str, Any]) -> list[str]:
     }
     if "documents" in found:
         states = ", ".join(f"{count} {state}" for state, count in sorted(found["documents"].items()))
+        if found["documents_to_index"]:
+            states += f"; {found['documents_to_index']} still to be indexed by keyword after the upgrade"
         lines |= {
             "Conversations": f"{found['conversations']}, {found['conversations_in_trash']} more in the trash; "
             f"turns: {found['turns']}",

@@ -30,6 +30,7 @@ from rag_assistant.errors import (
 from rag_assistant.records import Document, NewDocument
 from rag_assistant.retrieval.chunking import indexed_text
 from rag_assistant.retrieval.embeddings.registry import PROBE_TEXT, Embedders, RecognisedEmbedder
+from rag_assistant.retrieval.terms import index_terms
 from rag_assistant.runtime.courtesy import step_aside
 from rag_assistant.runtime.job_queue import JobQueue, Work
 from rag_assistant.settings.schema import Settings
@@ -67,6 +68,7 @@ class Library:
         tell_others: Callable[[], None] | None = None,
     ) -> None:
         self._documents = documents
+        self._chunks = chunks
         self._embeddings = embeddings
         self._embedders = embedders
         self._uploads = uploads
@@ -80,6 +82,8 @@ class Library:
         self._reading = open_queue("reading")
         self._embedding = open_queue("embedding")
         self._reading.offer("read", self._and_more(self._guarded(self._read)), priority=1)
+        # What was there before comes first: a document takes it a tenth of a second.
+        self._reading.offer("index", self._guarded(self._index), priority=2)
         self._reading.offer("recognise", self._and_more(self._guarded(self._recognise)))
         self._reading.offer("delete files", self._guarded(self._delete_files))
         self._embedding.offer("embed", self._and_more(self._guarded(self._embed)), priority=1)
@@ -217,6 +221,7 @@ class Library:
 
     def _fill(self) -> None:
         self._take_up(of_ours=True, recognises=self._reader.recognises)
+        self.index_words()
         self._reading.add("delete files")
         self._embedding.add("reindex")
 
@@ -284,6 +289,10 @@ class Library:
         """Embed whatever the present model has not embedded, then let search use its vectors."""
         self._embedding.add("reindex")
 
+    def index_words(self) -> None:
+        """Index the words of all documents that wait for it."""
+        self._index_next(0)
+
     def _read(self, document_id: int) -> None:
         self._go_on(document_id, self._reader.read(document_id))
 
@@ -338,6 +347,22 @@ class Library:
     def _give_up_embedding(self, document_id: int, error: EmbedderFailed) -> None:
         self._documents.fail(document_id, f"{error} Words find it; its embeddings are missing.", also_ready=True)
         log.warning("Document %s failed: %s", document_id, error)
+
+    # --- words that are indexed in another way than before an upgrade
+
+    def _index(self, document_id: int) -> None:
+        """Index the words of a document, and go on with the next one."""
+        name, ids, pieces = self._chunks.to_index(document_id)
+        pieces, terms = index_terms(name, pieces)
+        self._chunks.index(document_id, ids, pieces, terms)
+        self._index_next(document_id)
+
+    def _index_next(self, after: int) -> None:
+        following = self._chunks.next_to_index(after)
+        if following is not None:
+            self._reading.add("index", following)
+        elif after:
+            log.info("All documents are indexed by their words.")
 
     # --- another embedding model, or vectors that are missing
 

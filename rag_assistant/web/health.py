@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from flask import Flask, Response, jsonify, make_response, request
 
 from rag_assistant import __version__
-from rag_assistant.errors import ServedByWebs
+from rag_assistant.errors import ServedByWebs, StorageFailed
 from rag_assistant.settings.schema import SECRET, Settings, is_live
 from rag_assistant.web.identity import identity
 from rag_assistant.web.request_parsing import flag_asked
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # reason to send people elsewhere.
 GOOD_IF_ASKED = ("ready", "off")
 GOOD = (*GOOD_IF_ASKED, "not_checked", "unreachable")
-NOT_NEEDED = ("chroma", "pgvector", "worker")
+NOT_NEEDED = ("keywords", "chroma", "pgvector", "worker")
 # What a worker answers.
 OF_EVERY_ROLE = ("healthz", "readyz", "metrics")
 
@@ -69,17 +69,28 @@ def readiness(services: Services) -> dict[str, str]:
 
     The database is asked: ``missing`` if its file is gone or another one, ``failed`` if it does not answer within a
     second. So are the uploaded files, every ten seconds: ``ready`` or ``unreachable``. An endpoint is ``not_checked``
-    until a question went to it; then it is as it was the last time. The server is ``ending`` once it was told to end,
+    until a question went to it; then it is as it was the last time. Keywords are ``indexing`` while documents are
+    indexed by them in another way than before an upgrade. The server is ``ending`` once it was told to end,
     and the worker ``missing`` while nobody works on documents.
     """
+    database = services.probe.state()
     return {
         "server": "ending" if services.is_ending else "ready",
-        "database": services.probe.state(),
+        "database": database,
         "files": services.files_probe.state(),
         "model": services.models.state,
         "embedder": "ready" if services.embedders.loaded else "failed" if services.embedders.problem else "starting",
+        "keywords": keywords_state(services) if database == "ready" else "unknown",
         "worker": "ready" if services.membership.has_worker else "missing",
     } | vector_indexes(services)
+
+
+def keywords_state(services: Services) -> str:
+    """Return whether keywords find all documents."""
+    try:
+        return "indexing" if services.documents.waiting_to_be_indexed() else "ready"
+    except StorageFailed:
+        return "unknown"
 
 
 def vector_indexes(services: Services) -> dict[str, str]:

@@ -13,10 +13,11 @@ from alembic.migration import MigrationContext
 from sqlalchemy import text
 
 from rag_assistant.errors import StorageFailed
-from rag_assistant.retrieval.terms import query_terms
+from rag_assistant.retrieval.terms import index_terms, query_terms
 from rag_assistant.settings.package_files import MIGRATIONS
 from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.database import Database, sqlite_url
+from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.keywords import KeywordIndex
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.migrate import SCHEMA_REVISION, current_revision, migrate
@@ -113,7 +114,7 @@ def test_what_was_said_the_branches_and_the_gaps_are_known_of_an_older_database(
         assert connection.execute(text("SELECT gap FROM chunks ORDER BY id")).scalars().all() == [None, "  "]
 
 
-def test_older_words_are_indexed_anew_by_language_and_with_their_marks(empty: Database) -> None:
+def test_older_chunks_wait_to_be_indexed_by_language_and_turns_are_with_their_marks(empty: Database) -> None:
     upgrade_to(empty, "0008")
     moment = "'2026-01-01'"
     words = "VALUES (1, :words)" if empty.is_sqlite else "VALUES (1, to_tsvector('english', :words))"
@@ -136,8 +137,12 @@ def test_older_words_are_indexed_anew_by_language_and_with_their_marks(empty: Da
         for table, old in (("chunk_words", "die häuser"), ("turn_words", "ह न द yes")):
             connection.execute(text(f"INSERT INTO {table} ({key[table]}, words) {words}"), {"words": old})
     migrate(empty)
-    keywords = KeywordIndex(empty)
-    assert keywords.languages() == ["german"]
+    keywords, chunks = KeywordIndex(empty), ChunkStore(empty)
+    assert keywords.search(["die"], 5) == []
+    assert chunks.next_to_index(0) == 1
+    name, ids, pieces = chunks.to_index(1)
+    chunks.index(1, ids, *index_terms(name, pieces))
+    assert (chunks.next_to_index(0), keywords.languages()) == (None, ["german"])
     assert [keywords.search(query_terms(asked, ["german"]), 5)[0][0] for asked in ("Haus", "किताब")] == [1, 2]
     with empty.read() as connection:
         found = {word: TURN_WORDS.best_or_newest(connection, [word], 5) for word in ("हिन्दी", "yes", "geese", "ह")}
@@ -145,6 +150,9 @@ def test_older_words_are_indexed_anew_by_language_and_with_their_marks(empty: Da
     config = Config(str(MIGRATIONS / "alembic.ini"))
     config.set_main_option("script_location", str(MIGRATIONS))
     config.attributes["engine"] = empty.engine
+    command.downgrade(config, "0018")
+    migrate(empty)
+    assert chunks.next_to_index(0) is None, "what is indexed does not wait"
     command.downgrade(config, "0008")
     with empty.read() as connection:
         assert connection.execute(text("SELECT count(*) FROM chunk_words")).scalar() == 2

@@ -33,6 +33,7 @@ def test_readiness_names_each_part(client: FlaskClient) -> None:
             "files": "ready",
             "model": "not_checked",
             "embedder": "ready",
+            "keywords": "ready",
             "chroma": "off",
             "pgvector": "off",
             "worker": "ready",

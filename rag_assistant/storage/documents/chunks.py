@@ -14,7 +14,7 @@ from rag_assistant.storage.documents.scope import ChunksInScope, in_scope
 from rag_assistant.storage.full_text import CHUNK_WORDS
 from rag_assistant.storage.ownership import readable, reads_everything
 from rag_assistant.storage.sent_texts import keep_passages_of
-from rag_assistant.storage.tables import chunks, document_texts, documents
+from rag_assistant.storage.tables import chunks, document_texts, documents, documents_to_index
 
 # Two chunks with at most so many characters between them touch: the splitter leaves white space out.
 MAX_GAP_CHARS = 12
@@ -30,6 +30,7 @@ _PASSAGES: Select[Any] = (
     .join_from(chunks, documents, chunks.c.document_id == documents.c.id)
     .where(chunks.c.id.in_(bindparam("chunks", expanding=True)), documents.c.replaces.is_(None))
 )
+_CHUNK = tuple(chunks.c[name] for name in Chunk.__slots__)
 _PENDING = select(chunks.c.id).where(
     chunks.c.document_id.in_(select(documents.c.id).where(documents.c.replaces.is_not(None)))
 )
@@ -106,6 +107,46 @@ class ChunkStore:
         with self._database.read() as connection:
             return set(connection.execute(_PENDING).scalars())
 
+    def next_to_index(self, after: int) -> int | None:
+        """Return the first document behind ``after`` whose words are to be indexed."""
+        waiting = documents_to_index.c.document_id
+        with self._database.read() as connection:
+            return connection.execute(select(func.min(waiting)).where(waiting > after)).scalar()
+
+    def to_index(self, document_id: int) -> tuple[str, list[int], list[Chunk]]:
+        """Return the name of a document, and its chunks with their ids; none if it does not wait to be indexed."""
+        query = (
+            select(documents.c.name, chunks.c.id, *_CHUNK)
+            .join_from(chunks, documents, chunks.c.document_id == documents.c.id)
+            .join(documents_to_index, documents_to_index.c.document_id == documents.c.id)
+            .where(documents.c.id == document_id)
+            .order_by(chunks.c.position)
+        )
+        with self._database.read() as connection:
+            rows = connection.execute(query).all()
+        return rows[0].name if rows else "", [row.id for row in rows], [Chunk(*row[2:]) for row in rows]
+
+    def index(self, document_id: int, ids: Sequence[int], pieces: Sequence[Chunk], words: Sequence[str]) -> None:
+        """Let a document be found by the words of its chunks, in the languages that the ``pieces`` name.
+
+        Unless it went away meanwhile, was read again or was indexed by another process.
+        """
+        with self._database.write() as connection:
+            connection.execute(select(documents.c.id).where(documents.c.id == document_id).with_for_update())
+            own = select(chunks.c.id).where(chunks.c.document_id == document_id)
+            waits = documents_to_index.c.document_id == document_id
+            if set(connection.execute(own).scalars()) != set(ids):
+                return
+            if not connection.execute(delete(documents_to_index).where(waits)).rowcount:
+                return
+            CHUNK_WORDS.drop(connection, own)
+            if ids:
+                CHUNK_WORDS.insert(connection, list(zip(ids, words, strict=True)))
+                connection.execute(
+                    update(chunks).where(chunks.c.id == bindparam("chunk")).values(language=bindparam("spoken")),
+                    [{"chunk": one, "spoken": piece.language} for one, piece in zip(ids, pieces, strict=True)],
+                )
+
     def beginnings(self, document_ids: Sequence[int], chars: int) -> dict[int, str]:
         """Return the first characters of the text of each document that has one, by its id."""
         query = select(document_texts.c.document_id, func.substr(document_texts.c.text, 1, chars).label("text"))
@@ -140,6 +181,7 @@ def drop_chunks(connection: Connection, document_id: int) -> None:
     own = select(chunks.c.id).where(chunks.c.document_id == document_id)
     count_dropped(connection, own)
     CHUNK_WORDS.drop(connection, own)
+    connection.execute(delete(documents_to_index).where(documents_to_index.c.document_id == document_id))
     connection.execute(delete(document_texts).where(document_texts.c.document_id == document_id))
     connection.execute(delete(chunks).where(chunks.c.document_id == document_id))
 
@@ -147,7 +189,7 @@ def drop_chunks(connection: Connection, document_id: int) -> None:
 def move_chunks(connection: Connection, from_document: int, to_document: int) -> None:
     """Let text and chunks of one document be those of another, which has none."""
     keep_passages_of(connection, from_document)
-    for table in (document_texts, chunks):
+    for table in (document_texts, chunks, documents_to_index):
         connection.execute(update(table).where(table.c.document_id == from_document).values(document_id=to_document))
 
 
@@ -186,9 +228,5 @@ def _chunk_row(document_id: int, piece: Chunk) -> dict[str, Any]:
 
 
 def _chunks_are(connection: Connection, document_id: int, pieces: Sequence[Chunk]) -> bool:
-    rows = connection.execute(
-        select(*(chunks.c[name] for name in Chunk.__slots__))
-        .where(chunks.c.document_id == document_id)
-        .order_by(chunks.c.position)
-    )
+    rows = connection.execute(select(*_CHUNK).where(chunks.c.document_id == document_id).order_by(chunks.c.position))
     return bool(pieces) and [Chunk(*row) for row in rows] == list(pieces)

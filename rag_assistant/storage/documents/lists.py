@@ -11,7 +11,7 @@ from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.rows import as_documents, name_key
 from rag_assistant.storage.documents.scope import in_scope, named_or_tagged
 from rag_assistant.storage.ownership import readable
-from rag_assistant.storage.tables import document_tags, documents
+from rag_assistant.storage.tables import document_tags, documents, documents_to_index
 
 # The columns that have an index, together with the id.
 SORT_COLUMNS = {"added": documents.c.id, "name": documents.c.name_key, "size": documents.c.size_bytes}
@@ -65,6 +65,13 @@ class DocumentLists:
         with self._database.read() as connection:
             query = counted.where(*_chosen(connection, tag, sought)).group_by(documents.c.state)
             return {state: (count, int(size)) for state, count, size in connection.execute(query)}
+
+    def waiting_to_be_indexed(self) -> int:
+        """Return how many documents wait for their words to be indexed, in another way than before an upgrade."""
+        waiting = select(func.count()).select_from(documents_to_index)
+        with self._database.read() as connection:
+            own = readable(connection, documents_to_index.c.document_id)
+            return connection.execute(waiting.where(own)).scalar_one()
 
     def names(self, document_ids: Iterable[int]) -> dict[int, str]:
         """Return the names of documents by their id; what is gone is left out."""

@@ -206,6 +206,7 @@ def _library_page(refused: Sequence[Refused] = (), sent: int = 0) -> str:
         in_drawer=request.args.get("drawer") == "1",
         tags=services().documents.tags(),
         unfamiliar=services().unfamiliar.found(),
+        to_index=services().documents.waiting_to_be_indexed(),
         install_multilingual=command_for_extra("multilingual"),
         libraries=services().libraries.all() if identity().person else [],
         refused=refused,

@@ -7,14 +7,19 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
+from sqlalchemy import insert, select
 
 from rag_assistant.answering.request import KEYWORDS_ALONE
 from rag_assistant.errors import EmbedderFailed, ExtractionCancelled, SettingsError
 from rag_assistant.factory import create_app
 from rag_assistant.settings.schema import Settings
+from rag_assistant.storage.documents.keywords import KeywordIndex
+from rag_assistant.storage.full_text import CHUNK_WORDS
+from rag_assistant.storage.tables import chunks, documents, documents_to_index
 from rag_assistant.web.services import Services
 from testkit.shelf import KEY
 from testkit.stub_model import Reply, StubModel
@@ -365,3 +370,39 @@ def test_a_wrong_embedder_stops_the_start(environment: dict[str, str], wrong: st
         SettingsError, match=f'embedder is "{wrong}"; it must be builtin, builtin-multilingual, or endpoint'
     ):
         create_app(environment | {"EMBEDDER": wrong})
+
+
+def test_after_an_upgrade_words_are_indexed_behind_the_questions_and_a_kill_loses_nothing(
+    client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for text in ("Grey geese.", "White swans.", "Black crows."):
+        upload(client, text)
+    with services.database.write() as connection:
+        CHUNK_WORDS.drop(connection, select(chunks.c.id))
+        connection.execute(insert(documents_to_index).from_select(["document_id"], select(documents.c.id)))
+    whole = services.chunks.index
+
+    def until_killed(document_id: int, *rest: Any) -> None:
+        if document_id > 1:
+            raise ExtractionCancelled
+        whole(document_id, *rest)
+
+    monkeypatch.setattr(services.chunks, "index", until_killed)
+    services.library.index_words()
+    until(lambda: not services.library.busy)
+    assert [len(KeywordIndex(services.database).search([word], 5)) for word in ("gees", "swan", "crow")] == [1, 0, 0]
+    assert [found(client, name)[0]["text"] for name in ("geese", "swans", "crows")] == [
+        "Grey geese.", "White swans.", "Black crows.",
+    ]  # fmt: skip
+    ready = client.get("/readyz")
+    assert (ready.status_code, ready.json["parts"]["keywords"]) == (200, "indexing")
+    assert "2 documents are still to be indexed by keyword" in client.get("/documents").text
+    (finding,) = services.doctor(with_chroma=False).examine()
+    monkeypatch.undo()
+    assert finding.mend is not None
+    finding.mend()
+    until(lambda: not services.documents.waiting_to_be_indexed())
+    assert [len(KeywordIndex(services.database).search([word], 5)) for word in ("gees", "swan", "crow")] == [1, 1, 1]
+    assert client.get("/readyz").json["parts"]["keywords"] == "ready"
+    assert "still to be indexed" not in client.get("/documents").text
+    assert list(services.doctor(with_chroma=False).examine()) == []
