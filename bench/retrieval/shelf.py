@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from bench.retrieval.cache import CachedMiniLM
+from bench.retrieval.cache import Cached
 from bench.retrieval.sets import Collection
 from bench.stage import open_database
 from rag_assistant.extraction.loaders import PLAIN
@@ -31,7 +31,7 @@ LOOKED_AT = 30  # So many chunks of each search are looked at for the first ten 
 class CollectionShelf(Shelf):
     """A collection as a library. A document's name in what is found is its id in the collection."""
 
-    def __init__(self, database: Database, collection: Collection, embedder: CachedMiniLM) -> None:
+    def __init__(self, database: Database, collection: Collection, embedder: Cached) -> None:
         super().__init__(database, lambda _source: embedder)
         self._key = self.embedders.configured().key
         self._embedder = embedder
@@ -92,7 +92,7 @@ class CollectionShelf(Shelf):
 
 
 @contextmanager
-def shelf_of(collection: Collection, embedder: CachedMiniLM) -> Iterator[CollectionShelf]:
+def shelf_of(collection: Collection, embedder: Cached) -> Iterator[CollectionShelf]:
     """Return a collection as a library, for as long as the block runs."""
     with tempfile.TemporaryDirectory() as folder:
         database = open_database(Path(folder))

@@ -23,6 +23,7 @@ from rag_assistant.retrieval.search import SURELY_ALONE
 from rag_assistant.retrieval.tokenize import content_words
 
 Measure = Callable[[Callable[[int], list[Passage]], Asked], float]
+Way = Callable[[str, int], list[Passage]]
 
 ELSEWHERE = ("cranfield", "xquad en", "covidqa", "doc2dial", "mtrag")
 MAX_ASKED_ELSEWHERE = 200
@@ -51,6 +52,7 @@ STAND_ALONE: dict[str, dict[str, Measure]] = {
     "cranfield": {"nDCG@10": by_document(ndcg_at_10)},
     "cacm": {"nDCG@10": by_document(ndcg_at_10)},
     "xquad": {"hit@1": by_document(hit_at_1)},
+    "declaration": {"hit@1": by_document(hit_at_1)},
     "covidqa": {"answer in 1": answer_in(1), "answer in 5": answer_in(5), "answer in 10": answer_in(10)},
     "mtrag": {"R@5": by_document(recall_at_5), "nDCG@10": by_document(ndcg_at_10)},
     "cast": {"R@5": by_document(recall_at_5), "nDCG@10": by_document(ndcg_at_10)},
@@ -85,13 +87,19 @@ def score(
 
 def halves(collection: Collection, shelf: CollectionShelf) -> list[str]:
     """Return the rows of the main table: plain BM25, keywords, vectors and both, on questions that stand alone."""
+    return rows_of_ways(
+        collection, shelf.size, (shelf.by_plain_bm25, shelf.by_keywords, shelf.by_vectors, shelf.by_both)
+    )
+
+
+def rows_of_ways(collection: Collection, chunks: int, ways: Sequence[Way]) -> list[str]:
+    """Return a row for each measure, with a column for each way to search for questions that stand alone."""
     measures = measures_of(collection)
-    ways = (shelf.by_plain_bm25, shelf.by_keywords, shelf.by_vectors, shelf.by_both)
     columns = [
         score(collection.questions, lambda asked, limit, way=way: way(asked.rewrite or asked.text, limit), measures)  # type: ignore[misc]
         for way in ways
     ]
-    name = f"{collection.name} ({len(collection.questions):,} questions, {shelf.size:,} chunks)"
+    name = f"{collection.name} ({len(collection.questions):,} questions, {chunks:,} chunks)"
     return [
         f"| {name} | {measure} | " + " | ".join(f"{column[measure]:.3f}" for column in columns) + " |"
         for measure in measures
