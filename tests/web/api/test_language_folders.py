@@ -1,5 +1,9 @@
-"""Folders in other languages, without a model: each question is answered with the right sentence of its document."""
+"""Folders in other languages, without a model: each question is answered with the right sentence of its document.
 
+By the API, and so on the page.
+"""
+
+import html
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +13,7 @@ from flask.testing import FlaskClient
 
 from rag_assistant.factory import create_app
 from rag_assistant.web.services import Services
-from tests.web.conftest import ask, upload
+from tests.web.conftest import PAGE, ask, upload
 
 FOLDERS = Path(__file__).parents[1] / "folders"
 
@@ -34,6 +38,7 @@ def test_a_folder_of_ten_documents_answers_ten_questions(client: FlaskClient, la
     for question, (fact, document) in folder["questions"].items():
         answer = ask(client, question)
         cited = [source["document"] for source in answer["sources"] if source["cited"]]
-        if fact not in answer["answer"] or document not in cited[:1]:
+        shown = html.unescape(client.get(f"/conversations/{answer['conversation_id']}", headers=PAGE).text)
+        if fact not in answer["answer"] or fact not in shown or document not in shown or document not in cited[:1]:
             wrong.append((question, answer["answer"], cited))
     assert (len(folder["documents"]), len(folder["questions"]), wrong) == (10, 10, [])

@@ -1,6 +1,8 @@
 """Scanned pages and images, from the upload to the mark on the picture of the page."""
 
+import html
 import io
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -104,9 +106,10 @@ def test_of_a_mixed_pdf_the_scanned_page_alone_is_recognised(client: FlaskClient
     passages = client.get("/api/search", query_string={"q": QUESTION}).json["passages"]
     assert FACT in passages[0]["text"]
     assert passages[0]["page"] == 2
-    address = f"/documents/{document['document_id']}/pages/2.png"
-    start = passages[0]["start"]
-    marked, height = rows_tinted(client.get(f"{address}?start={start}&end={start + len(FACT)}").data)
+    place = f"start={passages[0]['start']}&end={passages[0]['start'] + len(FACT)}"
+    page = html.unescape(client.get(f"/documents/{document['document_id']}?{place}&whole=1", headers=PAGE).text)
+    (address,) = re.findall(r'src="([^"]*/pages/2\.png\?[^"]*)"', page)
+    marked, height = rows_tinted(client.get(address).data)
     # The picture is 190 mm wide on a page of 297 mm, 40 mm from its upper edge; the line is at 60 of 900 pixels.
     assert abs((marked[0] + marked[-1]) / 2 / height - (40 + 190 * 76 / 900) / 297) < 0.02
 
