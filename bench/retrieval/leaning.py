@@ -95,7 +95,7 @@ def rows_of(name: str, questions: Sequence[Asked], shelf: CollectionShelf, *, al
     for asked in questions:
         context = context_of(asked.exchanges)
         similarity = shelf.retriever.similarity(asked.text, asked.exchanges, EVERYTHING) if context else None
-        unknown = shelf.keywords.unknown(content_words(asked.text))
+        unknown = shelf.retriever.unknown(content_words(asked.text))
         if similarity is None or is_about_something_else(asked.text, context, unknown):
             continue
         shelf.keywords.search = _remembered(search)  # type: ignore[method-assign]

@@ -173,7 +173,7 @@ class Retriever:
         Costs at most one embedding more than the question's own, of 30 to 50 words.
         """
         context = context_of(exchanges)
-        unknown = self._unknown(content_words(question)) if context else set()
+        unknown = self.unknown(content_words(question)) if context else set()
         if not context or is_about_something_else(question, context, unknown):
             return SearchQuery(question)
         try:
@@ -183,7 +183,7 @@ class Retriever:
             similarity = None
         return search_query(question, exchanges, similarity)
 
-    def _unknown(self, words: Sequence[str]) -> set[str]:
+    def unknown(self, words: Sequence[str]) -> set[str]:
         """Return those of some words that no chunk holds in any form."""
         forms = forms_of(words, self._keywords.languages())
         unknown = self._keywords.unknown([form for some in forms.values() for form in some])
