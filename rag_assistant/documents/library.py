@@ -353,7 +353,7 @@ class Library:
     def _index(self, document_id: int) -> None:
         """Index the words of a document, and go on with the next one."""
         name, ids, pieces = self._chunks.to_index(document_id)
-        pieces, terms = index_terms(name, pieces)
+        pieces, terms = index_terms(name, pieces, step_aside)
         self._chunks.index(document_id, ids, pieces, terms)
         self._index_next(document_id)
 
