@@ -51,6 +51,27 @@ def documents_commands(services: Services | None) -> click.Group:
         if failed or refused:
             raise click.exceptions.Exit(1)
 
+    @group.command("add-page")
+    @click.argument("urls", nargs=-1, required=True)
+    @click.option("--tag", "tags", multiple=True, help="Tag the documents. Can be given several times.")
+    def add_page(urls: tuple[str, ...], tags: tuple[str, ...]) -> None:
+        """Add web pages by their addresses, and wait until they are ready; known ones are fetched again."""
+        added, refused = [], 0
+        with named_errors():
+            services.prepare()
+            for url in urls:
+                try:
+                    document, new = services.web_pages.add(url, tags)
+                except AssistantError as error:
+                    click.secho(f"{storable(url)}: {error}", fg="red", err=True)
+                    refused += 1
+                    continue
+                click.echo(f"{storable(url)}: {'new' if new else 'unchanged'}, document {document.id}")
+                added.append(document)
+            failed = work_with_progress(services, [one for one in added if one.state in WORKED_ON])
+        if failed or refused:
+            raise click.exceptions.Exit(1)
+
     @group.command("list")
     @click.option("--tag", help="Only documents with this tag.")
     @on_library

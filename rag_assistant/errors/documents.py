@@ -97,3 +97,18 @@ class RerankerFailed(AssistantError):
 
 class IndexUnavailable(AssistantError):
     """The vector index does not answer; exact search does."""
+
+
+class AddressRefused(AssistantError):
+    """A web page is not fetched: its address is none that may be, or none are fetched here."""
+
+
+class PageNotFetched(AssistantError):
+    """A web page could not be fetched; the message says what its server does."""
+
+
+class NoWebPage(AssistantError):
+    """A document did not come from the web, so it cannot be fetched again."""
+
+    def __init__(self, document_id: int) -> None:
+        super().__init__(f"Document {document_id} was not added by a web address, so it cannot be fetched again.")

@@ -60,6 +60,17 @@ class Overloaded(AssistantError):
         self.retry_after_seconds = retry_after_seconds
 
 
+class TooManyFetches(AssistantError):
+    """So many web pages are fetched at once."""
+
+    def __init__(self, limit: int, retry_after_seconds: int = 5) -> None:
+        super().__init__(
+            f"The server is fetching {limit} pages, as many as it does at once. Try again in "
+            f"{retry_after_seconds} seconds."
+        )
+        self.retry_after_seconds = retry_after_seconds
+
+
 class TooManyAttempts(AssistantError):
     """Passwords are tried too quickly."""
 

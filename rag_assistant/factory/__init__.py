@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from rag_assistant.documents.library import Library
     from rag_assistant.documents.page_images import PagePictures
     from rag_assistant.documents.unfamiliar import UnfamiliarDocuments
+    from rag_assistant.documents.web_pages import WebPages
     from rag_assistant.retrieval.indexes.vector_search import VectorSearch
     from rag_assistant.retrieval.search import Retriever
 
@@ -138,6 +139,7 @@ def build_services(settings: LiveSettings) -> Services:
         local_servers=LocalServers(values.port),
         uploads=uploads,
         library=library,
+        web_pages=build_web_pages(settings, stores, library),
         page_images=build_page_images(settings, stores, library),
         unfamiliar=build_unfamiliar(stores, search),
         tools=tools,
@@ -212,6 +214,7 @@ def services_of_person(
         retriever=retriever,
         models=models,
         library=library,
+        web_pages=whole.web_pages.over(library, stores.documents),
         page_images=whole.page_images.over(stores.documents, library),
         unfamiliar=UnfamiliarDocuments(stores.documents, stores.chunks, whole.embedders),
         assistant=whole.assistant.over(stores.documents, deps, limits.take_question),
@@ -255,6 +258,14 @@ def build_unfamiliar(stores: Stores, search: Search) -> UnfamiliarDocuments:
     from rag_assistant.documents.unfamiliar import UnfamiliarDocuments
 
     return UnfamiliarDocuments(stores.documents, stores.chunks, search.embedders)
+
+
+def build_web_pages(settings: LiveSettings, stores: Stores, library: Library) -> WebPages:
+    """Return what adds web pages by their address."""
+    from rag_assistant.documents.web_pages import WebPages
+    from rag_assistant.runtime.public_http import PublicHttp
+
+    return WebPages(PublicHttp(), library, stores.documents, lambda: settings.current)
 
 
 def build_page_images(settings: LiveSettings, stores: Stores, library: Library) -> PagePictures:

@@ -52,7 +52,7 @@ TOPICS: dict[str, tuple[str, ...]] = {
         "rerank_api_key",
         "chroma_url",
     ),
-    "Documents": ("max_upload_mb", "extraction_timeout_seconds", "ocr"),
+    "Documents": ("max_upload_mb", "web_pages", "extraction_timeout_seconds", "ocr"),
     "Server": (
         "role",
         "host",
@@ -101,6 +101,7 @@ TOPICS: dict[str, tuple[str, ...]] = {
         "token_timeout_seconds",
         "answer_timeout_seconds",
         "embedder_options",
+        "web_page_ports",
         "chroma_from_chunks",
         "database_connections",
         "extraction_memory_mb",

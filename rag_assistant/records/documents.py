@@ -35,7 +35,8 @@ class Document:
 
     ``reason`` is a sentence about why it failed or what of it could not be read. Of its ``pages``, ``scanned_pages``
     hold no text, and text recognition is through with ``recognised_pages`` of these. ``origin`` is the file on this
-    machine that it was read from. While it is the newer version of another document, ``replaces`` is that one's id.
+    machine that it was read from, or the address of a web page. While it is the newer version of another document,
+    ``replaces`` is that one's id.
     """
 
     id: int
@@ -55,6 +56,11 @@ class Document:
     scanned_pages: int = 0
     recognised_pages: int = 0
     library_id: int | None = None
+
+    @property
+    def is_web_page(self) -> bool:
+        """Whether it was added by its address on the web."""
+        return (self.origin or "").startswith(("http://", "https://"))
 
 
 @dataclass(frozen=True, slots=True)

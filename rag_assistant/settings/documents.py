@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from rag_assistant.settings.declaration import (
     HTTP_URL,
@@ -120,6 +122,15 @@ class DocumentSettings(Group):
         ge=0,
     )
     max_upload_mb: int = setting(50, WHOLE_FROM_1, "Maximum size of a document, in megabytes.", ge=1)
+    web_pages: bool = setting(
+        False,
+        "true or false",
+        "Let people add web pages by their address. The server then fetches what they name, from public addresses "
+        "only; see docs/security.md.",
+    )
+    web_page_ports: list[Annotated[int, Field(ge=1, le=65535)]] = setting(
+        [80, 443], "a list of ports, such as [80, 443]", "The ports from which web pages are fetched.", min_length=1
+    )
     extraction_timeout_seconds: float = setting(120.0, SECONDS, "Maximum time to read one document.", gt=0)
     extraction_memory_mb: int = setting(
         2048, "a whole number, 256 or more", "Maximum memory for reading one document, in megabytes.", ge=256

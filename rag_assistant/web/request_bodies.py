@@ -16,6 +16,7 @@ ID = f"a whole number from 1 to {MAX_INT32}"
 MAX_DOCUMENT_IDS = 1000
 DOCUMENT_IDS = f"a list of 1 to {MAX_DOCUMENT_IDS} document ids, or null for all documents"
 MAX_TAGS = 50
+MAX_URL = 2000
 MAX_TAG_CHARS = 64
 TAGS = f"a list of up to {MAX_TAGS} tags, each a text of 1 to {MAX_TAG_CHARS} characters without commas"
 
@@ -184,6 +185,14 @@ class UploadFields(Strict):
     def as_arguments(self) -> dict[str, Any]:
         """Return what the library is told of the file."""
         return {"tags": self.tags, "replaces": self.replaces, "library_id": self.library_id}
+
+
+class WebPageBody(Strict):
+    """The body of POST /api/documents/web-page."""
+
+    url: str = field(..., "the address of a page, such as https://example.org/page", min_length=1, max_length=MAX_URL)
+    tags: list[Tag] = field([], TAGS, max_length=MAX_TAGS)
+    library_id: int | None = field(None, f"{ID}: the library that it is added to", ge=1, le=MAX_INT32)
 
 
 class NewLinkBody(Strict):

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rag_assistant.documents.page_images import PagePictures
     from rag_assistant.documents.unfamiliar import UnfamiliarDocuments
     from rag_assistant.documents.uploads import Uploads
+    from rag_assistant.documents.web_pages import WebPages
     from rag_assistant.exchange.importing import ConversationImport
     from rag_assistant.files.store import FileStore
     from rag_assistant.llm.connection_check import ConnectionCheck
@@ -109,6 +110,7 @@ class Services:
     evaluation: Evaluation
     history_actions: HistoryActions
     corrections: Corrections
+    web_pages: WebPages
     page_images: PagePictures
     unfamiliar: UnfamiliarDocuments
     # What one person may take; none where nobody is signed in.

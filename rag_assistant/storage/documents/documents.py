@@ -27,7 +27,7 @@ from rag_assistant.storage.documents.rows import (
     row_to_change,
     set_values,
 )
-from rag_assistant.storage.ownership import library_for_new, readable
+from rag_assistant.storage.ownership import library_for_new, readable, writable
 from rag_assistant.storage.tables import deleted_files, document_tags, document_texts, documents, now
 
 GIVEN_UP: tuple[DocumentState, ...] = ("failed", "cancelled")
@@ -179,6 +179,13 @@ class DocumentStore(DocumentProgress):
         query = select(documents).where(documents.c.origin.is_not(None), documents.c.replaces.is_(None))
         with self._database.read() as connection:
             return {document.origin or "": document for document in as_documents(connection, query)}
+
+    def of_origin(self, origin: str) -> Document | None:
+        """Return the document that came from there and may be changed, ``None`` if there is none."""
+        query = select(documents).where(documents.c.origin == origin, documents.c.replaces.is_(None))
+        with self._database.read() as connection:
+            found = as_documents(connection, query.where(writable(connection)).order_by(documents.c.id).limit(1))
+            return found[0] if found else None
 
     def text(self, document_id: int) -> ExtractedText:
         """Return a document's text, empty while it is not read. Raises DocumentNotFound."""

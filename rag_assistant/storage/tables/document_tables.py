@@ -43,7 +43,7 @@ documents = Table(
     Column("embedded", Integer, nullable=False),
     Column("page_starts", JSON),
     Column("created_at", UtcTime, nullable=False),
-    # The file on this machine that it was read from, where it came from a folder.
+    # The file on this machine that it was read from, where it came from a folder; or the address of a web page.
     Column("origin", Text),
     # The document whose newer version this is: it takes that one's place once it is ready, and is not found before.
     Column("replaces", Integer),

@@ -13,7 +13,7 @@ from rag_assistant.records import DOCUMENT_STATES, Document, DocumentState
 from rag_assistant.validation import spells_number, storable
 from rag_assistant.web.api.paging import PAGE_PARAMS, number_before, page_response
 from rag_assistant.web.identity import identity
-from rag_assistant.web.request_bodies import ChangeDocumentBody, NoFields, UploadFields
+from rag_assistant.web.request_bodies import ChangeDocumentBody, NoFields, UploadFields, WebPageBody
 from rag_assistant.web.request_parsing import (
     checked,
     content_type_said,
@@ -37,6 +37,22 @@ def add() -> Response:
     ((file, name),), fields = uploaded_files(1)
     with file:
         document, new = services().library.accept(file, name, **fields.as_arguments())
+    return make_response(jsonify(document_data(document) | {"new": new}), 202)
+
+
+@blueprint.post("/web-page")
+def add_web_page() -> Response:
+    """Fetch a web page and take it in; one whose address is known is fetched again."""
+    body = read_json(WebPageBody)
+    document, new = services().web_pages.add(body.url, body.tags, body.library_id)
+    return make_response(jsonify(document_data(document) | {"new": new}), 202)
+
+
+@blueprint.post("/<int:document_id>/fetch")
+def fetch_again(document_id: int) -> Response:
+    """Fetch a web page once more; what has changed takes its place once it is ready."""
+    read_optional_json(NoFields)
+    document, new = services().web_pages.fetch_again(document_id)
     return make_response(jsonify(document_data(document) | {"new": new}), 202)
 
 
@@ -177,7 +193,7 @@ def _said_beside(form: Mapping[str, str]) -> UploadFields:
 def document_data(document: Document) -> dict[str, Any]:
     """Return a document as it is listed."""
     data = asdict(document)
-    if not identity().may_manage:
+    if not identity().may_manage and not document.is_web_page:
         del data["origin"]  # A path of the server's machine.
     if identity().person is None:
         del data["library_id"]

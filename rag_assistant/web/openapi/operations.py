@@ -145,6 +145,10 @@ OPERATIONS: dict[str, Operation] = {
     "documents_api.add": Operation(
         documents.DocumentAnswer, 202, bodies.UploadFields, form=True, example={"tags": "sea, light"}
     ),
+    "documents_api.add_web_page": Operation(
+        documents.DocumentAnswer, 202, bodies.WebPageBody, example={"url": "https://example.org/lamp.html"}
+    ),
+    "documents_api.fetch_again": _action(documents.DocumentAnswer, 202),
     "documents_api.documents": Operation(documents.DocumentsAnswer, query="state=ready", own={"tag": ONE_TEXT}),
     "documents_api.document": Operation(documents.DocumentAnswer),
     "documents_api.tags": Operation(documents.TagsAnswer),

@@ -64,6 +64,20 @@ def add_documents() -> Response:
     return redirect(url_for("document_pages.documents"), 303)
 
 
+@blueprint.post("/documents/web-page")
+def add_web_page() -> Response:
+    """Fetch a web page and take it in."""
+    services().web_pages.add(request.form.get("url", ""))
+    return _to_library()
+
+
+@blueprint.post("/documents/<int:document_id>/fetch")
+def fetch_again(document_id: int) -> Response:
+    """Fetch a web page once more."""
+    services().web_pages.fetch_again(document_id)
+    return _to_library()
+
+
 @blueprint.post("/documents/<int:document_id>/cancel")
 def cancel(document_id: int) -> Response:
     """Stop working on a document."""

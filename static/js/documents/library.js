@@ -82,6 +82,7 @@ async function submit(form, button) {
     headers: { Accept: "application/json" },
   });
   if (!response.ok) throw await refusalOf(response);
+  if (form.matches(".upload")) form.reset();
   const row = form.closest("tr") ?? form;
   for (const open of row.querySelectorAll("details[open]")) open.open = false;
   document.activeElement?.blur();

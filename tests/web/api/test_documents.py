@@ -302,3 +302,10 @@ def test_documents_are_listed_by_their_state(client: FlaskClient) -> None:
     refused = client.get("/api/documents?state=lost")
     assert refused.status_code == 422
     assert 'state is "lost"; it must be one of queued, reading' in refused.json["error"]["message"]
+
+
+def test_no_web_page_is_fetched_unless_that_is_switched_on(client: FlaskClient) -> None:
+    response = client.post("/api/documents/web-page", json={"url": "https://example.org/"})
+    assert (response.status_code, response.json["error"]["type"]) == (422, "AddressRefused")
+    assert '"web_pages" to true' in response.json["error"]["message"]
+    assert "Add page" not in client.get("/documents").text

@@ -1,9 +1,11 @@
 """The description of the API: of every route, from what checks its body, and true of what really comes."""
 
 import inspect
+import io
 import json
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,10 @@ from flask import Flask
 from flask.testing import FlaskClient
 from jsonschema import Draft202012Validator
 
+from rag_assistant.runtime.public_http import Fetched
 from rag_assistant.web.openapi.document import api_routes, missing, openapi_document, path_of
 from rag_assistant.web.openapi.operations import OPERATIONS
+from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, events_of, until, upload
 
@@ -144,9 +148,24 @@ def prepare(client: FlaskClient, stub: StubModel, endpoint: str) -> None:
         client.post("/api/conversations/1/reset")
         client.post("/api/conversations/1/undo")
         stub.replies.append(Reply("They spoke of documents."))
+    if endpoint in ("documents_api.add_web_page", "documents_api.fetch_again"):
+        let_pages_be_fetched(client.application.extensions["assistant"])
     if endpoint == "conversations_api.edit_summary":
         stub.replies.append(Reply("They spoke of documents."))
         client.post("/api/conversations/1/compact")
+
+
+def let_pages_be_fetched(services: Services) -> None:
+    """Switch it on, with a page in the place of the net; the first document is one."""
+    values = services.settings.current.model_copy(update={"web_pages": True})
+    services.web_pages._settings = lambda: values
+
+    @contextmanager
+    def fetch(url: str, ports: object, max_mb: int, accept: str) -> Iterator[Fetched]:
+        yield Fetched(url, "text/plain", None, io.BytesIO(f"Fetched from {url}.".encode()))
+
+    services.web_pages._http.fetch = fetch
+    services.documents.change(1, origin="https://example.org/limits")
 
 
 def check_events(document: dict[str, Any], events: Any, body: bytes) -> None:

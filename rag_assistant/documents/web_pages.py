@@ -1,0 +1,126 @@
+"""Documents that are pages of the web: added by their address, and fetched again when somebody asks for it."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import threading
+from collections.abc import Callable, Sequence
+from copy import copy as shallow_copy
+from typing import IO
+from urllib.parse import unquote, urlunsplit
+
+from rag_assistant.documents.library import Library
+from rag_assistant.errors import AddressRefused, NoWebPage, TooManyFetches, UnsupportedDocument
+from rag_assistant.records import Document
+from rag_assistant.runtime.public_http import Fetched, PublicHttp, checked_address
+from rag_assistant.settings.schema import Settings
+from rag_assistant.storage.documents.documents import DocumentStore
+
+MAX_FETCHES = 4
+# What may be worth a look; what it really is, its first bytes tell.
+READABLE = ("text/", "application/", "image/png", "image/jpeg", "image/tiff", "image/webp")
+# Pages say nothing of these that could be read.
+NOT_READABLE = ("text/css", "text/javascript", "application/javascript", "application/wasm")
+ACCEPT = "text/html, application/xhtml+xml, text/plain, application/pdf, */*;q=0.5"
+
+
+class WebPages:
+    """Adds pages by their address, where that is switched on."""
+
+    def __init__(
+        self, http: PublicHttp, library: Library, documents: DocumentStore, settings: Callable[[], Settings]
+    ) -> None:
+        self._http = http
+        self._library = library
+        self._documents = documents
+        self._settings = settings
+        self._places = threading.BoundedSemaphore(MAX_FETCHES)
+
+    def over(self, library: Library, documents: DocumentStore) -> WebPages:
+        """Return the same for those who have another library; how many pages are fetched at once is counted as one."""
+        theirs = shallow_copy(self)
+        theirs._library, theirs._documents = library, documents
+        return theirs
+
+    def add(self, url: str, tags: Sequence[str] = (), library_id: int | None = None) -> tuple[Document, bool]:
+        """Fetch a page and queue it; return its document, and False if its content was there before.
+
+        A page whose address is known is fetched again. Raises AddressRefused, PageNotFetched, TooManyFetches, and what
+        ``Library.accept`` raises.
+        """
+        url = self._address_of(url.strip())
+        known = self._documents.of_origin(url)
+        if known is not None and library_id in (None, known.library_id):
+            return self._take_in(url, replaces=known.id, tags=tags)
+        return self._take_in(url, origin=url, tags=tags, library_id=library_id)
+
+    def fetch_again(self, document_id: int) -> tuple[Document, bool]:
+        """Fetch a page once more; if it has changed, what is there now takes its place once it is ready.
+
+        Return the document, and False if nothing has changed. Raises DocumentNotFound, NoWebPage, and what ``add``
+        raises.
+        """
+        document = self._documents.get(document_id)
+        self._documents.refuse_read_only([document_id])
+        if not document.is_web_page:
+            raise NoWebPage(document_id)
+        return self._take_in(self._address_of(document.origin or ""), replaces=document_id)
+
+    def _address_of(self, url: str) -> str:
+        """Return an address as it is kept. Raises AddressRefused."""
+        if not self._settings().web_pages:
+            raise AddressRefused('Web pages are not fetched here. Whoever runs the server can set "web_pages" to true.')
+        return urlunsplit(checked_address(url, self._settings().web_page_ports))
+
+    def _take_in(
+        self,
+        url: str,
+        *,
+        origin: str | None = None,
+        replaces: int | None = None,
+        tags: Sequence[str] = (),
+        library_id: int | None = None,
+    ) -> tuple[Document, bool]:
+        settings = self._settings()
+        if not self._places.acquire(blocking=False):
+            raise TooManyFetches(MAX_FETCHES)
+        try:
+            with self._http.fetch(url, settings.web_page_ports, settings.max_upload_mb, ACCEPT) as fetched:
+                return self._library.accept(
+                    _content_of(fetched),
+                    _name_of(url),
+                    origin=origin,
+                    replaces=replaces,
+                    tags=tags,
+                    library_id=library_id,
+                )
+        finally:
+            self._places.release()
+
+
+def _content_of(fetched: Fetched) -> IO[bytes]:
+    """Return the content, text in UTF-8 where the server alone says its charset. Raises UnsupportedDocument."""
+    kind = fetched.media_type
+    if not kind.startswith(READABLE) or kind in NOT_READABLE:
+        raise UnsupportedDocument(f'{fetched.url} is "{kind}", which cannot be read here.')
+    try:
+        charset = codecs.lookup(fetched.charset or "utf-8").name
+    except LookupError:
+        return fetched.content
+    if charset == "utf-8" or not kind.startswith("text/"):
+        return fetched.content
+    try:
+        text = fetched.content.read().decode(charset)
+    except UnicodeError:
+        fetched.content.seek(0)
+        return fetched.content
+    # With a mark, which counts more than what the page says of itself.
+    return io.BytesIO(codecs.BOM_UTF8 + text.encode())
+
+
+def _name_of(url: str) -> str:
+    """Return the last part of an address's path, or its host."""
+    path = url.partition("?")[0].split("/", 3)
+    last = unquote(path[3].rstrip("/").rsplit("/", 1)[-1]) if len(path) > 3 else ""
+    return last or path[2]

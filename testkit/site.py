@@ -1,0 +1,76 @@
+"""A site of the public net, played by a server on loopback: names, addresses and answers are those of a script."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable
+
+from rag_assistant.runtime.public_addresses import is_public
+
+PUBLIC = "93.184.215.14"
+OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=latin-1\r\n"
+Answer = Callable[[socket.socket, str], None]
+
+
+class Site:
+    """A server on loopback that stands for the public net: whatever public address is connected to, it comes here."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, Answer] = {}
+        self.requests: list[str] = []
+        self.connected: list[str] = []
+        self.names: dict[str, list[str]] = {"example.org": [PUBLIC]}
+        self.resolved = 0
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
+
+    def _answer(self, connection: socket.socket) -> None:
+        with connection:
+            try:
+                request = b""
+                while b"\r\n\r\n" not in request:
+                    piece = connection.recv(4096)
+                    if not piece:
+                        return
+                    request += piece
+                self.requests.append(request.decode())
+                path = self.requests[-1].split(" ")[1]
+                self.answers[path](connection, path)
+            except OSError:
+                return
+
+    def close(self) -> None:
+        self._listener.close()
+
+    def resolve(self, host: str, port: int) -> list[str]:
+        self.resolved += 1
+        if host not in self.names:
+            raise socket.gaierror(socket.EAI_NONAME, "unknown")
+        return self.names[host]
+
+    def connect(self, address: str, port: int, seconds: float) -> socket.socket:
+        assert is_public(address), "nothing else may ever be connected to"
+        self.connected.append(f"{address}:{port}")
+        return socket.create_connection(("127.0.0.1", self.port), seconds)
+
+
+def sends(content: bytes, head: bytes = OK, length: bool = True) -> Answer:
+    def answer(connection: socket.socket, path: str) -> None:
+        said = b"Content-Length: %d\r\n" % len(content) if length else b""
+        connection.sendall(head + said + b"\r\n" + content)
+
+    return answer
+
+
+def leads_to(url: str) -> Answer:
+    return sends(b"", b"HTTP/1.1 302 Found\r\nLocation: " + url.encode() + b"\r\n")
