@@ -27,6 +27,7 @@ SHARED = {
     "data_dir": "it is the server's",
     "guide": "it comes with the program",
     "open_files": "files lie under names that only a document's row tells",
+    "sources": "its states are seen by administrators",
     "files_probe": "it tells whether the files can be reached",
     "probe": "it tells whether the database is there",
     "membership": "processes are the server's, and so is what they tell each other: numbers of turns",

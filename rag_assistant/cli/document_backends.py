@@ -31,6 +31,9 @@ class DocumentsBackend(Protocol):
     def take_in(self, path: Path, tags: Sequence[str]) -> tuple[Document, str]:
         """Add a file; return its document and whether it is new, known and so on. Raises OSError, too."""
 
+    def add_page(self, url: str, tags: Sequence[str]) -> tuple[Document, str]:
+        """Fetch a web page; return its document and whether it is new or unchanged."""
+
     def working(self) -> AbstractContextManager[None]:
         """Let somebody process the library."""
 
@@ -62,21 +65,31 @@ class LocalDocuments:
     poll_interval_seconds = 0.2
 
     def __init__(self, services: Services) -> None:
-        from rag_assistant.documents.folder_sync import Folders
+        from rag_assistant.documents.intake import Intake
 
         services.prepare()
         self._services = services
-        self._folders = Folders(services.library, services.documents)
+        self._intake = Intake(services.library, services.documents)
 
     def take_in(self, path: Path, tags: Sequence[str]) -> tuple[Document, str]:
         """Add a file that is new or has changed."""
-        return self._folders.take_in(path, tags)
+        from rag_assistant.documents.sources.folder import file_at, is_file
+
+        return self._intake.take_in(file_at(path), is_file, tags)
 
     def remove_missing(self, paths: Sequence[Path]) -> Iterator[Document]:
         """Delete the documents whose files are gone."""
-        for document in self._folders.gone_below(paths):
+        from rag_assistant.documents.sources.folder import Folder, is_file
+
+        folders = [Folder(path) for path in paths]
+        for document in self._intake.gone(lambda origin: any(one.holds(origin) for one in folders), is_file):
             self._services.library.remove(document.id)
             yield document
+
+    def add_page(self, url: str, tags: Sequence[str]) -> tuple[Document, str]:
+        """Fetch a web page from this machine."""
+        document, new = self._services.web_pages.add(url, tags)
+        return document, "new" if new else "unchanged"
 
     def working(self) -> AbstractContextManager[None]:
         """Process it in the running server, or else in this process."""
@@ -143,6 +156,11 @@ class RemoteDocuments:
         """Send a file; the same content is one document."""
         data = self._server.upload("/api/documents", path, {"tags": ",".join(tags)})
         return _document(data), "new" if data["new"] else "known"
+
+    def add_page(self, url: str, tags: Sequence[str]) -> tuple[Document, str]:
+        """Let the server fetch a web page."""
+        data = self._server.call("POST", "/api/documents/web-page", {"url": url, "tags": list(tags)})
+        return _document(data), "new" if data["new"] else "unchanged"
 
     def working(self) -> AbstractContextManager[None]:
         """Let the server do it."""

@@ -54,21 +54,21 @@ def documents_commands(services: Services | None) -> click.Group:
     @group.command("add-page")
     @click.argument("urls", nargs=-1, required=True)
     @click.option("--tag", "tags", multiple=True, help="Tag the documents. Can be given several times.")
-    def add_page(urls: tuple[str, ...], tags: tuple[str, ...]) -> None:
+    @on_library
+    def add_page(library: DocumentsBackend, urls: tuple[str, ...], tags: tuple[str, ...]) -> None:
         """Add web pages by their addresses, and wait until they are ready; known ones are fetched again."""
         added, refused = [], 0
-        with named_errors():
-            services.prepare()
-            for url in urls:
-                try:
-                    document, new = services.web_pages.add(url, tags)
-                except AssistantError as error:
-                    click.secho(f"{storable(url)}: {error}", fg="red", err=True)
-                    refused += 1
-                    continue
-                click.echo(f"{storable(url)}: {'new' if new else 'unchanged'}, document {document.id}")
+        for url in urls:
+            try:
+                document, outcome = library.add_page(url, tags)
+            except (AssistantError, RefusedThere) as error:
+                click.secho(f"{storable(url)}: {error}", fg="red", err=True)
+                refused += 1
+                continue
+            click.echo(f"{storable(url)}: {outcome}, document {document.id}")
+            if document.state in WORKED_ON:
                 added.append(document)
-            failed = work_with_progress(services, [one for one in added if one.state in WORKED_ON])
+        failed = work_with_progress(library, added)
         if failed or refused:
             raise click.exceptions.Exit(1)
 
@@ -124,7 +124,7 @@ def documents_commands(services: Services | None) -> click.Group:
 
 def _take_in(library: DocumentsBackend, paths: tuple[Path, ...], tags: tuple[str, ...]) -> tuple[list[Document], int]:
     """Return the documents to be processed, and how many files were rejected."""
-    from rag_assistant.documents.folder_sync import files_below, refuse_strange
+    from rag_assistant.documents.sources.folder import files_below, refuse_strange
 
     added, refused, counts = [], 0, dict.fromkeys(("new", "changed", "moved", "known", "unchanged"), 0)
     for path in files_below(paths):

@@ -107,6 +107,10 @@ class PageNotFetched(AssistantError):
     """A web page could not be fetched; the message says what its server does."""
 
 
+class OriginUnavailable(AssistantError):
+    """Where documents come from by themselves cannot be read at present; what came from there stays."""
+
+
 class NoWebPage(AssistantError):
     """A document did not come from the web, so it cannot be fetched again."""
 

@@ -27,7 +27,7 @@ from rag_assistant.conversations.corrections import Corrections
 from rag_assistant.documents.uploads import Uploads
 from rag_assistant.exchange.importing import ConversationImport
 from rag_assistant.factory.engines import Search, build_remote_tools, build_search
-from rag_assistant.factory.files import build_files, files_probe, open_files
+from rag_assistant.factory.files import build_files, files_probe, open_bucket, open_files
 from rag_assistant.factory.sign_on import build_single_sign_on
 from rag_assistant.factory.stores import Stores, build_stores, open_database
 from rag_assistant.llm.local_model import LocalModel
@@ -45,6 +45,7 @@ from rag_assistant.storage.accounts.usage import UsageStore
 from rag_assistant.storage.conversations.corrections import CorrectionStore
 from rag_assistant.storage.database_probe import database_probe
 from rag_assistant.storage.documents.keywords import KeywordIndex
+from rag_assistant.storage.documents.sources import SourceStore
 from rag_assistant.storage.leases import Leases
 from rag_assistant.storage.signals import Signals
 from rag_assistant.telemetry.observer import Observer, open_observer
@@ -54,10 +55,12 @@ from rag_assistant.web.services import Services
 if TYPE_CHECKING:
     from rag_assistant.documents.library import Library
     from rag_assistant.documents.page_images import PagePictures
+    from rag_assistant.documents.sources.watch import Sources
     from rag_assistant.documents.unfamiliar import UnfamiliarDocuments
     from rag_assistant.documents.web_pages import WebPages
     from rag_assistant.retrieval.indexes.vector_search import VectorSearch
     from rag_assistant.retrieval.search import Retriever
+    from rag_assistant.settings.schema import Settings
 
 
 # The services of so many people are kept for their next request.
@@ -140,6 +143,7 @@ def build_services(settings: LiveSettings) -> Services:
         uploads=uploads,
         library=library,
         web_pages=build_web_pages(settings, stores, library),
+        sources=build_sources(values, data_dir, stores, library),
         page_images=build_page_images(settings, stores, library),
         unfamiliar=build_unfamiliar(stores, search),
         tools=tools,
@@ -266,6 +270,24 @@ def build_web_pages(settings: LiveSettings, stores: Stores, library: Library) ->
     from rag_assistant.runtime.public_http import PublicHttp
 
     return WebPages(PublicHttp(), library, stores.documents, lambda: settings.current)
+
+
+def build_sources(values: Settings, data_dir: Path, stores: Stores, library: Library) -> Sources:
+    """Return what brings documents in by itself. Raises SettingsError."""
+    from rag_assistant.documents.sources.bucket import Bucket
+    from rag_assistant.documents.sources.folder import Folder
+    from rag_assistant.documents.sources.git import GitRepository
+    from rag_assistant.documents.sources.watch import Source, Sources
+
+    def open_source(address: str) -> Source:
+        if address.startswith("git+"):
+            return GitRepository(address, data_dir / "clones")
+        if address.startswith("s3://"):
+            return Bucket(address, open_bucket(address, "document_sources", values, data_dir))
+        return Folder(Path(address))
+
+    found = [open_source(address) for address in dict.fromkeys(values.document_sources)]
+    return Sources(found, library, stores.documents, SourceStore(stores.database), values.sources_interval_seconds)
 
 
 def build_page_images(settings: LiveSettings, stores: Stores, library: Library) -> PagePictures:

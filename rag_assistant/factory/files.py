@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rag_assistant.errors import SettingsError
 from rag_assistant.files.folder import FolderFiles
@@ -10,6 +11,9 @@ from rag_assistant.files.store import FileStore
 from rag_assistant.runtime.data_dir import installation_id
 from rag_assistant.runtime.probe import Probe
 from rag_assistant.settings.schema import Settings
+
+if TYPE_CHECKING:
+    from rag_assistant.files.s3 import S3Files
 
 MAX_AGE_SECONDS = 10.0
 
@@ -27,11 +31,16 @@ def open_files(where: str, values: Settings, data_dir: Path) -> FileStore:
     if not where.startswith("s3://"):
         # Where several processes have one folder of files, what is to be read is any one's.
         return FolderFiles(Path(where), installation_id((data_dir / "uploads").resolve().parent))
+    return open_bucket(where, "files_url", values, data_dir)
+
+
+def open_bucket(where: str, setting: str, values: Settings, data_dir: Path) -> S3Files:
+    """Return what is below an ``s3://`` address, which a setting names. Raises SettingsError."""
     try:
         from rag_assistant.files.s3 import S3Files
     except ImportError as error:
         raise SettingsError(
-            f'files_url is "{where}", but what speaks to S3 is not installed: {error.name} is missing. '
+            f'{setting} has "{where}", but what speaks to S3 is not installed: {error.name} is missing. '
             "Install it with pip install -r requirements-s3.txt, or, of a wheel, the extra s3."
         ) from error
     return S3Files(where, values.s3_endpoint_url, values.s3_region, values.s3_path_style, data_dir / "transfers")

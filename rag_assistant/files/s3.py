@@ -176,6 +176,13 @@ class S3Files:
                     if FILE_NAME.fullmatch(one["path"]):
                         yield StoredFile(one["path"], one["size"], one["last_modified"].timestamp())
 
+    def objects(self) -> Iterator[tuple[str, str]]:
+        """Yield the keys of all objects, each with a mark that changes with its content."""
+        with self._failures_named():
+            for some in obstore.list(self._store):
+                for one in some:
+                    yield one["path"], f"{one['size']} {one['e_tag'] or one['last_modified'].isoformat()}"
+
     def check(self) -> None:
         """Raise FilesUnavailable, with the reason, if the bucket cannot be listed."""
         with self._failures_named():

@@ -52,7 +52,7 @@ TOPICS: dict[str, tuple[str, ...]] = {
         "rerank_api_key",
         "chroma_url",
     ),
-    "Documents": ("max_upload_mb", "web_pages", "extraction_timeout_seconds", "ocr"),
+    "Documents": ("max_upload_mb", "web_pages", "document_sources", "extraction_timeout_seconds", "ocr"),
     "Server": (
         "role",
         "host",
@@ -102,6 +102,7 @@ TOPICS: dict[str, tuple[str, ...]] = {
         "answer_timeout_seconds",
         "embedder_options",
         "web_page_ports",
+        "sources_interval_seconds",
         "chroma_from_chunks",
         "database_connections",
         "extraction_memory_mb",

@@ -64,6 +64,20 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceState:
+    """What came of looking through a source of documents: when, how many files it holds, how many were refused.
+
+    ``problem`` is a sentence or more about what could not be read, ``checked_at`` ``None`` before the first time.
+    """
+
+    address: str
+    checked_at: datetime | None
+    files: int
+    refused: int
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class UnembeddedChunk:
     """A chunk that is to be embedded, with what stands above it."""
 

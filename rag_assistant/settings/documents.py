@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from rag_assistant.settings.declaration import (
     HTTP_URL,
@@ -22,6 +22,16 @@ CHROMA_FUNCTIONS = (
     "huggingface_server", "instructor", "jina", "mistral", "morph", "nomic", "ollama", "onnx_mini_lm_l6_v2",
     "open_clip", "openai", "perplexity", "roboflow", "sentence_transformer", "text2vec", "together_ai", "voyageai",
 )  # fmt: skip
+
+
+# A credential in an address would be shown and logged; git and ssh have their own places for them.
+DocumentSource = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^(/.+|s3://[a-z0-9][a-z0-9.-]+(/[^\s?#]*)?|git\+(https://[^\s/@?#]+/[^\s?#]+"
+        r"|ssh://([\w.-]+@)?[^\s/@?#:-][^\s/@?#]*/[^\s?#]+|file:///[^\s?#]+))$"
+    ),
+]
 
 
 class DocumentSettings(Group):
@@ -130,6 +140,21 @@ class DocumentSettings(Group):
     )
     web_page_ports: list[Annotated[int, Field(ge=1, le=65535)]] = setting(
         [80, 443], "a list of ports, such as [80, 443]", "The ports from which web pages are fetched.", min_length=1
+    )
+    document_sources: list[DocumentSource] = setting(
+        [],
+        'a list of folders, git repositories and S3 prefixes, such as ["/srv/notes", '
+        '"git+https://git.example/team/docs.git", "s3://bucket/manuals"]',
+        "Where documents come from by themselves: what is new is added, what is changed is updated, what is gone is "
+        "deleted. See docs/documents.md.",
+        live=False,
+    )
+    sources_interval_seconds: float = setting(
+        300.0,
+        "a number of seconds, 1 or more",
+        "How often each of document_sources is looked through.",
+        live=False,
+        ge=1,
     )
     extraction_timeout_seconds: float = setting(120.0, SECONDS, "Maximum time to read one document.", gt=0)
     extraction_memory_mb: int = setting(

@@ -81,6 +81,7 @@ STATUS: dict[type[Exception], int] = {
     errors.UnsupportedDocument: 415,
     errors.AddressRefused: 422,
     errors.PageNotFetched: 502,
+    errors.OriginUnavailable: 503,
     errors.NoWebPage: 409,
     errors.TooManyFetches: 503,
     errors.QuestionDoesNotFit: 422,

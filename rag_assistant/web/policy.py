@@ -72,6 +72,8 @@ POLICIES: dict[str, Policy] = {
         "compact undo edit_summary command",
     ),
     **_all(READ, "documents_api", "documents document tags text file"),
+    # Names folders of the server's machine.
+    **_all(ADMIN, "documents_api", "sources"),
     **_all(DOCUMENTS, "documents_api", "add add_web_page fetch_again change cancel retry delete"),
     **_all(READ, "libraries_api", "libraries"),
     **_all(SHARING, "libraries_api", "add change share delete"),

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from rag_assistant.documents.doctor import Doctor
     from rag_assistant.documents.library import Library
     from rag_assistant.documents.page_images import PagePictures
+    from rag_assistant.documents.sources.watch import Sources
     from rag_assistant.documents.unfamiliar import UnfamiliarDocuments
     from rag_assistant.documents.uploads import Uploads
     from rag_assistant.documents.web_pages import WebPages
@@ -111,6 +112,7 @@ class Services:
     history_actions: HistoryActions
     corrections: Corrections
     web_pages: WebPages
+    sources: Sources
     page_images: PagePictures
     unfamiliar: UnfamiliarDocuments
     # What one person may take; none where nobody is signed in.
@@ -171,6 +173,7 @@ class Services:
                 raise
             if self.role != "web":
                 self.library.start()
+                self.sources.start()
             self.settings.watch()
             if self.role != "worker":
                 self.models.start()
@@ -246,6 +249,7 @@ class Services:
             self._warming.join(WARM_UP_SECONDS)
         self.assistant.close()
         self.tools.remote.close()
+        self.sources.close()
         self.library.close()
         self.settings.close()
         self.models.close()

@@ -60,6 +60,7 @@ OPEN = {
     "proxy_logout_link": "an address that the page links to",
     "data_dir": "a path",
     "files_url": "the name of a bucket and a folder in it",
+    "document_sources": "paths and addresses, which may hold no credentials",
     "s3_region": "the name of a region",
 }
 CANARIES = {name: f"canary-{name.replace('_', '-')}-7fca1e" for name in SECRET}

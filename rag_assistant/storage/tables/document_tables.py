@@ -82,6 +82,18 @@ deleted_files = Table(
     Column("owner", String, nullable=False),
 )
 
+# Where documents come from by themselves: when somebody began to look through it last, and what came of it.
+document_sources = Table(
+    "document_sources",
+    metadata,
+    Column("address", String, primary_key=True),
+    Column("claimed_at", UtcTime),
+    Column("checked_at", UtcTime),
+    Column("files", Integer, nullable=False, server_default="0"),
+    Column("refused", Integer, nullable=False, server_default="0"),
+    Column("problem", Text),
+)
+
 document_texts = Table(
     "document_texts",
     metadata,

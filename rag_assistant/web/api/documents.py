@@ -9,7 +9,7 @@ from typing import IO, Any
 from flask import Blueprint, Response, jsonify, make_response, request, send_file
 
 from rag_assistant.errors import InvalidRequest, UnsupportedContentType
-from rag_assistant.records import DOCUMENT_STATES, Document, DocumentState
+from rag_assistant.records import DOCUMENT_STATES, Document, DocumentState, SourceState
 from rag_assistant.validation import spells_number, storable
 from rag_assistant.web.api.paging import PAGE_PARAMS, number_before, page_response
 from rag_assistant.web.identity import identity
@@ -68,6 +68,12 @@ def documents() -> Response:
     found = services().documents.page(limit + 1, number_before(), tag, sought_documents(), state_asked())
     following = found[limit - 1].id if len(found) > limit else None
     return page_response("documents", [document_data(document) for document in found[:limit]], following)
+
+
+@blueprint.get("/sources")
+def sources() -> Response:
+    """Return the state of everything in ``document_sources``."""
+    return jsonify(sources=[source_data(one) for one in services().sources.states()])
 
 
 @blueprint.get("/<int:document_id>")
@@ -188,6 +194,11 @@ def _said_beside(form: Mapping[str, str]) -> UploadFields:
         if number := form.get(name, "").strip():
             fields[name] = int(number) if spells_number(number) else number
     return checked(UploadFields, fields)
+
+
+def source_data(source: SourceState) -> dict[str, Any]:
+    """Return a source of documents as it is listed."""
+    return asdict(source) | {"checked_at": source.checked_at.isoformat() if source.checked_at else None}
 
 
 def document_data(document: Document) -> dict[str, Any]:

@@ -46,6 +46,24 @@ class DocumentsAnswer(Page):
 
 
 @EXACT
+class OriginAnswer(TypedDict):
+    """What came of looking through a folder, a repository or a bucket last."""
+
+    address: str
+    checked_at: str | None
+    files: int
+    refused: int
+    problem: str | None
+
+
+@EXACT
+class OriginsAnswer(TypedDict):
+    """Everything from which documents come by themselves."""
+
+    sources: list[OriginAnswer]
+
+
+@EXACT
 class TagsAnswer(TypedDict):
     """How many documents have each tag."""
 

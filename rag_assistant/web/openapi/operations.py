@@ -151,6 +151,7 @@ OPERATIONS: dict[str, Operation] = {
     "documents_api.fetch_again": _action(documents.DocumentAnswer, 202),
     "documents_api.documents": Operation(documents.DocumentsAnswer, query="state=ready", own={"tag": ONE_TEXT}),
     "documents_api.document": Operation(documents.DocumentAnswer),
+    "documents_api.sources": Operation(documents.OriginsAnswer),
     "documents_api.tags": Operation(documents.TagsAnswer),
     "documents_api.change": Operation(
         documents.DocumentAnswer, body=bodies.ChangeDocumentBody, example={"name": "lamp.md", "tags": ["sea"]}

@@ -221,6 +221,7 @@ def _library_page(refused: Sequence[Refused] = (), sent: int = 0) -> str:
         tags=services().documents.tags(),
         unfamiliar=services().unfamiliar.found(),
         to_index=services().documents.waiting_to_be_indexed(),
+        sources=services().sources.states() if identity().may_manage else [],
         install_multilingual=command_for_extra("multilingual"),
         libraries=services().libraries.all() if identity().person else [],
         refused=refused,

@@ -94,7 +94,7 @@ function updateList(drawn) {
   const now = list();
   now.dataset.busy = drawn.dataset.busy;
   updateSelectionForm(now, drawn);
-  for (const id of ["tags", "figures", "columns", "paging"]) updatePart(now.querySelector(`#${id}`), drawn.querySelector(`#${id}`));
+  for (const id of ["tags", "origins", "figures", "columns", "paging"]) updatePart(now.querySelector(`#${id}`), drawn.querySelector(`#${id}`));
   const [body, drawnBody] = [now, drawn].map((one) => one.querySelector(".library tbody"));
   if (!body || !drawnBody) now.querySelector("#library").replaceWith(drawn.querySelector("#library"));
   // A row with something open was left as it was; polling goes on until it is closed.

@@ -1,0 +1,100 @@
+"""Files that lie somewhere else: what is new, changed, moved or gone since they were taken in last."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from io import BufferedReader
+from typing import Literal
+
+from rag_assistant.documents.library import Library
+from rag_assistant.documents.uploads import clean_name
+from rag_assistant.errors import SameContent
+from rag_assistant.records import Document
+from rag_assistant.storage.documents.documents import GIVEN_UP, DocumentStore
+
+Outcome = Literal["new", "unchanged", "changed", "moved", "known"]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file that lies somewhere else: ``origin`` is by what it is known again, ``mark`` changes with its content."""
+
+    origin: str
+    name: str
+    mark: str
+    open: Callable[[], BufferedReader]
+
+
+class Intake:
+    """Takes in files, each of which is known again by its origin and its content."""
+
+    def __init__(self, library: Library, documents: DocumentStore) -> None:
+        self._library = library
+        self._documents = documents
+
+    @cached_property
+    def known(self) -> dict[str, Document]:
+        """The documents that came from somewhere else, by their origin."""
+        return self._documents.by_origin()
+
+    def take_in(
+        self, file: SourceFile, is_there: Callable[[str], bool], tags: Sequence[str] = (), *, retry: bool = True
+    ) -> tuple[Document, Outcome]:
+        """Take in one file: an unchanged one is skipped, a changed one replaces its older version once it is ready.
+
+        ``moved``: its content was read from a file that is not there any more, as ``is_there`` tells of its origin.
+        ``known``: another document has the same content. With ``retry`` an unchanged one that failed or was cancelled
+        is read again. Raises what ``Library.accept`` raises, FilesUnavailable and OSError.
+        """
+        known = self.known.get(file.origin)
+        if known is not None and self._documents.missing([known.id]):
+            known = None
+        if known is None:
+            return self._take_in_new(file, is_there, tags)
+        known = self._documents.get(known.id)
+        if known.sha256 == _sha256_of(file):
+            return self._leave(known, tags, retry), "unchanged"
+        try:
+            with file.open() as content:
+                document, _ = self._library.accept(content, file.name, replaces=known.id, tags=tags)
+        except SameContent as error:
+            document = self._documents.get(error.document_id)
+            if document.state == "ready" and document.replaces is None:
+                self._library.remove(known.id)  # It became what another document is already.
+            return document, "known"
+        return document, "unchanged" if document.id == known.id else "changed"
+
+    def _take_in_new(
+        self, file: SourceFile, is_there: Callable[[str], bool], tags: Sequence[str]
+    ) -> tuple[Document, Outcome]:
+        with file.open() as content:
+            document, new = self._library.accept(content, file.name, origin=file.origin, tags=tags)
+        self.known[file.origin] = document
+        if new:
+            return document, "new"
+        if document.origin not in (None, file.origin) and not document.is_web_page and not is_there(document.origin):
+            moved = self._documents.change(document.id, name=clean_name(file.name), origin=file.origin)
+            self.known[file.origin] = moved
+            return moved, "moved"
+        return document, "known"
+
+    def _leave(self, known: Document, tags: Sequence[str], retry: bool) -> Document:
+        """Return an unchanged document with the tags."""
+        if retry and known.state in GIVEN_UP:
+            known = self._library.read_again(known.id)
+        if not set(tags) <= set(known.tags):
+            known = self._documents.change(known.id, tags=[*known.tags, *tags])
+        return known
+
+    def gone(self, belongs: Callable[[str], bool], is_there: Callable[[str], bool]) -> list[Document]:
+        """Return the documents whose origin belongs to what was looked through, and is not there any more."""
+        found = self._documents.by_origin()
+        return [document for origin, document in found.items() if belongs(origin) and not is_there(origin)]
+
+
+def _sha256_of(file: SourceFile) -> str:
+    with file.open() as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()

@@ -1,0 +1,73 @@
+"""A folder of this machine as a source of documents, and the files in one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from rag_assistant.documents.intake import SourceFile
+from rag_assistant.errors import InvalidRequest, OriginUnavailable
+from rag_assistant.validation import storable
+
+
+class Folder:
+    """The files below a folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.address = str(path)
+        self._path = path
+
+    def files(self) -> Iterator[SourceFile]:
+        """Yield the files that are there; what is no file of the folder is left out. Raises OriginUnavailable."""
+        if not self._path.is_dir():
+            raise OriginUnavailable(f"There is no folder {self._path}.")
+        for path in files_below([self._path]):
+            try:
+                refuse_strange(path, [self._path])
+                yield file_at(path)
+            except (InvalidRequest, FileNotFoundError):
+                continue
+
+    def holds(self, origin: str) -> bool:
+        """Tell whether a document that came from there came from this folder."""
+        return Path(origin).is_relative_to(self._path.resolve())
+
+
+def file_at(path: Path) -> SourceFile:
+    """Return a file of this machine. Raises OSError."""
+    found = path.stat()
+    mark = f"{found.st_size} {found.st_mtime_ns} {found.st_ino}"
+    return SourceFile(str(path.resolve()), path.name, mark, lambda: path.open("rb"))
+
+
+def is_file(origin: str) -> bool:
+    """Tell whether there is still a file where a document came from."""
+    return Path(origin).exists()
+
+
+def files_below(paths: Iterable[Path]) -> Iterator[Path]:
+    """Yield the files, and those below folders in the order of their names, without hidden ones.
+
+    Below a folder, pipes and devices are passed over; a link is not, see ``refuse_strange``.
+    """
+    for path in paths:
+        if path.is_dir():
+            found = sorted(below for below in path.rglob("*") if below.is_file())
+            yield from (below for below in found if not _hidden(below, path))
+        else:
+            yield path
+
+
+def refuse_strange(path: Path, given: Iterable[Path]) -> None:
+    """Refuse what is no file, a path that is no text, and a link out of the given folders. Raises InvalidRequest."""
+    if storable(str(path)) != str(path):
+        raise InvalidRequest("The name of this file is not UTF-8. Rename it.")
+    if not path.is_file():
+        raise InvalidRequest("This is not a file.")
+    target = path.resolve()
+    if path not in given and not any(target.is_relative_to(folder.resolve()) for folder in given if folder.is_dir()):
+        raise InvalidRequest(f"This is a link to {target}, outside the folder. Add that file by its own path.")
+
+
+def _hidden(path: Path, folder: Path) -> bool:
+    return any(part.startswith(".") for part in path.relative_to(folder).parts)

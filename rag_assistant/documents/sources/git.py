@@ -1,0 +1,77 @@
+"""A git repository as a source of documents: its newest state is fetched into a folder of ours, and that is read.
+
+Nothing of a repository is run: its hooks do not come along, links in it become texts, submodules are left out. Keys
+are those that ``git`` and ``ssh`` of this machine have; neither may ask for one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import NoReturn
+
+from rag_assistant.documents.intake import SourceFile
+from rag_assistant.documents.sources.folder import Folder
+from rag_assistant.errors import OriginUnavailable
+
+TIMEOUT_SECONDS = 600.0
+SAFE = (
+    *("-c", "core.hooksPath=/dev/null", "-c", "core.symlinks=false", "-c", "protocol.ext.allow=never"),
+    *("-c", "core.fsmonitor=false", "-c", "submodule.recurse=false"),
+)
+SILENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_SSH_COMMAND": "ssh -oBatchMode=yes", "LC_ALL": "C"}
+
+
+class GitRepository:
+    """The files of the default branch of a repository; ``clones`` is the folder for what is fetched."""
+
+    def __init__(self, address: str, clones: Path) -> None:
+        self.address = address
+        self._url = address.removeprefix("git+")
+        self._clone = clones / hashlib.sha256(address.encode()).hexdigest()[:16]
+
+    def files(self) -> Iterator[SourceFile]:
+        """Fetch what is new, and yield the files that are there. Raises OriginUnavailable."""
+        if not (self._clone / ".git").is_dir():
+            self._clone.parent.mkdir(parents=True, exist_ok=True)
+            self._git("init", "--quiet", str(self._clone))
+        inside = ("-C", str(self._clone))
+        self._git(*inside, "fetch", "--quiet", "--depth", "1", "--no-tags", "--", self._url, "HEAD")
+        self._git(*inside, "reset", "--quiet", "--hard", "FETCH_HEAD")
+        self._git(*inside, "clean", "--quiet", "-ffdx")
+        root = self._clone.resolve()
+        for file in Folder(self._clone).files():
+            yield replace(file, origin=f"{self.address}#{Path(file.origin).relative_to(root).as_posix()}")
+
+    def holds(self, origin: str) -> bool:
+        """Tell whether a document that came from there came from this repository."""
+        return origin.startswith(f"{self.address}#")
+
+    def _git(self, *words: str) -> None:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | SILENT
+        try:
+            subprocess.run(
+                ["git", *SAFE, *words],
+                check=True,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                stdin=subprocess.DEVNULL,
+                timeout=TIMEOUT_SECONDS,
+                env=environment,
+            )
+        except FileNotFoundError as error:
+            raise OriginUnavailable("git is not installed on this machine.") from error
+        except subprocess.TimeoutExpired as error:
+            raise OriginUnavailable(f"{self._url} takes longer than {TIMEOUT_SECONDS:g} seconds.") from error
+        except subprocess.CalledProcessError as error:
+            self._say(error)
+
+    def _say(self, error: subprocess.CalledProcessError) -> NoReturn:
+        lines = [line for line in error.stderr.splitlines() if line.startswith(("fatal:", "error:"))]
+        said = lines[0].partition(": ")[2] if lines else f"git ended with {error.returncode}"
+        raise OriginUnavailable(f"{self._url} could not be fetched: {said.rstrip('.')}.") from error

@@ -1,0 +1,158 @@
+"""Look through the sources of documents now and then: what is changed is updated, moved is moved, gone is gone.
+
+Where several processes work on one database, the one that claims a source looks through it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from rag_assistant.documents.intake import Intake, SourceFile
+from rag_assistant.documents.library import Library
+from rag_assistant.errors import AssistantError, FilesUnavailable, OriginUnavailable, StorageFailed
+from rag_assistant.records import SourceState
+from rag_assistant.storage.documents.documents import DocumentStore
+from rag_assistant.storage.documents.sources import SourceStore
+
+log = logging.getLogger(__name__)
+
+MAX_PROBLEMS_NAMED = 5
+MAX_POLL_SECONDS = 5.0
+
+
+class Source(Protocol):
+    """Where documents come from by themselves."""
+
+    # As it is written in the settings.
+    address: str
+
+    def files(self) -> Iterator[SourceFile]:
+        """Yield the files that are there. Raises OriginUnavailable."""
+
+    def holds(self, origin: str) -> bool:
+        """Tell whether the origin of a document is of this source."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What was seen of a file: its mark, and its content or why it was refused."""
+
+    mark: str
+    sha256: str = ""
+    refusal: str = ""
+
+
+class Sources:
+    """Looks through sources in a thread of its own, each once in ``interval_seconds``."""
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        library: Library,
+        documents: DocumentStore,
+        store: SourceStore,
+        interval_seconds: float,
+    ) -> None:
+        self._sources = sources
+        self._library = library
+        self._documents = documents
+        self._store = store
+        self._interval_seconds = interval_seconds
+        self._seen: dict[str, dict[str, _Seen]] = defaultdict(dict)
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin, if there is anything to look through."""
+        self._store.keep_only([source.address for source in self._sources])
+        if self._sources:
+            self._thread = threading.Thread(target=self._watch, name="sources", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """Stop behind the file at hand."""
+        self._closing.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def states(self) -> list[SourceState]:
+        """Return what came of looking through each of them last."""
+        return self._store.all()
+
+    def _watch(self) -> None:
+        poll_seconds = min(self._interval_seconds, MAX_POLL_SECONDS)
+        while not self._closing.is_set():
+            for source in self._sources:
+                try:
+                    if self._store.claim(source.address, self._interval_seconds):
+                        self.look_through(source)
+                except StorageFailed as error:
+                    log.warning("The source %s waits: %s", source.address, error)
+                except Exception:
+                    log.exception("The source %s could not be looked through", source.address)
+            self._closing.wait(poll_seconds)
+
+    def look_through(self, source: Source) -> None:
+        """Bring the library to what a source holds now, and note what came of it."""
+        try:
+            files = {file.origin: file for file in source.files()}
+            self._refuse_sudden_void(source, files)
+        except OriginUnavailable as error:
+            log.warning("The source %s: %s", source.address, error)
+            self._store.note(source.address, problem=str(error))
+            return
+        refused = self._take_in_all(source, files)
+        if self._closing.is_set():
+            return
+        for document in Intake(self._library, self._documents).gone(source.holds, files.__contains__):
+            log.info("Document %s goes, since %s is gone.", document.id, document.origin)
+            self._library.remove(document.id)
+        named = [f"{name}: {sentence}" for name, sentence in refused[:MAX_PROBLEMS_NAMED]]
+        self._store.note(source.address, files=len(files), refused=len(refused), problem=" ".join(named) or None)
+
+    def _refuse_sudden_void(self, source: Source, files: dict[str, SourceFile]) -> None:
+        """Refuse to believe that everything is gone: a disk that is not mounted looks like that, too."""
+        held = 0 if files else len([origin for origin in self._documents.by_origin() if source.holds(origin)])
+        if held:
+            raise OriginUnavailable(f"It is empty now. Its {held} documents stay; delete them if that is meant.")
+
+    def _take_in_all(self, source: Source, files: dict[str, SourceFile]) -> list[tuple[str, str]]:
+        """Take in what is new or changed; return the names of what could not be, with the reasons.
+
+        A file that has not changed since it was seen is not opened: its content is there, or was refused.
+        """
+        intake, contents = Intake(self._library, self._documents), self._documents.ids_by_sha256()
+        seen, refused = self._seen[source.address], []
+        for origin in seen.keys() - files.keys():
+            del seen[origin]
+        for origin, file in files.items():
+            if self._closing.is_set():
+                break
+            last = seen.get(origin)
+            if (
+                last is None
+                or last.mark != file.mark
+                or not (last.refusal or origin in intake.known or last.sha256 in contents)
+            ):
+                last = self._take_in(intake, source, files, file)
+                seen[origin] = last
+            if last.refusal:
+                refused.append((file.name, last.refusal))
+        return refused
+
+    def _take_in(self, intake: Intake, source: Source, files: dict[str, SourceFile], file: SourceFile) -> _Seen:
+        def is_there(origin: str) -> bool:
+            return origin in files or not source.holds(origin)
+
+        try:
+            document, _ = intake.take_in(file, is_there, retry=False)
+        except (FilesUnavailable, StorageFailed, OSError) as error:
+            return _Seen("", refusal=str(error))  # It is tried again the next time.
+        except AssistantError as error:
+            return _Seen(file.mark, refusal=str(error))
+        return _Seen(file.mark, document.sha256)

@@ -1,0 +1,268 @@
+"""Sources of documents: what is changed is updated, moved is moved, gone is gone, and each has its state."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from rag_assistant.documents.sources.bucket import Bucket
+from rag_assistant.documents.sources.folder import Folder
+from rag_assistant.documents.sources.git import GitRepository
+from rag_assistant.documents.sources.watch import Source, Sources
+from rag_assistant.errors import SettingsError
+from rag_assistant.settings.live import open_settings
+from rag_assistant.storage.documents.rows import set_values
+from rag_assistant.storage.documents.sources import SourceStore
+from rag_assistant.web.services import Services
+from testkit.people import add_person, client_of, quick_passwords
+from testkit.s3_server import BUCKET, KEY, SECRET, S3Server
+from tests.web.conftest import PAGE, app, client, environment, services, stand_ins, until, upload
+
+__all__ = ["app", "client", "environment", "services", "stand_ins"]  # Fixtures.
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "notes"
+    (made / "deep").mkdir(parents=True)
+    (made / ".hidden").mkdir()
+    (made / "geese.txt").write_text("The keeper feeds seventeen geese.")
+    (made / "deep" / "boats.md").write_text("# Boats\n\nGreen boats float.")
+    (made / ".hidden" / "secret.txt").write_text("Nobody reads this.")
+    return made
+
+
+class Watched:
+    """A source that is looked through when a test says so."""
+
+    def __init__(self, services: Services, source: Source) -> None:
+        self._services = services
+        self._source = source
+        self.store = SourceStore(services.database)
+        self.sources = Sources([source], services.library, services.documents, self.store, 300)
+
+    def look(self) -> dict[str, str]:
+        """Look through it once, and return the texts of the documents by their names once all are ready."""
+        self.store.claim(self._source.address, 0)
+        self.sources.look_through(self._source)
+        documents = self._services.documents
+        until(lambda: all(one.state in ("ready", "failed", "cancelled") for one in documents.page(99)))
+        return {one.name: documents.text(one.id).text for one in documents.page(99)}
+
+    @property
+    def state(self) -> tuple[int, int, str | None]:
+        (one,) = self.store.all()
+        assert one.checked_at is not None
+        return one.files, one.refused, one.problem
+
+
+@pytest.fixture
+def watched(services: Services, folder: Path) -> Watched:
+    return Watched(services, Folder(folder))
+
+
+def test_changed_is_updated_moved_is_moved_and_gone_is_gone(watched: Watched, folder: Path, services: Services) -> None:
+    assert set(watched.look()) == {"geese.txt", "boats.md"}
+    before = {one.name: one.id for one in services.documents.page(9)}
+    (folder / "geese.txt").write_text("The keeper feeds eighteen swans.")
+    (folder / "deep" / "boats.md").rename(folder / "ships.md")
+    found = watched.look()
+    assert found == {"geese.txt": "The keeper feeds eighteen swans.", "ships.md": "# Boats\n\nGreen boats float."}
+    after = {one.name: one.id for one in services.documents.page(9)}
+    assert (after["geese.txt"], after["ships.md"]) == (before["geese.txt"], before["boats.md"])
+    (folder / "ships.md").unlink()
+    assert set(watched.look()) == {"geese.txt"}
+    assert watched.state == (1, 0, None)
+
+
+def test_an_unchanged_file_is_not_opened_again(watched: Watched, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    watched.look()
+    opened: list[Path] = []
+    really = Path.open
+
+    def noting(path: Path, *words: Any, **more: Any) -> Any:
+        opened.append(path)
+        return really(path, *words, **more)
+
+    monkeypatch.setattr(Path, "open", noting)
+    watched.look()
+    assert not [path for path in opened if folder in path.parents]
+
+
+def test_what_cannot_be_read_is_named_and_not_tried_again_until_it_changes(watched: Watched, folder: Path) -> None:
+    (folder / "film.mp4").write_bytes(b"\x7fELF\0\0\0\0")
+    for _ in range(2):
+        assert "film.mp4" not in watched.look()
+        files, refused, problem = watched.state
+        assert (files, refused) == (3, 1)
+        assert problem is not None
+        assert problem.startswith("film.mp4: ")
+    (folder / "film.mp4").write_text("The script of the film.")
+    assert watched.look()["film.mp4"] == "The script of the film."
+    assert watched.state == (3, 0, None)
+
+
+@pytest.mark.parametrize("how", ["gone", "empty"])
+def test_a_folder_that_is_not_mounted_deletes_nothing(watched: Watched, folder: Path, how: str) -> None:
+    watched.look()
+    folder.rename(folder.with_name("elsewhere"))
+    if how == "empty":
+        folder.mkdir()
+    assert len(watched.look()) == 2
+    problem = watched.state[2]
+    assert problem == (
+        f"There is no folder {folder}."
+        if how == "gone"
+        else "It is empty now. Its 2 documents stay; delete them if that is meant."
+    )
+
+
+def test_what_came_from_elsewhere_is_left_alone(
+    watched: Watched, folder: Path, client: FlaskClient, services: Services, tmp_path: Path
+) -> None:
+    number = upload(client, "The keeper feeds seventeen geese.", "uploaded.txt")["document_id"]
+    services.documents.change(number, origin=str(tmp_path / "other" / "place.txt"))
+    assert set(watched.look()) == {"uploaded.txt", "boats.md"}
+    (folder / "geese.txt").unlink()
+    assert set(watched.look()) == {"uploaded.txt", "boats.md"}
+    assert services.documents.get(number).origin == str(tmp_path / "other" / "place.txt")
+
+
+def test_a_document_that_somebody_cancelled_stays_so(watched: Watched, services: Services) -> None:
+    watched.look()
+    number = services.documents.page(9)[0].id
+    with services.database.write() as connection:
+        set_values(connection, number, state="cancelled")
+    watched.look()
+    assert services.documents.get(number).state == "cancelled"
+
+
+def test_one_process_looks_through_a_source_in_its_time(services: Services) -> None:
+    store = SourceStore(services.database)
+    assert store.claim("/a", 60)
+    assert not store.claim("/a", 60)
+    assert store.claim("/b", 60)
+    assert store.claim("/a", 0)
+    store.keep_only(["/b"])
+    assert [one.address for one in store.all()] == ["/b"]
+
+
+def test_a_server_looks_through_its_sources_and_shows_their_state(
+    environment: dict[str, str], stand_ins: None, folder: Path
+) -> None:
+    from rag_assistant.factory import create_app
+
+    missing = folder.with_name("missing")
+    app = create_app(environment | {"DOCUMENT_SOURCES": f'["{folder}", "{missing}"]', "SOURCES_INTERVAL_SECONDS": "1"})
+    services: Services = app.extensions["assistant"]
+    services.start()
+    try:
+        client = app.test_client()
+        until(lambda: all(one.checked_at for one in services.sources.states()) and len(services.sources.states()) == 2)
+        states = {one["address"]: one for one in (client.get("/api/documents/sources").json or {})["sources"]}
+        assert (states[str(folder)]["files"], states[str(folder)]["problem"]) == (2, None)
+        page = client.get("/documents", headers=PAGE).text
+        assert "Watched folders and repositories" in page
+        assert f"There is no folder {missing}." in page
+        (folder / "geese.txt").write_text("The keeper feeds eighteen swans.")
+        until(lambda: "eighteen" in str(client.get("/api/search?q=swans").json))
+        with quick_passwords():
+            add_person(services, "Ann", "admin")
+            add_person(services, "Ben")
+            assert "Watched folders" in client_of(app, "Ann").get("/documents", headers=PAGE).text
+            assert "Watched folders" not in client_of(app, "Ben").get("/documents", headers=PAGE).text
+    finally:
+        services.close()
+
+
+def git(folder: Path, *words: str) -> None:
+    name = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")
+    subprocess.run(["git", "-C", str(folder), *name, *words], check=True, capture_output=True)
+
+
+def test_a_git_repository_is_fetched_and_read(services: Services, folder: Path, tmp_path: Path) -> None:
+    git(folder, "init", "--quiet", "-b", "main")
+    (folder / "out.txt").symlink_to("/etc/hostname")
+    git(folder, "add", ".")
+    git(folder, "commit", "-qm", "First")
+    address = f"git+file://{folder}"
+    watched = Watched(services, GitRepository(address, tmp_path / "clones"))
+    found = watched.look()
+    assert found.keys() == {"geese.txt", "boats.md", "out.txt"}
+    assert found["out.txt"] == "/etc/hostname", "a link is the text of its target, and leads nowhere"
+    assert {one.origin for one in services.documents.page(9)} >= {f"{address}#geese.txt", f"{address}#deep/boats.md"}
+    (folder / "geese.txt").write_text("The keeper feeds eighteen swans.")
+    git(folder, "mv", "deep/boats.md", "ships.md")
+    git(folder, "rm", "-q", "out.txt")
+    git(folder, "commit", "-qam", "Second")
+    assert watched.look() == {
+        "geese.txt": "The keeper feeds eighteen swans.",
+        "ships.md": "# Boats\n\nGreen boats float.",
+    }
+    folder.rename(folder.with_name("elsewhere"))
+    assert len(watched.look()) == 2
+    problem = watched.state[2]
+    assert problem is not None
+    assert "could not be fetched" in problem
+
+
+def test_a_machine_without_git_says_so(services: Services, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = Watched(services, GitRepository("git+https://git.example/docs.git", tmp_path / "clones"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    watched.look()
+    assert watched.state[2] == "git is not installed on this machine."
+
+
+@pytest.fixture
+def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    server = S3Server(tmp_path / "s3")
+    server.start()
+    yield server
+    with suppress(ProcessLookupError):
+        server.kill()
+
+
+def test_a_prefix_of_a_bucket_is_read_and_never_changed(services: Services, s3: S3Server, tmp_path: Path) -> None:
+    from rag_assistant.files.s3 import S3Files
+
+    manuals = s3.folder / "manuals"
+    manuals.mkdir()
+    (manuals / "geese.txt").write_text("The keeper feeds seventeen geese.")
+    (s3.folder / "other.txt").write_text("Not below the prefix.")
+    address = f"s3://{BUCKET}/manuals"
+    watched = Watched(services, Bucket(address, S3Files(address, s3.url, None, True, tmp_path / "transfers")))
+    assert watched.look() == {"geese.txt": "The keeper feeds seventeen geese."}
+    (manuals / "geese.txt").rename(manuals / "birds.txt")
+    assert watched.look() == {"birds.txt": "The keeper feeds seventeen geese."}
+    assert services.documents.page(9)[0].origin == f"{address}/birds.txt"
+    (manuals / "birds.txt").write_text("The keeper feeds eighteen swans.")
+    assert watched.look() == {"birds.txt": "The keeper feeds eighteen swans."}
+    s3.kill()
+    assert len(watched.look()) == 1
+    problem = watched.state[2]
+    assert problem is not None
+    assert "cannot be reached" in problem
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "notes",
+        "git+https://ann:word@git.example/docs.git",
+        "git+ext::sh",
+        "git+ssh://-oProxyCommand=x/docs",
+        "s3://",
+        "ftp://x/y",
+    ],
+)
+def test_what_can_be_no_source_is_refused_at_the_start(environment: dict[str, str], source: str) -> None:
+    with pytest.raises(SettingsError, match=r"(?i)document_sources"):
+        open_settings(environment | {"DOCUMENT_SOURCES": f'["{source}"]'})
