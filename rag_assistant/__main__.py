@@ -57,6 +57,10 @@ class Commands(click.Group):
             return SERVING[cmd_name]
         if cmd_name not in COMMANDS:
             return None
+        if ctx.resilient_parsing:  # A shell asks how it goes on: nothing is made, and no setting is read.
+            from rag_assistant import cli
+
+            return next(command for command in cli.commands(None) if command.name == cmd_name)
         from rag_assistant.factory import create_app
 
         try:

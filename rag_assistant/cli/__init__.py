@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+import click
 from flask import Flask
 
 from rag_assistant.cli.accounts import accounts_commands
@@ -29,8 +30,14 @@ if TYPE_CHECKING:
 
 def init_app(app: Flask, services: Services) -> None:
     """Add the commands."""
+    for command in commands(services):
+        app.cli.add_command(command)
+
+
+def commands(services: Services | None) -> list[click.Command]:
+    """Return the commands; without services they can be looked at and not run."""
     groups = accounts_commands, history_commands, documents_commands, files_commands, model_commands, database_commands
     alone = ask_command, chat_command, eval_command, reindex_command, backup_command, restore_command
     exchange = export_command, import_command
-    for made in (*alone, *exchange, doctor_command, status_command, mcp_command, *groups):
-        app.cli.add_command(made(services))
+    made = (*alone, *exchange, doctor_command, status_command, mcp_command, *groups)
+    return [one(cast("Services", services)) for one in made]
