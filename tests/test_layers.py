@@ -42,9 +42,16 @@ PURE = (
         "validation",
         "accounts.addresses",
         "accounts.admission",
+        "runtime.public_addresses",
         *(f"settings.{name}" for name in "conversations declaration documents models people schema server".split()),
     ),
-    *("conversations.model_profile", "conversations.prompts", "conversations.window", "answering.request"),
+    *(
+        "conversations.model_profile",
+        "conversations.pictures",
+        "conversations.prompts",
+        "conversations.window",
+        "answering.request",
+    ),
     *(
         "answering.quoting",
         "answering.scoring",

@@ -22,6 +22,7 @@ from rag_assistant.answering.runner import Runner
 from rag_assistant.answering.stream import HEARTBEAT_INTERVAL_SECONDS, LiveTurn, LiveTurns
 from rag_assistant.answering.tools import said_yes
 from rag_assistant.answering.unkept import unkept_turn, without_store
+from rag_assistant.conversations.pictures import check_pictures
 from rag_assistant.conversations.prompts import mark_cited, title_for
 from rag_assistant.conversations.scope import check_scope
 from rag_assistant.conversations.window import rules_for
@@ -223,6 +224,8 @@ class Assistant:
             raise InvalidRequest("The question is empty; it must have at least one visible character.")
         if len(question.text) > longest:
             raise InvalidRequest(f"The question has {len(question.text)} characters; the limit is {longest}.")
+        models = self._deps.models
+        check_pictures(question.images, taken=self._deps.settings().model_images and models.connected)
         if not isinstance(question.scope, Unset):
             check_scope(self._documents, question.scope)
 

@@ -14,7 +14,7 @@ from rag_assistant.conversations.window import Window, fit_window
 from rag_assistant.errors import QuestionDoesNotFit
 from rag_assistant.history import FittedHistory, HistoryReceipt, count_message, estimate_tokens
 from rag_assistant.presenters.turns import history_figures
-from rag_assistant.records import Message, ModelRequest, RelatedTurn, Source
+from rag_assistant.records import DataUrl, Message, ModelRequest, RelatedTurn, Source
 from rag_assistant.retrieval.follow_up import SearchQuery
 
 # What comes back costs some tokens, an alarm a person's attention: it has to be surer (docs/history-benchmarks.md).
@@ -73,6 +73,7 @@ class Draft:
     iterations: tuple[Message, ...] = ()
     ignores_budget: bool = False
     token_cap: int | None = None
+    pictures: tuple[DataUrl, ...] = ()
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -98,7 +99,7 @@ class BuiltRequest:
     def figures(self) -> dict[str, Any]:
         """The figures of the request as the caller is told them."""
         draft, profile = self.draft, self.draft.profile
-        plain = count_message({"role": "user", "content": draft.question}, estimate_tokens)
+        plain = count_message(question_message(draft.question, (), pictures=draft.pictures), estimate_tokens)
         passage_tokens = max(0, self.fitted.receipt.tokens["question"] - ceil(plain * profile.token_ratio))
         recalled = sorted(turn.number for turn in draft.recalled)
         return history_figures(self.fitted, passage_tokens, profile.endpoint.context_tokens, recalled, self.missing)
@@ -184,9 +185,14 @@ def question_of(draft: Draft) -> Message:
     """Return the question with what stands beside it, in the form that the model can make use of."""
     found, profile = draft.found, draft.profile
     if profile.tools:
-        return question_message(draft.question, (), draft.recalled)
+        return question_message(draft.question, (), draft.recalled, pictures=draft.pictures)
     return question_message(
-        draft.question, draft.sources, draft.recalled, searched_in_vain=found.nothing, unclear=found.unclear
+        draft.question,
+        draft.sources,
+        draft.recalled,
+        searched_in_vain=found.nothing,
+        unclear=found.unclear,
+        pictures=draft.pictures,
     )
 
 

@@ -124,7 +124,7 @@ class Runner:
         rules = rules_for(conversation, self._settings, self._turn)
         window = load_window(self._deps.history, conversation, self._turn.number, rules, self._settings)
         self._turn = replace(self._turn, model=profile.endpoint.model)
-        self._draft = Draft(self._turn.question, window, profile)
+        self._draft = Draft(self._turn.question, window, profile, pictures=self._deps.history.pictures(self._turn))
         if not profile.tools:
             if self._settings.retrieval_mode == "agent" and not profile.endpoint.quotes:
                 self._note(WITHOUT_TOOLS)

@@ -77,4 +77,5 @@ def unkept_turn(turn_id: int, question: Question, sent: SentHistory) -> Turn:
         scope=EVERYTHING if isinstance(question.scope, Unset) else question.scope,
         on_overflow=question.on_overflow,
         options=question.options,
+        images=question.images,
     )

@@ -15,7 +15,7 @@ from rag_assistant.conversations.summary_lines import SummaryLine, read_lines, w
 from rag_assistant.errors import QUESTION_KEPT, ModelError, ModelFailed, NothingToSummarise, SummaryRejected
 from rag_assistant.history import FittedHistory, checked_summary, estimate_tokens, turns_kept_by_compaction
 from rag_assistant.presenters.history import span_in_words
-from rag_assistant.records import Conversation, ModelRequest, PastTurn
+from rag_assistant.records import Conversation, ModelRequest, PastTurn, text_in
 
 if TYPE_CHECKING:
     from rag_assistant.conversations.model_profile import ModelProfile
@@ -160,7 +160,7 @@ def _extended(conversation: Conversation, turns: Sequence[PastTurn], profile: Mo
 
 
 def _spoken(turn: PastTurn) -> str:
-    return "\n".join(message.get("content") or "" for message in turn.messages)
+    return "\n".join(map(text_in, turn.messages))
 
 
 def operation_in_words(operation: Mapping[str, Any]) -> str:

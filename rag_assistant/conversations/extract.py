@@ -16,7 +16,7 @@ from math import log1p
 
 from rag_assistant.history import estimate_tokens
 from rag_assistant.presenters.turns import without_lead
-from rag_assistant.records import PastTurn
+from rag_assistant.records import PastTurn, text_in
 from rag_assistant.retrieval.claims import CITATION
 from rag_assistant.retrieval.sentences import sentences_of
 from rag_assistant.retrieval.tokenize import content_words, stem
@@ -65,8 +65,8 @@ def shortened_record(record: str, max_tokens: float) -> str:
 def _sentences(turn: PastTurn) -> Iterator[_Sentence]:
     for message in turn.messages:
         speaker = SPEAKERS.get(message["role"])
-        if speaker and message.get("content"):
-            yield from _spoken(f"Turn {turn.number}, {speaker}", _plain(message["content"]))
+        if speaker and (text := text_in(message)):
+            yield from _spoken(f"Turn {turn.number}, {speaker}", _plain(text))
 
 
 def _plain(answer: str) -> str:

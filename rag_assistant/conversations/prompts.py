@@ -6,7 +6,18 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 
-from rag_assistant.records import QUOTES, Message, Passage, RelatedTurn, Source, Turn
+from rag_assistant.records import (
+    QUOTES,
+    DataUrl,
+    Message,
+    Passage,
+    RelatedTurn,
+    Source,
+    Turn,
+    pictures_in,
+    text_in,
+    with_pictures,
+)
 from rag_assistant.retrieval.claims import CITATION, check_citations, unknown_citations
 from rag_assistant.retrieval.excerpts import excerpt
 from rag_assistant.retrieval.tokenize import query_words
@@ -77,8 +88,11 @@ def question_message(
     *,
     searched_in_vain: bool = False,
     unclear: bool = False,
+    pictures: Sequence[DataUrl] = (),
 ) -> Message:
     """Return the question as the model gets it: quoted earlier turns and passages first, the question last.
+
+    Its pictures stand behind it.
 
     With ``unclear`` the model is told to ask what is meant; what was found are the candidates.
     """
@@ -95,7 +109,7 @@ def question_message(
         blocks += [ASK_BACK] if unclear else []
     elif searched_in_vain:
         blocks.append("<passages>\nNothing in the documents was found for this question.\n</passages>")
-    return {"role": "user", "content": "\n\n".join([*blocks, question])}
+    return with_pictures({"role": "user", "content": "\n\n".join([*blocks, question])}, pictures)
 
 
 def passages_text(sources: Sequence[Source]) -> str:
@@ -138,7 +152,8 @@ def turn_text(number: int, messages: Sequence[Message]) -> str:
     for message in messages:
         for call in message.get("tool_calls") or ():
             lines.append(f"Assistant calls {call['function']['name']}: {call['function']['arguments']}")
-        text = _unfence(message.get("content") or "")
+        pictures = "".join(" [picture]" for _ in pictures_in(message))
+        text = _unfence(text_in(message)) + pictures
         if message["role"] == "tool":
             lines.append(f"Result: {shortened(text, MAX_SUMMARISED_RESULT_CHARS)}")
         elif text:

@@ -11,7 +11,19 @@ from datetime import UTC, datetime
 from typing import Any, Literal, Protocol
 
 from rag_assistant.history import repair_messages, split_turns
-from rag_assistant.records import UNTITLED, Conversation, Message, PastTurn, RelatedTurn, Source, Summary
+from rag_assistant.records import (
+    UNTITLED,
+    Conversation,
+    DataUrl,
+    Message,
+    PastTurn,
+    RelatedTurn,
+    Source,
+    Summary,
+    Turn,
+    pictures_in,
+    text_in,
+)
 
 
 class ViewedHistory(Protocol):
@@ -22,6 +34,9 @@ class ViewedHistory(Protocol):
 
     def between(self, conversation: Conversation, first: int, last: int) -> list[PastTurn]:
         """Return the turns in view from number ``first`` to ``last``, oldest first."""
+
+    def pictures(self, turn: Turn) -> tuple[DataUrl, ...]:
+        """Return the pictures beside the question of a turn."""
 
     def related(
         self, conversation: Conversation, words: Sequence[str], before: int, seen: Collection[int], limit: int
@@ -65,7 +80,9 @@ class SentHistory:
         # A system message in front belongs to no turn; who calls takes it out before.
         first = summary.turns + 1 if summary else 1
         self._turns = [PastTurn(number, turn) for number, turn in enumerate(split.past, first)]
-        self.question = "\n\n".join(m["content"] for m in split.current if m["role"] == "user" and m["content"])
+        asked = [message for message in split.current if message["role"] == "user"]
+        self.question = "\n\n".join(filter(None, map(text_in, asked)))
+        self.images = tuple(url for message in asked for url in pictures_in(message))
         self._covered = (summary.turns, summary.messages) if summary else (0, 0)
         moment = datetime.now(UTC)
         kept = Summary(0, 1, summary.turns, summary.text, "a model", moment) if summary else None
@@ -80,6 +97,10 @@ class SentHistory:
     def between(self, conversation: Conversation, first: int, last: int) -> list[PastTurn]:
         """Return the turns in view from number ``first`` to ``last``, oldest first."""
         return [turn for turn in self._turns if max(first, conversation.view_start) <= turn.number <= last]
+
+    def pictures(self, _turn: Turn) -> tuple[DataUrl, ...]:
+        """Return the pictures that came with the question."""
+        return self.images
 
     def related(self, *_: Any) -> list[RelatedTurn]:
         """Find nothing: what is not stored has no index."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from rag_assistant.conversations.model_profile import ModelProfile
+from rag_assistant.conversations.pictures import without_pictures
 from rag_assistant.history import (
     DEFAULT_LEVELS,
     FilterLevel,
@@ -84,6 +85,8 @@ def load_window(
     levels = _levels(settings) if rules.strategy == "smart" else DEFAULT_LEVELS
     newest = _turns_to_read(conversation.visible_turns, rules, settings.window_slack, levels)
     turns = store.past(conversation, before, newest)
+    if not settings.model_images:
+        turns = [without_pictures(turn) for turn in turns]
     summary = conversation.summary
     return Window(
         conversation=conversation,

@@ -108,6 +108,13 @@ class ResponseNotFound(AssistantError):
         super().__init__(f'There is no stored response "{name}". One with turns sent along, or store false, is not.')
 
 
+class PictureNotFound(AssistantError):
+    """A question has no picture of this number."""
+
+    def __init__(self, turn_id: int, count: int, number: int) -> None:
+        super().__init__(f"The question of turn {turn_id} has {count} pictures; there is no number {number}.")
+
+
 class SourceNotFound(AssistantError):
     """An answer has no source of this number."""
 

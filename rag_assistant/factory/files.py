@@ -40,7 +40,7 @@ def open_bucket(where: str, setting: str, values: Settings, data_dir: Path) -> S
         from rag_assistant.files.s3 import S3Files
     except ImportError as error:
         raise SettingsError(
-            f'{setting} has "{where}", but what speaks to S3 is not installed: {error.name} is missing. '
+            f'{setting} is "{where}", but what speaks to S3 is not installed: {error.name} is missing. '
             "Install it with pip install -r requirements-s3.txt, or, of a wheel, the extra s3."
         ) from error
     return S3Files(where, values.s3_endpoint_url, values.s3_region, values.s3_path_style, data_dir / "transfers")

@@ -3,7 +3,7 @@
 Pure: importable without Flask, a database or a network, so that anyone can use the window without the rest.
 """
 
-from rag_assistant.history.budget import CountTokens, count_message, estimate_tokens
+from rag_assistant.history.budget import TOKENS_PER_ATTACHMENT, CountTokens, count_message, estimate_tokens
 from rag_assistant.history.filtering import (
     DEFAULT_LEVELS,
     FilterLevel,
@@ -37,6 +37,7 @@ from rag_assistant.history.window import check_history_limit, trim_history, turn
 __all__ = [
     "DEFAULT_LEVELS",
     "OVERFLOW_CHOICES",
+    "TOKENS_PER_ATTACHMENT",
     "UNANSWERED",
     "CountTokens",
     "FilterLevel",

@@ -13,7 +13,7 @@ from math import ceil
 from rag_assistant.errors import QuestionDoesNotFit
 from rag_assistant.history.iterations import keep_last_iterations
 from rag_assistant.history.turns import tool_calls_of
-from rag_assistant.records import Message
+from rag_assistant.records import Message, text_in
 
 CountTokens = Callable[[str], int]
 
@@ -37,7 +37,7 @@ def estimate_tokens(text: str) -> int:
 
 def count_message(message: Message, count_tokens: CountTokens) -> int:
     """Return the tokens of one message: its text, its attachments, its tool calls and what the chat template adds."""
-    tokens = TOKENS_PER_MESSAGE + count_tokens(text_of(message))
+    tokens = TOKENS_PER_MESSAGE + count_tokens(text_in(message))
     content = message.get("content")
     if isinstance(content, list):
         tokens += TOKENS_PER_ATTACHMENT * sum(1 for part in content if part.get("text") is None)
@@ -50,12 +50,6 @@ def count_message(message: Message, count_tokens: CountTokens) -> int:
 def count_messages(messages: Sequence[Message], count_tokens: CountTokens) -> int:
     """Return the tokens of some messages."""
     return sum(count_message(message, count_tokens) for message in messages)
-
-
-def text_of(message: Message) -> str:
-    """Return the text of a message, whether it comes whole or in parts."""
-    content = message.get("content") or ""
-    return content if isinstance(content, str) else "".join(part.get("text") or "" for part in content)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +196,7 @@ def _with_cut_results(
         elif message["role"] == "tool" and not waits:
             results.append(index)
     cut = 0
-    for index in sorted(results, key=lambda one: -len(text_of(current[one]))):
+    for index in sorted(results, key=lambda one: -len(text_in(current[one]))):
         if excess <= 0:
             break
         before = count_message(current[index], count_tokens)
@@ -253,7 +247,7 @@ def _with_short_results(turn: Sequence[Message]) -> Sequence[Message]:
         if message["role"] != "tool":
             short.append(message)
             continue
-        text = text_of(message)
+        text = text_in(message)
         line = f"[The result of {names.pop(0) if names else 'a tool'}, {len(text)} characters, is not shown]"
         short.append({**message, "content": line} if len(line) < len(text) else message)
     return short
@@ -261,7 +255,7 @@ def _with_short_results(turn: Sequence[Message]) -> Sequence[Message]:
 
 def _cut(result: Message, tokens: int, count_tokens: CountTokens) -> Message:
     """Return a tool result cut to ``tokens``, or as far as results are cut at all, and marked as cut."""
-    text = text_of(result)
+    text = text_in(result)
     mark = f"\n[cut: the rest of {len(text)} characters is not shown]"
 
     def beginning(length: int) -> Message:

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 from rag_assistant.history.turns import SYSTEM_ROLES
-from rag_assistant.records import EXCHANGES, Message
+from rag_assistant.records import EXCHANGES, Message, pictures_in, text_in, with_pictures
 
 Receipt = dict[str, Any]
 
@@ -98,8 +98,8 @@ def _erased(message: Message) -> Message:
             {**call, "function": {"name": call["function"]["name"], "arguments": "{}"}}
             for call in message["tool_calls"]
         ]
-    content = message.get("content")
-    return kept | {"content": marker(content) if content else content}
+    text = text_in(message)
+    return kept | {"content": marker(text) if text else message.get("content")}
 
 
 def _rewrite_without(rewrite: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -121,4 +121,5 @@ def _recalled_without(text: str, number: int) -> str:
 
 
 def _with_content(message: Message, change: Callable[[str], str]) -> Message:
-    return {**message, "content": change(message["content"])} if message.get("content") else message
+    text = text_in(message)
+    return with_pictures({**message, "content": change(text)}, pictures_in(message)) if text else message

@@ -19,7 +19,6 @@ from rag_assistant.history.budget import (
     count_messages,
     estimate_tokens,
     fit_budget,
-    text_of,
 )
 from rag_assistant.history.far_past import far_past
 from rag_assistant.history.filtering import DEFAULT_LEVELS, FilterLevel, choose_turns, without_injected
@@ -39,7 +38,7 @@ from rag_assistant.history.receipt import (
 from rag_assistant.history.repair import repair_messages
 from rag_assistant.history.turns import joined, split_turns, uses_tools
 from rag_assistant.history.window import check_history_limit, turns_in_window
-from rag_assistant.records import Message
+from rag_assistant.records import Message, text_in
 
 HistoryStrategy = Literal["window", "smart"]
 
@@ -121,7 +120,7 @@ def fit_history(messages: Sequence[Message], policy: HistoryPolicy) -> FittedHis
     notice = _notice(kept, trimming, limit, policy) if trimming else None
     system_block = [*split.system, *([_system(notice)] if notice else [])]
     if policy.merge_system_messages and len(system_block) > 1:
-        system_block = [_system("\n\n".join(text_of(message) for message in system_block))]
+        system_block = [_system("\n\n".join(text_in(message) for message in system_block))]
     history = [*budgeted.summary, *joined(turn for turn in budgeted.past if turn is not None)]
 
     count = policy.count_tokens

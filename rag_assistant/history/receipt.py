@@ -10,8 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from rag_assistant.history.budget import text_of
-from rag_assistant.records import Message
+from rag_assistant.records import Message, text_in
 
 LeftOutReason = Literal[
     "turn_limit", "token_limit", "filtered", "excluded", "purged", "cleared", "summarised", "failed", "erased"
@@ -107,10 +106,10 @@ JOINED_NOTICES = re.compile(rf"(?:\n\n{NOTICE.pattern})+\Z")
 
 def without_notices(messages: Sequence[Message]) -> Sequence[Message]:
     """Return the messages without the notices of earlier requests: a notice is made for each request anew."""
-    if not any("[History trimmed to " in text_of(one) for one in messages if one["role"] == "system"):
+    if not any("[History trimmed to " in text_in(one) for one in messages if one["role"] == "system"):
         return messages
     own = (_without_joined_notices(one) if one["role"] == "system" else one for one in messages)
-    return [one for one in own if one["role"] != "system" or not NOTICE.fullmatch(text_of(one))]
+    return [one for one in own if one["role"] != "system" or not NOTICE.fullmatch(text_in(one))]
 
 
 def _without_joined_notices(message: Message) -> Message:

@@ -22,7 +22,7 @@ from typing import Any
 
 import orjson
 
-from rag_assistant.records import EXCHANGES, Message, PastTurn, Turn, runs_of
+from rag_assistant.records import EXCHANGES, Message, PastTurn, Turn, runs_of, text_in
 
 Receipt = dict[str, Any]
 
@@ -112,7 +112,7 @@ def unpacked(
             case [str(key), *length]:
                 text = text_of(key)
             case [number, position, *length]:
-                text = said_in(number)[position]["content"]
+                text = text_in(said_in(number)[position])
             case _:
                 return str(found)
         return text[: length[0]] if length else text
@@ -188,7 +188,7 @@ class _Packer:
         known.append((turn.question, [turn.number, QUESTION]))
         known += [(step["content"], [turn.number, n]) for n, step in enumerate(self._steps, 1)]
         for one in (*recalled, *past[-EXCHANGES:]):
-            known += [(one.messages[n]["content"], [one.number, n]) for n in (QUESTION, ANSWER)]
+            known += [(text_in(one.messages[n]), [one.number, n]) for n in (QUESTION, ANSWER)]
         self._known = [(text, place) for text, place in known if text and len(text) >= _min_chars(place)]
 
     def value(self, name: str, value: Any) -> Any:

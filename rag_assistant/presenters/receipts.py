@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rag_assistant.history import count_message, estimate_tokens
+from rag_assistant.history import TOKENS_PER_ATTACHMENT, count_message, estimate_tokens
 from rag_assistant.presenters.turns import messages_sent
-from rag_assistant.records import Message, Turn
+from rag_assistant.records import Message, Turn, pictures_in, text_in
 
 BESIDE = re.compile(
     r"\A(?:(?P<recalled>[^\n]*\n<earlier>\n.*?\n</earlier>)\n\n)?(?:(?P<passages><passages>\n.*?\n</passages>)\n\n)?",
@@ -118,7 +118,7 @@ def _running_turn(messages: Sequence[Message]) -> list[Part]:
     if not messages:
         return []
     asked, steps = messages[0], messages[1:]
-    text = asked.get("content") or ""
+    text = text_in(asked)
     beside = BESIDE.match(text)
     found = beside.groupdict() if beside else {}
     parts = []
@@ -127,7 +127,11 @@ def _running_turn(messages: Sequence[Message]) -> list[Part]:
     if found.get("passages"):
         parts.append(_text_part("passages", "Passages from your documents", asked["role"], found["passages"]))
     rest = text[beside.end() :] if beside else text
-    parts.append(_text_part("question", "Question", asked["role"], rest))
+    question = _text_part("question", "Question", asked["role"], rest)
+    if pictures := len(pictures_in(asked)):
+        said = (*question.texts, (asked["role"], f"{pictures} {'picture' if pictures == 1 else 'pictures'}"))
+        question = replace(question, tokens=question.tokens + pictures * TOKENS_PER_ATTACHMENT, texts=said)
+    parts.append(question)
     if steps:
         parts.append(_part("steps", "Tool calls for this answer", steps))
     return parts
@@ -144,4 +148,4 @@ def _text_part(kind: str, title: str, role: str, text: str) -> Part:
 
 def _text_of(message: Message) -> str:
     calls = [f"{call['function']['name']} {call['function']['arguments']}" for call in message.get("tool_calls") or ()]
-    return "\n".join(filter(None, [message.get("content") or "", *calls]))
+    return "\n".join(filter(None, [text_in(message), *calls]))

@@ -30,6 +30,7 @@ TOPICS: dict[str, tuple[str, ...]] = {
         "local_model",
         "when_model_fails",
         "model_context_tokens",
+        "model_images",
         "instructions",
         "temperature",
         "max_answer_tokens",

@@ -8,7 +8,18 @@ from typing import Any
 from rag_assistant.errors import AssistantError
 from rag_assistant.history import UNANSWERED, FittedHistory, notice_for
 from rag_assistant.presenters.history import seen, turns_by_reason
-from rag_assistant.records import QUOTES, AnswerVersion, Correction, Message, Passage, Rating, RelatedTurn, Source, Turn
+from rag_assistant.records import (
+    QUOTES,
+    AnswerVersion,
+    Correction,
+    Message,
+    Passage,
+    Rating,
+    RelatedTurn,
+    Source,
+    Turn,
+    text_in,
+)
 
 # A question and its answer.
 Exchange = tuple[str, str]
@@ -62,7 +73,7 @@ def exchanges_of(messages: Iterable[Message]) -> list[Exchange]:
     """Return the questions of some messages, each with the last text that answers it."""
     exchanges: list[Exchange] = []
     for message in messages:
-        text = message.get("content") or ""
+        text = text_in(message)
         if message["role"] == "user":
             exchanges.append((text, ""))
         elif message["role"] == "assistant" and exchanges and text:
@@ -171,6 +182,8 @@ def turn_data(turn: Turn) -> dict[str, Any]:
         "created_at": turn.created_at.isoformat(),
         "finished_at": turn.finished_at.isoformat() if turn.finished_at else None,
     }
+    if turn.images:
+        data["images"] = len(turn.images)
     if turn.erased_at is not None:
         data["erased_at"] = turn.erased_at.isoformat()
     if turn.error_type is not None:

@@ -15,6 +15,7 @@ from typing_extensions import TypedDict
 from rag_assistant.records.answers import Source
 from rag_assistant.records.base import MAX_INT32, Message
 from rag_assistant.records.conversations import Rating
+from rag_assistant.records.pictures import DATA_URL
 from rag_assistant.records.questions import EVERYTHING, Scope
 
 # The number of a turn or a version; also where a view begins, which may be behind the last turn.
@@ -54,6 +55,8 @@ class WholeTurn:
     version: Number = 1
     others: dict[Number, WholeAnswer] = field(default_factory=dict)
     rating: Rating | None = None
+    # Data URLs of the pictures beside the question.
+    images: tuple[Annotated[str, Field(pattern=DATA_URL)], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

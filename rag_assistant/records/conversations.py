@@ -134,6 +134,8 @@ class Turn:
     rating: Rating | None = None
     retry_after_seconds: float | None = None
     options: AnswerOptions = AS_SET
+    # The keys of the pictures beside the question.
+    images: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,3 +82,5 @@ class Question:
     # Whether a person asked it, on the page or in a terminal, and not a program.
     interactive: bool = False
     options: AnswerOptions = AS_SET
+    # Pictures beside the question, as data URLs.
+    images: tuple[str, ...] = ()

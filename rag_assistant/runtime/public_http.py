@@ -98,12 +98,12 @@ class PublicHttp:
                 connection.request("GET", urlunsplit(("", "", parts.path or "/", parts.query, "")), headers={
                     "User-Agent": USER_AGENT, "Accept": accept, "Accept-Encoding": "identity", "Connection": "close",
                 })  # fmt: skip
-                response = connection.getresponse()
-                if response.status not in REDIRECTS:
-                    _receive(response, url, max_mb, deadline, content)
-                    headers = response.headers
-                    return Fetched(url, headers.get_content_type(), headers.get_content_charset(), content)
-                location = response.getheader("Location")
+                with connection.getresponse() as response:
+                    if response.status not in REDIRECTS:
+                        _receive(response, url, max_mb, deadline, content)
+                        headers = response.headers
+                        return Fetched(url, headers.get_content_type(), headers.get_content_charset(), content)
+                    location = response.getheader("Location")
             if not location:
                 raise PageNotFetched(f"{url} answers {response.status} without saying where to go.")
             url = urljoin(url, location)

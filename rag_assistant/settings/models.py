@@ -29,6 +29,11 @@ class ModelSettings(Group):
         "a text, or null",
         "The model's name. null: gpt-4o-mini at OpenAI, otherwise the first one the endpoint lists.",
     )
+    model_images: bool = setting(
+        False,
+        "true or false",
+        "The model takes pictures (vision): questions may have some beside them. Where it is false they are refused.",
+    )
     model_context_tokens: int | None = setting(
         None,
         "a whole number, 256 or more, or null",

@@ -11,6 +11,7 @@ from flask import Flask, Response, jsonify, make_response, render_template, requ
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge, SecurityError
 
 from rag_assistant import errors
+from rag_assistant.conversations.pictures import MAX_PICTURES, MAX_PICTURES_CHARS
 from rag_assistant.errors import AssistantError
 from rag_assistant.presenters.turns import error_data
 from rag_assistant.web.security import MAX_BODY_BYTES
@@ -58,6 +59,7 @@ STATUS: dict[type[Exception], int] = {
     errors.LibraryInUse: 409,
     errors.FileMissing: 410,
     errors.SourceNotFound: 404,
+    errors.PictureNotFound: 404,
     errors.ConversationBusy: 409,
     errors.SameContent: 409,
     errors.TooManyPinned: 409,
@@ -197,6 +199,8 @@ def _sentence(error: HTTPException) -> str:
     if isinstance(error, RequestEntityTooLarge):
         if request.max_content_length == MAX_BODY_BYTES:
             return f"The body is too large; the limit is {MAX_BODY_BYTES // 1_000_000} MB."
+        if request.max_content_length == MAX_BODY_BYTES + MAX_PICTURES_CHARS:
+            return f"The body is too large; a question may have up to {MAX_PICTURES} pictures of 5 MB each."
         max_mb = whole_services().settings.current.max_upload_mb
         return f"The upload is too large: each file may have up to {max_mb} MB (max_upload_mb)."
     if isinstance(error, SecurityError):

@@ -47,7 +47,7 @@ POLICIES: dict[str, Policy] = {
     **_all(READ, "", "settings_version"),
     **_all(ADMIN, "", "settings"),
     **_all(ADMIN, "model_api", "test"),
-    **_all(READ, "api", "turn turn_stream versions receipt search"),
+    **_all(READ, "api", "turn turn_stream versions receipt search image"),
     **_all(ASK, "api", "query query_stream stop retry regenerate choose_version change_turn erase_turn"),
     # Holds nothing of anybody's.
     **_all(PUBLIC, "openapi", "openapi_json docs"),

@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, StringConstraints
 
+from rag_assistant.conversations.pictures import ALLOWED as PICTURE
+from rag_assistant.conversations.pictures import MAX_PICTURES
 from rag_assistant.documents.uploads import MAX_NAME_CHARS
 from rag_assistant.history import OVERFLOW_CHOICES, HistoryStrategy, OverflowChoice
 from rag_assistant.records import MAX_INT32, UNSET, UNTITLED, Access, Question, Scope, Unset
@@ -69,6 +71,7 @@ class QueryBody(Strict):
     confirms_turn: int | None = field(None, f"{ID}: the id of the turn that asks, or null", ge=1, le=MAX_INT32)
     document_ids: list[Id] | None = field(None, DOCUMENT_IDS, min_length=1, max_length=MAX_DOCUMENT_IDS)
     tags: list[Tag] | None = field(None, f"{TAGS}, or null for all documents", min_length=1, max_length=MAX_TAGS)
+    images: list[str] = field([], f"a list of up to {MAX_PICTURES} pictures, each {PICTURE}", max_length=MAX_PICTURES)
 
     edits_turn: int | None = field(
         None, f"{ID}: the id of the turn whose question this is in other words, or null", ge=1, le=MAX_INT32
@@ -88,6 +91,7 @@ class QueryBody(Strict):
             confirms_turn=self.confirms_turn,
             edits_turn=self.edits_turn,
             interactive=interactive,
+            images=tuple(self.images),
         )
 
 

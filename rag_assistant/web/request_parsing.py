@@ -9,11 +9,14 @@ from typing import Any, TypeVar
 from flask import current_app, request
 from pydantic import BaseModel, ValidationError
 
+from rag_assistant.conversations.pictures import MAX_PICTURES_CHARS
 from rag_assistant.errors import InvalidRequest, MalformedBody, UnsupportedContentType
 from rag_assistant.history import HistoryStrategy
 from rag_assistant.records import MAX_INT32, UNSET, Scope, Unset
 from rag_assistant.validation import INVALID_CHARACTER, first_problem, spells_number, storable
 from rag_assistant.web.request_bodies import ID, QueryBody
+from rag_assistant.web.security import MAX_BODY_BYTES
+from rag_assistant.web.services import whole_services
 
 Body = TypeVar("Body", bound=BaseModel)
 View = TypeVar("View", bound=Callable[..., Any])
@@ -42,6 +45,12 @@ def json_object() -> dict[str, Any]:
     if not isinstance(content, dict):
         raise InvalidRequest('The body must be one JSON object, such as {"question": "..."}.')
     return content
+
+
+def take_pictures() -> None:
+    """Let the body be as large as with the pictures that a question may have, if the model takes any."""
+    if whole_services().settings.current.model_images:
+        request.max_content_length = MAX_BODY_BYTES + MAX_PICTURES_CHARS
 
 
 def content_type_said() -> str:

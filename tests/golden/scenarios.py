@@ -40,6 +40,7 @@ def questions(player: Player) -> None:
     player.play("POST", "/api/query/stream?html=1", about_the_ferry)
     ask(player, "Zebra quokka?", conversation_id=conversation)
     player.play("GET", f"/api/turns/{first['turn_id']}")
+    player.play("GET", f"/api/turns/{first['turn_id']}/images/1")
     player.play("GET", f"/api/turns/{first['turn_id']}/stream", headers={"Last-Event-ID": "5"})
     for turn in (1, 2, 3):
         player.play("GET", f"/api/turns/{turn}/receipt")
@@ -231,6 +232,9 @@ def documents(player: Player) -> None:
     player.play("GET", path)
     player.play("POST", "/api/documents", {})
     player.play("POST", "/api/documents/2/retry", {})
+    player.play("GET", "/api/documents/sources")
+    player.play("POST", "/api/documents/web-page", {"url": "https://example.org/"})
+    player.play("POST", "/api/documents/2/fetch", {})
 
 
 def server(player: Player) -> None:

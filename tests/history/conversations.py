@@ -16,11 +16,11 @@ from rag_assistant.history import (
     repair_messages,
     split_turns,
 )
-from rag_assistant.history.budget import count_message, count_messages, text_of
+from rag_assistant.history.budget import count_message, count_messages
 from rag_assistant.history.purging import holds_call
 from rag_assistant.history.receipt import LeftOutReason
 from rag_assistant.history.turns import tool_calls_of
-from rag_assistant.records import Message
+from rag_assistant.records import Message, text_in
 
 SYSTEM: Message = {"role": "system", "content": "Be brief."}
 NOW: Message = {"role": "user", "content": "now"}
@@ -98,7 +98,7 @@ def most_that_must_stay(messages: Sequence[Message], policy: HistoryPolicy) -> i
             waits = holds_call([message], policy.pending)
         cost = count_message(message, estimate_tokens)
         if message["role"] == "tool" and not waits:
-            cost = min(cost, 4 + estimate_tokens(text_of(message)[:260]) + 20)
+            cost = min(cost, 4 + estimate_tokens(text_in(message)[:260]) + 20)
         total += cost
     return total
 

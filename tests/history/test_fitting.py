@@ -6,8 +6,7 @@ import pytest
 
 from rag_assistant.errors import InvalidRequest
 from rag_assistant.history import HistoryPolicy, HistorySummary, fit_history, left_out
-from rag_assistant.history.budget import text_of
-from rag_assistant.records import Message
+from rag_assistant.records import Message, text_in
 from tests.history.conversations import NOW, SYSTEM, assistant, iteration, turn, turns, user, without_notice
 
 
@@ -57,8 +56,8 @@ def test_fitting_again_and_again_leaves_one_notice(merged: bool) -> None:
         fitted = fit_history(said, policy)
         said = [*fitted.messages, assistant(f"A{n}"), NOW]
     assert fitted.notice is not None
-    assert sum(text_of(message).count("[History trimmed") for message in fitted.messages) == 1
-    assert "\n".join(text_of(one) for one in fitted.messages if one["role"] == "system").split() == [
+    assert sum(text_in(message).count("[History trimmed") for message in fitted.messages) == 1
+    assert "\n".join(text_in(one) for one in fitted.messages if one["role"] == "system").split() == [
         *"Be brief.".split(), *fitted.notice.split(),
     ]  # fmt: skip
 

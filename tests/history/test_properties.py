@@ -26,13 +26,12 @@ from rag_assistant.history import (
     turns_in_window,
     turns_worth_reading,
 )
-from rag_assistant.history.budget import text_of
 from rag_assistant.history.filtering import without_injected
 from rag_assistant.history.overflow import summary_messages
 from rag_assistant.history.purging import holds_call, without_calls
 from rag_assistant.history.receipt import LeftOutReason, without_notices
 from rag_assistant.history.turns import is_completed, is_injected, joined, uses_tools
-from rag_assistant.records import Message
+from rag_assistant.records import Message, text_in
 from tests.history.conversations import LIMITS, conversations, most_that_must_stay, policies, tokens, violations
 from tests.history.examples import many_examples
 
@@ -99,9 +98,9 @@ def test_the_system_block_stands_first_then_the_notice_and_the_question_is_alway
     split = split_turns(repair_messages(messages))
     block = [*split.system, *([{"role": "system", "content": fitted.notice}] if fitted.notice else [])]
     if policy.merge_system_messages and len(block) > 1:
-        block = [{"role": "system", "content": "\n\n".join(text_of(message) for message in block)}]
+        block = [{"role": "system", "content": "\n\n".join(text_in(message) for message in block)}]
     assert fitted.messages[: len(block)] == block
-    assert sum("[History trimmed" in text_of(message) for message in fitted.messages) == bool(fitted.notice)
+    assert sum("[History trimmed" in text_in(message) for message in fitted.messages) == bool(fitted.notice)
     asked = [message for message in without_meta(split.current) if message["role"] == "user"]
     said = [message for message in fitted.messages if message["role"] == "user"]
     assert asked
@@ -134,10 +133,10 @@ def test_what_is_sent_are_the_kept_turns_whole_and_in_their_order(
         if want != got:
             assert want["role"] == "tool"
             assert {**want, "content": got["content"]} == got
-            assert len(text_of(got)) < len(text_of(want))
-            short = text_of(got).startswith(SHORT)
+            assert len(text_in(got)) < len(text_in(want))
+            short = text_in(got).startswith(SHORT)
             shortened, cut = shortened + short, cut + (not short)
-            assert short or (CUT in text_of(got) and text_of(want).startswith(text_of(got).split(CUT)[0]))
+            assert short or (CUT in text_in(got) and text_in(want).startswith(text_in(got).split(CUT)[0]))
     assert (shortened, cut) == (receipt.results_shortened, receipt.results_cut)
 
 
@@ -256,7 +255,7 @@ def test_what_was_fitted_stays_as_it_is_when_it_is_fitted_again(messages: list[M
     if fitted is None:
         return
     once = list(without_notices(fitted.messages))
-    assert not any("[History trimmed" in text_of(message) for message in once)
+    assert not any("[History trimmed" in text_in(message) for message in once)
     # Everything that names turns is left out: they have other numbers now, and those to leave out are gone.
     again = HistoryPolicy(
         max_history_turns=None,

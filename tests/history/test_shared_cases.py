@@ -21,9 +21,9 @@ from rag_assistant.history import (
     trim_history,
     turns_in_window,
 )
-from rag_assistant.history.budget import TOKENS_PER_MESSAGE, CountTokens, text_of
+from rag_assistant.history.budget import TOKENS_PER_MESSAGE, CountTokens
 from rag_assistant.history.repair import MISSING_RESULT
-from rag_assistant.records import Message
+from rag_assistant.records import Message, text_in
 from testkit.shared_data import shared_json
 from tests.history.conversations import user, without_notice
 
@@ -181,7 +181,7 @@ def test_every_case_that_no_budget_can_hold() -> None:
 
 def test_characters_are_counted_as_the_model_sees_them() -> None:
     (case,) = cases(COUNT)
-    assert estimate_tokens(text_of(case["messages"][0])) <= case["expect"]["tokens_max"]
+    assert estimate_tokens(text_in(case["messages"][0])) <= case["expect"]["tokens_max"]
 
 
 def test_the_start_of_the_window_moves_as_told() -> None:
@@ -208,7 +208,7 @@ def test_every_label_case() -> None:
         sent = fit_history(case["messages"], policy).messages
         if "kept_after_level_1" in case["expect"]:
             kept = [case["messages"][i] for i in case["expect"]["kept_after_level_1"]]
-            assert [text_of(message) for message in sent] == [text_of(message) for message in kept], case["id"]
+            assert [text_in(message) for message in sent] == [text_in(message) for message in kept], case["id"]
         if structure.open_calls:
             assert sent == case["messages"], case["id"]
 
@@ -265,13 +265,13 @@ def test_a_summary_stands_once_behind_the_system_block_and_the_newest_turns_stay
         assert [system, *rest] == [case["messages"][i] for i in case["expect"]["kept_verbatim"]], case["id"]
         assert (quoted["role"], acknowledged["role"]) == ("user", "assistant")
         assert text in quoted["content"]
-        assert sum("<summary>" in text_of(message) for message in [system, quoted, acknowledged, *rest]) == 1
+        assert sum("<summary>" in text_in(message) for message in [system, quoted, acknowledged, *rest]) == 1
 
 
 def test_a_summary_that_failed_changes_nothing() -> None:
     for case in cases(SUMMARY_REFUSED):
         dropped = case["messages"][1:-1]
-        source = sum(estimate_tokens(text_of(message)) for message in dropped)
+        source = sum(estimate_tokens(text_in(message)) for message in dropped)
         # S02: a model that fails gives no text at all; what it costs the request is tested with the assistant.
         text = case["params"].get("summarizer_returns", "")
         with pytest.raises(SummaryRejected):

@@ -46,6 +46,7 @@ JSON_BODIES: dict[str, dict[str, Any]] = {
     "api.change_turn": {"pinned": True},
     "ratings_api.rate": {"rating": "down"},
     "documents_api.change": {"name": "seized.txt"},
+    "documents_api.add_web_page": {"url": "http://127.0.0.1/"},
     "libraries_api.add": {"name": "Seized"},
     "libraries_api.change": {"everyone": "write"},
     "libraries_api.share": {"person": "Cat", "access": "write"},
@@ -124,7 +125,7 @@ def world(
 ) -> Iterator[World]:
     if request.param == "postgresql":
         environment = environment | {"DATABASE_URL": request.getfixturevalue("postgres_database")}
-    app = create_app(environment)
+    app = create_app(environment | {"MODEL_IMAGES": "true"})
     services: Services = app.extensions["assistant"]
     services.start()
     with quick_passwords():
@@ -143,7 +144,8 @@ def fill(world: World) -> World:
     services.accounts.revoke_token(ben, services.accounts.tokens_of(ben)[0].id, ACTOR)
     document = upload(owner, f"The {CANARY} hisses at dawn.", f"{CANARY}.txt", tags=TAG)["document_id"]
     first = ask(owner, f"Why does the {CANARY} hiss?")
-    second = ask(owner, f"And the {CANARY}?", conversation_id=first["conversation_id"])
+    picture = "data:image/jpeg;base64,/9j/4AAQ"
+    second = ask(owner, f"And the {CANARY}?", conversation_id=first["conversation_id"], images=[picture])
     owner.post(f"/api/conversations/{first['conversation_id']}/compact", json={})
     library = owner.get("/api/libraries").json["libraries"][0]["library_id"]
     owner.patch(f"/api/libraries/{library}", json={"name": CANARY})

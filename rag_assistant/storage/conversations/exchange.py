@@ -20,13 +20,14 @@ from rag_assistant.storage.conversations.conversations import (
     load_conversation,
 )
 from rag_assistant.storage.conversations.counters import recount
+from rag_assistant.storage.conversations.pictures import IMAGES, keep_pictures
 from rag_assistant.storage.conversations.turn_endings import insert_messages, words_found_by
 from rag_assistant.storage.conversations.turn_rows import as_turns
 from rag_assistant.storage.conversations.versions import answer_in
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.ownership import key_of, own_conversations, owner
-from rag_assistant.storage.sent_texts import as_kept, keep_texts, load_sources, texts_of
+from rag_assistant.storage.sent_texts import as_kept, keep_texts, load_sources, load_texts, texts_of
 from rag_assistant.storage.tables import answer_versions, conversations, messages, ratings, summaries, turns
 
 # What stands before the keys of conversations from other products, among the Idempotency-Keys of first turns.
@@ -132,7 +133,9 @@ class ExchangeStore:
 
     def _insert_what_belongs(self, connection: Connection, made: int, turn_id: int, turn: WholeTurn) -> None:
         if turn.erased_at is None:
-            said: list[Message] = [{"role": "user", "content": turn.question}, *turn.answer.messages]
+            images = keep_pictures(connection, made, turn.images)
+            asked: Message = {"role": "user", "content": turn.question} | ({IMAGES: images} if images else {})
+            said: list[Message] = [asked, *turn.answer.messages]
             insert_messages(connection, turn_id, said)
         answer = answer_in(list(turn.answer.messages))
         if answer.strip():
@@ -255,6 +258,7 @@ def _turn_of(connection: Connection, row: RowMapping, turn: Turn) -> WholeTurn:
         version=turn.version,
         others={one["version"]: _other_answer_of(connection, turn, one) for one in others},
         rating=None if turn.rating is None else Rating(**asdict(turn.rating)),
+        images=tuple(load_texts(connection, turn.conversation_id, [key])[key] for key in turn.images),
     )
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Literal
 
 from sqlalchemy import (
@@ -20,7 +21,7 @@ from sqlalchemy import (
 )
 
 from rag_assistant.errors import ConversationBusy, HistoryChanged, NoSummary, NothingToUndo, TurnErased, TurnSummarised
-from rag_assistant.records import MAX_INT32, Conversation, PastTurn, RelatedTurn, Source, Turn, runs_of
+from rag_assistant.records import MAX_INT32, Conversation, DataUrl, PastTurn, RelatedTurn, Source, Turn, runs_of
 from rag_assistant.storage.conversations.conversations import conversation_of, load_conversation
 from rag_assistant.storage.conversations.counters import ROLES, covered_by, recount
 from rag_assistant.storage.conversations.turn_rows import as_turns, load_turn
@@ -34,7 +35,7 @@ from rag_assistant.storage.conversations.windows import (
 )
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.full_text import TURN_WORDS
-from rag_assistant.storage.sent_texts import load_sources
+from rag_assistant.storage.sent_texts import load_sources, load_texts
 from rag_assistant.storage.tables import conversations, history_changes, now, summaries, turns
 
 ChangeKind = Literal["clear", "reset", "compact", "edit summary", "pin", "exclude"]
@@ -70,14 +71,22 @@ class HistoryStore:
             query = WHOLE_AND_HELD if newest is None else WINDOW_AND_HELD
         with self._database.read() as connection:
             rows = connection.execute(query, params).all()
-        return past_turns(rows)
+            return past_turns(rows, partial(load_texts, connection, conversation.id))
 
     def between(self, conversation: Conversation, first: int, last: int) -> list[PastTurn]:
         """Return the turns from number ``first`` to ``last`` that are in the model's view, oldest first."""
         params = {"conversation": conversation.id, "first": max(first, conversation.view_start), "before": last + 1}
         with self._database.read() as connection:
             rows = connection.execute(WHOLE_WITH_MARKS, params).all()
-        return past_turns(rows)
+            return past_turns(rows, partial(load_texts, connection, conversation.id))
+
+    def pictures(self, turn: Turn) -> tuple[DataUrl, ...]:
+        """Return the pictures beside the question of a turn."""
+        if not turn.images:
+            return ()
+        with self._database.read() as connection:
+            found = load_texts(connection, turn.conversation_id, turn.images)
+        return tuple(found[key] for key in turn.images)
 
     def counts(self, conversation_id: int) -> dict[str, int]:
         """Return how many messages of each role are kept of a conversation, but for a turn that runs."""

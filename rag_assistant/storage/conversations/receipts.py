@@ -11,6 +11,7 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 from rag_assistant.history.erasing import may_lean_on, receipt_without, search_without
 from rag_assistant.history.references import Receipt, packed, references_in, unpacked
 from rag_assistant.records import Message, PastTurn, Turn
+from rag_assistant.storage.conversations.pictures import keys_of_pictures, message_of
 from rag_assistant.storage.conversations.turn_rows import load_turn
 from rag_assistant.storage.sent_texts import drop_texts, keep_texts, keys_in, load_texts, texts_of
 from rag_assistant.storage.tables import answer_versions, messages, receipts, turns
@@ -65,7 +66,7 @@ def collect_texts(connection: Connection, conversation_id: int) -> None:
     of_versions = select(answer_versions.c.figures["sources"], answer_versions.c.receipt).join(
         turns, turns.c.id == answer_versions.c.turn_id
     )
-    used: set[str] = set()
+    used = keys_of_pictures(connection, conversation_id)
     for query in (of_turns, of_versions):
         for sources, body in connection.execute(query.where(own)):
             used.update(keys_in(sources))
@@ -131,5 +132,5 @@ class ReceiptReader:
             some = {"conversation": self._conversation_id, "numbers": numbers[start : start + NUMBERS_AT_ONCE]}
             found: dict[tuple[int, int], list[Message]] = {}
             for number, version, role, content, extra in self._connection.execute(_SAID, some):
-                found.setdefault((number, version), []).append({"role": role, "content": content} | (extra or {}))
+                found.setdefault((number, version), []).append(message_of(role, content, extra, self.text))
             self._said |= found

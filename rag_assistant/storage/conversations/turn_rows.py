@@ -10,7 +10,9 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, bindparam, exists, select
 
 from rag_assistant.errors import TurnNotFound
+from rag_assistant.history.references import key_of
 from rag_assistant.records import UNSET, AnswerOptions, Message, Question, Rating, Scope, Source, Turn, Unset
+from rag_assistant.storage.conversations.pictures import IMAGES
 from rag_assistant.storage.database import person_of
 from rag_assistant.storage.ownership import PERSON
 from rag_assistant.storage.sent_texts import load_sources
@@ -81,6 +83,7 @@ def _as_turn(
         on_overflow=request.get("on_overflow"),
         confirms_turn=request.get("confirms_turn"),
         options=AnswerOptions(**request.get("options", {})),
+        images=tuple(said[0].get(IMAGES, ())) if said else (),
         history=row["history"],
         sources=sources,
         usage=row["usage"],
@@ -126,7 +129,9 @@ def hash_of(question: Question) -> str:
     """Return what tells one request from another under the same Idempotency-Key."""
     # Which question a plain "yes" answers is found out by us, and changes when it was answered.
     asked_for = {name: value for name, value in request_of(question).items() if name != "confirms_turn"}
-    whole = [question.text, question.conversation_id, asked_for]
+    whole: list[Any] = [question.text, question.conversation_id, asked_for]
     if question.edits_turn is not None:
         whole.append(question.edits_turn)
+    if question.images:
+        whole.append([key_of(url) for url in question.images])
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()

@@ -34,6 +34,7 @@ from rag_assistant.records import (
 from rag_assistant.storage.conversations.branching import branch_for
 from rag_assistant.storage.conversations.conversations import insert_conversation, load_conversation, not_found
 from rag_assistant.storage.conversations.counters import recount
+from rag_assistant.storage.conversations.pictures import IMAGES, keep_pictures
 from rag_assistant.storage.conversations.receipts import keep_receipt, load_receipt
 from rag_assistant.storage.conversations.turn_endings import INSERT_MESSAGE, end_turn, insert_messages, message_row
 from rag_assistant.storage.conversations.turn_rows import (
@@ -162,7 +163,9 @@ class TurnStore:
                 "created_at": moment,
             },
         ).scalar_one()
-        connection.execute(INSERT_MESSAGE, message_row(turn_id, 0, "user", question.text))
+        images = keep_pictures(connection, conversation_id, question.images)
+        asked = message_row(turn_id, 0, "user", question.text) | ({"extra": {IMAGES: images}} if images else {})
+        connection.execute(INSERT_MESSAGE, asked)
         return Turn(
             id=turn_id,
             conversation_id=conversation_id,
@@ -176,6 +179,7 @@ class TurnStore:
             on_overflow=question.on_overflow,
             confirms_turn=question.confirms_turn,
             options=question.options,
+            images=tuple(images),
         )
 
     def retry(self, turn_id: int) -> Turn:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Select, Subquery, bindparam, false, null, select, union
 
 from rag_assistant.records import Message, PastTurn
+from rag_assistant.storage.conversations.pictures import IMAGES, message_of
 from rag_assistant.storage.tables import messages, turns
 
 
@@ -54,11 +55,13 @@ WINDOW_AND_HELD, WHOLE_AND_HELD = (_messages_with_marks(_and_held(_newest(limite
 WHOLE_WITH_MARKS = _messages_with_marks(_newest(limited=False).subquery())
 
 
-def past_turns(rows: Iterable[Any]) -> list[PastTurn]:
-    """Return the turns of the rows that one of these queries gave."""
+def past_turns(rows: Sequence[Any], load: Callable[[Collection[str]], Mapping[str, str]]) -> list[PastTurn]:
+    """Return the turns of the rows that one of these queries gave; ``load`` gives shared texts by their keys."""
+    keys = {key for *_, extra in rows for key in (extra or {}).get(IMAGES, ())}
+    pictures = load(keys) if keys else {}
     messages_of: dict[int, list[Message]] = {}
     marks: dict[int, tuple[bool, str | None]] = {}
     for number, pinned, waiting, role, content, extra in rows:
-        messages_of.setdefault(number, []).append({"role": role, "content": content} | (extra or {}))
+        messages_of.setdefault(number, []).append(message_of(role, content, extra, pictures.__getitem__))
         marks[number] = (pinned, waiting["call_id"] if waiting else None)
     return [PastTurn(number, tuple(spoken), *marks[number]) for number, spoken in messages_of.items()]

@@ -9,8 +9,9 @@ from typing import Any
 from flask import Blueprint, Response, current_app, jsonify, make_response, request
 
 from rag_assistant.answering.assistant import WATCH_INTERVAL_SECONDS
+from rag_assistant.conversations.pictures import picture_in
 from rag_assistant.conversations.scope import check_scope
-from rag_assistant.errors import InvalidRequest, NotSignedIn, ReceiptNotFound
+from rag_assistant.errors import InvalidRequest, NotSignedIn, PictureNotFound, ReceiptNotFound
 from rag_assistant.presenters.turn_events import end_position
 from rag_assistant.presenters.turns import (
     Exchange,
@@ -36,6 +37,7 @@ from rag_assistant.web.request_parsing import (
     read_json,
     read_optional_json,
     scope_asked,
+    take_pictures,
     takes,
     whole_number,
 )
@@ -47,6 +49,7 @@ blueprint = Blueprint("api", __name__, url_prefix="/api")
 @blueprint.post("/query")
 def query() -> Response:
     """Answer a question: the same events as the stream, collected."""
+    take_pictures()
     question = read_json(QueryBody).as_question(idempotency_key())
     readers().enter()
     try:
@@ -61,6 +64,7 @@ def query() -> Response:
 def query_stream() -> Response:
     """Answer a question as a stream of events."""
     drawn = _is_drawn()
+    take_pictures()
     question = read_json(QueryBody).as_question(idempotency_key(), interactive=drawn)
     readers().enter()
     try:
@@ -69,6 +73,20 @@ def query_stream() -> Response:
     except BaseException:
         readers().leave()
         raise
+
+
+@blueprint.get("/turns/<int:turn_id>/images/<int:number>")
+def image(turn_id: int, number: int) -> Response:
+    """Return a picture that stood beside a question, as it came."""
+    found = services().turns.get(turn_id)
+    pictures = services().history.pictures(found)
+    if not 1 <= number <= len(pictures):
+        raise PictureNotFound(turn_id, len(pictures), number)
+    kind, content = picture_in(pictures[number - 1], "image")
+    response = make_response(content)
+    response.headers["Content-Type"] = f"image/{kind}"
+    response.headers["Content-Security-Policy"] = "sandbox; default-src 'none'"
+    return response
 
 
 @blueprint.get("/turns/<int:turn_id>")

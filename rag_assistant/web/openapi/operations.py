@@ -93,6 +93,7 @@ OPERATIONS: dict[str, Operation] = {
     "api.change_turn": Operation(turns.TurnAnswer, body=bodies.ChangeTurnBody, example={"pinned": True}),
     "api.erase_turn": Operation(turns.TurnAnswer, query="permanently=1"),
     "api.receipt": Operation(turns.ReceiptAnswer),
+    "api.image": Operation("image/png"),
     "api.search": Operation(documents.SearchAnswer, query="q=large+document&limit=3", own={"limit": SEARCH_LIMIT}),
     "ratings_api.ratings": Operation(conversations.RatingsAnswer),
     "ratings_api.rate": Operation(

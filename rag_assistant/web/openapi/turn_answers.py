@@ -231,6 +231,7 @@ class TurnAnswer(TurnStart):
     doubts: int
     usage: dict[str, Any] | None
     finished_at: str | None
+    images: NotRequired[int]
     erased_at: NotRequired[str]
     error: NotRequired[ErrorData]
     corrections: NotRequired[list[CorrectionAnswer]]

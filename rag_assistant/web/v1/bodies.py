@@ -59,13 +59,22 @@ REFUSED = {
 }
 
 
+class ImageUrl(BaseModel):
+    """Where a picture is: in a data URL."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+    url: str
+
+
 class Part(BaseModel):
-    """A piece of a message. What is no text is refused when the message is read."""
+    """A piece of a message. What is neither text nor a picture is refused when the message is read."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
     type: str
     text: str | None = None
     refusal: str | None = None
+    # In a chat an object, in a response the address itself.
+    image_url: ImageUrl | str | None = None
 
 
 class CalledFunction(BaseModel):

@@ -10,11 +10,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from rag_assistant.conversations.pictures import check_pictures
 from rag_assistant.conversations.viewed_history import SentHistory, SentSummary
 from rag_assistant.errors import InvalidRequest, ModelNotFound, ResponseNotFound
-from rag_assistant.records import MAX_INT32, UNSET, AnswerMode, AnswerOptions, Message, Question, Scope
+from rag_assistant.records import MAX_INT32, UNSET, AnswerMode, AnswerOptions, Message, Question, Scope, with_pictures
 from rag_assistant.validation import spells_number
-from rag_assistant.web.v1.bodies import ChatBody, ChatMessage, Item, OpenAIBody, Part, ResponseBody
+from rag_assistant.web.services import services
+from rag_assistant.web.v1.bodies import ChatBody, ChatMessage, ImageUrl, Item, OpenAIBody, Part, ResponseBody
 
 # The ways of answering, each as a model.
 MODES: dict[str, AnswerMode] = {
@@ -24,6 +26,7 @@ MODES: dict[str, AnswerMode] = {
 }
 NEW = "new"
 SYSTEM = ("system", "developer")
+PICTURES = ("image_url", "input_image")
 STORED_ID = re.compile(r"(?:resp|msg)_([1-9][0-9]{0,9})")
 
 
@@ -61,6 +64,7 @@ def question_of(
         idempotency_key=key,
         on_overflow=body.on_overflow or _on_overflow(body),
         options=AnswerOptions(mode_of(body.model), sent.instructions, max_answer_tokens, body.temperature),
+        images=sent.history.images,
     )
 
 
@@ -113,7 +117,7 @@ def read_input(given: str | Sequence[Item], instructions: Iterable[str | None]) 
             output = text_of(item.output, f"{where}.output")
             messages.append({"role": "tool", "tool_call_id": item.call_id, "content": output})
         elif item.type == "message" and item.role:
-            messages.append({"role": item.role, "content": text_of(item.content, f"{where}.content")})
+            messages.append(_said(item.role, item.content, f"{where}.content"))
         elif item.type != "reasoning":
             raise InvalidRequest(
                 f"{where} is of the type {item.type}{'' if item.role else ' without a role'}; this server takes "
@@ -154,15 +158,35 @@ def text_of(content: str | Sequence[Part] | None, where: str) -> str:
         return content or ""
     texts = []
     for n, part in enumerate(content):
+        if part.type in PICTURES:
+            continue
         text = part.refusal if part.type == "refusal" else part.text
         if text is None or part.type not in ("text", "input_text", "output_text", "refusal"):
-            raise InvalidRequest(f"{where}[{n}] is of the type {part.type}; only text is taken.", param=f"{where}[{n}]")
+            raise InvalidRequest(
+                f"{where}[{n}] is of the type {part.type}; text and pictures are taken.", param=f"{where}[{n}]"
+            )
         texts.append(text)
     return "\n".join(texts)
 
 
+def _said(role: str, content: str | Sequence[Part] | None, where: str) -> Message:
+    """Return a message with its text and its pictures, which only the user may send. Raises InvalidRequest."""
+    pictures = []
+    for n, part in enumerate(content if isinstance(content, list) else ()):
+        if part.type in PICTURES:
+            url = part.image_url.url if isinstance(part.image_url, ImageUrl) else part.image_url
+            here = f"{where}[{n}]"
+            if role != "user":
+                raise InvalidRequest(f"{here} is a picture, which only a user's message may have.", param=here)
+            if url is None:
+                raise InvalidRequest(f"{here} has no image_url; files are not taken.", param=here)
+            pictures.append(url)
+    check_pictures(pictures, taken=services().settings.current.model_images, field=where)
+    return with_pictures({"role": role, "content": text_of(content, where)}, pictures)
+
+
 def _message_of(message: ChatMessage, where: str) -> Message:
-    made: Message = {"role": message.role, "content": text_of(message.content, f"{where}.content")}
+    made: Message = _said(message.role, message.content, f"{where}.content")
     if message.role == "assistant" and message.tool_calls:
         calls = [
             {"id": one.id, "type": "function", "function": one.function.model_dump()} for one in message.tool_calls

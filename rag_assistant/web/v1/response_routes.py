@@ -15,7 +15,7 @@ from rag_assistant.history import estimate_tokens
 from rag_assistant.presenters.turns import turn_data
 from rag_assistant.records import Conversation, Message, PastTurn, Question, Turn
 from rag_assistant.web.request_bodies import NoFields
-from rag_assistant.web.request_parsing import idempotency_key, read_optional_json, takes
+from rag_assistant.web.request_parsing import idempotency_key, read_optional_json, take_pictures, takes
 from rag_assistant.web.services import services
 from rag_assistant.web.v1.answers import Asked, about, streamed, whole
 from rag_assistant.web.v1.bodies import CompactBody, ResponseBody, read_openai
@@ -46,6 +46,7 @@ def add_to(blueprint: Blueprint) -> None:
 
 def create_response() -> Response:
     """Answer the last message of the input; the window applies to those before it, or to a stored conversation."""
+    take_pictures()
     body, ignored = read_openai(ResponseBody)
     sent = read_input(body.input, [body.instructions])
     question, stored = _question_of(body, sent)

@@ -9,7 +9,7 @@ from flask import Blueprint, Response, jsonify, request
 
 from rag_assistant.errors import InvalidRequest, ModelNotFound
 from rag_assistant.history import estimate_tokens
-from rag_assistant.web.request_parsing import idempotency_key
+from rag_assistant.web.request_parsing import idempotency_key, take_pictures
 from rag_assistant.web.services import services
 from rag_assistant.web.v1 import response_routes
 from rag_assistant.web.v1.answers import Asked, streamed, whole
@@ -44,6 +44,7 @@ def model(name: str) -> Response:
 @blueprint.post("/chat/completions")
 def chat_completions() -> Response:
     """Answer the last message of a chat; the window applies to those before it, or to a stored conversation."""
+    take_pictures()
     body, ignored = read_openai(ChatBody)
     sent = read_chat(body)
     named = conversation_named(request.headers.get("X-Conversation-Id"), body)

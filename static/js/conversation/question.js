@@ -15,6 +15,7 @@ import {
 } from "./composer.js";
 import { remember, unacknowledged } from "./draft.js";
 import { withOverflowChoice } from "./overflow.js";
+import { restorePictures, takePictures } from "./pictures.js";
 import { newKey, sendQuestion } from "./request.js";
 import { scopeOf } from "./scope.js";
 import { TurnView } from "./turn.js";
@@ -52,16 +53,17 @@ async function ask(question, more) {
     const why = offline ? "Not connected. Your question is still here." : "Wait for the current answer to finish, or stop it.";
     return showComposerError(why, { whileBusy: true, whileOffline: offline });
   }
-  const view = new TurnView(appendTurn(question));
+  const pictures = more.confirms_turn ? [] : takePictures();
+  const view = new TurnView(appendTurn(question, pictures));
   view.element.querySelector(".stop").addEventListener("click", () => view.stop());
   // Now and not when the answer has ended: by then the reader may be elsewhere.
   focusComposer();
   try {
-    const response = await withOverflowChoice((choice) => post(question, { ...more, ...choice }));
+    const response = await withOverflowChoice((choice) => post(question, pictures, { ...more, ...choice }));
     if (response) await follow(view, response);
-    else withdraw(view.element, typed);
+    else withdraw(view.element, typed, pictures);
   } catch (reason) {
-    withdraw(view.element, typed);
+    withdraw(view.element, typed, pictures);
     const offline = reason instanceof TypeError;
     const message = errorMessage(reason);
     showComposerError(offline && typed ? `${message} Your question is still here.` : message, { whileOffline: offline });
@@ -69,10 +71,11 @@ async function ask(question, more) {
   return undefined;
 }
 
-async function post(question, more) {
+async function post(question, pictures, more) {
   const conversation = conversationId();
   const scope = more.confirms_turn ? {} : scopeOf();
-  const body = { question, ...(conversation === null ? {} : { conversation_id: conversation }), ...scope, ...more };
+  const images = pictures.length ? { images: pictures.map((picture) => picture.url) } : {};
+  const body = { question, ...(conversation === null ? {} : { conversation_id: conversation }), ...images, ...scope, ...more };
   const unsent = unacknowledged();
   // A question that may have arrived keeps its key, so that it is never answered twice.
   const key = unsent && JSON.stringify(unsent.body) === JSON.stringify(body) ? unsent.key : newKey();
@@ -97,18 +100,25 @@ async function follow(view, response) {
   await view.read(response);
 }
 
-function withdraw(element, typed) {
+function withdraw(element, typed, pictures) {
   element.remove();
+  restorePictures(pictures);
   updateBusy();
   restoreText(typed);
 }
 
 /** Put a new turn at the end of the transcript. */
-function appendTurn(question) {
+function appendTurn(question, pictures) {
   const transcript = document.getElementById("transcript");
   for (const part of document.querySelectorAll(".welcome, .confirmation")) part.remove();
   const element = document.getElementById("turn-template").content.firstElementChild.cloneNode(true);
   element.querySelector(".question").textContent = question;
+  for (const { name } of pictures) {
+    const line = document.createElement("p");
+    line.className = "picture-name";
+    line.textContent = name;
+    element.querySelector(".question").append(line);
+  }
   transcript.append(element);
   element.scrollIntoView({ block: "end" });
   return element;

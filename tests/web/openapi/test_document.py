@@ -148,6 +148,8 @@ def prepare(client: FlaskClient, stub: StubModel, endpoint: str) -> None:
         client.post("/api/conversations/1/reset")
         client.post("/api/conversations/1/undo")
         stub.replies.append(Reply("They spoke of documents."))
+    if endpoint == "api.image":
+        client.application.extensions["assistant"].history.pictures = lambda turn: ("data:image/png;base64,AAAA",)
     if endpoint in ("documents_api.add_web_page", "documents_api.fetch_again"):
         let_pages_be_fetched(client.application.extensions["assistant"])
     if endpoint == "conversations_api.edit_summary":

@@ -155,7 +155,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"temperature": 7}, "temperature", "a number from 0 to 2"),
     ({"messages": talk(1)[:2]}, "None", "The last message must be the user's"),
     ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]},
-     "messages[0].content[0]", "only text is taken"),
+     "messages[0].content", "not set to take pictures"),
     ({"metadata": {"conversation_id": "seven"}}, "metadata", '"seven"'),
 ]  # fmt: skip
 

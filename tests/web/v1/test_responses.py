@@ -192,7 +192,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"background": True}, "background", "not supported"),
     ({"input": [{"type": "computer_call_output"}]}, "input[0]", "computer_call_output"),
     ({"input": [{"type": "compaction", "encrypted_content": "e30="}]}, "input[0]", "not made by this server"),
-    ({"input": [{"role": "user", "content": [{"type": "input_image"}]}]}, "input[0].content[0]", "only text"),
+    ({"input": [{"role": "user", "content": [{"type": "input_image"}]}]}, "input[0].content[0]", "has no image_url"),
     ({"truncation": "middle"}, "truncation", "auto, disabled"),
     ({"store": False, "metadata": {"conversation_id": "new"}}, "store", "continues a stored conversation"),
 ]
