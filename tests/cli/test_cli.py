@@ -1,16 +1,20 @@
 """The command line, with the services of the application and a stub model."""
 
+import io
 import json
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from click.testing import Result
 
 from rag_assistant.llm.local_servers import LocalServers
+from rag_assistant.runtime.public_http import Fetched, PublicHttp
 from testkit.stub_model import Reply, StubModel
 from tests.cli.shell import Shell
 
@@ -227,3 +231,20 @@ def test_without_an_endpoint_a_server_on_this_machine_is_offered(
     assert told.exit_code == 1
     assert "No endpoint is set." in told.stderr
     assert f'{{"openai_base_url": "{stub.url}", "openai_model": "stub-model"}}' in told.stderr
+
+
+def test_a_web_page_is_added_by_its_address(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = shell("documents", "add-page", "https://example.org/lamp.txt")
+    assert (refused.exit_code, "Web pages are not fetched here." in refused.stderr) == (1, True)
+
+    @contextmanager
+    def fetch(self: PublicHttp, url: str, *limits: object) -> Iterator[Fetched]:
+        yield Fetched(url, "text/plain", None, io.BytesIO(b"The lamp burns rapeseed oil."))
+
+    monkeypatch.setattr(PublicHttp, "fetch", fetch)
+    switched_on = shell.under(WEB_PAGES="true")
+    for said in ("new", "unchanged"):
+        added = switched_on("documents", "add-page", "https://example.org/lamp.txt", "--tag", "sea")
+        assert f"https://example.org/lamp.txt: {said}, document 1" in added.stdout, added.stderr
+    inside = switched_on("documents", "add-page", "http://127.0.0.1:22/")
+    assert (inside.exit_code, "names port 22" in inside.stderr) == (1, True)
