@@ -22,6 +22,8 @@ SETTINGS = {
     "MAX_HISTORY_TURNS": "2",
     "EMBEDDER": "endpoint:e",
     "MODEL_CONTEXT_TOKENS": "8192",
+    "MODEL_IMAGES": "true",
+    "WEB_PAGES": "true",
 }
 LONG = (
     "## What was measured\n\nThe depth **rose** [1] [2] [3], see $d = 3 + 0.05 n$:\n\n| year | depth |\n|---|---|\n"
@@ -81,6 +83,16 @@ def opened(path: str, shown: str = "h1") -> View:
     def show(page: Page, _: ServerProcess) -> None:
         page.goto(path)
         expect(page.locator("html.scripted").locator(shown).first).to_be_attached()
+
+    return show
+
+
+def unscripted(path: str) -> View:
+    """Return the view of an address without scripts."""
+
+    def show(page: Page, _: ServerProcess) -> None:
+        page.goto(path)
+        expect(page.locator("h1").first).to_be_visible()
 
     return show
 
@@ -263,6 +275,9 @@ VIEWS: dict[str, View] = {
     "deleted": opened("/deleted"),
     "ratings": opened("/ratings"),
     "not there": not_there,
+    "description of the API": unscripted("/docs"),
+    "documentation": unscripted("/help"),
+    "a page of the documentation": unscripted("/help/api"),
     "overflow": in_talk(_overflow),
     "broken settings": broken_settings,
     "empty library": empty_library,
