@@ -1,7 +1,7 @@
 """Documents whose words are to be indexed wait in a table: that is done in the background, not before the start."""
 
 revision = "0022"
-down_revision = "0018"
+down_revision = "0021"
 
 import sqlalchemy as sa
 from alembic import op
