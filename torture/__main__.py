@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from testkit.server_fork import ServerFork
-from torture import clients, cluster, copies, disk, endpoint, engines, floods, kills, settings_file, soak
+from torture import clients, cluster, copies, disk, endpoint, engines, floods, job_queue, kills, settings_file, soak
 from torture.stage import Outcome, Skipped, Stage
 
 FAULTS: dict[str, Callable[[Stage], Outcome]] = {
@@ -34,6 +34,7 @@ FAULTS: dict[str, Callable[[Stage], Outcome]] = {
     "half-requests": floods.half_requests,
     "streams": floods.streams,
     "chroma": engines.chroma,
+    "queue": job_queue.trouble,
     "backup": copies.backups,
     "upgrade": copies.upgrades,
     "clock": soak.clock,

@@ -120,7 +120,7 @@ def steps_of_an_ingest(stage: Stage) -> Outcome:
         start_again(server, outcome)
         if accepted is None:  # Who sent it has no answer, and sends it again.
             accepted = upload(server, name, text)
-        _check_document(server, name, text, outcome)
+        check_document(server, name, text, outcome)
         outcome.tried += 1
         server.kill()
     check_database(server, outcome)
@@ -163,7 +163,7 @@ def upload(server: ServerProcess, name: str, text: str) -> int | None:
         return None
 
 
-def _check_document(server: ServerProcess, name: str, text: str, outcome: Outcome) -> None:
+def check_document(server: ServerProcess, name: str, text: str, outcome: Outcome) -> None:
     """Wait until a document is ready, and compare what is kept of it with what was sent."""
 
     def found() -> list[tuple[int, str, int, int]]:

@@ -32,6 +32,7 @@ from rag_assistant.retrieval.chunking import indexed_text
 from rag_assistant.retrieval.embeddings.registry import PROBE_TEXT, Embedders, RecognisedEmbedder
 from rag_assistant.retrieval.terms import index_terms
 from rag_assistant.runtime.courtesy import step_aside
+from rag_assistant.runtime.heartbeat import Heartbeat
 from rag_assistant.runtime.job_queue import JobQueue, Work
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.documents.chunks import ChunkStore
@@ -46,6 +47,8 @@ CHUNKS_AT_ONCE = 16
 RETRY_BACKOFF_SECONDS = (2.0, 8.0, 30.0, 60.0, 120.0, 300.0)
 # Where several processes share out what waits, one has no more than this of a kind: what it is at, and the next.
 MAX_TAKEN = 2
+# How often an idle process looks whether its queues have lost something.
+LOOK_INTERVAL_SECONDS = 10.0
 UNFORESEEN = "An error of the server kept it from being read; its log says more."
 
 
@@ -78,6 +81,7 @@ class Library:
         self._works = False
         self._closing = threading.Event()
         self._deleting = threading.Event()
+        self._look: Heartbeat | None = None
         self._reader = DocumentReader(documents, chunks, scans, self.local_file, settings, self._closing.is_set)
         self._reading = open_queue("reading")
         self._embedding = open_queue("embedding")
@@ -218,9 +222,11 @@ class Library:
         self._fill()
         self._reading.start(self._refill)
         self._embedding.start(self._refill)
+        self._look = Heartbeat(self._refill_if_lost, LOOK_INTERVAL_SECONDS)
+        self._look.start()
 
     def _fill(self) -> None:
-        self._take_up(of_ours=True, recognises=self._reader.recognises)
+        self._take_up(of_ours=True, held=True, recognises=self._reader.recognises)
         self.index_words()
         self._reading.add("delete files")
         self._embedding.add("reindex")
@@ -231,6 +237,14 @@ class Library:
             self._fill()
         except StorageFailed as error:
             log.error("What waits is taken up at the next start: %s", error)
+
+    def _refill_if_lost(self) -> None:
+        """Queue everything again where documents wait and no queue knows of them: damage may go unnoticed."""
+        try:
+            if not self.busy and self._documents.any_unfinished():
+                self._refill()
+        except Exception:
+            log.exception("Whether a document was forgotten is looked at again in %g s", LOOK_INTERVAL_SECONDS)
 
     def take_over(self) -> None:
         """Go on with what nobody works on: it waits, or its process died. Delete files that another one could not."""
@@ -254,10 +268,10 @@ class Library:
 
         return work_on
 
-    def _take_up(self, *, of_ours: bool, recognises: bool) -> None:
+    def _take_up(self, *, of_ours: bool, recognises: bool, held: bool = False) -> None:
         max_taken = None if self._tell_others is None else MAX_TAKEN
         to_read, to_embed, to_recognise = self._documents.take_up_unfinished(
-            recognises=recognises, of_ours=of_ours, max_taken=max_taken
+            recognises=recognises, of_ours=of_ours, held=held, max_taken=max_taken
         )
         if to_read or to_embed or to_recognise:
             log.info("Documents to process: %s.", len(to_read) + len(to_embed) + len(to_recognise))
@@ -271,6 +285,8 @@ class Library:
     def close(self) -> None:
         """Stop working, after the batch at hand."""
         self._closing.set()
+        if self._look is not None:
+            self._look.stop()
         self._reading.stop()
         self._embedding.stop()
 

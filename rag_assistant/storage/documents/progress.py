@@ -60,14 +60,15 @@ class DocumentProgress(DocumentLists):
         return self.take_in("ready", document_id) or self.take_in("failed", document_id)
 
     def take_up_unfinished(
-        self, *, recognises: bool = False, of_ours: bool = True, max_taken: int | None = None
+        self, *, recognises: bool = False, of_ours: bool = True, held: bool = False, max_taken: int | None = None
     ) -> tuple[list[int], list[int], list[int]]:
         """Take what the death of a process left half done; return which documents to read, embed and recognise.
 
         Those are what a process that died worked on or, where the whole installation is gone or others have its files,
         had before it; to embed them needs no file. ``of_ours``: also what waits for this installation, whose queue is
-        empty at a start; if it ``recognises`` any, then those with scanned pages that were not recognised yet, too. No
-        more than ``max_taken`` of each kind are this process's at once: the rest is left to others.
+        empty at a start; if it ``recognises`` any, then those with scanned pages that were not recognised yet, too.
+        ``held``: also what this process holds and is not reading, for its queue was lost. No more than ``max_taken`` of
+        each kind are this process's at once: the rest is left to others.
         """
         alive = select(processes.c.installation)
         forsaken = documents.c.worker.is_not(None) | documents.c.owner.not_in(alive)
@@ -79,7 +80,10 @@ class DocumentProgress(DocumentLists):
                 over = documents.c.state.in_(("ready", "failed"))
                 unread = update(documents).where(ours, over, lacking)
                 connection.execute(unread.values(state="recognising", worker=None))
-            left: ColumnElement[bool] = documents.c.state.in_(UNFINISHED) & is_nobodys(documents.c.worker) & wanted
+            free = is_nobodys(documents.c.worker)
+            if held:
+                free |= (documents.c.worker == self.worker) & (documents.c.state != "reading")
+            left: ColumnElement[bool] = documents.c.state.in_(UNFINISHED) & free & wanted
             if max_taken is not None:
                 left = documents.c.id.in_(self._shared_out(connection, left, max_taken))
             state = case((documents.c.state == "reading", "queued"), else_=documents.c.state)
@@ -120,6 +124,12 @@ class DocumentProgress(DocumentLists):
         ours = documents.c.id == document_id, documents.c.state == state, documents.c.worker == self.worker
         with self._database.read() as connection:
             return connection.execute(select(documents.c.id).where(*ours)).first() is not None
+
+    def any_unfinished(self) -> bool:
+        """Tell whether a document of ours waits for anything."""
+        waits = documents.c.state.in_(UNFINISHED), documents.c.owner == self._owner
+        with self._database.read() as connection:
+            return connection.execute(select(documents.c.id).where(*waits).limit(1)).first() is not None
 
     def any_queued(self) -> bool:
         """Tell whether a document of ours waits to be read."""

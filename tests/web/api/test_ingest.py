@@ -16,6 +16,7 @@ from sqlalchemy import insert, select
 from rag_assistant.answering.request import KEYWORDS_ALONE
 from rag_assistant.errors import EmbedderFailed, ExtractionCancelled, SettingsError
 from rag_assistant.factory import create_app
+from rag_assistant.runtime.data_dir import QUEUE_FILE
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.documents.keywords import KeywordIndex
 from rag_assistant.storage.full_text import CHUNK_WORDS
@@ -64,10 +65,32 @@ class Gate:
 
 
 @pytest.fixture
+def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rag_assistant.documents.library.LOOK_INTERVAL_SECONDS", 0.05)
+
+
+@pytest.fixture
 def gate(services: Services) -> Iterator[Gate]:
     gate = Gate(services)
     yield gate
     gate.open.set()
+
+
+@pytest.mark.usefixtures("quick_looks")
+@pytest.mark.parametrize("noticed", [True, False])
+def test_what_waits_is_taken_up_when_the_queue_has_lost_it(
+    client: FlaskClient, services: Services, gate: Gate, environment: dict[str, str], noticed: bool
+) -> None:
+    upload(client, LONG, wait=False)
+    until(lambda: gate.batches)
+    waiting = upload(client, LONG.replace("geese", "ducks"), wait=False)
+    until(lambda: client.get(path(waiting)).json["state"] == "embedding" and services.library.waiting == (1, 0))
+    if noticed:
+        Path(environment["DATA_DIR"], QUEUE_FILE).unlink()
+    else:
+        services.library._embedding.forget()
+    gate.open.set()
+    until(lambda: client.get(path(waiting)).json["state"] == "ready")
 
 
 def test_a_cancelled_document_is_forgotten_and_can_be_taken_up_again(client: FlaskClient, gate: Gate) -> None:
