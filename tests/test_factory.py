@@ -48,6 +48,7 @@ UNSCOPED = {
     "AnswerWriter._turns": "it ends a turn that the person's own TurnStore has accepted",
     "UnkeptAnswers._turns": "it keeps nothing",
     "Library._documents": "what runs in the job queues works on the documents of all",
+    "Library._chunks": "words are indexed in the job queues",
     "DocumentReader._documents": "it runs in the job queues",
     "DocumentReader._chunks": "it runs in the job queues",
     "DocumentReader._scans": "it runs in the job queues",

@@ -260,6 +260,6 @@ def test_an_answer_has_its_gauge_and_colours_only_in_a_terminal(shell: Shell, st
     app = create_app(shell.environment | {"MODEL_CONTEXT_TOKENS": "4096", "MAX_HISTORY_TURNS": "0"})
     result = app.test_cli_runner().invoke(args=["ask", "Two", "--conversation", "1"], color=colour)
     app.extensions["assistant"].close()
-    assert re.search(r"[0-9,]+ of [0-9,]+ tokens", result.stderr), result.stderr
-    assert "The model saw 0 of 1 earlier turns" in result.stderr
+    assert "The model saw 0 of 1 earlier turn (1 over the turn limit)." in result.stderr
+    assert re.search(r"Estimated tokens: instructions [0-9,]+, question [0-9,]+, free [0-9,]+", result.stderr)
     assert ("\x1b[" in result.stderr) == colour

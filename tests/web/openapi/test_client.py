@@ -29,7 +29,11 @@ def generated(client: FlaskClient, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     document = tmp_path / "openapi.json"
     document.write_text(json.dumps(client.get("/openapi.json").json))
     config = tmp_path / "config.yml"
-    config.write_text("package_name_override: made_client\nproject_name_override: made-client\npost_hooks: []\n")
+    config.write_text(
+        "package_name_override: made_client\nproject_name_override: made-client\npost_hooks: []\n"
+        # It knows no pictures, only bytes.
+        "content_type_overrides:\n  image/png: application/octet-stream\n"
+    )
     files = ["--path", document, "--output-path", tmp_path / "made", "--config", config]
     command = [str(GENERATOR), "generate", "--meta", "none", *map(str, files)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
