@@ -40,6 +40,8 @@ class Launched(Protocol):
         """Send it a signal."""
 
 
+# A thousand answers at once on a busy machine are slow, and none of them hangs.
+STREAM_TIMEOUT_SECONDS = 120
 # Linux, ip_local_port_range.
 MIN_EPHEMERAL_PORT = 32_768
 
@@ -158,7 +160,7 @@ class ServerProcess:
 
     def stream(self, question: str, key: str | None = None, **fields: Any) -> Stream:
         """Ask over the streaming API, under an Idempotency-Key if one is given, and return the open stream."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=STREAM_TIMEOUT_SECONDS)
         body = json.dumps({"question": question} | fields)
         headers = {"Content-Type": "application/json"} | ({} if key is None else {"Idempotency-Key": key})
         connection.request("POST", "/api/query/stream", body, headers)
@@ -166,7 +168,7 @@ class ServerProcess:
 
     def follow(self, turn_id: int, after: int | None) -> Stream:
         """Follow a turn from where a reader left off."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=STREAM_TIMEOUT_SECONDS)
         headers = {} if after is None else {"Last-Event-ID": str(after)}
         connection.request("GET", f"/api/turns/{turn_id}/stream", headers=headers)
         return Stream(connection)
