@@ -19,7 +19,7 @@ MAX_GROWTH_MB = 30
 FIELDS = {"CONNECT": "1", "FIRST_TOKEN": "1", "TOKEN": "1", "ANSWER": str(DEADLINE_SECONDS)}
 TYPES = {
     *("ModelError", "ModelFailed", "ModelRefused", "ModelUnreachable", "ModelBusy", "ModelTimedOut"),
-    *("AnswerInterrupted", "ContextTooLong"),
+    *("AnswerInterrupted", "AnswerTooLong", "ContextTooLong"),
 }
 
 

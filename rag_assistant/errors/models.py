@@ -66,6 +66,10 @@ class ModelFailed(ModelError):
     """The endpoint had trouble of its own, or sent something that is not an answer."""
 
 
+class AnswerTooLong(ModelFailed):
+    """The endpoint sent more than any answer has, so it was stopped; it is not asked again by itself."""
+
+
 class ModelTimedOut(ModelError):
     """The endpoint was silent for longer than a deadline allows."""
 

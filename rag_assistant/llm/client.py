@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rag_assistant.errors import (
+    AnswerTooLong,
     ContextTooLong,
     ModelBusy,
     ModelError,
@@ -84,7 +85,7 @@ class ModelClient:
                     shown = True
                     yield reply
                 return
-            except ContextTooLong:
+            except (ContextTooLong, AnswerTooLong):
                 raise
             except ModelRefused as error:
                 self._first_models.pop(endpoint.base_url, None)  # Perhaps it lists another model by now.

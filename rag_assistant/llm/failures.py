@@ -14,6 +14,7 @@ from rag_assistant.errors import (
     TEXT_SAVED,
     AnswerInterrupted,
     AnswerStopped,
+    AnswerTooLong,
     AssistantError,
     ContextTooLong,
     ModelBusy,
@@ -83,7 +84,7 @@ class failures_named:
         if shown and isinstance(error, (*network, ModelFailed, ContextTooLong)):
             return AnswerInterrupted(f"{where} dropped the connection in the middle of its answer.{TEXT_SAVED}")
         if isinstance(error, AnswerTooLarge):
-            return ModelFailed(f"{where} sent {error}; no answer is that long.{QUESTION_KEPT}")
+            return AnswerTooLong(f"{where} sent {error}; no answer is that long.{QUESTION_KEPT}")
         if isinstance(error, network):
             connected = isinstance(error, (httpx2.ReadError, httpx2.RemoteProtocolError, ConnectionError))
             if connected or isinstance(error.__cause__, (httpx2.ReadError, httpx2.RemoteProtocolError)):

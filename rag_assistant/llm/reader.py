@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from rag_assistant.errors import TEXT_SAVED, AnswerInterrupted, ModelError, ModelFailed
+from rag_assistant.errors import TEXT_SAVED, AnswerInterrupted, AnswerTooLong, ModelError, ModelFailed
 from rag_assistant.llm.failures import CHECK_ADDRESS, reason_given
 from rag_assistant.llm.refusals import context_too_long, is_web_page
 from rag_assistant.llm.sse import EventStreamDecoder
@@ -115,10 +115,10 @@ class AnswerReader:
         return self._bounded(_text_in(delta.get("content")))
 
     def _think(self, delta: dict[str, Any]) -> None:
-        """Count what the model thinks. Raises ModelFailed if that does not end."""
+        """Count what the model thinks. Raises AnswerTooLong if that does not end."""
         self._thought_chars += sum(len(str(delta[name])) for name in REASONING if delta.get(name))
         if self._thought_chars > MAX_ANSWER_CHARS:
-            raise ModelFailed(f"The model thought for more than {MAX_ANSWER_CHARS:,} characters, so it was stopped.")
+            raise AnswerTooLong(f"The model thought for more than {MAX_ANSWER_CHARS:,} characters, so it was stopped.")
 
     def _bounded(self, text: str) -> str:
         """Return text of the answer. Raises AnswerInterrupted if the answer does not end."""

@@ -6,7 +6,7 @@ bytes: a line is whole before anyone decodes it, so no character is ever cut.
 
 from __future__ import annotations
 
-from rag_assistant.errors import ModelFailed
+from rag_assistant.errors import AnswerTooLong
 
 BOM = b"\xef\xbb\xbf"
 # A token takes some hundred bytes; whole tool calls may come in one line.
@@ -23,7 +23,7 @@ class EventStreamDecoder:
         self._after_return = False
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """Return the data of every event that is complete with this piece. Raises ModelFailed if a line has no end."""
+        """Return the data of every event that is complete with this piece. Raises AnswerTooLong."""
         if not piece:
             return []
         text = self._rest + piece if self._rest else piece
@@ -40,7 +40,7 @@ class EventStreamDecoder:
             text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         *lines, self._rest = text.split(b"\n")
         if len(self._rest) > MAX_LINE_BYTES:
-            raise ModelFailed(f"The model sent a line of more than {MAX_LINE_BYTES:,} bytes.")
+            raise AnswerTooLong(f"The model sent a line of more than {MAX_LINE_BYTES:,} bytes.")
         whole = []
         for line in lines:
             if not line:

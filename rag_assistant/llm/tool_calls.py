@@ -7,7 +7,7 @@ import re
 import secrets
 from typing import Any
 
-from rag_assistant.errors import ModelFailed
+from rag_assistant.errors import AnswerTooLong
 from rag_assistant.validation import storable
 
 # How a call that is written out may begin, and what may stand around it.
@@ -29,7 +29,7 @@ class ToolCallCollector:
         self._argument_chars = 0
 
     def feed(self, pieces: Any) -> None:
-        """Take the pieces of one delta; what is not a piece of a call is passed over. Raises ModelFailed.
+        """Take the pieces of one delta; what is not a piece of a call is passed over. Raises AnswerTooLong.
 
         A piece continues the call with its index. One that names a tool begins a call of its own if it has no index,
         another id, or comes when the arguments of that call are whole: some providers send whole calls, all with the
@@ -47,7 +47,7 @@ class ToolCallCollector:
                 call = {"id": "", "name": "", "arguments": ""}
                 self._calls.append(call)
                 if len(self._calls) > MAX_CALLS:
-                    raise ModelFailed(f"The model called more than {MAX_CALLS} tools at once. Try again.")
+                    raise AnswerTooLong(f"The model called more than {MAX_CALLS} tools at once. Try again.")
                 if isinstance(index, int):
                     self._by_index[index] = call
             call["id"] = call["id"] or call_id
@@ -56,7 +56,7 @@ class ToolCallCollector:
             text = arguments if isinstance(arguments, str) else _as_json(arguments)
             self._argument_chars += len(text)
             if self._argument_chars > MAX_ARGUMENTS_CHARS:
-                raise ModelFailed(f"The model called tools with more than {MAX_ARGUMENTS_CHARS:,} characters.")
+                raise AnswerTooLong(f"The model called tools with more than {MAX_ARGUMENTS_CHARS:,} characters.")
             call["arguments"] += text
 
     def calls(self) -> tuple[dict[str, Any], ...]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assistant.errors import AnswerInterrupted, EmbedderFailed, ModelBusy, ModelError, ModelFailed
+from rag_assistant.errors import AnswerInterrupted, AnswerTooLong, EmbedderFailed, ModelBusy, ModelError, ModelFailed
 from rag_assistant.llm import client as client_module
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.client import ModelClient
@@ -140,6 +140,29 @@ def test_an_answer_that_is_cut_off_keeps_its_text(client: ModelClient) -> None:
         for reply in client.stream(Endpoint(url, None, "m"), REQUEST, ModelCall()):
             came += reply.text
     assert MAX_ANSWER_CHARS - 12_000 <= len(came) <= MAX_ANSWER_CHARS
+
+
+@pytest.mark.parametrize(
+    ("head", "piece"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n", b"[" * 60_000),
+        (STREAM, b"a" * 60_000),
+        (STREAM, b"data: " + MANY_CALLS + b"\n\n"),
+    ],
+    ids=["body", "line", "calls"],
+)
+def test_what_never_ends_is_not_asked_for_again(head: bytes, piece: bytes) -> None:
+    asked = []
+
+    def shape(request: bytes) -> Shape:
+        asked.append(request)
+        return Shape(head, "repeat", piece)
+
+    patient = ModelClient(lambda: Deadlines(connect=2.0, first_token=60.0, token=60.0, answer=120.0))
+    patient.warm_up()
+    with lying_endpoint(shape) as url, pytest.raises(AnswerTooLong):
+        answer(patient, url)
+    assert len(asked) == 1
 
 
 def test_thoughts_that_never_end_are_given_up(client: ModelClient) -> None:
