@@ -3,7 +3,7 @@
 # make test-long  the same, with every sweep whole (marker `long`) and more generated conversations
 # make lint   ruff and mypy
 # make torture  kills, full disks, lying endpoints and floods: what was tried, lost and doubled (an hour or more)
-# make cluster  a proxy, three webs, two workers and PostgreSQL on this machine, until Ctrl-C
+# make cluster  a proxy, three webs, two workers, PostgreSQL and S3 on this machine, until Ctrl-C
 # make matrix  every route with every kind of caller and other people's ids, on SQLite and PostgreSQL
 # make bench  the benchmarks of docs/benchmarks.md
 # make bench-history  our history beside other libraries' (docs/history-benchmarks.md)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from cluster.cluster import Cluster
 from cluster.proxy import ProxyMissing
+from testkit.s3_server import BUCKET, S3Missing
 
 FOLDER = Path(__file__).resolve().parents[1] / ".cluster"
 
@@ -26,14 +27,15 @@ def main() -> None:
         signal.signal(number, lambda *_: over.set())
     try:
         cluster = Cluster(options.folder.resolve(), {}, port=options.port, proxy=options.proxy)
-    except ProxyMissing as missing:
+    except (ProxyMissing, S3Missing) as missing:
         sys.exit(str(missing))
     try:
         cluster.start()
         print(f"The cluster is at {cluster.url} ({cluster.proxy.kind}); Ctrl-C ends it.")
         for server in cluster.servers:
             print(f"  {server.data.parent.name}: {server.url}, log: {server.log}")
-        print(f"  PostgreSQL: {cluster.postgres.url}", flush=True)
+        print(f"  PostgreSQL: {cluster.postgres.url}")
+        print(f"  S3: {cluster.s3.url}, bucket {BUCKET}", flush=True)
         over.wait()
     finally:
         cluster.stop()

@@ -13,19 +13,22 @@ from pathlib import Path
 
 from cluster.postgres import Postgres
 from cluster.proxy import Proxy, ProxyKind
+from testkit.s3_server import S3Server
 from testkit.server_process import MIN_EPHEMERAL_PORT, Launch, ServerProcess, run_command
 
 WEBS = 3
 WORKERS = 2
 READY_TIMEOUT_SECONDS = 60.0
 FIRST_PORT = 20_000
+# Below which all files lie in the bucket.
+PREFIX = "cluster"
 # The proxy looks every second and wants two answers; then nobody sends anything more.
 DRAIN_SECONDS = 4.0
 LAST_ANSWERS_SECONDS = 20.0
 
 
 class Cluster:
-    """PostgreSQL, webs, workers and a proxy over one folder, which may have been used before.
+    """PostgreSQL, S3, webs, workers and a proxy over one folder, which may have been used before.
 
     ``settings`` are environment variables for webs and workers.
     """
@@ -40,10 +43,10 @@ class Cluster:
         careless: bool = False,
         proxy: ProxyKind | None = None,
     ) -> None:
-        ports = free_ports(WEBS + WORKERS + 2)
+        ports = free_ports(WEBS + WORKERS + 3)
         self.postgres = Postgres(folder / "postgres", ports.pop(), careless=careless)
-        self._files = folder / "files" / "uploads"
-        common = {
+        self.s3 = S3Server(folder / "s3", ports.pop())
+        common = self.s3.settings(PREFIX) | {
             "DATABASE_URL": self.postgres.url,
             "DRAIN_SECONDS": str(DRAIN_SECONDS),
             "LAST_ANSWERS_SECONDS": str(LAST_ANSWERS_SECONDS),
@@ -51,7 +54,7 @@ class Cluster:
 
         def server(name: str, role: str) -> ServerProcess:
             own = folder / name
-            self._share_files(own / "data")
+            own.mkdir(exist_ok=True)
             given = common | dict(settings) | {"ROLE": role, "PORT": str(ports.pop())}
             return ServerProcess(own, launch, **given)
 
@@ -63,14 +66,6 @@ class Cluster:
         # Asked as a server is, and passes it on.
         self.entrance = ServerProcess(folder, PORT=str(self.proxy.port))
 
-    def _share_files(self, data: Path) -> None:
-        """Let the folder of files of one process be everybody's."""
-        self._files.mkdir(parents=True, exist_ok=True)
-        data.mkdir(parents=True, exist_ok=True)
-        link = data / "uploads"
-        if not link.exists():
-            link.symlink_to(self._files)
-
     @property
     def servers(self) -> list[ServerProcess]:
         """The webs and the workers."""
@@ -80,6 +75,8 @@ class Cluster:
         """Start everything that does not run yet, and return when the proxy passes requests on."""
         if self.postgres.process is None:
             self.postgres.start()
+        if self.s3.process is None:
+            self.s3.start()
         # The first one makes the tables, while the others wait.
         for server in self.servers:
             server.launch()
@@ -98,11 +95,13 @@ class Cluster:
         raise RuntimeError(f"The proxy at {self.url} passes nothing on; see {self.proxy.log}.")
 
     def stop(self) -> None:
-        """End everything that was started: the proxy, then all servers, then PostgreSQL."""
+        """End everything that was started: the proxy, then all servers, then what they keep everything in."""
         self.proxy.stop()
         running = [one for one in self.servers if one.process is not None and one.process.poll() is None]
         for server in running:
             server.kill()
+        if self.s3.process is not None:
+            self.s3.kill()
         self.postgres.stop()
 
 

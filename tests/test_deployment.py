@@ -13,13 +13,17 @@ import yaml
 
 from cluster.proxy import DEPLOY
 from rag_assistant.__main__ import program
+from rag_assistant.files.s3 import S3Files
 from rag_assistant.settings.schema import Settings
+from testkit.s3_server import PROGRAM, wait_for_port
+from testkit.server_process import free_port
 
 PROJECT = DEPLOY.parent
 UNITS = sorted(DEPLOY.glob("*.service"))
 # What a process needs to end, beyond what the settings leave to clients and answers; see server/serve.py.
 SPARE_SECONDS = 5
-NOT_SETTINGS = {"PATH", "PYTHONDONTWRITEBYTECODE", "SETTINGS_FILE"}
+KEYS = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}
+NOT_SETTINGS = {"PATH", "PYTHONDONTWRITEBYTECODE", "SETTINGS_FILE", *KEYS}
 
 
 def compose() -> dict[str, Any]:
@@ -82,7 +86,8 @@ def needed_to_end(values: dict[str, str]) -> float:
 
 def test_the_common_environment_names_settings() -> None:
     named = re.findall(r"^(\w+)=", (DEPLOY / "common.env").read_text(), re.MULTILINE)
-    assert {name.lower() for name in named} <= Settings.model_fields.keys()
+    assert {name.lower() for name in set(named) - KEYS} <= Settings.model_fields.keys()
+    assert set(named) >= KEYS | {"DATABASE_URL", "FILES_URL"}
 
 
 def test_the_services_of_the_compose_file_fit_together() -> None:
@@ -98,13 +103,42 @@ def test_the_services_of_the_compose_file_fit_together() -> None:
             assert source in whole["volumes"] or (DEPLOY / source).exists(), volume
         if name.startswith(("web", "worker")):
             assert is_known(service["command"])
-            assert {one.lower() for one in service["environment"]} <= Settings.model_fields.keys()
+            assert {one.lower() for one in service["environment"].keys() - KEYS} <= Settings.model_fields.keys()
             grace = int(service["stop_grace_period"].removesuffix("s"))
             assert grace > needed_to_end(service["environment"])
     proxied = services["proxy"]["environment"]
     assert [proxied[f"WEB{number}"] for number in (1, 2, 3)] == [f"web{number}:8000" for number in (1, 2, 3)]
     address = services["proxy"]["networks"]["default"]["ipv4_address"]
     assert services["web1"]["environment"]["TRUSTED_PROXIES"] == f'["{address}"]'
+
+
+def test_webs_and_workers_of_the_compose_file_keep_files_in_its_s3_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services, secret, port = compose()["services"], "secret-456", free_port()
+    given = {
+        key: value.replace("${S3_SECRET:?set S3_SECRET}", secret)
+        for service in (services["web1"], services["s3"])
+        for key, value in service["environment"].items()
+    }
+    for key in KEYS:
+        monkeypatch.setenv(key, given[key])
+    (command,) = services["s3"]["command"]
+    for there, here in (("/files", str(tmp_path)), (":8080", f"127.0.0.1:{port}"), ("rclone", str(PROGRAM))):
+        command = command.replace(there, here)
+    environment = {"RCLONE_AUTH_KEY": given["RCLONE_AUTH_KEY"]}
+    server = subprocess.Popen([*services["s3"]["entrypoint"], command], env=environment)
+    try:
+        wait_for_port(port)
+        address = given["S3_ENDPOINT_URL"].replace("s3:8080", f"127.0.0.1:{port}")
+        files = S3Files(given["FILES_URL"], address, None, True, tmp_path)
+        (tmp_path / "incoming").write_text("Geese hiss.")
+        files.keep(tmp_path / "incoming", "0" * 32)
+        assert files.open("0" * 32).read() == b"Geese hiss."
+        assert [path.read_text() for path in tmp_path.rglob("0*")] == ["Geese hiss."]
+    finally:
+        server.kill()
+        server.wait()
 
 
 def test_the_image_is_made_of_what_there_is_and_runs_without_rights() -> None:

@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 
-from cluster.cluster import Cluster
+from cluster.cluster import PREFIX, Cluster
 from testkit.server_process import ServerProcess
 from torture.cluster_clients import Client, beside_clients, check_all, check_rows, rows
 from torture.kills import upload
@@ -241,10 +241,9 @@ def documents(stage: Stage) -> Outcome:
         status, _ = cluster.webs[(number + 1) % 3].call("DELETE", f"/api/documents/{document}")
         if status != 204:
             outcome.wrong.append(f"a deletion was {status}")
-    left = {path.name for path in (cluster.webs[0].data / "uploads").iterdir()}
-    outcome.wrong += [
-        f"the file {name} is left" for name in left - {file for (file,) in rows(cluster, "SELECT file FROM documents")}
-    ]
+    kept = {file for (file,) in rows(cluster, "SELECT file FROM documents")}
+    until(lambda: cluster.s3.names(PREFIX) <= kept, RECOVERY_TIMEOUT_SECONDS)
+    outcome.wrong += [f"the file {name} is left" for name in cluster.s3.names(PREFIX) - kept]
     return outcome
 
 

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeVar
 from cluster.cluster import Cluster
 from cluster.proxy import ProxyMissing
 from rag_assistant.storage.database import Database, sqlite_url
+from testkit.s3_server import S3Missing
 from testkit.server_fork import ServerFork
 from testkit.server_process import Launch, ServerProcess
 from torture.echo import Echo
@@ -108,7 +109,7 @@ class Stage:
                 launch=self._fork.launch,
                 careless=True,
             )
-        except (ProxyMissing, ImportError) as missing:
+        except (ProxyMissing, S3Missing, ImportError) as missing:
             raise Skipped(str(missing)) from missing
         self.at_end(made.stop)
         made.start()
