@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, insert, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from rag_assistant.records import Message, Turn, TurnStatus
 from rag_assistant.storage.conversations.counters import MORE_MESSAGES, messages_in, recount
@@ -18,6 +18,7 @@ from rag_assistant.storage.tables import answer_parts, conversations, messages, 
 # How many characters of a turn are found by their words; PostgreSQL takes a megabyte of them at most.
 MAX_INDEXED_CHARS = 200_000
 
+_LOCK = select(conversations.c.id).where(conversations.c.id == bindparam("conversation")).with_for_update()
 _END = (
     update(turns)
     .where(turns.c.id == bindparam("turn"), turns.c.status == "running", turns.c.owner == bindparam("present_owner"))
@@ -58,6 +59,15 @@ _COUNT_MESSAGES = (
 INSERT_MESSAGE = insert(messages)
 
 
+def lock_conversation(connection: Connection, conversation_id: int) -> None:
+    """Let nobody else write to a conversation until the end; SQLite has one writer anyway.
+
+    Everybody takes a conversation before its turns: otherwise who asks and who ends could wait for each other.
+    """
+    if connection.dialect.name != "sqlite":
+        connection.execute(_LOCK, {"conversation": conversation_id})
+
+
 def end_turn(
     connection: Connection,
     turn: Turn,
@@ -73,6 +83,7 @@ def end_turn(
     purged = turn.confirms_turn is not None and status == "completed"
     visible = bool(answer.strip()) and not purged and not turn.excluded
     error_type, error_message = error or (None, None)
+    lock_conversation(connection, turn.conversation_id)
     ended = connection.execute(
         _END,
         {

@@ -36,7 +36,13 @@ from rag_assistant.storage.conversations.conversations import insert_conversatio
 from rag_assistant.storage.conversations.counters import recount
 from rag_assistant.storage.conversations.pictures import IMAGES, keep_pictures
 from rag_assistant.storage.conversations.receipts import keep_receipt, load_receipt
-from rag_assistant.storage.conversations.turn_endings import INSERT_MESSAGE, end_turn, insert_messages, message_row
+from rag_assistant.storage.conversations.turn_endings import (
+    INSERT_MESSAGE,
+    end_turn,
+    insert_messages,
+    lock_conversation,
+    message_row,
+)
 from rag_assistant.storage.conversations.turn_rows import (
     as_turns,
     committed_text,
@@ -340,6 +346,7 @@ class TurnStore:
         Without an ``error``, a crash ended it.
         """
         with self._database.write() as connection:
+            lock_conversation(connection, load_turn(connection, turn_id).conversation_id)
             # No text is committed behind what is read here: who commits some waits for this lock, then finds it ended.
             free = (turns.c.owner == self.owner) | is_nobodys(turns.c.owner)
             unended = select(turns.c.owner).where(turns.c.id == turn_id, turns.c.status == "running", free)

@@ -3,18 +3,21 @@
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rag_assistant.conversations.prompts import mark_cited
 from rag_assistant.errors import ConversationBusy, ConversationNotFound, IdempotencyKeyReused, TurnNotRetryable
 from rag_assistant.records import UNSET, PastTurn, Question, Source, Turn
+from rag_assistant.storage.conversations import turn_endings
 from rag_assistant.storage.conversations.answer_log import AnswerLog
 from rag_assistant.storage.conversations.conversations import ConversationManager
 from rag_assistant.storage.conversations.history import HistoryStore
 from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.migrate import migrate
+from rag_assistant.storage.sent_texts import keep_texts
 
 
 @pytest.fixture
@@ -234,3 +237,23 @@ def test_the_window_reads_only_the_window(tmp_path: Path) -> None:
         database.close()
     assert steps[0] > 0
     assert abs(steps[1] - steps[0]) <= 2
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_question_that_comes_while_an_answer_ends_waits_for_it(
+    turns: TurnStore, interrupted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turn = ask(turns)
+    next_turns: list[Turn] = []
+    asking = threading.Thread(target=lambda: next_turns.append(ask(turns, "And?", turn.conversation_id)))
+
+    def keep_beside_a_question(*given: Any) -> None:
+        asking.start()
+        asking.join(0.3)  # It has come as far as it can.
+        keep_texts(*given)
+
+    monkeypatch.setattr(turn_endings, "keep_texts", keep_beside_a_question)
+    ended = turns.interrupt(turn.id, mark_cited) if interrupted else turns.finish(turn, "completed", "Because.")
+    asking.join(20)
+    assert ended.status == ("failed" if interrupted else "completed")
+    assert [one.number for one in next_turns] == [2]
