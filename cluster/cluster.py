@@ -43,6 +43,7 @@ class Cluster:
         careless: bool = False,
         proxy: ProxyKind | None = None,
     ) -> None:
+        self.folder = folder
         ports = free_ports(WEBS + WORKERS + 3)
         self.postgres = Postgres(folder / "postgres", ports.pop(), careless=careless)
         self.s3 = S3Server(folder / "s3", ports.pop())
@@ -64,7 +65,7 @@ class Cluster:
         self.proxy = Proxy(port or ports.pop(), webs, folder / "proxy.log", proxy)
         self.url = f"http://127.0.0.1:{self.proxy.port}"
         # Asked as a server is, and passes it on.
-        self.entrance = ServerProcess(folder, PORT=str(self.proxy.port))
+        self.entrance = ServerProcess(folder, PORT=str(self.proxy.port), DATABASE_URL=self.postgres.url)
 
     @property
     def servers(self) -> list[ServerProcess]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -70,6 +71,16 @@ class Proxy:
         assert self.process is not None
         self.process.kill()
         self.process.wait()
+
+    def pause(self) -> None:
+        """Hold the proxy up: its connections stay open, and nothing is passed on."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGCONT)
 
 
 def _path() -> str:

@@ -48,11 +48,11 @@ MIN_EPHEMERAL_PORT = 32_768
 Launch = Callable[[dict[str, str], Path], Launched]
 
 
-def run_command(environment: dict[str, str], log: Path) -> Launched:
-    """Start the server as a person does: ``python app.py``."""
+def run_command(environment: dict[str, str], log: Path, project: Path = PROJECT) -> Launched:
+    """Start the server as a person does: ``python app.py``, in a checkout."""
     with log.open("ab") as written:
         return subprocess.Popen(
-            [sys.executable, "app.py"], cwd=PROJECT, env=environment, stdout=written, stderr=written,
+            [sys.executable, "app.py"], cwd=project, env=environment, stdout=written, stderr=written,
             start_new_session=True,
         )  # fmt: skip
 

@@ -14,7 +14,7 @@ from torture.cluster import FAULTS as CLUSTER_FAULTS
 from torture.stage import Skipped, Stage
 
 # Their parts are tested one by one, too, or they wait more than they work.
-LONG = {"kill", "retries", "clock", "soak", "chroma", "settings", *CLUSTER_FAULTS} - {"cluster-kill"}
+LONG = {"kill", "retries", "clock", "soak", "chroma", "settings", *CLUSTER_FAULTS} - {"cluster-kill", "cluster-s3"}
 NAMES = [pytest.param(name, marks=pytest.mark.long) if name in LONG else name for name in FAULTS]
 
 

@@ -9,10 +9,11 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle
 
 from testkit.server_process import ServerProcess
 from torture.asking import Asked, check_all, half_read
-from torture.echo import answer_to
+from torture.echo import Echo, answer_to
 from torture.stage import Outcome, Stage, check_database, rows, start_again, until
 
 CLIENTS = 8
@@ -49,15 +50,20 @@ def gone(stage: Stage) -> Outcome:
 
 def resume(stage: Stage) -> Outcome:
     """Pick an answer up from each position: while it is written, afterwards, and after a kill."""
-    outcome, stub = Outcome(), stage.echo(SECONDS_BETWEEN_WORDS)
+    stub = stage.echo(SECONDS_BETWEEN_WORDS)
     server = stage.server(stub.url)
     server.start("/readyz")
-    whole = answer_to(1)
-    step = stage.count(7, 1)
+    return follow_from_everywhere(stage, stub, server, [server])
+
+
+def follow_from_everywhere(stage: Stage, stub: Echo, server: ServerProcess, others: list[ServerProcess]) -> Outcome:
+    """Ask one server and pick its answer up from each position through others, one after the other."""
+    outcome, whole = Outcome(), answer_to(1)
+    step = 1 if stage.is_full else 7
 
     def follow(turn_id: int, positions: range, when: str) -> None:
         with ThreadPoolExecutor(CLIENTS) as pool:
-            rests = pool.map(lambda position: server.follow(turn_id, position).read().text, positions)
+            rests = pool.map(lambda one, n: one.follow(turn_id, n).read().text, cycle(others), positions)
         for position, rest in zip(positions, rests, strict=True):
             if rest != whole[position:]:
                 outcome.wrong.append(f"{when}, from {position}: {rest!r}")
@@ -185,5 +191,6 @@ def answers_of(server: ServerProcess) -> dict[str, str]:
 
 def check_locks(server: ServerProcess, outcome: Outcome) -> None:
     """Look for a database that was locked in what the server logged."""
-    log = server.log.read_text()
-    outcome.wrong += [line for line in log.splitlines() if "locked" in line or "QueuePool" in line]
+    for log in server.log.parent.rglob(server.log.name):
+        lines = log.read_text().splitlines()
+        outcome.wrong += [line for line in lines if "locked" in line or "QueuePool" in line]

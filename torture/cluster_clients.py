@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import http.client
 import threading
 import time
@@ -10,17 +9,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import psycopg
-
 from cluster.cluster import Cluster
 from testkit.server_process import ServerProcess, Stream
 from torture.asking import ENDED
 from torture.echo import Echo, answer_to
-from torture.stage import Outcome, until
+from torture.stage import MAX_SECONDS_TO_GO_ON, Outcome, check_database
 
 SECONDS_BETWEEN_TRIES = 0.1
-# A lease of 15 s, a beat, and a look.
-MAX_SECONDS_TO_GO_ON = 20.0
 GIVE_UP_SECONDS = 90.0
 
 
@@ -149,9 +144,19 @@ def beside_clients(cluster: Cluster, stub: Echo, count: int, trouble: Callable[[
     return crowd
 
 
+def check_unbroken(crowd: Crowd, outcome: Outcome) -> None:
+    """Look for clients that were refused, or whose streams broke."""
+    for client in crowd.clients:
+        outcome.wrong += [f"question {client.number} was refused: {one}" for one in client.refused]
+        if client.breaks:
+            outcome.wrong.append(f"question {client.number} broke off {client.breaks} times")
+        if client.last is not None and client.last[1]["status"] != "completed":
+            outcome.lost.append(f"question {client.number} is {client.last[1]['status']}")
+
+
 def check_all(cluster: Cluster, clients: list[Client], stub: Echo, outcome: Outcome) -> None:
     """Compare what all clients saw with what is kept."""
-    check_rows(cluster, outcome)
+    check_database(cluster.entrance, outcome)
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda client: client.check(outcome), clients))
     for number, calls in stub.calls().items():
@@ -162,22 +167,3 @@ def check_all(cluster: Cluster, clients: list[Client], stub: Echo, outcome: Outc
     broken = sum(client.breaks > 0 for client in clients)
     refused = sum(len(client.refused) for client in clients)
     outcome.note = f"{broken} streams broken, {refused} tries refused, the longest wait {max(waits, default=0.0):.1f} s"
-
-
-def check_rows(cluster: Cluster, outcome: Outcome) -> None:
-    """Look for questions that are there twice, and for turns in no definite state."""
-    for question, times in rows(
-        cluster, "SELECT content, COUNT(*) FROM messages WHERE role = 'user' GROUP BY content HAVING COUNT(*) > 1"
-    ):
-        outcome.doubled.append(f"{times} times: {question}")
-    # What could not be kept while the database was away is kept a moment after it is back.
-    running = "SELECT id FROM turns WHERE status = 'running'"
-    until(lambda: not rows(cluster, running), MAX_SECONDS_TO_GO_ON)
-    for (turn_id,) in rows(cluster, running):
-        outcome.wrong.append(f"turn {turn_id} is running")
-
-
-def rows(cluster: Cluster, query: str) -> list[tuple[Any, ...]]:
-    """Return what is in the database of a cluster."""
-    with contextlib.closing(psycopg.connect(cluster.postgres.url.replace("+psycopg", ""))) as connection:
-        return connection.execute(query).fetchall()

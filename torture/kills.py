@@ -85,10 +85,10 @@ def at_random(stage: Stage) -> Outcome:
 def steps_of_a_turn(stage: Stage) -> Outcome:
     """Kill a server at each step from a question to its stored answer."""
     outcome, stub = Outcome(), stage.echo(SECONDS_BETWEEN_WORDS)
-    server = stage.server(stub.url)
+    server = stage.victim(stub.url)
     server.start("/readyz")
     server.kill()
-    steps = STEPS_OF_A_TURN[:: stage.count(4, 1)]
+    steps = STEPS_OF_A_TURN[:: 1 if stage.is_full else 4]
     for number in stage.rounds(len(steps), 10 * len(steps)):
         step = steps[number % len(steps)]
         asked = Asked(server, number)
@@ -106,10 +106,10 @@ def steps_of_a_turn(stage: Stage) -> Outcome:
 def steps_of_an_ingest(stage: Stage) -> Outcome:
     """Kill a server at each step from an upload to a document that is found."""
     outcome, stub = Outcome(), stage.echo(SECONDS_BETWEEN_WORDS)
-    server = stage.server(stub.url)
+    server = stage.victim(stub.url)
     server.start("/readyz")
     server.kill()
-    steps = STEPS_OF_AN_INGEST[:: stage.count(5, 1)]
+    steps = STEPS_OF_AN_INGEST[:: 1 if stage.is_full else 5]
     for number in stage.rounds(len(steps), 10 * len(steps)):
         step, name = steps[number % len(steps)], f"geese{number}.txt"
         text = "\n\n".join(f"Paragraph {number}.{n} of geese. " + "Words and words. " * 45 for n in range(40))
@@ -178,7 +178,8 @@ def check_document(server: ServerProcess, name: str, text: str, outcome: Outcome
     if state != "ready" or chunks != embedded:
         outcome.lost.append(f"{name} is {state} with {embedded} of {chunks} chunks")
     own = f"(SELECT id FROM chunks WHERE document_id = {document_id})"
-    for table, key in (("embeddings", "chunk_id"), ("chunk_words", "rowid")):
+    words_key = "chunk_id" if "DATABASE_URL" in server.environment else "rowid"
+    for table, key in (("embeddings", "chunk_id"), ("chunk_words", words_key)):
         if (held := rows(server, f"SELECT COUNT(*) FROM {table} WHERE {key} IN {own}")[0][0]) != chunks:
             (outcome.doubled if held > chunks else outcome.lost).append(f"{name}: {held} of {chunks} in {table}")
     kept = "".join(one for (one,) in rows(server, f"SELECT text FROM chunks WHERE id IN {own} ORDER BY id"))

@@ -26,6 +26,11 @@ PROGRESS_INTERVAL_SECONDS = 5.0
 POLL_INTERVAL_SECONDS = 0.02
 MAX_RESTART_SECONDS = 5.0
 MAX_SHOWN = 5
+# A lease of 15 s, a beat, and a look.
+MAX_SECONDS_TO_GO_ON = 20.0
+COMMON = {"OPENAI_MODEL": "stub-model", "QUERY_REWRITING": "off", "LOG_LEVEL": "WARNING"}
+# What a short form does not wait for.
+SOON = {"LEASE_SECONDS": "4", "DRAIN_SECONDS": "2.5", "LAST_ANSWERS_SECONDS": "5"}
 
 
 class Skipped(Exception):
@@ -99,14 +104,16 @@ class Stage:
         """Do something when the stage ends."""
         self._ends.callback(action)
 
-    def cluster(self, url: str, **settings: str) -> Cluster:
-        """Start a cluster that asks a model at ``url`` and ends with the stage."""
-        own = {"OPENAI_MODEL": "stub-model", "QUERY_REWRITING": "off", "LOG_LEVEL": "WARNING"}
+    def cluster(
+        self, url: str, settings: Mapping[str, str] = MappingProxyType({}), *, launch: Launch | None = None
+    ) -> Cluster:
+        """Start a cluster that asks a model at ``url`` and ends with the stage. Leases are short in a short form."""
+        own = COMMON if self.is_full else COMMON | SOON
         try:
             made = Cluster(
                 self.folder,
-                {"OPENAI_BASE_URL": url} | own | settings,
-                launch=self._fork.launch,
+                {"OPENAI_BASE_URL": url} | own | dict(settings),
+                launch=launch or self._fork.launch,
                 careless=True,
             )
         except (ProxyMissing, S3Missing, ImportError) as missing:
@@ -128,10 +135,14 @@ class Stage:
             self._servers += 1
             folder = self.folder / f"server{self._servers}"
             folder.mkdir()
-        own = {"OPENAI_MODEL": "stub-model", "QUERY_REWRITING": "off", "LOG_LEVEL": "WARNING"}
-        server = ServerProcess(folder, launch or self._fork.launch, **{"OPENAI_BASE_URL": url} | own | dict(settings))
+        given = {"OPENAI_BASE_URL": url} | COMMON | dict(settings)
+        server = ServerProcess(folder, launch or self._fork.launch, **given)
         self.at_end(lambda: end(server))
         return server
+
+    def victim(self, url: str) -> ServerProcess:
+        """Return a server that asks a model at ``url`` and is going to be killed."""
+        return self.server(url)
 
 
 def end(server: ServerProcess) -> None:
@@ -159,7 +170,7 @@ def until(condition: Callable[[], bool], seconds: float) -> bool:
 
 def rows(server: ServerProcess, query: str) -> list[tuple[Any, ...]]:
     """Return what is in a server's database."""
-    database = Database(sqlite_url(server.data))
+    database = Database(server.environment.get("DATABASE_URL") or sqlite_url(server.data))
     try:
         with database.read() as connection:
             return [tuple(row) for row in connection.exec_driver_sql(query)]
@@ -173,7 +184,10 @@ def check_database(server: ServerProcess, outcome: Outcome) -> None:
         server, "SELECT content, COUNT(*) FROM messages WHERE role = 'user' GROUP BY content HAVING COUNT(*) > 1"
     ):
         outcome.doubled.append(f"{times} times: {question}")
-    for turn_id, status in rows(server, "SELECT id, status FROM turns WHERE status = 'running'"):
-        outcome.wrong.append(f"turn {turn_id} is {status}")
-    if (damage := rows(server, "PRAGMA integrity_check")) != [("ok",)]:
+    running = "SELECT id FROM turns WHERE status = 'running'"
+    if on_postgresql := "DATABASE_URL" in server.environment:
+        # What could not be kept while the database was away is kept a moment after it is back.
+        until(lambda: not rows(server, running), MAX_SECONDS_TO_GO_ON)
+    outcome.wrong += [f"turn {turn_id} is running" for (turn_id,) in rows(server, running)]
+    if not on_postgresql and (damage := rows(server, "PRAGMA integrity_check")) != [("ok",)]:
         outcome.wrong.append(f"integrity_check: {damage}")
