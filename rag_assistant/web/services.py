@@ -17,6 +17,7 @@ from rag_assistant.records import ALONE, NOBODY
 from rag_assistant.runtime.container import in_container
 from rag_assistant.runtime.data_dir import join_commands, lock_data_dir
 from rag_assistant.storage.migrate import migrate
+from rag_assistant.storage.pooler import refuse_forgetful_pooler
 
 if TYPE_CHECKING:
     # Loading numpy and with it the search takes a while; the command line does not always need it.
@@ -140,6 +141,7 @@ class Services:
 
     def prepare(self) -> None:
         """Bring the database to the present schema; put the guide into a library that is new."""
+        refuse_forgetful_pooler(self.database)
         if migrate(self.database):
             for path in sorted(self.guide.glob("*.md")):
                 with path.open("rb") as file:
