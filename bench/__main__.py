@@ -17,6 +17,7 @@ from bench import (
     promises,
     quality,
     questions,
+    rows,
     scaling,
     scans,
     start,
@@ -39,6 +40,7 @@ ON_REQUEST = {
     "scans": scans.main,
     "page": page.main,
     "quality": quality.main,
+    "rows": rows.main,
     "scaling": scaling.main,
 }
 
