@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from rag_assistant.factory import QUEUE_FILE
+from rag_assistant.runtime.data_dir import QUEUE_FILE
 from torture.asking import Asked, ask_all, check_all
 from torture.kills import check_document, upload
 from torture.stage import Outcome, Stage, check_database
