@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "rag_assistant"
 
 # Lowest first. A room may import from every room below it, and from none beside it.
 FLOORS = [
-    ("errors", "records", "validation"),
+    ("errors", "records", "validation", "i18n"),
     ("history", "settings", "runtime", "files"),
     ("storage", "telemetry"),
     ("presenters", "extraction", "retrieval", "llm", "tool_servers"),
@@ -40,6 +40,7 @@ PURE = (
         "history",
         "presenters",
         "validation",
+        "i18n.languages",
         "accounts.addresses",
         "accounts.admission",
         "runtime.public_addresses",
@@ -98,6 +99,7 @@ HOMES = {
     "pypdfium2": ("extraction",),
     "rapidocr": ("extraction",),
     "PIL": ("extraction",),
+    "babel": ("i18n",),
     "flask": ("web", "cli", "factory"),
     "markdown_it": ("web", "retrieval"),
     "nh3": ("web",),

@@ -73,6 +73,7 @@ TOPICS: dict[str, tuple[str, ...]] = {
         "s3_endpoint_url",
         "s3_region",
         "s3_path_style",
+        "page_language",
         "log_level",
         "log_format",
         "access_log",

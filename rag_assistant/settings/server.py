@@ -126,6 +126,11 @@ class ServerSettings(Group):
         live=False,
         ge=0,
     )
+    page_language: Literal["auto", "en", "de", "fr", "es", "zh", "ar"] = setting(
+        "auto",
+        "one of auto, en, de, fr, es, zh, ar",
+        "The language of the page. auto: the first of these that the browser asks for, otherwise English.",
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = setting(
         "INFO", "one of DEBUG, INFO, WARNING, ERROR", "How much is logged.", live=False
     )

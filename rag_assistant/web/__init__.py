@@ -8,7 +8,18 @@ from flask import Flask, request
 from werkzeug.routing import IntegerConverter, Map
 
 from rag_assistant.records import MAX_INT32
-from rag_assistant.web import assets, errors, health, identity, metrics, occupancy, policy, request_ids, security
+from rag_assistant.web import (
+    assets,
+    errors,
+    health,
+    identity,
+    languages,
+    metrics,
+    occupancy,
+    policy,
+    request_ids,
+    security,
+)
 from rag_assistant.web.api import account as account_api
 from rag_assistant.web.api import archive as archive_api
 from rag_assistant.web.api import conversations as conversations_api
@@ -89,6 +100,7 @@ def init_app(app: Flask, services: Services) -> None:
     app.wsgi_app = Entry(app.wsgi_app, services.settings.current)  # type: ignore[method-assign, assignment]
     request_ids.init_app(app)
     security.init_app(app, services.settings.current)
+    languages.init_app(app)
     errors.init_app(app)
     health.init_app(app, services)
     metrics.init_app(app, services)

@@ -1,6 +1,6 @@
 """Scripts and style sheets: kept by browsers for good, since a change of any gives all a new address.
 
-The sheets go out as one, and so do the scripts, without their comments. They are read once, at the start: what goes out
+The sheets go out as one, and so do the scripts, without their comments, for each language with its texts. They are read once, at the start: what goes out
 under a version is what the version was made of.
 
 Pages and the API are never compressed: where
@@ -9,6 +9,7 @@ secrets and what a stranger chose stand in one answer, its length would tell of 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -17,6 +18,8 @@ import rjsmin
 from flask import Flask, Response, abort, request, url_for
 from flask_compress import Compress
 
+from rag_assistant.i18n.catalogs import script_texts
+from rag_assistant.i18n.languages import ENGLISH, LANGUAGES
 from rag_assistant.web.bundle import bundle
 
 KEPT_FOR_GOOD = "public, max-age=31536000, immutable"
@@ -31,6 +34,8 @@ SHEETS = (
 ALL_SHEETS = "all.css"
 ALL_SCRIPTS = "all.js"
 ENTRY = "main.js"
+# The module whose content is another one in each language.
+TEXTS = "lib/texts.js"
 MEDIA_TYPES = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -77,14 +82,29 @@ def init_app(app: Flask) -> None:
     def static_url(filename: str) -> str:
         return url_for("versioned_static", version=current, filename=filename)
 
+    @app.template_global()
+    def scripts_url(code: str) -> str:
+        return static_url(scripts_for(code))
+
 
 def read_files(folder: Path) -> dict[str, bytes]:
     """Return what goes over the wire, by its name in the address."""
     pictures = {path.name: path.read_bytes() for path in sorted(folder.glob("*.svg"))}
     sheets = "".join((folder / f"{name}.css").read_text() for name in SHEETS)
     modules = {path.relative_to(folder / "js").as_posix(): path.read_text() for path in (folder / "js").rglob("*.js")}
-    scripts = rjsmin.jsmin(bundle(modules, ENTRY))
-    return pictures | {ALL_SHEETS: sheets.encode(), ALL_SCRIPTS: scripts.encode()}
+    scripts = {scripts_for(code): scripts_in(code, modules) for code in LANGUAGES}
+    return pictures | {ALL_SHEETS: sheets.encode()} | scripts
+
+
+def scripts_for(code: str) -> str:
+    """Return the name of the scripts of a page in a language."""
+    return ALL_SCRIPTS if code == ENGLISH.code else f"all.{code}.js"
+
+
+def scripts_in(code: str, modules: Mapping[str, str]) -> bytes:
+    """Return all scripts as one, with what they say in a language."""
+    texts = f"export const texts = {json.dumps(script_texts(code))};"
+    return rjsmin.jsmin(bundle({**modules, TEXTS: texts}, ENTRY)).encode()
 
 
 def version_of(files: Mapping[str, bytes]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from flask import Blueprint, Response, current_app, jsonify, make_response, request
@@ -12,6 +13,7 @@ from rag_assistant.answering.assistant import WATCH_INTERVAL_SECONDS
 from rag_assistant.conversations.pictures import picture_in
 from rag_assistant.conversations.scope import check_scope
 from rag_assistant.errors import InvalidRequest, NotSignedIn, PictureNotFound, ReceiptNotFound
+from rag_assistant.i18n.languages import ENGLISH
 from rag_assistant.presenters.turn_events import end_position
 from rag_assistant.presenters.turns import (
     Exchange,
@@ -27,6 +29,7 @@ from rag_assistant.records import EXCHANGES, MAX_INT32, Event, Turn
 from rag_assistant.web.api.events import Readers, collect, event_stream, last_event_id
 from rag_assistant.web.errors import answer_with_error
 from rag_assistant.web.identity import identity
+from rag_assistant.web.languages import in_words_of, language
 from rag_assistant.web.markdown.blocks import Blocks
 from rag_assistant.web.occupancy import say_begun
 from rag_assistant.web.request_bodies import ChangeTurnBody, NoFields, QueryBody, RetryBody
@@ -214,10 +217,18 @@ def stream(turn: Turn, after: int, drawn: bool) -> Response:
 
     ``drawn``, for the page, it begins with the whole answer so far, and its tokens are drawn by blocks.
     """
-    events = while_let_in(services().assistant.follow(turn.id, 0 if drawn else after))
+    events = in_language(while_let_in(services().assistant.follow(turn.id, 0 if drawn else after)))
     response = event_stream(events, readers(), Blocks() if drawn else None)
     response.headers["X-Turn-Id"] = str(turn.id)
     return response
+
+
+def in_language(events: Iterator[Event | None]) -> Iterator[Event | None]:
+    """Return the events, with what they say in the language of the page that asks."""
+    spoken = language()
+    if spoken is ENGLISH:
+        return events
+    return (event and replace(event, data=in_words_of(spoken, event.data)) for event in events)
 
 
 def while_let_in(events: Iterator[Event | None]) -> Iterator[Event | None]:

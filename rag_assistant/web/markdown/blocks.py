@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from rag_assistant.web.languages import gettext
 from rag_assistant.web.markdown.open_end import completed
 from rag_assistant.web.markdown.render import drawn, is_too_much, parse, render_markdown
 
@@ -21,6 +22,8 @@ class Blocks:
     def __init__(self) -> None:
         self._open = ""
         self._finished = 0
+        # The rest of an answer is drawn when the request is over.
+        self._copy = gettext("Copy")
 
     def add(self, text: str) -> tuple[int, str]:
         """Take a piece; return how many of the elements that were drawn so far stay, and the HTML behind them."""
@@ -29,7 +32,7 @@ class Blocks:
         if is_too_much(self._open):
             return keep, str(render_markdown(self._open))
         html = self._draw_finished()
-        return keep, html + str(drawn(parse(completed(self._open))))
+        return keep, html + str(drawn(parse(completed(self._open)), self._copy))
 
     def _draw_finished(self) -> str:
         """Return the HTML of what has become finished, and go on behind it. The last block is never finished."""
@@ -39,6 +42,6 @@ class Blocks:
             return ""
         last = tokens[starts[-1]]
         self._finished += len(starts) - 1
-        html = str(drawn(tokens[: starts[-1]]))
+        html = str(drawn(tokens[: starts[-1]], self._copy))
         self._open = "".join(LINES.findall(self._open)[last.map[0] if last.map else 0 :])
         return html

@@ -19,9 +19,10 @@ from markdown_it.renderer import RendererProtocol
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from rag_assistant.retrieval.claims import CITATION
+from rag_assistant.web.languages import gettext
 from rag_assistant.web.markdown.formulas import enable_formulas
 from rag_assistant.web.markdown.marked import END, START, mark_between
 from rag_assistant.web.markdown.nesting import limit_nesting
@@ -46,9 +47,9 @@ LANGUAGE = re.compile(r"[A-Za-z0-9+#._-]{1,30}")
 PRE = re.compile(r'<pre(?: data-language="([^"]*)")?>')
 CODE_BAR = (
     '<div class="code"><div class="code-bar"><span>{language}</span>'
-    '<button class="copy-code scripts-only" type="button" data-copy-code>Copy</button></div><pre tabindex="0">'
+    '<button class="copy-code scripts-only" type="button" data-copy-code>{copy}</button></div><pre tabindex="0">'
 )
-PAGE_START = '<span class="page-start" id="page-{0}" role="doc-pagebreak" aria-label="Page {0}"></span>'
+PAGE_START = '<span class="page-start" id="page-{0}" role="doc-pagebreak" aria-label="{1}"></span>'
 ABSOLUTE = re.compile(r"(?:https?|mailto):", re.I)
 
 
@@ -76,7 +77,11 @@ def render_document(pieces: Sequence[str | int]) -> Markup | None:
     """
     made = ""
     for page, part in groupby(pieces, lambda one: one if isinstance(one, int) else None):
-        made += PAGE_START.format(page) if page else _drawn_part("".join(map(str, part)))
+        made += (
+            PAGE_START.format(page, escape(gettext("Page {n}", n=page)))
+            if page
+            else _drawn_part("".join(map(str, part)))
+        )
     edges = sum(one.count(START) for one in pieces if isinstance(one, str))
     if (made.count(START), made.count(END)) != (edges, edges):
         return None
@@ -104,10 +109,10 @@ def parse(
     return _parser.parse(text, {"citations": known})
 
 
-def drawn(tokens: Sequence[Token]) -> Markup:
-    """Return blocks as safe HTML: one element for each that stands by itself."""
+def drawn(tokens: Sequence[Token], copy: str | None = None) -> Markup:
+    """Return blocks as safe HTML: one element for each that stands by itself; ``copy`` is what the button says."""
     clean = _sanitiser.clean(_parser.renderer.render(tokens, _parser.options, {}))
-    return Markup(_with_frames(clean))  # noqa: S704 - the sanitiser's output, and the only such place
+    return Markup(_with_frames(clean, copy or gettext("Copy")))  # noqa: S704 - the sanitiser's output, and the only such place
 
 
 def clean_handbook(drawn_pages: str) -> Markup:
@@ -116,12 +121,13 @@ def clean_handbook(drawn_pages: str) -> Markup:
     return Markup(_in_boxes(clean))  # noqa: S704 - the sanitiser's output
 
 
-def _with_frames(clean: str) -> str:
+def _with_frames(clean: str, copy: str) -> str:
     """Put a bar with a button above each piece of code, and what may be wide into a box that scrolls.
 
     In sanitised HTML a tag stands where we put one: a ``<`` that somebody wrote is ``&lt;``.
     """
-    framed = PRE.sub(lambda match: CODE_BAR.format(language=match.group(1) or ""), clean).replace(
+    bar = escape(copy)
+    framed = PRE.sub(lambda match: CODE_BAR.format(language=match.group(1) or "", copy=bar), clean).replace(
         "</pre>", "</pre></div>"
     )
     return _in_boxes(framed)

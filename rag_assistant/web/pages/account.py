@@ -8,6 +8,7 @@ from flask import Blueprint, Response, make_response, redirect, render_template,
 
 from rag_assistant.accounts.passwords import MIN_CHARS
 from rag_assistant.errors import AssistantError, InvalidRequest, NotAllowed
+from rag_assistant.i18n.marking import N_
 from rag_assistant.records import ABILITIES, Person
 from rag_assistant.validation import spells_number
 from rag_assistant.web.errors import page_with_error
@@ -17,7 +18,7 @@ from rag_assistant.web.services import services, whole_services
 
 blueprint = Blueprint("account_pages", __name__)
 
-TOKEN_DAYS = {"30": "30 days", "90": "90 days", "365": "1 year", "": "no expiry"}
+TOKEN_DAYS = {"30": N_("30 days"), "90": N_("90 days"), "365": N_("1 year"), "": N_("no expiry")}
 
 
 @blueprint.get("/login")

@@ -20,6 +20,7 @@ from rag_assistant.retrieval.example_questions import example_questions
 from rag_assistant.retrieval.tables import spelled_out
 from rag_assistant.settings.package_files import GUIDE
 from rag_assistant.validation import spells_number
+from rag_assistant.web.languages import said
 from rag_assistant.web.markdown.render import render_markdown
 from rag_assistant.web.pages.frame import frame
 from rag_assistant.web.pages.scope import in_words, scope_in_address, scope_in_form
@@ -300,7 +301,7 @@ def _number(name: str, text: str) -> int:
 @blueprint.app_template_filter()
 def markdown(turn: Turn) -> str:
     """Draw a turn's answer, with its citations and what is doubtful about them."""
-    doubts = {(source.n, doubt["nth"]): doubt_in_words(doubt, source.n) for source, doubt in doubts_of(turn)}
+    doubts = {(source.n, doubt["nth"]): said(doubt_in_words(doubt, source.n)) for source, doubt in doubts_of(turn)}
     return render_markdown(turn.answer, [source.n for source in turn.sources], f"source-{turn.number}", doubts)
 
 

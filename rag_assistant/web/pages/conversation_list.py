@@ -12,10 +12,11 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
 from rag_assistant.errors import InvalidRequest
+from rag_assistant.i18n.marking import N_
 from rag_assistant.records import MAX_INT32, Conversation
 from rag_assistant.retrieval.tokenize import UNSPACED_RUN
 
-PINNED = "Pinned"
+PINNED = N_("Pinned")
 # How much of a turn stands around the first word that was found in it, in characters.
 BEFORE_HIT = 40
 SNIPPET = 160
@@ -38,16 +39,16 @@ Cursor = tuple[datetime, int]
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Some conversations that follow each other in the list, under one heading."""
+    """Some conversations that follow each other in the list, under one heading: in words, or the first of a month."""
 
-    title: str
+    title: str | date
     conversations: tuple[Conversation, ...]
 
 
 def groups_of(conversations: Sequence[Conversation], moment: datetime, zone: tzinfo) -> list[Group]:
     """Return conversations, the latest used first, under the days, months and years in which they were last used."""
     today = moment.astimezone(zone).date()
-    groups: list[tuple[str, list[Conversation]]] = []
+    groups: list[tuple[str | date, list[Conversation]]] = []
     for one in conversations:
         title = _heading(one.updated_at.astimezone(zone).date(), today)
         if not groups or groups[-1][0] != title:
@@ -56,17 +57,17 @@ def groups_of(conversations: Sequence[Conversation], moment: datetime, zone: tzi
     return [Group(title, tuple(members)) for title, members in groups]
 
 
-def _heading(day: date, today: date) -> str:
+def _heading(day: date, today: date) -> str | date:
     ago = (today - day).days
     if ago < 1:
-        return "Today"
+        return N_("Today")
     if ago == 1:
-        return "Yesterday"
+        return N_("Yesterday")
     if ago <= 7:
-        return "Previous 7 days"
+        return N_("Previous 7 days")
     if ago <= 30:
-        return "Previous 30 days"
-    return f"{day:%B %Y}" if day.year == today.year else str(day.year)
+        return N_("Previous 30 days")
+    return day.replace(day=1) if day.year == today.year else str(day.year)
 
 
 def zone_named(name: str | None) -> tzinfo:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from rag_assistant.extraction.formats import kinds
+from rag_assistant.i18n.marking import N_
 from rag_assistant.records import Document, DocumentState
+from rag_assistant.web.languages import gettext, ngettext, number
 
 KINDS = {
-    kinds.PLAIN: "Text", kinds.MARKDOWN: "Markdown", kinds.CSV: "CSV table", kinds.TSV: "TSV table",
-    kinds.HTML: "Web page", kinds.EML: "Email", kinds.MSG: "Email", kinds.NOTEBOOK: "Notebook", kinds.PDF: "PDF",
-    kinds.RTF: "RTF", kinds.EPUB: "E-book", kinds.ODT: "OpenDocument text", kinds.ODS: "OpenDocument workbook",
-    kinds.ODP: "OpenDocument slides", kinds.DOCX: "Word", kinds.DOC: "Word", kinds.PPTX: "PowerPoint",
-    kinds.PPT: "PowerPoint", kinds.XLSX: "Excel", kinds.XLS: "Excel", kinds.ZIP: "ZIP archive",
-    kinds.OLE: "Office file", kinds.PNG: "Image", kinds.JPEG: "Image", kinds.TIFF: "Image", kinds.WEBP: "Image",
+    kinds.PLAIN: N_("Text"), kinds.MARKDOWN: "Markdown", kinds.CSV: N_("CSV table"), kinds.TSV: N_("TSV table"),
+    kinds.HTML: N_("Web page"), kinds.EML: N_("Email"), kinds.MSG: N_("Email"), kinds.NOTEBOOK: N_("Notebook"), kinds.PDF: "PDF",
+    kinds.RTF: "RTF", kinds.EPUB: N_("E-book"), kinds.ODT: N_("OpenDocument text"), kinds.ODS: N_("OpenDocument workbook"),
+    kinds.ODP: N_("OpenDocument slides"), kinds.DOCX: "Word", kinds.DOC: "Word", kinds.PPTX: "PowerPoint",
+    kinds.PPT: "PowerPoint", kinds.XLSX: "Excel", kinds.XLS: "Excel", kinds.ZIP: N_("ZIP archive"),
+    kinds.OLE: N_("Office file"), kinds.PNG: N_("Image"), kinds.JPEG: N_("Image"), kinds.TIFF: N_("Image"), kinds.WEBP: N_("Image"),
 }  # fmt: skip
 # What a container is called until it is looked into, by the end of its name.
 SUFFIXES = {
@@ -20,7 +22,13 @@ SUFFIXES = {
     "odt": kinds.ODT, "ods": kinds.ODS, "odp": kinds.ODP, "epub": kinds.EPUB,
 }  # fmt: skip
 SLIDES = (kinds.PPTX, kinds.PPT, kinds.ODP)
-STATES = {"reading": "processing"}
+STATES: dict[DocumentState, str] = {
+    "queued": N_("queued"),
+    "reading": N_("processing"),
+    "ready": N_("ready"),
+    "failed": N_("failed"),
+    "cancelled": N_("cancelled"),
+}
 # By which states a list is filtered, under one name each; the empty name is for all.
 STATE_FILTERS: dict[str, tuple[DocumentState, ...]] = {
     "": (),
@@ -28,6 +36,13 @@ STATE_FILTERS: dict[str, tuple[DocumentState, ...]] = {
     "processing": ("queued", "reading", "recognising", "embedding"),
     "failed": ("failed",),
     "cancelled": ("cancelled",),
+}
+STATE_FILTER_WORDS = {
+    "": N_("All"),
+    "ready": N_("Ready"),
+    "processing": N_("Processing"),
+    "failed": N_("Failed"),
+    "cancelled": N_("Cancelled"),
 }
 UNITS = ((1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB"))
 
@@ -37,11 +52,12 @@ def kind_of(document: Document) -> str:
     media_type = document.media_type
     if media_type in (kinds.ZIP, kinds.OLE):
         media_type = SUFFIXES.get(document.name.lower().rpartition(".")[2], media_type)
-    kind = KINDS.get(media_type, "File")
+    kind = gettext(KINDS.get(media_type, N_("File")))
     if not document.pages:
         return kind
-    word = "slide" if document.media_type in SLIDES else "page"
-    return f"{kind}, {document.pages} {word}{'' if document.pages == 1 else 's'}"
+    if document.media_type in SLIDES:
+        return f"{kind}, {ngettext('{n} slide', '{n} slides', document.pages)}"
+    return f"{kind}, {ngettext('{n} page', '{n} pages', document.pages)}"
 
 
 def is_askable(document: Document) -> bool:
@@ -59,17 +75,18 @@ def in_units(size_bytes: int) -> str:
     for unit, name in UNITS:
         if size_bytes >= unit:
             size = size_bytes / unit
-            return f"{size:.1f} {name}" if size < 10 else f"{size:.0f} {name}"
-    return f"{size_bytes} byte{'' if size_bytes == 1 else 's'}"
+            return f"{number(size, 1 if size < 10 else 0)} {name}"
+    return ngettext("{n} byte", "{n} bytes", size_bytes)
 
 
 def state_of(document: Document) -> str:
     """Return in words how far a document has come."""
     if document.state == "embedding":
         # A newer version is not found at all before it is ready.
-        searchable = "" if document.replaces else "searchable by keyword; "
-        return f"{searchable}indexing {document.embedded} of {document.chunks}"
+        searchable = "" if document.replaces else f"{gettext('searchable by keyword')}; "
+        return searchable + gettext("indexing {n} of {count}", n=document.embedded, count=document.chunks)
     if document.state == "recognising":
-        searchable = "searchable; " if document.chunks and not document.replaces else ""
-        return f"{searchable}recognising text, page {document.recognised_pages} of {document.scanned_pages}"
-    return STATES.get(document.state, document.state)
+        searchable = f"{gettext('searchable')}; " if document.chunks and not document.replaces else ""
+        page, count = document.recognised_pages, document.scanned_pages
+        return searchable + gettext("recognising text, page {n} of {count}", n=page, count=count)
+    return gettext(STATES[document.state])

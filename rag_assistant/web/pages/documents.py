@@ -17,10 +17,17 @@ from rag_assistant.web.api.documents import sought_documents, tags_in, uploaded_
 from rag_assistant.web.identity import identity
 from rag_assistant.web.markdown.marked import with_edges
 from rag_assistant.web.markdown.render import render_document
-from rag_assistant.web.pages.conversation_list import zone_named
-from rag_assistant.web.pages.document_status import STATE_FILTERS, in_units, is_askable, kind_of, size_of, state_of
+from rag_assistant.web.pages.document_status import (
+    STATE_FILTER_WORDS,
+    STATE_FILTERS,
+    in_units,
+    is_askable,
+    kind_of,
+    size_of,
+    state_of,
+)
 from rag_assistant.web.pages.document_text import shown_text
-from rag_assistant.web.pages.frame import ZONE_COOKIE, drawer, frame
+from rag_assistant.web.pages.frame import drawer, frame
 from rag_assistant.web.request_bodies import MAX_DOCUMENT_IDS, MAX_TAG_CHARS, MAX_TAGS, ChangeDocumentBody
 from rag_assistant.web.request_parsing import checked, flag_asked, ids_of, whole_number
 from rag_assistant.web.services import services
@@ -213,6 +220,7 @@ def _library_page(refused: Sequence[Refused] = (), sent: int = 0) -> str:
         pages=pages,
         sort=sort,
         state_filter=state,
+        state_filter_words=STATE_FILTER_WORDS,
         listed_at=lambda **changes: url_for("document_pages.documents", **_place() | changes),
         place=_place(),
         tag=tag,
@@ -226,7 +234,6 @@ def _library_page(refused: Sequence[Refused] = (), sent: int = 0) -> str:
         libraries=services().libraries.all() if identity().person else [],
         refused=refused,
         sent=sent,
-        zone=zone_named(request.cookies.get(ZONE_COOKIE)),
         **frame(None),
     )
 

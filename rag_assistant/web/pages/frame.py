@@ -8,6 +8,7 @@ from typing import Any
 
 from flask import request
 
+from rag_assistant.i18n.marking import N_
 from rag_assistant.records import Conversation
 from rag_assistant.retrieval.tokenize import query_words
 from rag_assistant.web.health import readiness
@@ -47,19 +48,19 @@ class Shortcut:
 
 
 SHORTCUTS = (
-    Shortcut("?", "shortcuts", "Show these shortcuts"),
-    Shortcut("/", "command", "Type a command"),
-    Shortcut("Control+K", "search", "Search conversations"),
-    Shortcut("Control+Shift+O", "new", "New conversation"),
-    Shortcut("Alt+ArrowUp", "previous-turn", "Previous turn"),
-    Shortcut("Alt+ArrowDown", "next-turn", "Next turn"),
-    Shortcut("Alt+PageUp", "previous-conversation", "Previous conversation in the list"),
-    Shortcut("Alt+PageDown", "next-conversation", "Next conversation in the list"),
-    Shortcut("Control+Shift+C", "copy", "Copy the last answer"),
-    Shortcut("Control+Shift+S", "sidebar", "Show or hide the sidebar"),
-    Shortcut("Control+Shift+D", "documents", "Open documents"),
-    Shortcut("Control+,", "settings", "Open settings"),
-    Shortcut("Escape", "", "Close dialog, menu or panel"),
+    Shortcut("?", "shortcuts", N_("Show these shortcuts")),
+    Shortcut("/", "command", N_("Type a command")),
+    Shortcut("Control+K", "search", N_("Search conversations")),
+    Shortcut("Control+Shift+O", "new", N_("New conversation")),
+    Shortcut("Alt+ArrowUp", "previous-turn", N_("Previous turn")),
+    Shortcut("Alt+ArrowDown", "next-turn", N_("Next turn")),
+    Shortcut("Alt+PageUp", "previous-conversation", N_("Previous conversation in the list")),
+    Shortcut("Alt+PageDown", "next-conversation", N_("Next conversation in the list")),
+    Shortcut("Control+Shift+C", "copy", N_("Copy the last answer")),
+    Shortcut("Control+Shift+S", "sidebar", N_("Show or hide the sidebar")),
+    Shortcut("Control+Shift+D", "documents", N_("Open documents")),
+    Shortcut("Control+,", "settings", N_("Open settings")),
+    Shortcut("Escape", "", N_("Close dialog, menu or panel")),
 )
 
 

@@ -14,6 +14,7 @@ from rag_assistant.conversations.compaction import operation_in_words
 from rag_assistant.conversations.summary_lines import SummaryLine
 from rag_assistant.conversations.window import Rules
 from rag_assistant.history import OVERFLOW_CHOICES
+from rag_assistant.i18n.marking import N_
 from rag_assistant.presenters.history import REASONS, numbers_in_words, turns_in_words
 from rag_assistant.presenters.token_usage import token_parts, tokens_sentence
 from rag_assistant.presenters.turns import (
@@ -25,6 +26,7 @@ from rag_assistant.presenters.turns import (
     view_in_words,
 )
 from rag_assistant.records import QUOTES, Conversation, Correction, Turn, Unset
+from rag_assistant.web.languages import gettext, ngettext
 from rag_assistant.web.request_bodies import ChangeTurnBody, SummaryBody
 from rag_assistant.web.request_parsing import checked
 from rag_assistant.web.services import services
@@ -32,34 +34,34 @@ from rag_assistant.web.services import services
 blueprint = Blueprint("history_pages", __name__)
 
 OVERFLOW_WORDS = {
-    "trim": "Leave older turns out",
-    "ask": "Ask me each time",
-    "compact": "Summarise older turns",
-    "reset": "Start over",
-    "continue": "Send everything",
+    "trim": N_("Leave older turns out"),
+    "ask": N_("Ask me each time"),
+    "compact": N_("Summarise older turns"),
+    "reset": N_("Start over"),
+    "continue": N_("Send everything"),
 }
-# The guide answers these: without a model it is quoted, and rightly; a test asks them.
+# The guide, which is in English, answers these: without a model it is quoted, and rightly; a test asks them.
 EXAMPLES = (
     "How many earlier turns does the model see?",
     "Which kinds of documents can I add?",
     "How large may a document be?",
 )
 STRATEGY_WORDS = {
-    "window": "Newest",
-    "smart": "Smart (1-2 turns, tool use first)",
+    "window": N_("Newest"),
+    "smart": N_("Smart (1-2 turns, tool use first)"),
 }
 SEARCH_WORDS = {
-    "question": "your question, unchanged",
-    "words": "your question plus words from the conversation",
-    "model": "your question, rewritten by the model",
+    "question": N_("your question, unchanged"),
+    "words": N_("your question plus words from the conversation"),
+    "model": N_("your question, rewritten by the model"),
 }
 UNDO_WORDS = {
-    "clear": "Undo clear",
-    "reset": "Undo reset",
-    "compact": "Undo summary",
-    "edit summary": "Undo summary edit",
-    "pin": "Undo pin change",
-    "exclude": "Undo exclusion change",
+    "clear": N_("Undo clear"),
+    "reset": N_("Undo reset"),
+    "compact": N_("Undo summary"),
+    "edit summary": N_("Undo summary edit"),
+    "pin": N_("Undo pin change"),
+    "exclude": N_("Undo exclusion change"),
 }
 
 
@@ -125,12 +127,12 @@ def window_words(rules: Rules) -> str:
     """Return in a few words which earlier turns the model sees by the rules of a conversation."""
     limit = rules.max_history_turns
     if limit == 0:
-        return "Memory: none"
+        return gettext("Memory: none")
     if rules.strategy == "smart":
-        return "Memory: smart"
+        return gettext("Memory: smart")
     if limit is None:
-        return "Memory: all turns"
-    return "Memory: last turn" if limit == 1 else f"Memory: last {limit:,} turns"
+        return gettext("Memory: all turns")
+    return ngettext("Memory: last turn", "Memory: last {n} turns", limit)
 
 
 @blueprint.app_template_filter()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from flask import Blueprint, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
+from rag_assistant.i18n.marking import N_
 from rag_assistant.presenters.evaluation import figures_in_words, what_is_worse
 from rag_assistant.records import MAX_INT32, Turn
 from rag_assistant.web.pages.frame import frame
@@ -15,6 +18,7 @@ from rag_assistant.web.services import services
 blueprint = Blueprint("rating_pages", __name__)
 
 RATINGS_SHOWN = 50
+VERDICT_WORDS = {"worse": N_("Worse"), "failed": N_("Failed"), "better": N_("Better"), "same": N_("Same")}
 
 
 @blueprint.get("/ratings")
@@ -46,9 +50,9 @@ def rated_as(turn: Turn) -> str | None:
 
 
 @blueprint.app_context_processor
-def limits() -> dict[str, int]:
-    """Give the templates the length of a right answer."""
-    return {"max_right_answer_chars": MAX_RIGHT_ANSWER_CHARS}
+def limits() -> dict[str, Any]:
+    """Give the templates the length of a right answer, and what a verdict is called."""
+    return {"max_right_answer_chars": MAX_RIGHT_ANSWER_CHARS, "verdict_words": VERDICT_WORDS}
 
 
 blueprint.add_app_template_filter(figures_in_words)

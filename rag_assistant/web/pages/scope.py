@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from flask import request
 
 from rag_assistant.records import Scope
+from rag_assistant.web.languages import gettext, ngettext
 from rag_assistant.web.request_parsing import ids_of
 from rag_assistant.web.services import services
 
@@ -28,13 +30,18 @@ def scope_in_form() -> dict[str, Any]:
 
 def in_words(scope: Scope) -> str:
     """Return which documents a scope leaves, such as "geese.pdf" or "documents tagged birds or boats"."""
-    tagged = f"tagged {' or '.join(scope.tags)}" if scope.tags else ""
+    tags = _listed(scope.tags, gettext("or"))
     if not scope.document_ids:
-        return f"documents {tagged}"
+        return gettext("documents tagged {tags}", tags=tags)
     named = scope.document_ids[:MAX_NAMED]
     known = services().documents.names(named)
-    words = [known.get(document_id, f"document {document_id} (deleted)") for document_id in named]
+    words = [known.get(one, gettext("document {n} (deleted)", n=one)) for one in named]
     if len(scope.document_ids) > MAX_NAMED:
-        words.append(f"{len(scope.document_ids) - MAX_NAMED} more")
-    joined = " and ".join([", ".join(words[:-1]), words[-1]] if words[1:] else words)
-    return f"{joined}, where {tagged}" if tagged else joined
+        words.append(ngettext("{n} more", "{n} more", len(scope.document_ids) - MAX_NAMED))
+    joined = _listed(words, gettext("and"))
+    return gettext("{documents}, where tagged {tags}", documents=joined, tags=tags) if tags else joined
+
+
+def _listed(words: Sequence[str], last: str) -> str:
+    """Return words as a list in a sentence: "a, b and c"."""
+    return f" {last} ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))

@@ -8,6 +8,7 @@ from flask import Blueprint, Response, make_response, render_template, request
 
 from rag_assistant import __version__
 from rag_assistant.errors import AssistantError
+from rag_assistant.i18n.marking import N_
 from rag_assistant.llm.connection_check import ConnectionCheck
 from rag_assistant.presenters.settings import ADVANCED, settings_view
 from rag_assistant.records import MAX_INT32
@@ -21,9 +22,9 @@ from rag_assistant.web.services import services
 blueprint = Blueprint("settings_pages", __name__)
 
 # What connects a model, ready to be pasted into settings.json.
-LOCAL = {"A local server, such as Ollama": {"openai_base_url": "http://localhost:11434/v1"}}
+LOCAL = {N_("A local server, such as Ollama"): {"openai_base_url": "http://localhost:11434/v1"}}
 PROVIDER = {
-    "A provider with a key, such as OpenAI": {
+    N_("A provider with a key, such as OpenAI"): {
         "openai_base_url": "https://api.openai.com/v1",
         "openai_api_key": "your key",
         "openai_model": "gpt-4o-mini",

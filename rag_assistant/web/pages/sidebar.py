@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -10,7 +10,9 @@ from flask import Blueprint, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from rag_assistant.errors import ConversationNotFound, InvalidRequest
+from rag_assistant.i18n import figures
 from rag_assistant.records import MAX_INT32, Conversation
+from rag_assistant.web.languages import gettext, language
 from rag_assistant.web.pages.conversation_list import cursor_of, parse_cursor, zone_named
 from rag_assistant.web.pages.frame import THEME_COOKIE, THEMES, ZONE_COOKIE, appearance, frame, listed
 from rag_assistant.web.request_bodies import ChangeConversationBody
@@ -85,10 +87,25 @@ def choose_theme() -> Response:
 
 
 @blueprint.app_template_filter()
-def day(moment: datetime) -> str:
-    """Return a moment's day, where the reader lives, as it is read: 3 May 2026."""
-    moment = moment.astimezone(zone_named(request.cookies.get(ZONE_COOKIE)))
-    return f"{moment.day} {moment:%B %Y}"
+def day(moment: datetime, *, short: bool = False) -> str:
+    """Return a moment's day, where the reader lives, as it is read: 3 September 2026, or in short 3 Sept 2026."""
+    return figures.day(language().code, _where_the_reader_lives(moment), short=short)
+
+
+@blueprint.app_template_filter()
+def day_and_time(moment: datetime) -> str:
+    """Return a moment, where the reader lives, as it is read: 3 May 2026, 14:05."""
+    return figures.day_and_time(language().code, _where_the_reader_lives(moment))
+
+
+@blueprint.app_template_filter()
+def group_title(title: str | date) -> str:
+    """Return the heading of a part of the list: "Today", "March 2026"."""
+    return gettext(title) if isinstance(title, str) else figures.month(language().code, title)
+
+
+def _where_the_reader_lives(moment: datetime) -> datetime:
+    return moment.astimezone(zone_named(request.cookies.get(ZONE_COOKIE)))
 
 
 @blueprint.app_context_processor

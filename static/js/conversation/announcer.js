@@ -1,4 +1,6 @@
 // What a screen reader hears of an answer: that it begins, whole sentences now and then, how it ended.
+import { t, tn } from "../lib/language.js";
+
 const INTERVAL_SECONDS = 4;
 const MAX_LINES = 20;
 const END_OF_SENTENCE = /[.!?…。！？:]["'”’)\]]*\s+(?=\S)|\n+/gu;
@@ -9,7 +11,7 @@ const announced = { length: 0, at: 0 };
 export function answerBegins() {
   announced.length = 0;
   announced.at = performance.now();
-  announce("Answer begins.");
+  announce(t("Answer begins."));
 }
 
 /** Announce the sentences finished since the last announcement, if that was a while ago. */
@@ -27,10 +29,10 @@ export function answerEnds(turn, { status, error, sources }) {
   const text = textOf(turn.querySelector(".answer"));
   announceUpTo(text, text.length);
   if (error) {
-    alarm(`${text ? "Incomplete answer." : "No answer."} ${error.message}`);
+    alarm(`${text ? t("Incomplete answer.") : t("No answer.")} ${error.message}`);
     return;
   }
-  announce(`Answer ${status === "stopped" ? "stopped" : "complete"}, ${countOf(sources ?? [])}.`);
+  announce(`${status === "stopped" ? t("Answer stopped.") : t("Answer complete.")} ${countOf(sources ?? [])}`);
 }
 
 /** Return an answer's text, without the bars above its code: a language and a button. */
@@ -43,9 +45,9 @@ function textOf(answer) {
 /** Return what stands below an answer: its sources, or the passages it was given where it cites none. */
 function countOf(sources) {
   const cited = sources.filter((source) => source.cited).length;
-  if (cited) return `${cited} ${cited === 1 ? "source" : "sources"}`;
-  if (sources.length) return `${sources.length} ${sources.length === 1 ? "passage" : "passages"} provided`;
-  return "no sources";
+  if (cited) return tn("{n} source.", "{n} sources.", cited);
+  if (sources.length) return tn("{n} passage provided.", "{n} passages provided.", sources.length);
+  return t("No sources.");
 }
 
 /** Announce something at once, interrupting the rest. */

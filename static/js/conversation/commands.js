@@ -1,6 +1,7 @@
 // Slash commands, typed where questions are typed: the suggestion list, and their results.
 import { address } from "../lib/address.js";
 import { send } from "../lib/api.js";
+import { t, tn } from "../lib/language.js";
 import { errorMessage } from "../lib/toast.js";
 import { refreshPage } from "../shell/page.js";
 import { composer, conversationId, fill, restoreText, showComposerError } from "./composer.js";
@@ -39,7 +40,7 @@ async function resultOf(command) {
   if (conversation !== null) {
     return (await send("POST", address(`/api/conversations/${conversation}/commands`), { command })).json();
   }
-  if (command.trim().toLowerCase() !== "/help") throw new Error("There is no conversation yet. Ask a question first.");
+  if (command.trim().toLowerCase() !== "/help") throw new Error(t("There is no conversation yet. Ask a question first."));
   const lines = options().map((one) => `- ${one.dataset.command}: ${one.querySelector("span").textContent}`);
   return { text: lines.join("\n"), fold: false };
 }
@@ -78,7 +79,7 @@ function foldEarlierTurns(block) {
   for (const one of earlier) one.hidden = true;
   const holder = document.getElementById("unfold-template").content.firstElementChild.cloneNode(true);
   const button = holder.querySelector("button");
-  button.textContent = `Show ${turns} earlier ${turns === 1 ? "turn" : "turns"}`;
+  button.textContent = tn("Show {n} earlier turn", "Show {n} earlier turns", turns);
   button.addEventListener("click", unfold);
   transcript.prepend(holder);
 }

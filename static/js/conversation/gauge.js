@@ -1,4 +1,5 @@
 // The gauge below the composer: what the next question sends, part by part; updated as the reader types.
+import { number, t } from "../lib/language.js";
 import { composer } from "./composer.js";
 
 const PARTS = ["system", "tools", "summary", "history", "passages", "question", "free"];
@@ -31,7 +32,7 @@ export function drawGauge(view = null) {
   sizes.free = Math.max(0, (tokens.limit ?? 0) - total);
   drawBar(gauge, sizes);
   for (const name of PARTS) drawRow(gauge.querySelector(`tr[data-part="${name}"]`), sizes[name]);
-  for (const element of gauge.querySelectorAll(".total b, b.total, .total .sum")) element.textContent = figure(total);
+  for (const element of gauge.querySelectorAll(".total b, b.total, .total .sum")) element.textContent = number(total);
 }
 
 function drawBar(gauge, sizes) {
@@ -44,8 +45,8 @@ function drawBar(gauge, sizes) {
     start += widths[name] ?? 0;
   }
   const rows = PARTS.filter((name) => sizes[name]);
-  const labels = rows.map((name) => `${labelOf(gauge, name)} ${figure(sizes[name])}`);
-  gauge.querySelector(".tokens-bar").setAttribute("aria-label", `Estimated tokens: ${labels.join(", ")}.`);
+  const labels = rows.map((name) => `${labelOf(gauge, name)} ${number(sizes[name])}`);
+  gauge.querySelector(".tokens-bar").setAttribute("aria-label", t("Estimated tokens: {parts}.", { parts: labels.join(", ") }));
 }
 
 /** Return the share of each part in percent; what the smallest parts gain, the largest loses. */
@@ -65,7 +66,7 @@ function labelOf(gauge, name) {
 
 function drawRow(row, size) {
   row.hidden = !size;
-  row.querySelector("td").textContent = figure(size);
+  row.querySelector("td").textContent = number(size);
 }
 
 function questionTokens(ratio) {
@@ -74,8 +75,4 @@ function questionTokens(ratio) {
   const ascii = [...text].filter((one) => one.codePointAt(0) < 128).length;
   const others = new TextEncoder().encode(text).length - ascii;
   return Math.ceil((TOKENS_PER_MESSAGE + ascii / ASCII_CHARACTERS_PER_TOKEN + others / OTHER_BYTES_PER_TOKEN) * ratio);
-}
-
-function figure(number) {
-  return number.toLocaleString("en");
 }

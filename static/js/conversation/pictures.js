@@ -1,4 +1,5 @@
 // Pictures beside a question: chosen or pasted, listed below the box, and sent as data URLs.
+import { t } from "../lib/language.js";
 import { composer, showComposerError } from "./composer.js";
 
 const KINDS = ["image/png", "image/jpeg", "image/webp"];
@@ -38,9 +39,9 @@ async function attach(files) {
   showComposerError(null);
   for (const file of files) {
     if (!KINDS.includes(file.type) || file.size > Number(limits.maxBytes)) {
-      showComposerError(`“${file.name}” can’t be attached. Use PNG, JPEG or WebP, up to 5 MB.`);
+      showComposerError(t("“{name}” can’t be attached. Use PNG, JPEG or WebP, up to 5 MB.", { name: file.name }));
     } else if (attached.length >= Number(limits.pictures)) {
-      showComposerError(`A question can have up to ${limits.pictures} pictures.`);
+      showComposerError(t("A question can have up to {n} pictures.", { n: limits.pictures }));
     } else {
       attached.push({ name: file.name, url: await dataUrlOf(file) });
     }
@@ -65,7 +66,7 @@ function draw() {
     remove.type = "button";
     remove.className = "quiet";
     remove.textContent = "×";
-    remove.setAttribute("aria-label", `Remove ${picture.name}`);
+    remove.setAttribute("aria-label", t("Remove {name}", { name: picture.name }));
     remove.addEventListener("click", () => {
       attached.splice(attached.indexOf(picture), 1);
       draw();

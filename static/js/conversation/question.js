@@ -1,5 +1,6 @@
 // Ask without leaving the page: the question appears at once, the answer streams below it.
 import { address } from "../lib/address.js";
+import { t } from "../lib/language.js";
 import { errorMessage } from "../lib/toast.js";
 import { refreshPage } from "../shell/page.js";
 import { isCommand, runCommand } from "./commands.js";
@@ -50,7 +51,7 @@ async function ask(question, more) {
   if (isBusy()) {
     restoreText(typed);
     const offline = document.querySelector(".turn[data-lost]") !== null;
-    const why = offline ? "Not connected. Your question is still here." : "Wait for the current answer to finish, or stop it.";
+    const why = offline ? t("Not connected. Your question is still here.") : t("Wait for the current answer to finish, or stop it.");
     return showComposerError(why, { whileBusy: true, whileOffline: offline });
   }
   const pictures = more.confirms_turn ? [] : takePictures();
@@ -66,7 +67,7 @@ async function ask(question, more) {
     withdraw(view.element, typed, pictures);
     const offline = reason instanceof TypeError;
     const message = errorMessage(reason);
-    showComposerError(offline && typed ? `${message} Your question is still here.` : message, { whileOffline: offline });
+    showComposerError(offline && typed ? `${message} ${t("Your question is still here.")}` : message, { whileOffline: offline });
   }
   return undefined;
 }

@@ -2,6 +2,7 @@
 import { address } from "../lib/address.js";
 import { send } from "../lib/api.js";
 import { documentOf } from "../lib/html.js";
+import { t } from "../lib/language.js";
 import { fade, showError, toast } from "../lib/toast.js";
 import { composer, conversationId } from "./composer.js";
 
@@ -24,7 +25,7 @@ export function enableScope() {
 export async function askAbout(ids) {
   await send("PATCH", address(`/api/conversations/${conversationId()}`), { document_ids: ids, tags: null });
   await redraw();
-  fade(toast(`Filter applied: ${document.querySelector("#scope bdi").textContent}.`));
+  fade(toast(t("Filter applied: {documents}.", { documents: document.querySelector("#scope bdi").textContent })));
   composer().elements.question.focus();
 }
 

@@ -1,5 +1,6 @@
 // Keep tabs and devices in sync: poll whether the conversation has changed since it was drawn.
 import { address } from "../lib/address.js";
+import { t } from "../lib/language.js";
 import { poll } from "../lib/polling.js";
 import { clearUnreachable, toast } from "../lib/toast.js";
 import { refreshPage } from "../shell/page.js";
@@ -37,14 +38,14 @@ function deletedToast() {
 }
 
 function showDeleted() {
-  const element = toast("This conversation was deleted in another window or on another device.", true);
+  const element = toast(t("This conversation was deleted in another window or on another device."), true);
   element.classList.add("deleted");
   const form = document.createElement("form");
   form.method = "post";
   form.action = address(`/conversations/${conversationId()}/restore`);
   const button = document.createElement("button");
   button.type = "submit";
-  button.textContent = "Restore";
+  button.textContent = t("Restore");
   form.append(button);
   element.append(" ", form);
 }

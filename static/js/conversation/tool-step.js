@@ -1,4 +1,5 @@
 // A tool call of a turn that is being answered, with its result.
+import { tn } from "../lib/language.js";
 
 /** Append a step to the list, unless it is there already. */
 export function showStep(list, { n, tool, arguments: args, result }) {
@@ -12,8 +13,7 @@ export function showStep(list, { n, tool, arguments: args, result }) {
   step.querySelector(".result-text").textContent = result ?? "";
   list.append(step);
   const count = list.querySelectorAll(".step").length;
-  list.querySelector(".count").textContent = count;
-  list.querySelector(".tools").textContent = count === 1 ? "tool" : "tools";
+  list.querySelector("summary").textContent = tn("Used {n} tool", "Used {n} tools", count);
 }
 
 /** Return arguments on one line, as the server draws them. */

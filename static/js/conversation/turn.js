@@ -2,6 +2,7 @@
 import { address } from "../lib/address.js";
 import { refusalOf, send } from "../lib/api.js";
 import { elementOf, setHtmlAfter } from "../lib/html.js";
+import { t } from "../lib/language.js";
 import { replaceTurn } from "../lib/patch.js";
 import { readEvents } from "../lib/sse.js";
 import { clearUnreachable, showError } from "../lib/toast.js";
@@ -80,7 +81,7 @@ export class TurnView {
           await this.readStream(response, () => {
             attempt = 0;
           });
-        } else this.showState("The server has a problem. Retrying…");
+        } else this.showState(t("The server has a problem. Retrying…"));
       } catch {
         this.disconnected();
       }
@@ -116,12 +117,12 @@ export class TurnView {
   }
 
   stoppingState() {
-    return "lost" in this.element.dataset ? "Not connected. The answer will be stopped once the connection is back." : "Stopping.";
+    return "lost" in this.element.dataset ? t("Not connected. The answer will be stopped once the connection is back.") : t("Stopping.");
   }
 
   disconnected() {
     this.element.dataset.lost = "";
-    this.showState("Connection lost. Reconnecting…");
+    this.showState(t("Connection lost. Reconnecting…"));
   }
 
   /** Note that the server answers again, and send it a stop that it missed. */
@@ -152,18 +153,18 @@ export class TurnView {
   }
 
   begin() {
-    this.showState("Writing the answer.");
+    this.showState(t("Writing the answer."));
     answerBegins();
   }
 
   step(data) {
-    this.showState("The model is continuing.");
+    this.showState(t("The model is continuing."));
     keepAtEnd(() => showStep(this.element.querySelector(".steps"), data));
   }
 
   /** Show new text: the first `keep` blocks stay as they are, so that nothing flickers or is drawn twice. */
   write({ keep, html }) {
-    this.showState("Writing the answer.");
+    this.showState(t("Writing the answer."));
     const answer = this.element.querySelector(".answer");
     keepAtEnd(() => setHtmlAfter(answer, keep, html));
     answerGrows(answer);

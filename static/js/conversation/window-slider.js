@@ -1,5 +1,6 @@
 // Preview another window: while the slider moves, the page shows what the model would see. Nothing is saved before Apply.
 import { send } from "../lib/api.js";
+import { t } from "../lib/language.js";
 import { errorMessage } from "../lib/toast.js";
 import { refreshPage } from "../shell/page.js";
 import { drawView, savedView } from "./horizon.js";
@@ -54,7 +55,7 @@ function readSlider(form) {
   const slider = sliderOf(form);
   const limit = slider.value === slider.max ? "all" : slider.value;
   form.elements.max_history_turns.value = limit;
-  slider.setAttribute("aria-valuetext", limit);
+  slider.setAttribute("aria-valuetext", limit === "all" ? t("all") : limit);
 }
 
 function moveSlider(form) {
@@ -62,7 +63,7 @@ function moveSlider(form) {
   const slider = sliderOf(form);
   if (limit === null) return;
   slider.value = limit === "all" ? slider.max : limit;
-  slider.setAttribute("aria-valuetext", limit);
+  slider.setAttribute("aria-valuetext", limit === "all" ? t("all") : limit);
 }
 
 /** Ask what the model would see and draw it; a change made meanwhile is asked for next. */
@@ -93,7 +94,7 @@ async function preview(form) {
   }
   document.getElementById("transcript").classList.add("previewing");
   drawView(data);
-  result.textContent = `Preview: ${data.sentence} would be sent.`;
+  result.textContent = t("Preview: {turns} would be sent.", { turns: data.sentence });
   document.querySelector(".horizon")?.scrollIntoView({ block: "nearest" });
 }
 

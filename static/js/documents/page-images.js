@@ -1,5 +1,6 @@
 // Page images: loading, failing, and a larger view.
 import { refusalOf } from "../lib/api.js";
+import { t } from "../lib/language.js";
 
 /** Show that a page image is loading, or why it failed; then the extracted text opens. */
 export function enablePageImages() {
@@ -41,7 +42,7 @@ async function showFailed(picture) {
   const error = document.createElement("p");
   error.className = "error";
   error.setAttribute("role", "alert");
-  error.textContent = response && !response.ok ? (await refusalOf(response)).message : "This page image could not be loaded.";
+  error.textContent = response && !response.ok ? (await refusalOf(response)).message : t("This page image could not be loaded.");
   figure.prepend(error);
   figure.parentElement?.querySelector(".as-text")?.setAttribute("open", "");
 }
@@ -56,6 +57,6 @@ function toggleZoom(figure, event) {
   const larger = figure.classList.toggle("larger");
   const button = figure.querySelector(".zoom");
   button.setAttribute("aria-pressed", String(larger));
-  button.textContent = larger ? "Smaller" : "Larger";
+  button.textContent = larger ? t("Smaller") : t("Larger");
   paper.scrollTo(across * image.offsetWidth - paper.clientWidth / 2, down * image.offsetHeight - paper.clientHeight / 2);
 }

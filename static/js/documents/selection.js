@@ -1,6 +1,7 @@
 // Selected documents in the list: how many, and actions on all of them.
 import { composer, conversationId } from "../conversation/composer.js";
 import { askAbout } from "../conversation/scope.js";
+import { t, tn } from "../lib/language.js";
 import { showError } from "../lib/toast.js";
 
 /** Show the actions once something is selected; an open conversation is filtered in place. */
@@ -36,10 +37,10 @@ function drawSelection() {
   const count = selectedBoxes().length;
   const askable = selectedBoxes().filter(isAskable).length;
   form.classList.toggle("some", count > 0);
-  const others = count > askable ? `, ${count - askable} can’t be searched` : "";
-  form.querySelector(".how-many").textContent = count ? `${count} selected${others}` : "";
+  const others = count > askable ? `, ${tn("{n} can’t be searched", "{n} can’t be searched", count - askable)}` : "";
+  form.querySelector(".how-many").textContent = count ? `${tn("{n} selected", "{n} selected", count)}${others}` : "";
   const ask = form.querySelector("[value=ask]");
   ask.hidden = askable === 0;
-  ask.textContent = askable === 1 ? "Ask about this" : `Ask about these ${askable}`;
-  form.querySelector("[value=delete]").textContent = `Delete ${count} permanently`;
+  ask.textContent = askable === 1 ? t("Ask about this") : tn("Ask about this", "Ask about these {n}", askable);
+  form.querySelector("[value=delete]").textContent = tn("Delete {n} permanently", "Delete {n} permanently", count);
 }

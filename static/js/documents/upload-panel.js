@@ -1,4 +1,5 @@
 // The upload panel: a line that sums up, the files that are being worked on, and what there is to say about others.
+import { t, tn } from "../lib/language.js";
 
 const OPEN = ["waiting", "sending", "queued", "reading", "recognising", "embedding"];
 const RUNNING = ["sending", "reading", "recognising", "embedding"];
@@ -71,25 +72,26 @@ function drawHead(items) {
 
 function headlineOf(items, open) {
   const count = (state) => items.filter((item) => item.state === state).length;
-  const files = (number) => `${number} ${number === 1 ? "file" : "files"}`;
   const [ready, known, failed, cancelled] = ["ready", "duplicate", "failed", "cancelled"].map(count);
-  const added = open ? `${ready} of ${files(items.length)} added` : `${files(ready)} added`;
+  const added = open
+    ? tn("{ready} of {n} file added", "{ready} of {n} files added", items.length, { ready })
+    : tn("{n} file added", "{n} files added", ready);
   const parts = [ready || open || !(known + failed + cancelled) ? added : ""];
-  if (known) parts.push(`${known} already in your library`);
-  if (failed) parts.push(`${failed} failed`);
-  if (cancelled) parts.push(`${cancelled} cancelled`);
+  if (known) parts.push(tn("{n} already in your library", "{n} already in your library", known));
+  if (failed) parts.push(tn("{n} failed", "{n} failed", failed));
+  if (cancelled) parts.push(tn("{n} cancelled", "{n} cancelled", cancelled));
   return parts.filter(Boolean).join(", ");
 }
 
 function makePanel(actions) {
   const node = element("section", "uploads");
-  node.setAttribute("aria-label", "Uploads");
+  node.setAttribute("aria-label", t("Uploads"));
   const head = element("header");
   const headline = element("b", "headline");
   headline.setAttribute("role", "status");
-  const stop = button("Cancel all", () => actions.cancelAll());
+  const stop = button(t("Cancel all"), () => actions.cancelAll());
   stop.dataset.stop = "";
-  const close = button("Close", () => actions.clear());
+  const close = button(t("Close"), () => actions.clear());
   close.dataset.clear = "";
   head.append(headline, stop, close);
   node.append(head, element("ul"));
@@ -120,8 +122,8 @@ function drawRow(item, { row, state, bar, act, reason }) {
   const action = isOpen(item) ? "cancel" : item.state === "failed" && !item.refused ? "retry" : "";
   act.hidden = !action;
   act.dataset.act = action;
-  setText(act, action === "cancel" ? "Cancel" : "Retry");
-  act.setAttribute("aria-label", `${act.textContent} ${item.name}`);
+  setText(act, action === "cancel" ? t("Cancel") : t("Retry"));
+  act.setAttribute("aria-label", action === "cancel" ? t("Cancel {name}", { name: item.name }) : t("Retry {name}", { name: item.name }));
 }
 
 /** Draw how far a file is; while it is read, that is not known. */
@@ -133,10 +135,18 @@ function drawBar(bar, item) {
 }
 
 function wordsFor(item) {
-  if (item.state === "sending") return item.sent < 1 ? `${Math.floor(item.sent * 100)} %` : "finishing";
-  if (item.state === "embedding") return `indexing ${item.embedded} of ${item.chunks}`;
-  if (item.state === "recognising") return `recognising text, page ${item.recognised_pages} of ${item.scanned_pages}`;
-  return { reading: "processing", duplicate: "already added" }[item.state] ?? item.state;
+  if (item.state === "sending") return item.sent < 1 ? `${Math.floor(item.sent * 100)} %` : t("finishing");
+  if (item.state === "embedding") return t("indexing {n} of {count}", { n: item.embedded, count: item.chunks });
+  if (item.state === "recognising") return t("recognising text, page {n} of {count}", { n: item.recognised_pages, count: item.scanned_pages });
+  return {
+    waiting: t("waiting"),
+    queued: t("queued"),
+    reading: t("processing"),
+    ready: t("ready"),
+    duplicate: t("already added"),
+    failed: t("failed"),
+    cancelled: t("cancelled"),
+  }[item.state];
 }
 
 function setText(target, text) {

@@ -1,6 +1,7 @@
 // The upload queue: files are sent a few at a time, then polled until they are ready.
 import { address } from "../lib/address.js";
 import { Refusal, send } from "../lib/api.js";
+import { t } from "../lib/language.js";
 import { errorMessage } from "../lib/toast.js";
 import { redrawList, redrawWelcome } from "./library.js";
 import { drawPanel } from "./upload-panel.js";
@@ -84,7 +85,7 @@ function upload(item) {
       draw();
     });
     request.addEventListener("load", () => accepted(item, request));
-    request.addEventListener("error", () => settle(item, "failed", "Upload failed: the file is gone, or the server cannot be reached."));
+    request.addEventListener("error", () => settle(item, "failed", t("Upload failed: the file is gone, or the server cannot be reached.")));
     request.addEventListener("abort", () => settle(item, "cancelled"));
     request.addEventListener("loadend", () => {
       item.request = null;
@@ -105,7 +106,7 @@ function accepted(item, request) {
     // Not JSON, so not an answer of ours.
   }
   if (request.status !== 202 || !data) {
-    const refusal = new Refusal(data?.error ?? { type: "Unknown", message: `The server answered with status ${request.status}.` });
+    const refusal = new Refusal(data?.error ?? { type: "Unknown", message: t("The server answered with status {status}.", { status: request.status }) });
     // A problem with the file itself would come back with a retry.
     item.refused = request.status >= 400 && request.status < 500;
     settle(item, "failed", refusal.message);
@@ -132,7 +133,7 @@ function updateState(item, data) {
   item.scanned_pages = data.scanned_pages;
   item.recognised_pages = data.recognised_pages;
   if (item.isDuplicate && item.state === "ready") {
-    settle(item, "duplicate", data.name === item.name ? null : `Already in your library as ${data.name}.`);
+    settle(item, "duplicate", data.name === item.name ? null : t("Already in your library as {name}.", { name: data.name }));
   }
 }
 

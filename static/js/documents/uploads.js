@@ -1,4 +1,5 @@
 // Add documents: choosing files is enough, and files and folders can be dropped anywhere.
+import { t, tn } from "../lib/language.js";
 import { closable, toast } from "../lib/toast.js";
 import { addToQueue } from "./upload-queue.js";
 
@@ -26,7 +27,7 @@ function addFrom(form, input) {
   const files = [...input.files].filter((file) => !hidden(file));
   input.value = "";
   form.closest("details")?.removeAttribute("open");
-  addAll(files, fields, "No files found in your selection.");
+  addAll(files, fields, t("No files found in your selection."));
 }
 
 function addAll(files, fields, messageIfNone) {
@@ -69,11 +70,14 @@ function enableDropping() {
     const found = await Promise.all(dropped.filter(Boolean).map((entry) => filesIn(entry, unreadable)));
     if (unreadable.length) {
       const names = unreadable.slice(0, 3).join(", ");
-      const more = unreadable.length > 3 ? ` and ${unreadable.length - 3} more` : "";
-      closable(toast(`The browser could not read ${names}${more}.`, true));
+      const more = unreadable.length - 3;
+      const sentence = more > 0
+        ? tn("The browser could not read {names} and {n} more.", "The browser could not read {names} and {n} more.", more, { names })
+        : t("The browser could not read {names}.", { names });
+      closable(toast(sentence, true));
       if (!found.flat().length) return;
     }
-    addAll(found.flat(), {}, "No files found in what you dropped.");
+    addAll(found.flat(), {}, t("No files found in what you dropped."));
   });
 }
 

@@ -1,4 +1,5 @@
 // Ask the JSON API.
+import { t } from "./language.js";
 
 /** An error from the server: its type, its sentence, and details for a decision. */
 export class Refusal extends Error {
@@ -23,5 +24,5 @@ export async function send(method, url, body, headers = {}) {
 /** Return a response's error. */
 export async function refusalOf(response) {
   const body = await response.json().catch(() => null);
-  return new Refusal(body?.error ?? { type: "Unknown", message: `The server answered with status ${response.status}.` });
+  return new Refusal(body?.error ?? { type: "Unknown", message: t("The server answered with status {status}.", { status: response.status }) });
 }

@@ -1,4 +1,5 @@
 // Put a text on the clipboard.
+import { t } from "./language.js";
 
 /** Copy a text, falling back to the old API. Throws an Error with a sentence if neither works. */
 export async function copyText(text) {
@@ -12,6 +13,6 @@ export async function copyText(text) {
     box.select();
     const copied = document.execCommand("copy");
     box.remove();
-    if (!copied) throw new Error("Your browser does not allow copying.");
+    if (!copied) throw new Error(t("Your browser does not allow copying."));
   }
 }

@@ -1,4 +1,6 @@
 // Toasts: short messages at the edge of the page. They stay while the pointer or the focus is on them.
+import { t } from "./language.js";
+
 const DURATION_SECONDS = { plain: 5, bad: 15, undoable: 12 };
 
 /** Show a sentence and return its element; the caller removes it, or `fade` does. */
@@ -27,20 +29,20 @@ export function fade(element, seconds = DURATION_SECONDS[element.classList.conta
 
 /** Keep a toast until it is closed: it is too long to read in passing. */
 export function closable(element) {
-  element.append(button("Close", "quiet dismiss", () => element.remove()));
+  element.append(button(t("Close"), "quiet dismiss", () => element.remove()));
 }
 
 /** Return a small button that dismisses a toast; the style sheet draws its cross. */
 function dismissButton(element) {
   const node = button("", "icon-button dismiss", () => element.remove());
-  node.setAttribute("aria-label", "Dismiss");
+  node.setAttribute("aria-label", t("Dismiss"));
   return node;
 }
 
 /** Say what was done, with an Undo button. */
 export function undoable(sentence, undo) {
   const element = toast(sentence);
-  const undoButton = button("Undo", "undo", async () => {
+  const undoButton = button(t("Undo"), "undo", async () => {
     element.remove();
     await Promise.resolve(undo()).catch(showError);
   });
@@ -72,5 +74,5 @@ export function clearUnreachable() {
 
 /** Return an error as a sentence for people. */
 export function errorMessage(reason) {
-  return reason instanceof TypeError ? "The server cannot be reached." : reason.message;
+  return reason instanceof TypeError ? t("The server cannot be reached.") : reason.message;
 }

@@ -1,6 +1,7 @@
 // Test connection: asks the endpoints of the settings, and shows what came of it in place.
 import { refusalOf } from "../lib/api.js";
 import { elementOf } from "../lib/html.js";
+import { t } from "../lib/language.js";
 import { errorMessage } from "../lib/toast.js";
 import { refreshPage } from "../shell/page.js";
 
@@ -18,7 +19,7 @@ async function test(form) {
   const url = new URL(form.action);
   url.searchParams.set("drawer", "1");
   form.ariaBusy = "true";
-  result.textContent = "Testing…";
+  result.textContent = t("Testing…");
   try {
     // Errors come as JSON, to be shown as a sentence; the settings come as HTML all the same.
     const response = await fetch(url, { method: "POST", headers: { Accept: "application/json" } });

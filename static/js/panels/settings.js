@@ -2,6 +2,7 @@
 import { address } from "../lib/address.js";
 import { send } from "../lib/api.js";
 import { elementOf } from "../lib/html.js";
+import { t } from "../lib/language.js";
 import { restoreFocus } from "../lib/patch.js";
 import { poll } from "../lib/polling.js";
 import { errorMessage } from "../lib/toast.js";
@@ -37,7 +38,7 @@ function search(query) {
     topic.hidden = !topic.querySelector(".setting:not([hidden])");
     if (topic.matches("details")) topic.open = words.length > 0;
   }
-  view.querySelector(".none").textContent = topics.every((topic) => topic.hidden) ? "No settings found." : "";
+  view.querySelector(".none").textContent = topics.every((topic) => topic.hidden) ? t("No settings found.") : "";
 }
 
 /** Save the form's choices for the open conversation. */
@@ -52,7 +53,7 @@ async function save(form) {
       on_overflow: fields.on_overflow || "default",
     });
     error.hidden = true;
-    form.querySelector(".saved").textContent = "Saved.";
+    form.querySelector(".saved").textContent = t("Saved.");
     await refreshPage();
   } catch (reason) {
     error.textContent = errorMessage(reason);
@@ -88,7 +89,7 @@ async function redraw() {
     current.open = previous.open;
     current.hidden = previous.hidden;
     current.classList.add("new");
-    current.querySelector(".changed").textContent = "changed just now";
+    current.querySelector(".changed").textContent = t("changed just now");
     previous.replaceWith(current);
   }
   replaceConnection(view.querySelector(".connect"), drawn.querySelector(".connect"));

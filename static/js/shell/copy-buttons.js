@@ -1,6 +1,7 @@
 // Copy buttons: an answer as Markdown, a piece of code, a receipt's request or the command that sends it.
 import { send } from "../lib/api.js";
 import { copyText } from "../lib/clipboard.js";
+import { t } from "../lib/language.js";
 import { fade, showError, toast } from "../lib/toast.js";
 
 const CONFIRM_SECONDS = 2;
@@ -36,8 +37,8 @@ async function readJson(url) {
 
 /** Confirm on the button itself, for a moment. */
 function showCopied(button) {
-  button.textContent = "Copied";
+  button.textContent = t("Copied");
   setTimeout(() => {
-    button.textContent = "Copy";
+    button.textContent = t("Copy");
   }, CONFIRM_SECONDS * 1000);
 }

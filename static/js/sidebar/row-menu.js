@@ -1,6 +1,7 @@
 // The menu of a conversation in the sidebar: one menu for all rows.
 import { address } from "../lib/address.js";
 import { send } from "../lib/api.js";
+import { t } from "../lib/language.js";
 import { positionAt } from "../lib/menu-position.js";
 import { showError, undoable } from "../lib/toast.js";
 import { refreshPage } from "../shell/page.js";
@@ -26,7 +27,7 @@ export function enableRowMenu() {
 function open(button) {
   row = button.closest(".conversation");
   const { id, url } = resourceOf(row);
-  menu().querySelector("[data-action=pin]").textContent = "pinned" in row.dataset ? "Unpin" : "Pin";
+  menu().querySelector("[data-action=pin]").textContent = "pinned" in row.dataset ? t("Unpin") : t("Pin");
   for (const kind of ["markdown", "json"]) {
     menu().querySelector(`[data-action=${kind}]`).href = `${url}/export?format=${kind}`;
   }
@@ -77,7 +78,7 @@ async function rename(chosen) {
   const before = link.querySelector(".title").textContent;
   const box = document.createElement("input");
   Object.assign(box, { className: "renaming", value: before, maxLength: 200, dir: "auto" });
-  box.setAttribute("aria-label", "Conversation title");
+  box.setAttribute("aria-label", t("Conversation title"));
   link.hidden = true;
   link.before(box);
   box.select();
@@ -125,7 +126,7 @@ async function remove(chosen) {
   const neighbour = chosen.nextElementSibling ?? chosen.previousElementSibling;
   chosen.remove();
   neighbour?.querySelector("a")?.focus();
-  undoable(`“${title}” deleted.`, async () => {
+  undoable(t("“{title}” deleted.", { title }), async () => {
     await send("POST", `${url}/restore`);
     await refreshConversations();
   });

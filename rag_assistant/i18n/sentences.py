@@ -1,0 +1,82 @@
+"""What is said in English below ``web``, in the language of whoever reads it: recognised by its shape.
+
+An error is raised, logged and stored in English, and a note may be years old when it is read. On its way to a page it is
+compared with the sentences of the code, in which a name in braces stands for whatever stood there then.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from rag_assistant.i18n.catalogs import catalog, translations
+from rag_assistant.i18n.languages import ENGLISH
+
+# Where what is said stands.
+CODE = "rag_assistant/"
+PLACE = re.compile(r"\{(\w+)\}")
+END = re.compile(r"(?<=[.!?:]) ")
+BULLET = "- "
+# Longer than anything that we say; what a model or a person wrote is not looked through.
+MAX_CHARS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A sentence with places for what differs, and what it is in a language."""
+
+    pattern: re.Pattern[str]
+    translation: str
+
+
+def translate(code: str, text: str) -> str:
+    """Return what was said in a language; what is not known stays as it is."""
+    if code == ENGLISH.code or len(text) > MAX_CHARS:
+        return text
+    if "\n" in text:
+        return "\n".join(translate(code, line) for line in text.split("\n"))
+    if text.startswith(BULLET):
+        return BULLET + translate(code, text.removeprefix(BULLET))
+    return _known(code, text) or _in_parts(code, text)
+
+
+def _in_parts(code: str, text: str) -> str:
+    """Return a text of several sentences, each in a language; the longest part that is known goes first."""
+    for end in reversed([match.start() for match in END.finditer(text)]):
+        first = _known(code, text[:end])
+        if first:
+            return f"{first} {translate(code, text[end + 1 :])}"
+    return text
+
+
+def _known(code: str, text: str) -> str | None:
+    found = translations(code).gettext(text) if text else text
+    if found != text:
+        return found
+    for shape in _shapes(code):
+        if match := shape.pattern.fullmatch(text):
+            return shape.translation.format(**{name: translate(code, said) for name, said in match.groupdict().items()})
+    return None
+
+
+@cache
+def _shapes(code: str) -> tuple[Shape, ...]:
+    """Return the sentences with places that a language has, those first that leave least to their places."""
+    known = [
+        (str(message.id), str(message.string))
+        for message in catalog(code)
+        if isinstance(message.id, str)
+        and message.string
+        and PLACE.search(message.id)
+        and any(path.startswith(CODE) for path, _ in message.locations)
+    ]
+    known.sort(key=lambda pair: len(PLACE.sub("", pair[0])), reverse=True)
+    return tuple(Shape(pattern_of(source), translation) for source, translation in known)
+
+
+def pattern_of(source: str) -> re.Pattern[str]:
+    """Return what recognises a sentence whatever stands in its places."""
+    pieces = PLACE.split(source)
+    named = [f"(?P<{piece}>.+?)" if number % 2 else re.escape(piece) for number, piece in enumerate(pieces)]
+    return re.compile("".join(named), re.DOTALL)

@@ -1,0 +1,116 @@
+"""In which language a request is answered, and the words of templates in it.
+
+A page follows the setting ``page_language``, by default what the browser asks for. So does what a page of ours asks the
+API for; to everybody else the API speaks English.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Flask, Response, g, has_request_context, json, request
+from markupsafe import Markup, escape
+
+from rag_assistant.i18n import catalogs, figures, sentences
+from rag_assistant.i18n.languages import ENGLISH, LANGUAGES, Language
+from rag_assistant.web.services import whole_services
+
+# Fields of the API that hold what is said to people; what a command did, and why a document is as it is.
+SENTENCES = frozenset({"message", "sentence", "figures", "options", "no_summary", "notes"})
+COMMAND = frozenset({"text"})
+DOCUMENT = frozenset({"reason"})
+FOR_PROGRAMS = ("/api/", "/v1/", "/mcp", "/metrics")
+
+
+def init_app(app: Flask) -> None:
+    """Let templates speak the language of the request."""
+    app.add_template_global(in_template, "_")
+    app.add_template_global(in_template_by_number, "ngettext")
+    app.add_template_filter(said)
+    app.add_template_filter(number)
+    app.after_request(_speak_to_our_page)
+    app.context_processor(lambda: {"language": language()})
+
+
+def language() -> Language:
+    """Return the language in which the request at hand is answered; English where there is none."""
+    if not has_request_context():
+        return ENGLISH
+    if "language" not in g:
+        g.language = _chosen()
+    chosen: Language = g.language
+    return chosen
+
+
+def gettext(text: str, **values: Any) -> str:
+    """Return a text in the language of the request, with the values in their places."""
+    return catalogs.gettext(language().code, text).format(**values)
+
+
+def ngettext(one: str, many: str, n: int, **values: Any) -> str:
+    """Return the form of a text that suits a number, which stands in it as ``{n}``."""
+    return catalogs.ngettext(language().code, one, many, n).format(**{"n": number(n)} | values)
+
+
+def in_template(text: str, **values: Any) -> Markup:
+    """Return a text for a template: what is HTML in our own text stays so, the values are escaped."""
+    return _filled(text, catalogs.gettext(language().code, text), values)
+
+
+def in_template_by_number(one: str, many: str, n: int, **values: Any) -> Markup:
+    """Return the form of a text for a template that suits a number, which stands in it as ``{n}``."""
+    return _filled(one, catalogs.ngettext(language().code, one, many, n), {"n": number(n)} | values)
+
+
+def said(sentence: Any) -> str:
+    """Return what was said in English further down, such as an error, in the language of the request."""
+    return sentences.translate(language().code, str(sentence))
+
+
+def number(value: float, digits: int | None = None) -> str:
+    """Return a number as the language of the request writes it."""
+    return figures.number(language().code, value, digits)
+
+
+def _filled(source: str, text: str, values: dict[str, Any]) -> Markup:
+    return (Markup(text) if "<" in source else escape(text)).format(**values)  # noqa: S704 - Our own text.
+
+
+def _chosen() -> Language:
+    if request.path.startswith(FOR_PROGRAMS) and not (request.path.startswith("/api/") and _is_from_our_page()):
+        return ENGLISH
+    setting = whole_services().settings.current.page_language
+    if setting != "auto":
+        return LANGUAGES[setting]
+    return LANGUAGES[request.accept_languages.best_match(LANGUAGES, ENGLISH.code)]
+
+
+def _speak_to_our_page(response: Response) -> Response:
+    """Put what the API says into the language of the page that asks."""
+    if language() is not ENGLISH and request.path.startswith("/api/") and response.is_json:
+        response.set_data(json.dumps(in_words_of(language(), response.get_json())))
+    return response
+
+
+def in_words_of(spoken: Language, data: Any) -> Any:
+    """Return what the API answers, with its sentences in a language; names and codes stay as they are."""
+    if isinstance(data, list):
+        return [in_words_of(spoken, one) for one in data]
+    if not isinstance(data, dict):
+        return data
+    own = SENTENCES | (COMMAND if "fold" in data else set()) | (DOCUMENT if "state" in data else set())
+    return {name: (_said_in if name in own else in_words_of)(spoken, value) for name, value in data.items()}
+
+
+def _said_in(spoken: Language, value: Any) -> Any:
+    if isinstance(value, str):
+        return sentences.translate(spoken.code, value)
+    if isinstance(value, list):
+        return [_said_in(spoken, one) for one in value]
+    return {name: _said_in(spoken, one) for name, one in value.items()} if isinstance(value, dict) else value
+
+
+def _is_from_our_page() -> bool:
+    """Tell whether a page of ours asks: browsers say so, where they trust the connection, or name the page."""
+    site = request.headers.get("Sec-Fetch-Site")
+    return (request.referrer or "").startswith(request.host_url) if site is None else site == "same-origin"
