@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import itertools
-import re
 import sys
 from collections.abc import Iterator
 from io import BytesIO
@@ -15,16 +12,15 @@ from babel.messages.extract import extract
 from babel.messages.pofile import read_po, write_po
 from jinja2.ext import babel_extract
 
-from rag_assistant import errors
 from rag_assistant.i18n.catalogs import catalog_path
 from rag_assistant.i18n.languages import TRANSLATED, Language
+from testkit.spoken import sentences
 
 PROJECT = Path(__file__).resolve().parents[1]
 PACKAGE = PROJECT / "rag_assistant"
 TEMPLATES = {"_": None, "ngettext": (1, 2)}
 SCRIPTS = {"t": None, "tn": (1, 2)}
 CODE = {"N_": None, "gettext": None, "ngettext": (1, 2)}
-PLACE = re.compile(r"\{(\w+)\}")
 
 # Text, or one and many.
 Text = str | tuple[str, str]
@@ -53,7 +49,8 @@ def in_scripts() -> Iterator[tuple[str, Text]]:
 
 
 def in_code() -> Iterator[tuple[str, Text]]:
-    """Yield what the code marks as texts."""
+    """Yield what the code says, and what it marks as texts."""
+    yield from ((_named(path), sentence) for path, sentence in sentences())
     for path in sorted(PACKAGE.rglob("*.py")):
         for _, message, _, _ in extract("python", BytesIO(path.read_bytes()), CODE):  # type: ignore[arg-type]
             yield _named(path), message

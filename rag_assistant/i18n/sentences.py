@@ -16,7 +16,12 @@ from rag_assistant.i18n.languages import ENGLISH
 # Where what is said stands.
 CODE = "rag_assistant/"
 PLACE = re.compile(r"\{(\w+)\}")
+NUMBER = r"\d[\d,]*"
+NUMBERS = rf"{NUMBER}(?:(?:, | and | to ){NUMBER})*"
+# What can stand in some places alone, so that a sentence is not taken for another.
+PLACES = {"numbers": NUMBERS} | dict.fromkeys(("n", "n1", "n2"), NUMBER)
 END = re.compile(r"(?<=[.!?:]) ")
+BETWEEN = re.compile(" (and|to) ")
 BULLET = "- "
 # Longer than anything that we say; what a model or a person wrote is not looked through.
 MAX_CHARS = 2_000
@@ -56,8 +61,15 @@ def _known(code: str, text: str) -> str | None:
         return found
     for shape in _shapes(code):
         if match := shape.pattern.fullmatch(text):
-            return shape.translation.format(**{name: translate(code, said) for name, said in match.groupdict().items()})
+            return shape.translation.format(**{name: _filling(code, name, said) for name, said in match.groupdict().items()})
     return None
+
+
+def _filling(code: str, name: str, said: str) -> str:
+    """Return what stands in a place: in "turns 2, 4 and 6 to 9" the words between the numbers are ours."""
+    if name == "numbers":
+        return BETWEEN.sub(lambda match: f" {translations(code).gettext(match[1])} ", said)
+    return translate(code, said)
 
 
 @cache
@@ -78,5 +90,9 @@ def _shapes(code: str) -> tuple[Shape, ...]:
 def pattern_of(source: str) -> re.Pattern[str]:
     """Return what recognises a sentence whatever stands in its places."""
     pieces = PLACE.split(source)
-    named = [f"(?P<{piece}>.+?)" if number % 2 else re.escape(piece) for number, piece in enumerate(pieces)]
+    named = [_place(piece) if number % 2 else re.escape(piece) for number, piece in enumerate(pieces)]
     return re.compile("".join(named), re.DOTALL)
+
+
+def _place(name: str) -> str:
+    return f"(?P<{name}>{PLACES.get(name, '.*?')})"
