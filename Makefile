@@ -9,6 +9,7 @@
 # make bench-history  our history beside other libraries' (docs/history-benchmarks.md)
 # make bench-retrieval  search on real data sets (docs/retrieval-benchmarks.md)
 # make clients  other people's clients talk to /v1; writes docs/clients.md (needs node; Open WebUI alone takes several GB)
+# make translations  renews the catalogs of the page, names what is missing in them, and then ends with 1
 # make docs   the documentation as a site of plain files in site/; the program serves the same at /help
 # make wheel  the package in dist/, to be installed with pip
 # make pictures  the pictures of README.md and docs/, taken again (needs Debian's chromium)
@@ -26,7 +27,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-com
 # The extras, all of which the tests need.
 EXTRAS := local-model ocr multilingual mcp otel oidc s3
 
-.PHONY: run test test-long lint torture cluster matrix bench bench-history bench-retrieval clients docs wheel pictures clean
+.PHONY: run test test-long lint torture cluster matrix bench bench-history bench-retrieval clients translations docs wheel \
+	pictures clean
 
 run: .venv/run
 	@$(BIN)/python app.py
@@ -86,6 +88,9 @@ clients: .venv/dev .venv-clients/ready
 	@$(PYTHON) -m venv .venv-tools
 	@.venv-tools/bin/python -m pip install --quiet --disable-pip-version-check openapi-python-client==0.29.1
 	@touch $@
+
+translations: .venv/dev
+	@$(BIN)/python -m testkit.translations
 
 docs: .venv/run
 	@$(BIN)/python -m rag_assistant.web.help_site site

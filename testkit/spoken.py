@@ -130,7 +130,12 @@ def _is_in(name: str, places: tuple[str, ...]) -> bool:
 def _spoken(tree: ast.AST) -> Iterator[str]:
     for node in _texts(tree):
         for text in readings(node):
-            if SENTENCE.fullmatch(text) and not VAGUE.search(text) and _says_enough(text) and text not in NOT_FOR_PEOPLE:
+            if (
+                SENTENCE.fullmatch(text)
+                and not VAGUE.search(text)
+                and _says_enough(text)
+                and text not in NOT_FOR_PEOPLE
+            ):
                 yield text
 
 
@@ -145,14 +150,20 @@ def _texts(node: ast.AST) -> Iterator[ast.expr]:
             continue
         if isinstance(child, ast.Call) and _is_log(child.func):
             continue
-        if isinstance(child, ast.JoinedStr | ast.BinOp) or (isinstance(child, ast.Constant) and isinstance(child.value, str)):
+        if isinstance(child, ast.JoinedStr | ast.BinOp) or (
+            isinstance(child, ast.Constant) and isinstance(child.value, str)
+        ):
             yield child
         else:
             yield from _texts(child)
 
 
 def _is_log(function: ast.expr) -> bool:
-    return isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and bool(LOUD.fullmatch(function.value.id))
+    return (
+        isinstance(function, ast.Attribute)
+        and isinstance(function.value, ast.Name)
+        and bool(LOUD.fullmatch(function.value.id))
+    )
 
 
 def readings(node: ast.expr) -> list[str]:
@@ -221,7 +232,11 @@ def constants() -> dict[str, str]:
     found: dict[str, set[str]] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         for node in ast.parse(path.read_text()).body:
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            if (
+                isinstance(node, ast.Assign)
+                and isinstance(node.value, ast.Constant)
+                and isinstance(node.value.value, str)
+            ):
                 for target in node.targets:
                     if isinstance(target, ast.Name):
                         found.setdefault(target.id, set()).add(node.value.value)

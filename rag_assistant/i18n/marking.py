@@ -1,6 +1,6 @@
 """What marks a text to be translated where it is shown, not where it stands."""
 
 
-def N_(text: str) -> str:  # noqa: N802 - As gettext's own manual names it.
+def N_(text: str) -> str:
     """Return the text as it is."""
     return text

@@ -1,7 +1,7 @@
 """What is said in English below ``web``, in the language of whoever reads it: recognised by its shape.
 
-An error is raised, logged and stored in English, and a note may be years old when it is read. On its way to a page it is
-compared with the sentences of the code, in which a name in braces stands for whatever stood there then.
+An error is raised, logged and stored in English, and a note may be years old when it is read. On its way to a page it
+is compared with the sentences of the code, in which a name in braces stands for whatever stood there then.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ NUMBERS = rf"{NUMBER}(?:(?:, | and | to ){NUMBER})*"
 # What can stand in some places alone, so that a sentence is not taken for another.
 PLACES = {"numbers": NUMBERS} | dict.fromkeys(("n", "n1", "n2"), NUMBER)
 END = re.compile(r"(?<=[.!?:]) ")
+# What stands between the parts of a list, by its place.
+LISTS = {"why": "; ", "places": "; ", "parts": ", "}
 BETWEEN = re.compile(" (and|to) ")
 BULLET = "- "
 # Longer than anything that we say; what a model or a person wrote is not looked through.
@@ -61,15 +63,18 @@ def _known(code: str, text: str) -> str | None:
         return found
     for shape in _shapes(code):
         if match := shape.pattern.fullmatch(text):
-            return shape.translation.format(**{name: _filling(code, name, said) for name, said in match.groupdict().items()})
+            return shape.translation.format(
+                **{name: _filling(code, name, said) for name, said in match.groupdict().items()}
+            )
     return None
 
 
 def _filling(code: str, name: str, said: str) -> str:
-    """Return what stands in a place: in "turns 2, 4 and 6 to 9" the words between the numbers are ours."""
+    """Return what stands in a place: of "turns 2, 4 and 6 to 9" the words between the numbers, of a list each part."""
     if name == "numbers":
         return BETWEEN.sub(lambda match: f" {translations(code).gettext(match[1])} ", said)
-    return translate(code, said)
+    mark = LISTS.get(name)
+    return mark.join(translate(code, part) for part in said.split(mark)) if mark else translate(code, said)
 
 
 @cache

@@ -1,7 +1,7 @@
 """Scripts and style sheets: kept by browsers for good, since a change of any gives all a new address.
 
-The sheets go out as one, and so do the scripts, without their comments, for each language with its texts. They are read once, at the start: what goes out
-under a version is what the version was made of.
+The sheets go out as one, and so do the scripts, without their comments, for each language with its texts. They are read
+once, at the start: what goes out under a version is what the version was made of.
 
 Pages and the API are never compressed: where
 secrets and what a stranger chose stand in one answer, its length would tell of them (BREACH).

@@ -15,7 +15,7 @@ from werkzeug.wrappers import Response
 from rag_assistant.conversations.commands import CommandResult, is_command, run_command
 from rag_assistant.errors import InvalidRequest, OverflowDecisionNeeded
 from rag_assistant.presenters.turns import doubt_in_words, support_of
-from rag_assistant.records import EVERYTHING, MAX_INT32, Conversation, Scope, Source, Turn
+from rag_assistant.records import EVERYTHING, MAX_INT32, QUOTES, Conversation, Scope, Source, Turn
 from rag_assistant.retrieval.example_questions import example_questions
 from rag_assistant.retrieval.tables import spelled_out
 from rag_assistant.settings.package_files import GUIDE
@@ -302,7 +302,15 @@ def _number(name: str, text: str) -> int:
 def markdown(turn: Turn) -> str:
     """Draw a turn's answer, with its citations and what is doubtful about them."""
     doubts = {(source.n, doubt["nth"]): said(doubt_in_words(doubt, source.n)) for source, doubt in doubts_of(turn)}
-    return render_markdown(turn.answer, [source.n for source in turn.sources], f"source-{turn.number}", doubts)
+    return render_markdown(
+        _in_the_readers_language(turn), [source.n for source in turn.sources], f"source-{turn.number}", doubts
+    )
+
+
+def _in_the_readers_language(turn: Turn) -> str:
+    """Return an answer as the page shows it: of quotes, the line that leads them is ours, and no document's."""
+    lead, line_break, rest = turn.answer.partition("\n")
+    return f"{said(lead)}{line_break}{rest}" if turn.model == QUOTES else turn.answer
 
 
 @blueprint.app_template_filter()

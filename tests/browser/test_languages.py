@@ -1,0 +1,46 @@
+"""The page in other languages than English: what is said, from where it is read, and that it fits."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+LANGUAGES = {
+    "de": ("Ihre Frage", "Fragen", "Das Modell hat 1 von 2 früheren Runden (1 über der Rundengrenze) gesehen."),
+    "ar": ("سؤالك", "اسأل", "رأى النموذج 1 من 2 من الجولات السابقة (1 فوق حد الجولات)."),
+}
+PAGES = ("/", "/documents", "/settings", "/deleted", "/ratings")
+
+
+@pytest.mark.settings(MAX_HISTORY_TURNS="1")
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_a_question_is_asked_and_a_trim_told_in_the_language_of_the_browser(page: Page, code: str) -> None:
+    field, button, notice = LANGUAGES[code]
+    page.set_extra_http_headers({"Accept-Language": code})
+    page.goto("/")
+    expect(page.locator("html")).to_have_attribute("dir", "rtl" if code == "ar" else "ltr")
+    for turn in (1, 2, 3):
+        page.get_by_label(field, exact=True).fill(f"Question {turn}")
+        page.get_by_role("button", name=button, exact=True).click()
+        page.locator(f"#turn-{turn}.completed").wait_for()
+    expect(page.locator("#turn-3 .trimmed")).to_contain_text(notice)
+    expect(page.locator("#turn-3 .trimmed code")).to_have_text("[History trimmed to last 1 turn]")
+    expect(page.locator("#turn-3 .trimmed code")).to_have_css("direction", "ltr")
+
+
+def test_a_page_from_right_to_left_has_its_sidebar_on_the_right(page: Page) -> None:
+    page.set_extra_http_headers({"Accept-Language": "ar"})
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.goto("/")
+    sidebar, column = page.locator("#sidebar").bounding_box(), page.locator("#column").bounding_box()
+    assert sidebar is not None
+    assert column is not None
+    assert sidebar["x"] >= column["x"] + column["width"] - 1
+
+
+@pytest.mark.parametrize("code", ["de", "fr", "es", "zh", "ar"])
+def test_nothing_is_wider_than_a_phone(page: Page, code: str) -> None:
+    page.set_extra_http_headers({"Accept-Language": code})
+    page.set_viewport_size({"width": 360, "height": 740})
+    for path in PAGES:
+        page.goto(path)
+        wide = page.evaluate("[document.documentElement.scrollWidth, document.getElementById('main').scrollWidth]")
+        assert max(wide) <= 360, path
