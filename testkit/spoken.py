@@ -76,7 +76,7 @@ PHRASES = {
     ),
     "presenters/turns.py": ("source {n}", "source {n} of turn {turn}"),
     "conversations/commands.py": (
-        *("{name}: {does}", "{turns}, {messages} ({roles}).", "{n} turn", "{n} turns", "{n} message", "{n} messages"),
+        *("{name}: {does}", "{n} turn, {n2} messages ({roles}).", "{n} turns, {n2} messages ({roles})."),
         "Next question: {seen}, about {tokens} tokens without the question.",
         "Next question: {seen} + summary, about {tokens} tokens without the question.",
         "The model now sees a summary of {turns}. Type /undo to remove it.",

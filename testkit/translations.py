@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from io import BytesIO
@@ -20,10 +21,11 @@ PROJECT = Path(__file__).resolve().parents[1]
 PACKAGE = PROJECT / "rag_assistant"
 TEMPLATES = {"_": None, "ngettext": (1, 2)}
 SCRIPTS = {"t": None, "tn": (1, 2)}
+MARKED = re.compile(rb"\b(?:N_|gettext)\(")
 CODE = {"N_": None, "gettext": None, "ngettext": (1, 2)}
 
 # Text, or one and many.
-Text = str | tuple[str, str]
+Text = str | tuple[str, ...]
 
 
 def source() -> Catalog:
@@ -44,7 +46,7 @@ def in_templates() -> Iterator[tuple[str, Text]]:
 def in_scripts() -> Iterator[tuple[str, Text]]:
     """Yield the texts of the scripts."""
     for path in sorted((PROJECT / "static" / "js").rglob("*.js")):
-        for _, message, _, _ in extract("javascript", BytesIO(path.read_bytes()), SCRIPTS):  # type: ignore[arg-type]
+        for _, message, _, _ in extract("javascript", BytesIO(path.read_bytes()), SCRIPTS):
             yield _named(path), message
 
 
@@ -52,8 +54,10 @@ def in_code() -> Iterator[tuple[str, Text]]:
     """Yield what the code says, and what it marks as texts."""
     yield from ((_named(path), sentence) for path, sentence in sentences())
     for path in sorted(PACKAGE.rglob("*.py")):
-        for _, message, _, _ in extract("python", BytesIO(path.read_bytes()), CODE):  # type: ignore[arg-type]
-            yield _named(path), message
+        content = path.read_bytes()
+        if MARKED.search(content):  # To read all of the code takes a second.
+            for _, message, _, _ in extract("python", BytesIO(content), CODE):
+                yield _named(path), message
 
 
 def _texts(function: str | None, message: str | tuple[str | None, ...] | None) -> Iterator[Text]:

@@ -8,7 +8,7 @@ from io import BytesIO
 from pathlib import Path
 
 from babel import Locale
-from babel.messages.catalog import Catalog, Message
+from babel.messages.catalog import Catalog
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 
@@ -58,19 +58,17 @@ def script_texts(code: str) -> dict[str, str | dict[str, str]]:
     """Return the texts of the scripts in a language; one with a plural has its forms by their names in CLDR."""
     if code == "en":
         return {}
-    return {
-        _key(message): _forms(code, message) if isinstance(message.string, tuple) else message.string
-        for message in catalog(code)
-        if message.id and any(path.startswith(SCRIPTS) for path, _ in message.locations)
-    }
+    texts: dict[str, str | dict[str, str]] = {}
+    for message in catalog(code):
+        if any(path.startswith(SCRIPTS) for path, _ in message.locations):
+            if isinstance(message.id, str):
+                texts[message.id] = str(message.string)
+            else:
+                texts[message.id[0]] = _forms(code, *message.id)
+    return texts
 
 
-def _key(message: Message) -> str:
-    return message.id[0] if isinstance(message.id, tuple) else str(message.id)
-
-
-def _forms(code: str, message: Message) -> dict[str, str]:
+def _forms(code: str, one: str, many: str) -> dict[str, str]:
     """Return the forms of a text by the names that Intl.PluralRules gives: other, one, two, ..."""
     named = Locale.parse(LANGUAGES[code].locale).plural_form
-    one, many = message.id
-    return {named(n): translations(code).ngettext(one, many, n) for n in reversed(SAMPLES)}
+    return {named(n): ngettext(code, one, many, n) for n in SAMPLES}

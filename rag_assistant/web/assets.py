@@ -104,7 +104,8 @@ def scripts_for(code: str) -> str:
 def scripts_in(code: str, modules: Mapping[str, str]) -> bytes:
     """Return all scripts as one, with what they say in a language."""
     texts = f"export const texts = {json.dumps(script_texts(code))};"
-    return rjsmin.jsmin(bundle({**modules, TEXTS: texts}, ENTRY)).encode()
+    scripts: str = rjsmin.jsmin(bundle({**modules, TEXTS: texts}, ENTRY))
+    return scripts.encode()
 
 
 def version_of(files: Mapping[str, bytes]) -> str:

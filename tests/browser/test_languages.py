@@ -22,7 +22,7 @@ def test_a_question_is_asked_and_a_trim_told_in_the_language_of_the_browser(page
         page.get_by_role("button", name=button, exact=True).click()
         page.locator(f"#turn-{turn}.completed").wait_for()
     expect(page.locator("#turn-3 .trimmed")).to_contain_text(notice)
-    expect(page.locator("#turn-3 .trimmed code")).to_have_text("[History trimmed to last 1 turn]")
+    expect(page.locator("#turn-3 .trimmed code")).to_have_text("[History trimmed to last 1 turns]")
     expect(page.locator("#turn-3 .trimmed code")).to_have_css("direction", "ltr")
 
 

@@ -52,6 +52,8 @@ def test_every_sentence_of_the_code_is_found_with_its_places_filled(language: La
     for message in catalog(language.code):
         is_ours = any(path.startswith(CODE) for path, _ in message.locations)
         if is_ours and isinstance(message.id, str) and PLACE.search(message.id):
+            if message.string == message.id:  # "{name}: {does}"
+                continue
             said = PLACE.sub(lambda place: "12" if place[1] in PLACES else f"Xy{place[1]}", message.id)
             if translate(language.code, said) == said or "{" in translate(language.code, said):
                 lost.append(message.id)

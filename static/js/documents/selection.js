@@ -41,6 +41,6 @@ function drawSelection() {
   form.querySelector(".how-many").textContent = count ? `${tn("{n} selected", "{n} selected", count)}${others}` : "";
   const ask = form.querySelector("[value=ask]");
   ask.hidden = askable === 0;
-  ask.textContent = askable === 1 ? t("Ask about this") : tn("Ask about this", "Ask about these {n}", askable);
+  ask.textContent = askable === 1 ? t("Ask about this") : tn("Ask about these {n}", "Ask about these {n}", askable);
   form.querySelector("[value=delete]").textContent = tn("Delete {n} permanently", "Delete {n} permanently", count);
 }
