@@ -84,6 +84,9 @@ PHRASES = {
         *("/undo will remove the summary.", "/undo will restore the summary as it was before the edit."),
         *("/undo will undo the last change to a pin.", "/undo will undo the last change to an exclusion."),
     ),
+    "conversations/prompts.py": (
+        *("{brackets} names no source of this answer.", "{brackets} name no source of this answer."),
+    ),
     "conversations/compaction.py": ("Summarising {turns}.", "Summarising {turns}, part {n1} of {n2}."),
     "accounts/limits.py": (
         *("{n} of your answers are being written already", "You have asked {n} questions within a minute"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import ast
 import sys
 from collections.abc import Iterator
 from io import BytesIO
@@ -21,8 +21,7 @@ PROJECT = Path(__file__).resolve().parents[1]
 PACKAGE = PROJECT / "rag_assistant"
 TEMPLATES = {"_": None, "ngettext": (1, 2)}
 SCRIPTS = {"t": None, "tn": (1, 2)}
-MARKED = re.compile(rb"\b(?:N_|gettext)\(")
-CODE = {"N_": None, "gettext": None, "ngettext": (1, 2)}
+CODE = ("N_", "gettext", "ngettext")
 
 # Text, or one and many.
 Text = str | tuple[str, ...]
@@ -54,18 +53,19 @@ def in_code() -> Iterator[tuple[str, Text]]:
     """Yield what the code says, and what it marks as texts."""
     yield from ((_named(path), sentence) for path, sentence in sentences())
     for path in sorted(PACKAGE.rglob("*.py")):
-        content = path.read_bytes()
-        if MARKED.search(content):  # To read all of the code takes a second.
-            for _, message, _, _ in extract("python", BytesIO(content), CODE):
-                yield _named(path), message
+        # Not by Babel: that does not look into the expressions of an f-string.
+        for call in ast.walk(ast.parse(path.read_text())):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in CODE:
+                texts = [one.value for one in call.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+                yield from ((_named(path), text) for text in _texts(call.func.id, tuple(texts)))
 
 
 def _texts(function: str | None, message: str | tuple[str | None, ...] | None) -> Iterator[Text]:
     """Yield what a call of a template translates: nothing where its text comes from elsewhere."""
     texts = (message,) if isinstance(message, str) else message or (None,)
-    if function == "ngettext":
+    if function == "ngettext" and texts[1:]:
         yield str(texts[0]), str(texts[1])
-    elif texts[0]:
+    elif function != "ngettext" and texts[0]:
         yield texts[0]
 
 

@@ -157,7 +157,7 @@ def test_the_list_says_how_much_there_is_and_is_filtered_by_status(client: Flask
     ]
     failed = client.get("/documents?state=failed").text
     assert names_on(failed) == ["broken.pdf"]
-    assert "1 document, 25 bytes" in failed
+    assert "1 document, <bdi>25 bytes</bdi>" in failed
     assert "No documents with this status." in client.get("/documents?state=cancelled").text
     assert client.get("/documents?state=lost", headers=PAGE).status_code == 422
 
