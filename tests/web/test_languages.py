@@ -94,6 +94,7 @@ def test_our_page_gets_sentences_in_its_language_and_codes_as_they_are(client: F
     english, german = client.get(address).json, client.get(address, headers=OUR_PAGE).json
     assert english["sentence"] == "1 of 3 earlier turns (2 over the turn limit)"
     assert german["sentence"] == "1 von 3 früheren Runden (2 über der Rundengrenze)"
+    assert isinstance(german, dict)
     assert {**german, "sentence": english["sentence"]} == english
     told: Any = client.post(
         f"/api/conversations/{conversation}/commands", json={"command": "/clear"}, headers=OUR_PAGE
