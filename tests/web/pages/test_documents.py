@@ -148,7 +148,7 @@ def test_the_list_says_how_much_there_is_and_is_filtered_by_status(client: Flask
     upload(client, "x" * 1500, "geese.txt")
     upload(client, b"%PDF-1.4 and nothing more", "broken.pdf")
     page = client.get("/documents").text
-    assert "2 documents, 1.5 kB" in page
+    assert "2 documents, <bdi>1.5 kB</bdi>" in page
     counts = re.findall(r'href="([^"]*)" (?:aria-current="true")?>(\w+) <span class="count">(\d+)', page)
     assert counts == [
         ("/documents", "All", "2"),

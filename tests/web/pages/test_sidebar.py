@@ -344,11 +344,11 @@ def test_what_branched_off_says_where(client: FlaskClient, services: Services) -
 def test_an_error_says_what_kind_it_is_and_leads_home(client: FlaskClient) -> None:
     missing = client.get("/conversations/9", headers=PAGE).text
     assert "<h1>Not found</h1>" in missing
-    assert '<a href="/">Go to the start page</a></p>' in missing
+    assert '<a href="/">Go to the start page</a>.</p>' in missing
     refused = client.post("/theme", data={"theme": "pink"}, headers=PAGE).text
     assert "<h1>Something went wrong</h1>" in refused
     assert (
-        '<a href="/">Go to the start page</a>, or go back in your browser: what you typed is still there.</p>'
+        '<a href="/">Go to the start page</a>. Or go back in your browser: what you typed is still there.</p>'
         in refused
     )
 
