@@ -167,7 +167,7 @@ def told_to_end(stage: Stage) -> Outcome:
         _run_all(asked)
         for client in asked:
             if client.last is None or client.last[1]["status"] != "completed":
-                outcome.lost.append(f"question {client.number} ended with {client.last}")
+                outcome.lost.append(f"question {client.number} ended with {client.last and client.last[1]['status']}")
         web.process.wait(60)
         web.start("/readyz")
         check_all(cluster, asked, stub, outcome)

@@ -30,7 +30,7 @@ MAX_SHOWN = 5
 MAX_SECONDS_TO_GO_ON = 20.0
 COMMON = {"OPENAI_MODEL": "stub-model", "QUERY_REWRITING": "off", "LOG_LEVEL": "WARNING"}
 # What a short form does not wait for.
-SOON = {"LEASE_SECONDS": "4", "DRAIN_SECONDS": "2.5", "LAST_ANSWERS_SECONDS": "5"}
+SOON = {"LEASE_SECONDS": "4", "DRAIN_SECONDS": "2.5"}
 
 
 class Skipped(Exception):
