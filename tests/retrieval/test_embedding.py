@@ -1,5 +1,7 @@
 """The embedding model itself."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,17 @@ from rag_assistant.retrieval.embeddings.minilm import MiniLM
 from rag_assistant.runtime import model_files
 
 pytestmark = pytest.mark.model
+
+TEXTS = (
+    "geese",
+    "How many geese does the keeper of the lighthouse feed?",
+    "Wie viele Gänse füttert der Leuchtturmwärter?",
+    "灯塔看守人喂养多少只鹅",
+    "for (int i = 0; i < 17; i++) { feed(&geese[i]); }",
+    "The storm surge of 1872 flooded the village and broke fourteen boats. " * 10,
+)
+# Of texts that say one thing over and over; of ordinary ones .999.
+SAME = 0.997
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +52,34 @@ def test_the_end_of_a_long_text_counts(model: MiniLM) -> None:
 def test_a_text_has_the_same_vector_in_whatever_company(model: MiniLM) -> None:
     alone = model.embed(["A goose."])[0]
     assert np.array_equal(model.embed(["A very long text. " * 50, "A goose."])[1], alone)
+
+
+def test_vectors_are_those_of_the_model_file_as_it_is(model: MiniLM) -> None:
+    import onnxruntime
+    import tokenizers
+
+    session = onnxruntime.InferenceSession(str(model_files.EMBEDDING_MODEL.checked()))
+    tokenizer = tokenizers.Tokenizer.from_file(str(model_files.EMBEDDING_TOKENIZER.checked()))
+    tokenizer.no_padding()
+    for text in TEXTS:
+        ids = np.array([tokenizer.encode(text).ids])
+        inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+        original = session.run(None, inputs)[0][0].mean(axis=0)
+        assert float(model.embed([text])[0] @ original) / np.linalg.norm(original) >= SAME, text
+
+
+def test_a_processor_without_vnni_gives_the_same_vectors(
+    model: MiniLM, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    flags = tmp_path / "cpuinfo"
+    flags.write_text("flags : fpu sse4_1 avx avx2 avx512_vnni\n")
+    monkeypatch.setattr(minilm, "CPU_INFO", flags)
+    assert minilm.has_vnni()
+    flags.write_text("flags : fpu sse4_1 avx avx2 avx512f\n")
+    assert not minilm.has_vnni()
+    assert np.allclose(MiniLM().embed(TEXTS), model.embed(TEXTS), atol=1e-3)
+    flags.unlink()
+    assert not minilm.has_vnni()
 
 
 def test_a_damaged_model_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_assistant.errors import EmbedderFailed
-from rag_assistant.retrieval.embeddings.onnx_graph import Graph
+from rag_assistant.retrieval.embeddings.encoder import Layer, Linear, Norm, encoder_model
 
 MAGIC = b"E5S1"
 BLOCK = 32
@@ -24,7 +24,6 @@ BLOCK_BYTES = 2 + BLOCK // 2  # A scale of two bytes, then two weights a byte.
 PLAIN, BLOCKS = 0, 1
 # What is subtracted from a weight's four bits.
 MIDDLE = 8
-MICROSOFT = "com.microsoft"
 MAX_CODE = 127
 
 
@@ -83,31 +82,27 @@ def read_weights(path: Path) -> E5Weights:
 
 def e5_model(weights: E5Weights) -> bytes:
     """Return the encoder as an ONNX model: ``embeddings`` of one text come in, the mean of its tokens goes out."""
-    graph, tensors = Graph(), weights.tensors
+    tensors = weights.tensors
 
-    def linear(value: str, *names: str) -> str:
-        rows = np.concatenate([_unpacked(tensors[f"{name}.w"]) for name in names])
-        bias = np.concatenate([tensors[f"{name}.b"] for name in names])
-        codes, scales = _rounded(rows)
-        given = (value, graph.weight(codes), graph.weight(scales), "", graph.weight(bias))
-        return str(graph.add("DynamicQuantizeMatMul", *given, domain=MICROSOFT))
+    def linear(*names: str) -> Linear:
+        codes, scales = _rounded(np.concatenate([_unpacked(tensors[f"{name}.w"]) for name in names]))
+        return Linear(codes, scales, np.concatenate([tensors[f"{name}.b"] for name in names]))
 
-    def normalised(value: str, name: str) -> str:
-        scale, bias = (graph.weight(np.asarray(tensors[f"{name}.{part}"])) for part in ("w", "b"))
-        return str(graph.add("LayerNormalization", value, scale, bias, axis=-1, epsilon=weights.epsilon))
+    def norm(name: str) -> Norm:
+        return Norm(tensors[f"{name}.w"], tensors[f"{name}.b"])
 
-    state = normalised("embeddings", "emb.ln")
-    for layer in range(weights.layers):
-        name = f"l{layer}"
-        joined = linear(state, f"{name}.q", f"{name}.k", f"{name}.v")
-        query, key, value = graph.add("Split", joined, outputs=3, axis=-1, num_outputs=3)
-        seen = graph.add("MultiHeadAttention", query, key, value, domain=MICROSOFT, num_heads=weights.heads)
-        state = normalised(graph.add("Add", state, linear(seen, f"{name}.ao")), f"{name}.aln")
-        wide = graph.add("Gelu", linear(state, f"{name}.fi"))
-        state = normalised(graph.add("Add", state, linear(wide, f"{name}.fo")), f"{name}.oln")
-    axis = graph.weight(np.array([1], np.int64))
-    mean = graph.add("ReduceMean", state, axis, keepdims=0)
-    return graph.model({"embeddings": (1, "tokens", weights.hidden)}, mean)
+    layers = [
+        Layer(
+            linear(f"{name}.q", f"{name}.k", f"{name}.v"),
+            linear(f"{name}.ao"),
+            norm(f"{name}.aln"),
+            linear(f"{name}.fi"),
+            linear(f"{name}.fo"),
+            norm(f"{name}.oln"),
+        )
+        for name in (f"l{number}" for number in range(weights.layers))
+    ]
+    return encoder_model(norm("emb.ln"), layers, weights.heads, weights.epsilon)
 
 
 def _shaped(name: str, tensor: NDArray[Any], hidden: int) -> NDArray[Any]:

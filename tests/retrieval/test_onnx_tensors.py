@@ -1,0 +1,28 @@
+"""Reading the weights of an ONNX model."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_assistant.retrieval.embeddings.onnx_graph import Graph
+from rag_assistant.retrieval.embeddings.onnx_tensors import read_tensors
+
+
+def test_weights_are_read_as_they_were_written_and_in_their_order(tmp_path: Path) -> None:
+    given: list[NDArray[Any]] = [
+        np.arange(-300, 300, dtype=np.float32).reshape(2, 300),
+        np.array([[-128], [127]], np.int8),
+        np.array([], np.int64),
+        np.array(2.5, np.float32),
+    ]
+    graph = Graph()
+    names = [graph.weight(one) for one in given]
+    total = graph.add("ReduceSum", "x", keepdims=0)
+    (tmp_path / "x.onnx").write_bytes(graph.model({"x": (1, "tokens", 300)}, total))
+    tensors = read_tensors(tmp_path / "x.onnx")
+    assert list(tensors) == names
+    for name, one in zip(names, given, strict=True):
+        assert tensors[name].dtype == one.dtype
+        assert np.array_equal(tensors[name], one)
