@@ -10,9 +10,10 @@ if __name__ == "__main__":
     # As it was typed, so that what --help prints works when it is typed again.
     main(shlex.join(sys.orig_argv[: len(sys.orig_argv) - len(sys.argv) + 1]))
 else:
+    load_environment()
+
     from rag_assistant.factory import create_app
 
-    load_environment()
     try:
         app = create_app()
     except AssistantError as error:

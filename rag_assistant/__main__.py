@@ -133,6 +133,7 @@ SERVING = {"serve": serve, "worker": worker}
 def load_environment() -> None:
     """Read the file .env beside settings.json; a variable that is set already stays as it is.
 
+    NumPy, which is not to be imported before, multiplies with one thread unless OPENBLAS_NUM_THREADS says otherwise.
     From here on no other process of the same person reads what is in it.
     """
     from dotenv import load_dotenv
@@ -142,6 +143,8 @@ def load_environment() -> None:
 
     close_memory()
     load_dotenv(home() / ".env")
+    # Several threads that wait for each other cost more than the cosines of a question (docs/benchmarks.md).
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def main(name: str | None = None) -> None:

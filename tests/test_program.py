@@ -57,6 +57,19 @@ def test_what_is_in_its_memory_and_environment_no_other_process_of_the_same_pers
     assert shown.endswith("\n0\n") or shown == "0\n"
 
 
+@pytest.mark.parametrize(("given", "threads"), [({}, "1"), ({"OPENBLAS_NUM_THREADS": "2"}, "2")])
+def test_numpy_multiplies_with_one_thread_unless_the_environment_says_otherwise(
+    given: dict[str, str], threads: str
+) -> None:
+    code = (
+        "import os, sys; from rag_assistant.__main__ import load_environment; load_environment(); "
+        "print(os.environ['OPENBLAS_NUM_THREADS'], 'numpy' in sys.modules)"
+    )
+    plain = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    output = subprocess.check_output([sys.executable, "-c", code], env=plain | given, cwd=PROJECT, text=True)
+    assert output.split() == [threads, "False"]
+
+
 def test_the_help_of_a_checkout_names_the_program_as_it_was_typed() -> None:
     shown = subprocess.check_output([sys.executable, "-B", "app.py", "--help"], text=True, cwd=PROJECT)
     assert shown.startswith(f"Usage: {sys.executable} -B app.py [OPTIONS]")
