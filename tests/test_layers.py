@@ -1,6 +1,7 @@
 """The house: imports point down, no circles, and each outside library has one home. Read from the code itself."""
 
 import ast
+import re
 import subprocess
 import sys
 from functools import cache
@@ -200,6 +201,17 @@ def test_each_library_has_its_home() -> None:
             if room_of(path) not in HOMES[library]:
                 wrong.append(f"{path.relative_to(PACKAGE)} imports {library}")
     assert wrong == []
+
+
+def test_no_child_inherits_our_environment_where_the_keys_are() -> None:
+    calls = [
+        (path.relative_to(PACKAGE), {word.arg: ast.unparse(word.value) for word in node.keywords})
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and re.match(r"subprocess\.\w", ast.unparse(node.func))
+    ]
+    assert len(calls) > 3
+    assert [path for path, words in calls if not words.get("env", "").startswith("plain_environment()")] == []
 
 
 def test_what_is_pure_imports_nothing_that_acts() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
@@ -13,9 +14,10 @@ from flask.testing import FlaskClient
 
 from rag_assistant.documents.sources.bucket import Bucket
 from rag_assistant.documents.sources.folder import Folder
-from rag_assistant.documents.sources.git import GitRepository
+from rag_assistant.documents.sources.git import NEEDED, SILENT, GitRepository
 from rag_assistant.documents.sources.watch import Source, Sources
 from rag_assistant.errors import SettingsError
+from rag_assistant.runtime.supervised_process import PLAIN_VARIABLES
 from rag_assistant.settings.live import open_settings
 from rag_assistant.storage.documents.rows import set_values
 from rag_assistant.storage.documents.sources import SourceStore
@@ -217,6 +219,28 @@ def test_a_machine_without_git_says_so(services: Services, tmp_path: Path, monke
     monkeypatch.setenv("PATH", str(tmp_path))
     watched.look()
     assert watched.state[2] == "git is not installed on this machine."
+
+
+def test_git_gets_what_it_needs_and_none_of_our_keys(
+    services: Services, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = tmp_path / "seen"
+    program = tmp_path / "bin" / "git"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\nenv > {seen}\n")
+    program.chmod(0o755)
+    needed = {"SSH_AUTH_SOCK": "/run/agent", "GIT_SSH_COMMAND": "ssh -i key", "https_proxy": "http://proxy:1"}
+    for name, value in needed.items():
+        monkeypatch.setenv(name, value)
+    for name in ("OPENAI_API_KEY", "DATABASE_URL", "AWS_SECRET_ACCESS_KEY", "GIT_DIR", "GIT_CONFIG_PARAMETERS"):
+        monkeypatch.setenv(name, "never")
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    Watched(services, GitRepository("git+https://git.example/docs.git", tmp_path / "clones")).look()
+    given = dict(line.split("=", 1) for line in seen.read_text().splitlines())
+    assert given.items() >= (needed | {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"]}).items()
+    assert "never" not in given.values()
+    shell = {"PWD", "OLDPWD", "SHLVL", "_"}
+    assert given.keys() - shell <= PLAIN_VARIABLES | NEEDED | SILENT.keys()
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """A git repository as a source of documents: its newest state is fetched into a folder of ours, and that is read.
 
 Nothing of a repository is run: its hooks do not come along, links in it become texts, submodules are left out. Keys
-are those that ``git`` and ``ssh`` of this machine have; neither may ask for one.
+are those that ``git`` and ``ssh`` of this machine have; neither may ask for one, nor does either get one of ours.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ from typing import NoReturn
 from rag_assistant.documents.intake import SourceFile
 from rag_assistant.documents.sources.folder import Folder
 from rag_assistant.errors import OriginUnavailable
+from rag_assistant.runtime.supervised_process import plain_environment
 
 TIMEOUT_SECONDS = 600.0
 SAFE = (
     *("-c", "core.hooksPath=/dev/null", "-c", "core.symlinks=false", "-c", "protocol.ext.allow=never"),
     *("-c", "core.fsmonitor=false", "-c", "submodule.recurse=false"),
 )
-SILENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_SSH_COMMAND": "ssh -oBatchMode=yes", "LC_ALL": "C"}
+SILENT = {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+DEFAULT = {"GIT_SSH_COMMAND": "ssh -oBatchMode=yes"}
+NEEDED = frozenset("SSH_AUTH_SOCK GIT_SSH_COMMAND http_proxy https_proxy HTTPS_PROXY no_proxy NO_PROXY".split())
 
 
 class GitRepository:
@@ -52,7 +55,7 @@ class GitRepository:
         return origin.startswith(f"{self.address}#")
 
     def _git(self, *words: str) -> None:
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | SILENT
+        needed = {name: value for name, value in os.environ.items() if name in NEEDED}
         try:
             subprocess.run(
                 ["git", *SAFE, *words],
@@ -62,7 +65,7 @@ class GitRepository:
                 errors="replace",
                 stdin=subprocess.DEVNULL,
                 timeout=TIMEOUT_SECONDS,
-                env=environment,
+                env=plain_environment() | DEFAULT | needed | SILENT,
             )
         except FileNotFoundError as error:
             raise OriginUnavailable("git is not installed on this machine.") from error

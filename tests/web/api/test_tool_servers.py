@@ -66,6 +66,21 @@ def test_a_read_only_tool_is_called_and_shown_like_ours(client: FlaskClient, stu
     assert receipt["request"]["messages"][-1]["content"] == "The sum is 5."
 
 
+def test_a_command_gets_none_of_our_keys(
+    environment: dict[str, str], kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "never")
+    program = ["sh", "-c", f"env > {kept}"]
+    made = create_app(environment | {"MCP_SERVERS": json.dumps({"noting": program})})
+    services: Services = made.extensions["assistant"]
+    services.start()
+    try:
+        until(lambda: "PATH=" in (kept.read_text() if kept.exists() else ""))
+    finally:
+        services.close()
+    assert "never" not in kept.read_text()
+
+
 def test_what_may_change_something_needs_a_yes(client: FlaskClient, stub: StubModel, kept: Path) -> None:
     stub.replies.append(call("test__keep", text="a `note`"))
     asked = ask(client, "Keep a note.")
