@@ -67,7 +67,8 @@ def test_the_sdk_streams_the_same(sdk: openai.OpenAI, stub: StubModel) -> None:
         assert stream.get_final_completion().choices[0].message.content == "Eins zwei drei."
 
 
-def test_every_chunk_has_choices_where_no_usage_is_asked_for(client: FlaskClient) -> None:
+def test_every_chunk_has_choices_where_no_usage_is_asked_for(sdk: openai.OpenAI, client: FlaskClient) -> None:
+    assert all(one.choices for one in sdk.chat.completions.create(model=MODEL, messages=talk(0), stream=True))
     *chunks, last = chunks_of(chat(client, talk(0), stream=True).data)
     assert last == "[DONE]"
     assert all(one["choices"] for one in chunks)
@@ -169,6 +170,18 @@ def test_what_cannot_be_done_is_refused_by_name(
     assert response.status_code == 400
     assert (error["type"], str(error["param"])) == ("invalid_request_error", param)
     assert said in error["message"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_sdk_is_told_that_tools_of_its_own_are_refused_and_what_to_do(
+    sdk: openai.OpenAI, stub: StubModel, stream: bool
+) -> None:
+    asked: dict[str, Any] = {"model": MODEL, "messages": talk(0), "stream": stream}
+    own: Any = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
+    with pytest.raises(openai.BadRequestError, match=r"rag-assistant-tools .* leave tools of your own out") as raised:
+        sdk.chat.completions.create(**asked, tools=own)
+    assert (raised.value.param, raised.value.code) == ("tools", "invalid_request")
+    assert stub.requests == []
 
 
 def test_hints_are_taken_and_named_as_ignored(client: FlaskClient) -> None:

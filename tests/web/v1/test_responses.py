@@ -96,6 +96,18 @@ def test_truncation_disabled_refuses_what_would_leave_turns_out(client: FlaskCli
     assert respond(client, items(7), truncation="auto").json["history_trimmed"] is True
 
 
+def test_the_sdk_sends_its_history_along_and_says_what_happens_to_what_is_too_much(sdk: openai.OpenAI) -> None:
+    given: Any = items(7)
+    answer: Any = sdk.responses.create(model=MODEL, input=given, store=False, truncation="auto")
+    assert (answer.truncation, answer.history_trimmed) == ("auto", True)
+    assert answer.rag_assistant["history"]["turns_dropped"] == 2
+    with pytest.raises(openai.NotFoundError):
+        sdk.responses.retrieve(answer.id)
+    with pytest.raises(openai.BadRequestError) as raised:
+        sdk.responses.create(model=MODEL, input=given, truncation="disabled")
+    assert raised.value.code == "overflow_decision_needed"
+
+
 def test_the_sdk_reads_every_event_of_a_stream(sdk: openai.OpenAI, stub: StubModel) -> None:
     stub.default = Reply("Eins zwei drei.")
     with sdk.responses.stream(model=MODEL, input="Why?") as stream:
@@ -171,6 +183,19 @@ def test_what_was_compacted_goes_on_in_a_summarys_place(client: FlaskClient, stu
     assert history["left_out"]["summarised"] == compacted.json["rag_assistant"]["turns"]
     assert answer["history_trimmed"] is False
     assert any("counted questions" in (m["content"] or "") for m in stub.requests[-1].messages)
+
+
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # The SDK has no type for a question in an output.
+def test_the_sdk_compacts_and_hands_back_what_it_got(sdk: openai.OpenAI, stub: StubModel) -> None:
+    stub.replies.extend([Reply("They counted questions."), Reply("Yes.")])
+    given: Any = items(6, more=LONG)
+    compacted = sdk.responses.compact(model=MODEL, input=given)
+    assert (compacted.object, compacted.output[0].type) == ("response.compaction", "compaction")
+    assert compacted.usage.output_tokens < compacted.usage.input_tokens
+    after: Any = compacted.output
+    answer: Any = sdk.responses.create(model=MODEL, input=after)
+    assert answer.output_text == "Yes."
+    assert answer.rag_assistant["history"]["summary_sent"] is True
 
 
 def test_a_stored_history_is_compacted_where_it_is(client: FlaskClient, stub: StubModel) -> None:
