@@ -29,7 +29,8 @@ def talk() -> None:
     token = json.loads(call("/api/v1/auths/signin", {"email": "", "password": ""}))["token"]
     found = json.loads(call("/api/models", token=token))["data"]
     print("models:", ", ".join(one["id"] for one in found))
-    asked = {"model": "rag-assistant", "messages": [{"role": "user", "content": QUESTION}]}
+    # With a session, as its page has one, it would offer tools of its own, were function_calling not "legacy".
+    asked = {"model": "rag-assistant", "session_id": "a page", "messages": [{"role": "user", "content": QUESTION}]}
     answer = json.loads(call("/api/chat/completions", asked | {"stream": False}, token))
     print("chat:", answer["choices"][0]["message"]["content"])
     lines = call("/api/chat/completions", asked | {"stream": True}, token).decode().splitlines()
@@ -44,6 +45,7 @@ with tempfile.TemporaryDirectory() as folder:
         "OPENAI_API_KEY": "none",
         "ENABLE_OLLAMA_API": "false",
         "WEBUI_AUTH": "false",
+        "DEFAULT_MODEL_PARAMS": '{"function_calling": "legacy"}',
         "OFFLINE_MODE": "true",
         "RAG_EMBEDDING_ENGINE": "openai",
         "RAG_EMBEDDING_MODEL": "rag-assistant-embeddings",
