@@ -14,9 +14,8 @@ PACKAGE = Path(__file__).resolve().parents[1] / "rag_assistant"
 # Lowest first. A room may import from every room below it, and from none beside it.
 FLOORS = [
     ("errors", "records", "validation", "i18n"),
-    ("history", "settings", "runtime", "files"),
-    ("storage", "telemetry"),
-    ("presenters", "extraction", "retrieval", "llm", "tool_servers"),
+    ("history", "settings", "runtime", "files", "telemetry"),
+    ("storage", "presenters", "extraction", "retrieval", "llm", "tool_servers"),
     ("conversations", "documents", "accounts"),
     ("answering", "exchange"),
     ("mcp",),
@@ -26,14 +25,7 @@ FLOORS = [
 ]
 RANK = {room: rank for rank, floor in enumerate(FLOORS) for room in floor}
 # Rooms that may not know each other, though one of them stands below the other.
-STRANGERS = {
-    frozenset(pair)
-    for pair in (
-        ("answering", "documents"),
-        ("storage", "llm"),
-        ("storage", "extraction"),
-    )
-}
+STRANGERS = {frozenset(("answering", "documents"))}
 PURE = (
     *(
         "records",

@@ -5,14 +5,13 @@ Who measures is known by the context in which an answer runs. Where nobody does,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import Literal, ParamSpec, Protocol, TypeVar
-
-from rag_assistant.runtime.request_context import traceparent
 
 Given = ParamSpec("Given")
 Returned = TypeVar("Returned")
@@ -44,12 +43,26 @@ class Watcher(Protocol):
 
 
 watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
+_traceparent: ContextVar[str | None] = ContextVar("traceparent", default=None)
+
+# W3C, Trace Context, section 3.2: a later version may have more behind the flags.
+_TRACEPARENT = re.compile(
+    r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-[ -~]{0,200})?"
+)
+
+
+def continue_trace(traceparent: str | None) -> None:
+    """Let the steps of the request at hand belong to the trace of its caller.
+
+    A ``traceparent`` that is not well-formed counts as none, as the standard says.
+    """
+    _traceparent.set(_well_formed(traceparent))
 
 
 @contextmanager
 def step(name: StepName, *, is_shared: bool = False, **facts: Value) -> Iterator[Step]:
     """Measure what is done inside as a step; more facts can be added to it until its end."""
-    begun = Step(name, facts, traceparent.get(), is_shared)
+    begun = Step(name, facts, _traceparent.get(), is_shared)
     watching = watcher.get()
     if watching is None:
         yield begun
@@ -70,3 +83,9 @@ def measured(name: StepName) -> Callable[[Callable[Given, Returned]], Callable[G
         return run
 
     return decorate
+
+
+def _well_formed(header: str | None) -> str | None:
+    if not header or not _TRACEPARENT.fullmatch(header) or (header.startswith("00-") and len(header) != 55):
+        return None
+    return header

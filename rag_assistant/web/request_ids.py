@@ -5,6 +5,7 @@ from __future__ import annotations
 from flask import Flask, Response, g, request
 
 from rag_assistant.runtime.request_context import begin_request
+from rag_assistant.telemetry.steps import continue_trace
 
 
 def init_app(app: Flask) -> None:
@@ -12,7 +13,8 @@ def init_app(app: Flask) -> None:
 
     @app.before_request
     def begin() -> None:
-        g.request_id = begin_request(request.headers.get("X-Request-Id"), request.headers.get("traceparent"))
+        g.request_id = begin_request(request.headers.get("X-Request-Id"))
+        continue_trace(request.headers.get("traceparent"))
 
     @app.after_request
     def add_id(response: Response) -> Response:
