@@ -8,7 +8,7 @@ import tempfile
 import time
 
 from bench.words import text_of
-from rag_assistant.documents.library import CHUNKS_AT_ONCE
+from rag_assistant.documents.embedding import CHUNKS_AT_ONCE
 from rag_assistant.factory import create_app
 from rag_assistant.retrieval.chunking import indexed_text
 from rag_assistant.storage.documents.rows import UNFINISHED

@@ -17,19 +17,18 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import IO
 
+from rag_assistant.documents import embedding
 from rag_assistant.documents.reading import DocumentReader, Following
 from rag_assistant.documents.uploads import Uploads
 from rag_assistant.errors import (
     AssistantError,
-    EmbedderFailed,
     ExtractionCancelled,
     FileMissing,
     FilesUnavailable,
     StorageFailed,
 )
 from rag_assistant.records import Document, NewDocument
-from rag_assistant.retrieval.chunking import indexed_text
-from rag_assistant.retrieval.embeddings.registry import PROBE_TEXT, Embedders, RecognisedEmbedder
+from rag_assistant.retrieval.embeddings.registry import Embedders
 from rag_assistant.retrieval.terms import index_terms
 from rag_assistant.runtime.courtesy import step_aside
 from rag_assistant.runtime.heartbeat import Heartbeat
@@ -42,9 +41,6 @@ from rag_assistant.storage.documents.scans import ScanStore
 
 log = logging.getLogger(__name__)
 
-CHUNKS_AT_ONCE = 16
-# How long to wait before what failed is tried again: an embedding model that is away comes back, or a person looks.
-RETRY_BACKOFF_SECONDS = (2.0, 8.0, 30.0, 60.0, 120.0, 300.0)
 # Where several processes share out what waits, one has no more than this of a kind: what it is at, and the next.
 MAX_TAKEN = 2
 # How often an idle process looks whether its queues have lost something.
@@ -72,8 +68,6 @@ class Library:
     ) -> None:
         self._documents = documents
         self._chunks = chunks
-        self._embeddings = embeddings
-        self._embedders = embedders
         self._uploads = uploads
         self._settings = settings
         self._refuse_bytes: Callable[[int], None] = lambda _size: None
@@ -85,14 +79,17 @@ class Library:
         self._reader = DocumentReader(documents, chunks, scans, self.local_file, settings, self._closing.is_set)
         self._reading = open_queue("reading")
         self._embedding = open_queue("embedding")
+        self._embedder = embedding.DocumentEmbedder(
+            documents, embeddings, embedders, self._embedding, self._finish, self._closing.is_set
+        )
         self._reading.offer("read", self._and_more(self._guarded(self._read)), priority=1)
         # What was there before comes first: a document takes it a tenth of a second.
         self._reading.offer("index", self._guarded(self._index), priority=2)
         self._reading.offer("recognise", self._and_more(self._guarded(self._recognise)))
         self._reading.offer("delete files", self._guarded(self._delete_files))
-        self._embedding.offer("embed", self._and_more(self._guarded(self._embed)), priority=1)
+        self._embedding.offer("embed", self._and_more(self._guarded(self._embedder.embed)), priority=1)
         # Behind everything that is new.
-        self._embedding.offer("reindex", self._guarded(self._reindex))
+        self._embedding.offer("reindex", self._guarded(self._embedder.reindex))
 
     def over(self, documents: DocumentStore, refuse_bytes: Callable[[int], None]) -> Library:
         """Return the same library for those who may see other documents; the work in the background stays one.
@@ -293,8 +290,8 @@ class Library:
     @property
     def waiting(self) -> tuple[int, int]:
         """How many jobs wait for their turn, and how many for a later moment."""
-        reading, embedding = self._reading.waiting, self._embedding.waiting
-        return reading[0] + embedding[0], reading[1] + embedding[1]
+        (read_now, read_later), (embed_now, embed_later) = self._reading.waiting, self._embedding.waiting
+        return read_now + embed_now, read_later + embed_later
 
     @property
     def busy(self) -> bool:
@@ -322,36 +319,6 @@ class Library:
         elif following == "recognise":
             self._reading.add("recognise", document_id)
 
-    def _embed(self, document_id: int) -> None:
-        """Embed what is not embedded yet, batch by batch; what fails is tried again later."""
-        try:
-            model = self._embedders.configured()
-            if self._documents.take_in("embedding", document_id) and self._embed_missing(document_id, model):
-                self._finish(document_id, model.key)
-            self._switch_if_due(model)
-        except EmbedderFailed as error:
-            attempt = self._documents.count_attempt(document_id)
-            if attempt is None:
-                return  # It was deleted.
-            if attempt > len(RETRY_BACKOFF_SECONDS):
-                self._give_up_embedding(document_id, error)
-                return
-            delay = RETRY_BACKOFF_SECONDS[attempt - 1]
-            self._documents.say(document_id, f"{error} It is tried again in {delay:g} seconds.")
-            self._embedding.add("embed", document_id, delay)
-
-    def _embed_missing(self, document_id: int, model: RecognisedEmbedder) -> bool:
-        """Return whether every chunk has its vector now; not so if the document went away, or we close."""
-        missing = self._embeddings.without_embedding(document_id, model.key)
-        for start in range(0, len(missing), CHUNKS_AT_ONCE):
-            step_aside()
-            batch = missing[start : start + CHUNKS_AT_ONCE]
-            vectors = model.embedder.embed([indexed_text(one.document, one.section, one.text) for one in batch])
-            rows = [(one.chunk_id, vector.tobytes()) for one, vector in zip(batch, vectors, strict=True)]
-            if self._closing.is_set() or not self._embeddings.keep_embeddings(document_id, model.key, rows):
-                return False
-        return True
-
     def _finish(self, document_id: int, embedder: str) -> None:
         if not self._documents.finish(document_id, embedder, recognises=self._reader.recognises):
             if self._documents.is_ours_in("recognising", document_id):
@@ -359,10 +326,6 @@ class Library:
             return
         log.info("Document %s is ready.", document_id)
         self._delete_files_now()
-
-    def _give_up_embedding(self, document_id: int, error: EmbedderFailed) -> None:
-        self._documents.fail(document_id, f"{error} Words find it; its embeddings are missing.", also_ready=True)
-        log.warning("Document %s failed: %s", document_id, error)
 
     # --- words that are indexed in another way than before an upgrade
 
@@ -380,53 +343,6 @@ class Library:
         elif after:
             log.info("All documents are indexed by their words.")
 
-    # --- another embedding model, or vectors that are missing
-
-    def _reindex(self, after: int) -> None:
-        """Embed the first document behind ``after`` that lacks vectors, and go on with the next; then switch."""
-        try:
-            model = self._embedders.configured()
-        except EmbedderFailed as error:
-            log.log(logging.DEBUG if after else logging.ERROR, "The embedding model cannot be used: %s", error)
-            self._embedding.add("reindex", after, RETRY_BACKOFF_SECONDS[-1])
-            return
-        document_id = self._embeddings.next_without(model.key, after)
-        if document_id is None:
-            self._switch_if_due(model)
-            return
-        try:
-            if self._documents.take_finished(document_id) and self._embed_missing(document_id, model):
-                self._finish(document_id, model.key)
-        except EmbedderFailed as error:
-            self._later_or_never(document_id, model, error)
-            return
-        self._embedding.add("reindex", document_id)
-
-    def _later_or_never(self, document_id: int, model: RecognisedEmbedder, error: EmbedderFailed) -> None:
-        """Wait for a model that is away; but go on without a document of which it alone cannot embed something."""
-        if not _answers(model):
-            log.warning("Embedding anew waits: %s", error)
-            self._embedding.add("reindex", document_id - 1, RETRY_BACKOFF_SECONDS[2])
-            return
-        if (self._documents.count_attempt(document_id) or 0) > len(RETRY_BACKOFF_SECONDS):
-            self._give_up_embedding(document_id, error)
-        self._embedding.add("reindex", document_id)
-
-    def _switch_if_due(self, model: RecognisedEmbedder) -> None:
-        """Let search use a model's vectors as soon as it has embedded everything; forget the models before it."""
-        serving = self._embeddings.serving()
-        if serving is None:
-            return
-        if serving.key != model.key:
-            if not self._embeddings.activate(model.key):
-                if self._embeddings.next_without(model.key, 0) is not None:
-                    self._embedding.add("reindex", 0, RETRY_BACKOFF_SECONDS[0])
-                return
-            log.info("Search uses the vectors of %s from now on.", model.key)
-        for known in self._embeddings.known():
-            if known.key != model.key:
-                self._embeddings.forget(known.key)
-
     # --- files that are not needed any more
 
     def _delete_files_now(self) -> None:
@@ -434,7 +350,7 @@ class Library:
             self._delete_files()
         except (StorageFailed, OSError) as error:
             log.warning("Files of deleted documents are deleted later: %s", error)
-            self._reading.add("delete files", 0, RETRY_BACKOFF_SECONDS[0])
+            self._reading.add("delete files", 0, embedding.RETRY_BACKOFF_SECONDS[0])
 
     def _delete_files(self, _: int = 0) -> None:
         for file in self._documents.files_to_delete():
@@ -451,7 +367,7 @@ class Library:
         """
 
         def guarded(document_id: int) -> None:
-            for seconds in chain(RETRY_BACKOFF_SECONDS, repeat(RETRY_BACKOFF_SECONDS[-1])):
+            for seconds in chain(embedding.RETRY_BACKOFF_SECONDS, repeat(embedding.RETRY_BACKOFF_SECONDS[-1])):
                 try:
                     return work(document_id)
                 except ExtractionCancelled:
@@ -477,12 +393,3 @@ class Library:
             self._documents.say(document_id, reason)
         except StorageFailed:
             log.debug("What document %s waits for cannot be shown", document_id)
-
-
-def _answers(model: RecognisedEmbedder) -> bool:
-    """Tell whether a model embeds anything at all."""
-    try:
-        model.embedder.embed([PROBE_TEXT])
-    except EmbedderFailed:
-        return False
-    return True

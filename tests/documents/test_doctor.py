@@ -87,7 +87,7 @@ def test_a_document_with_two_kinds_of_damage_is_mended_at_once(shell: Shell, dam
 def test_reindex_ends_where_something_cannot_be_embedded(
     shell: Shell, damage: Callable[[str], None], stub: StubModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rag_assistant.documents.library.RETRY_BACKOFF_SECONDS", (0.01, 0.01, 0.01))
+    monkeypatch.setattr("rag_assistant.documents.embedding.RETRY_BACKOFF_SECONDS", (0.01, 0.01, 0.01))
     usual = stub.embed
     stub.embed = lambda texts: [] if any("Number 1" in text for text in texts) else usual(texts)
     result = shell.under(EMBEDDER="endpoint:embed-1")("reindex")

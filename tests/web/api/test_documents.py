@@ -180,7 +180,7 @@ def test_a_deleted_document_is_gone_at_once(client: FlaskClient, services: Servi
 def test_a_document_is_found_by_words_before_it_is_embedded(
     client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(services.library, "_embed_missing", lambda _document_id, _model: False)
+    monkeypatch.setattr(services.library._embedder, "_embed_missing", lambda _document_id, _model: False)
     document = upload(client, FACT, wait=False)
     path = f"/api/documents/{document['document_id']}"
     until(lambda: client.get(path).json["state"] == "embedding")

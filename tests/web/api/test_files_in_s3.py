@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from rag_assistant.documents import library
+from rag_assistant.documents import embedding
 from rag_assistant.files import s3 as module
 from rag_assistant.web.services import Services
 from testkit.s3_server import BUCKET, FaultyProxy, S3Server, breaking_off, hanging, refusal
@@ -25,7 +25,7 @@ def environment(
     monkeypatch: pytest.MonkeyPatch,
     request: pytest.FixtureRequest,
 ) -> dict[str, str]:
-    monkeypatch.setattr(library, "RETRY_BACKOFF_SECONDS", (0.1,) * 6)
+    monkeypatch.setattr(embedding, "RETRY_BACKOFF_SECONDS", (0.1,) * 6)
     if "hanging" in request.node.name:
         monkeypatch.setattr(module, "REQUEST_TIMEOUT_SECONDS", 2.0)
     monkeypatch.setattr(module, "RETRIES", 0)

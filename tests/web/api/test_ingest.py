@@ -41,7 +41,7 @@ def found(client: FlaskClient, query: str, **more: object) -> list[dict[str, obj
 
 @pytest.fixture
 def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rag_assistant.documents.library.RETRY_BACKOFF_SECONDS", (0.01, 0.01, 0.01))
+    monkeypatch.setattr("rag_assistant.documents.embedding.RETRY_BACKOFF_SECONDS", (0.01, 0.01, 0.01))
 
 
 class Gate:
@@ -181,7 +181,7 @@ def test_failed_batches_are_tried_again_and_nothing_is_doubled(
 
 
 def test_a_person_sees_that_it_is_tried_again(client: FlaskClient, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rag_assistant.documents.library.RETRY_BACKOFF_SECONDS", (1.0,))
+    monkeypatch.setattr("rag_assistant.documents.embedding.RETRY_BACKOFF_SECONDS", (1.0,))
     gate.failures = [EmbedderFailed("The model is asleep.")]
     gate.open.set()
     document = upload(client, LONG, wait=False)

@@ -80,7 +80,7 @@ def test_work_is_cancelled_and_taken_up_again(
     client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(services.library, "_embed_missing", lambda _document_id, _model: False)
+        patched.setattr(services.library._embedder, "_embed_missing", lambda _document_id, _model: False)
         document_id = upload(client, FACT, wait=False)["document_id"]
         until(lambda: state(client, document_id) == "embedding")
         assert "searchable by keyword; indexing 0 of 1" in client.get("/documents").text
@@ -183,7 +183,7 @@ def test_a_long_list_takes_no_more_statements_than_a_short_one(
         few = taken()
         for n in range(2, 6):
             upload(client, f"Document {n}.", f"{n}.txt")
-        monkeypatch.setattr(services.library, "_embed_missing", lambda _document_id, _model: False)
+        monkeypatch.setattr(services.library._embedder, "_embed_missing", lambda _document_id, _model: False)
         upload(client, "One, but newer.", "1.txt", replaces=first, wait=False)
         assert taken() == few + 1  # Where one waits, it is asked once whether anybody works.
     finally:
@@ -266,7 +266,7 @@ def test_a_newer_version_says_of_what_and_that_it_is_not_found_yet(
     client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     older = upload(client, FACT, "geese.txt")["document_id"]
-    monkeypatch.setattr(services.library, "_embed_missing", lambda _document_id, _model: False)
+    monkeypatch.setattr(services.library._embedder, "_embed_missing", lambda _document_id, _model: False)
     sent = files((b"The keeper feeds eighteen geese.", "new.txt"))
     assert post(client, "/documents", file=sent, replaces=str(older)) == (303, "/documents")
     until(lambda: "indexing 0 of 1" in client.get("/documents").text)
