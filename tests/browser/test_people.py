@@ -74,15 +74,13 @@ def test_two_people_share_a_library_and_one_is_let_in_no_more(
 
     # Ben's answer is being written when Ann lets him in no more.
     other.goto("/")
-    stub.replies.append(Reply("word " * 200, seconds_between=0.2))
+    stub.replies.append(Reply("word " * 600, seconds_between=0.2))  # For longer than the browser is waited for.
     say(other, "Slow?")
     expect(other.locator("#turn-1")).to_contain_text("word word")
     page.goto("/people")
     page.locator("summary").filter(has_text="Ben").click()
     page.get_by_role("button", name="Disable").click()
-    began = time.monotonic()
-    expect(other.get_by_role("heading", name="Sign in")).to_be_visible(timeout=6_000)
-    assert time.monotonic() - began < 6
+    expect(other.get_by_role("heading", name="Sign in")).to_be_visible()
 
 
 @pytest.mark.own_window
@@ -146,14 +144,12 @@ def test_what_two_people_and_an_administrator_share_ends_when_they_say_so(
     page.get_by_role("button", name="Sign out").click()
     sign_in(page, "Cat")
     other.goto("/")
-    stub.replies.append(Reply("word " * 200, seconds_between=0.2))
+    stub.replies.append(Reply("word " * 600, seconds_between=0.2))  # For longer than the browser is waited for.
     say(other, "Slow?")
     expect(other.locator("#turn-1")).to_contain_text("word word")
     page.goto("/account")
     page.get_by_role("button", name="End session").click()
-    began = time.monotonic()
-    expect(other.get_by_role("heading", name="Sign in")).to_be_visible(timeout=6_000)
-    assert time.monotonic() - began < 6
+    expect(other.get_by_role("heading", name="Sign in")).to_be_visible()
     page.get_by_role("button", name="Sign out").click()
     sign_in(page, "Ann")
     expect(page.locator(".sidebar").get_by_text("heron")).to_have_count(0)

@@ -3,7 +3,6 @@
 import io
 import math
 import struct
-import time
 import zlib
 from pathlib import Path
 
@@ -151,9 +150,7 @@ def test_too_little_memory_is_a_problem_of_the_page(tmp_path: Path) -> None:
     assert "memory" in page.problem
 
 
-def test_recognition_is_cancelled_at_once(tmp_path: Path) -> None:
+def test_recognition_is_cancelled_before_a_page_is_read(tmp_path: Path) -> None:
     path = as_file(Image.new("RGB", (600, 600), "white"), tmp_path / "page")
-    started = time.monotonic()
     with pytest.raises(ExtractionCancelled):
-        list(recognise(path, kinds.PNG, (1,), memory_mb=2048, timeout_seconds=60, cancelled=lambda: True))
-    assert time.monotonic() - started < 10
+        next(recognise(path, kinds.PNG, (1,), memory_mb=2048, timeout_seconds=60, cancelled=lambda: True))

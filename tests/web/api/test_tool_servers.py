@@ -4,7 +4,6 @@ import json
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -167,10 +166,8 @@ def test_a_server_over_http_is_listed_and_called(address: str) -> None:
 def test_a_server_that_is_not_there_is_named(where: Any) -> None:
     from rag_assistant.tool_servers.connection import ToolServer
 
-    began = time.monotonic()
     with pytest.raises(ToolFailed, match=r"The tool server away could not be reached, or broke off\."):
         ToolServer("away", where).tools()
-    assert time.monotonic() - began < 60
 
 
 @pytest.mark.long  # The SDK waits ten seconds for the end of the program.
