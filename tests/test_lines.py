@@ -11,7 +11,15 @@ from pathlib import Path
 import pytest
 
 from rag_assistant.factory import create_app
-from rag_assistant.server.lines import MAX_BEGINNING_SECONDS, MAX_WAITING, Lines, who_sends
+from rag_assistant.server.lines import (
+    MAX_BEGINNING_SECONDS,
+    MAX_BURST_SECONDS,
+    MAX_REST_SECONDS,
+    MAX_WAITING,
+    PRESENCE_SECONDS,
+    Lines,
+    who_sends,
+)
 from testkit.people import ACTOR, add_person, quick_passwords
 from testkit.server_process import PROJECT, ServerProcess
 from testkit.stub_model import Reply, StubModel
@@ -31,19 +39,70 @@ def test_one_request_of_a_line_is_begun_at_a_time_in_their_order() -> None:
     assert lines.leave(1, 0.1) == [2]
     assert lines.leave(1, 0.1) == [], "who has left already changes nothing"
     assert lines.leave(2, 0.1) == [3]
-    assert lines.is_waited_in() is False
+    assert lines.seconds_to_look(0.1) is None, "nobody waits"
     assert lines.leave(3, 0.2) == lines.leave(4, 0.2) == []
-    assert lines._lines == lines._line_of == {}, "nothing is kept of who has gone"
+    assert (lines._lines, lines._line_of) == ({}, {}), "nothing is kept of who has gone"
 
 
 def test_a_request_that_takes_long_to_begin_lets_the_next_one_go() -> None:
     lines = Lines()
     lines.join("ann", 1, 0.0)
-    assert lines.overdue(MAX_BEGINNING_SECONDS) == [], "nobody waits behind it"
+    assert lines.look(MAX_BEGINNING_SECONDS) == [], "nobody waits behind it"
     lines.join("ann", 2, 0.0)
-    assert lines.overdue(MAX_BEGINNING_SECONDS - 0.1) == []
-    assert lines.overdue(MAX_BEGINNING_SECONDS) == [2]
+    assert lines.look(MAX_BEGINNING_SECONDS - 0.1) == []
+    assert lines.look(MAX_BEGINNING_SECONDS) == [2]
     assert lines.leave(1, 1.0) == []
+
+
+def test_large_bodies_keep_nothing_else_of_theirs_waiting() -> None:
+    lines = Lines()
+    assert lines.join("ann", 1, 0.0, large=True) == [1]
+    assert lines.join("ann", 2, 0.0) == [2]
+    assert lines.join("ann", 3, 0.0, large=True) == []
+
+
+def fill(lines: Lines, who: str, requests: list[int], now: float) -> None:
+    for request in requests:
+        lines.join(who, request, now)
+
+
+def test_a_line_that_does_not_get_empty_rests_while_somebody_else_is_there() -> None:
+    lines = Lines()
+    fill(lines, "ann", [1, 2, 3, 4, 5], 10.0)
+    assert lines.leave(1, 10.2) == [2]
+    assert lines.leave(2, 10.6) == [3], "nobody else is there"
+    lines.join("ben", 6, 10.7)
+    lines.leave(6, 10.7)
+    lines.join("ann", 7, 10.7)
+    assert lines.leave(3, 10.7) == [], "it took a tenth of a second"
+    assert lines.seconds_to_look(10.8) == pytest.approx(0.1)
+    assert lines.look(10.8) == []
+    assert lines.look(10.91) == [4]
+    assert lines.leave(4, 10.7 + PRESENCE_SECONDS + 0.1) == [5], "the other one has gone"
+
+
+def test_a_short_burst_never_rests() -> None:
+    lines = Lines()
+    lines.join("ben", 9, 0.0)
+    fill(lines, "ann", [1, 2, 3], 0.1)
+    assert lines.leave(1, 0.3) == [2]
+    assert lines.leave(2, 0.1 + MAX_BURST_SECONDS) == [3]
+
+
+def test_no_rest_is_longer_than_half_a_second() -> None:
+    lines = Lines()
+    fill(lines, "ann", [1, 2], 0.0)
+    lines.join("ben", 9, 29.0)
+    assert lines.leave(1, 30.0) == []
+    assert lines.look(30.0 + MAX_REST_SECONDS) == [2]
+
+
+def test_who_waits_for_an_answer_before_the_next_request_never_rests() -> None:
+    lines = Lines()
+    for request in range(100):
+        lines.join("ben", f"ben's {request}", request * 0.1)
+        assert lines.join("ann", request, request * 0.1) == [request]
+        assert lines.leave(request, request * 0.1 + 0.09) == []
 
 
 def test_a_line_has_an_end() -> None:

@@ -42,8 +42,6 @@ MAX_LARGE_AT_ONCE = 16
 MAX_OTHERS_AT_ONCE = 128
 # Whatever else has arrived gets its thread before the next few questions get theirs.
 MAX_QUESTIONS_AT_ONCE = 8
-# Lines in which somebody waits are looked at so often.
-LOOK_SECONDS = 0.1
 # A large body: so long until its pace is looked at, and what it must come to then.
 GRACE_SECONDS = 30.0
 MIN_BYTES_PER_SECOND = 10_000
@@ -184,12 +182,10 @@ class Worker(ThreadWorker):
         if conn.who is None:
             self._go_on(conn)
             return
-        # A large body comes as slowly as it likes, and keeps nothing else of theirs waiting.
-        who = conn.who, conn.large
-        if self._lines.is_full(who):
+        if self._lines.is_full(conn.who, conn.large):
             self._close_with(conn, TOO_MANY)
             return
-        self._begin(self._lines.join(who, conn, time.monotonic()))
+        self._begin(self._lines.join(conn.who, conn, time.monotonic(), large=conn.large))
 
     def _begin(self, begun: list[Connection]) -> None:
         for conn in begun:
@@ -214,9 +210,10 @@ class Worker(ThreadWorker):
 
     def wait_for_and_dispatch_events(self, timeout: float | None) -> None:
         """Do what is there to be done, and begin a few of the questions that wait."""
-        if self._lines.is_waited_in():
-            self._begin(self._lines.overdue(time.monotonic()))
-            timeout = min(timeout or LOOK_SECONDS, LOOK_SECONDS)
+        now = time.monotonic()
+        if (seconds := self._lines.seconds_to_look(now)) is not None:
+            self._begin(self._lines.look(now))
+            timeout = seconds if timeout is None else min(timeout, seconds)
         super().wait_for_and_dispatch_events(0.0 if self._questions else timeout)
         for _ in range(min(MAX_QUESTIONS_AT_ONCE, len(self._questions))):
             self._submit(self._answers, self._questions.popleft())
