@@ -20,6 +20,7 @@ from rag_assistant.retrieval.example_questions import example_questions
 from rag_assistant.retrieval.tables import spelled_out
 from rag_assistant.settings.package_files import GUIDE
 from rag_assistant.validation import spells_number
+from rag_assistant.web.identity import identity
 from rag_assistant.web.languages import said
 from rag_assistant.web.markdown.render import render_markdown
 from rag_assistant.web.pages.frame import frame
@@ -222,6 +223,7 @@ def conversation_page(
         view=view,
         tag=tag,
         around=around(shown.id if shown else None, turns, earlier),
+        links=services().links.of(shown.id) if shown and identity().person else [],
         origin=services().branches.origin_of(shown.branched_from) if shown else None,
         editing=editing,
         result=result,
