@@ -23,7 +23,7 @@ def test_an_answer_given_anew_keeps_the_earlier_one_and_each_can_be_read_and_rat
     stub.default = Reply("The second answer.")
     regenerate(page, 1)
     expect(turn.locator(".answer")).to_have_text("The second answer.")
-    expect(turn.locator(".versions .position")).to_have_text("Answer 2 /of 2")
+    expect(turn.locator(".versions .position .visually-hidden")).to_have_text("Answer 2 of 2")
     bad, right = turn.get_by_role("button", name="Bad answer"), turn.get_by_label("The right answer")
     bad.press("Enter")
     expect(bad).to_be_focused()
@@ -225,7 +225,7 @@ def test_a_screen_reader_hears_sentences_and_the_end_but_not_every_piece(page: P
     expect(said).to_contain_text("Answer begins.")
     expect(said).to_contain_text("The first sentence.")
     expect(page.locator(".answer[aria-live]")).to_have_count(0)
-    expect(said.locator("p").last).to_have_text("Answer complete, 5 passages provided.", timeout=40_000)
+    expect(said.locator("p").last).to_have_text("Answer complete. 5 passages provided.", timeout=40_000)
     assert said.locator("p").count() < 12
 
 

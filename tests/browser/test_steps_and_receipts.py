@@ -82,7 +82,7 @@ def test_a_receipt_shows_every_request_of_a_turn_and_copies_the_last(page: Page,
     ask(page, "Search a lot", 1).get_by_role("link", name="What the model saw").click()
     receipt = page.locator("#drawer .receipt")
     expect(receipt.locator(".facts")).to_contain_text("Tool calls of this turn: last 2 rounds sent, 2 left out.")
-    expect(receipt).to_contain_text("(provider reported 7,500 for all 5 requests, 5,000 from cache).")
+    expect(receipt).to_contain_text("Reported by the provider: 7,500. For all 5 requests. From cache: 5,000.")
     receipt.get_by_text("Raw messages").click()
     expect(receipt.locator(".earlier-request summary")).to_have_count(4)
     expect(receipt.locator(".earlier-request .message").first).to_be_hidden()

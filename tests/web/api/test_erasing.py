@@ -148,7 +148,7 @@ def test_receipts_of_later_turns_say_what_was_erased_of_them(client: FlaskClient
     assert "prefix_sha256" not in found
     page = client.get(f"/turns/{second['turn_id']}/receipt").text
     assert "This is what was sent to stub-model" in page
-    assert "without turn 1, erased since" in page
+    assert "Erased since: turn 1." in page
     fourth = ask(client, "Fourth?", conversation_id=first["conversation_id"])
     assert "exactly what was sent" in client.get(f"/turns/{fourth['turn_id']}/receipt").text
 
