@@ -38,6 +38,8 @@ SOURCES = [
     for path in (PROJECT / folder).rglob("*.*")
 ] + [path.as_posix() for path in PROJECT.glob("*.py")]
 MAX_README_WORDS = 1200
+# CONTRIBUTING.md leads to it.
+MADE_BY_THE_READER = "rag_assistant/extraction/formats/subtitles.py"
 FOR_PROGRAMS = ("/metrics", "/mcp", "/llms.txt")
 A_TURN = Turn(
     id=1,
@@ -210,7 +212,7 @@ def anchors(page: Path) -> set[str]:
 @pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=lambda page: page.name)
 def test_the_files_that_a_page_names_are_there(page: Path) -> None:
     for name in re.findall(r"`([a-z0-9_./-]+\.(?:py|js|html|css))`", page.read_text()):
-        assert any(path.endswith(f"/{name}") for path in SOURCES), name
+        assert name == MADE_BY_THE_READER or any(path.endswith(f"/{name}") for path in SOURCES), name
 
 
 def test_the_layout_names_every_room() -> None:

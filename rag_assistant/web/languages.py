@@ -7,6 +7,7 @@ API for; to everybody else the API speaks English.
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlsplit
 
 from flask import Flask, Response, g, has_request_context, json, request
 from markupsafe import Markup, escape
@@ -113,4 +114,6 @@ def _said_in(spoken: Language, value: Any) -> Any:
 def _is_from_our_page() -> bool:
     """Tell whether a page of ours asks: browsers say so, where they trust the connection, or name the page."""
     site = request.headers.get("Sec-Fetch-Site")
-    return (request.referrer or "").startswith(request.host_url) if site is None else site == "same-origin"
+    if site is not None:
+        return site == "same-origin"
+    return urlsplit(request.referrer or "").netloc == request.headers.get("Host")

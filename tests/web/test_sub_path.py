@@ -32,7 +32,7 @@ def test_every_address_in_a_page_has_the_prefix(below: FlaskClient) -> None:
         found = OWN_PATHS.findall(page)
         assert found, path
         assert [address for address in found if not (address + "/").startswith("/rag/")] == [], path
-    assert '<html lang="en" data-root="/rag"' in below.get("/", headers=PAGE).text
+    assert '<html lang="en" dir="ltr" data-root="/rag"' in below.get("/", headers=PAGE).text
 
 
 def test_the_path_is_taken_away_by_the_proxy_or_by_us(below: FlaskClient) -> None:
@@ -45,7 +45,7 @@ def test_the_path_is_taken_away_by_the_proxy_or_by_us(below: FlaskClient) -> Non
 @pytest.mark.parametrize("header", ["X-Forwarded-Prefix", "X-Script-Name", "Script-Name", "SCRIPT_NAME"])
 def test_no_header_names_the_path(client: FlaskClient, header: str) -> None:
     page = client.get("/", headers=PAGE | {header: "//elsewhere.example"})
-    assert '<html lang="en" data-root=""' in page.text
+    assert '<html lang="en" dir="ltr" data-root=""' in page.text
     chosen = client.post("/theme", data={"theme": "dark"}, headers=PAGE | {header: "//elsewhere.example"})
     assert (chosen.headers["Location"], "Path=/;" in chosen.headers["Set-Cookie"]) == ("/", True)
 
