@@ -49,6 +49,7 @@ UNSCOPED = {
     "UnkeptAnswers._turns": "it keeps nothing",
     "Library._documents": "what runs in the job queues works on the documents of all",
     "Library._chunks": "words are indexed in the job queues",
+    "DocumentEmbedder._documents": "it runs in the job queues",
     "DocumentReader._documents": "it runs in the job queues",
     "DocumentReader._chunks": "it runs in the job queues",
     "DocumentReader._scans": "it runs in the job queues",

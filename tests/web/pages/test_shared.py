@@ -79,6 +79,25 @@ def test_sources_are_shown_as_far_as_the_reader_may_read_them(
     assert "The heron hisses at dawn." not in ben.get(link, headers=PAGE).text
 
 
+def test_a_page_says_who_else_may_read_what_it_shows(ann: FlaskClient, ben: FlaskClient, stub: StubModel) -> None:
+    conversation = talk(ann, stub)
+    readers = "Whoever has its link can read this conversation."
+    page = f"/conversations/{conversation}"
+    assert readers not in ann.get(page, headers=PAGE).text
+    link_to(ann, conversation)
+    assert readers in ann.get(page, headers=PAGE).text
+    post(ann, f"{page}/links/1/end")
+    assert readers not in ann.get(page, headers=PAGE).text
+
+    library = ann.get("/api/libraries").json["libraries"][0]["library_id"]
+    assert "· only you" in ann.get("/libraries", headers=PAGE).text
+    ann.put(f"/api/libraries/{library}/shares", json={"person": "Ben", "access": "read"})
+    assert "· shared with <bdi>Ben</bdi>" in ann.get("/libraries", headers=PAGE).text
+    assert "of Ann · you may read" in ben.get("/libraries", headers=PAGE).text
+    ann.patch(f"/api/libraries/{library}", json={"everyone": "read"})
+    assert "· shared with everyone here" in ann.get("/libraries", headers=PAGE).text
+
+
 def test_a_link_ends_with_its_conversation_and_with_its_owner(
     services: Services, ann: FlaskClient, ben: FlaskClient, stub: StubModel
 ) -> None:
