@@ -40,7 +40,7 @@ class S3Server:
 
     def start(self) -> None:
         """Start it and return when it listens."""
-        options = ["--config", os.devnull, "--vfs-cache-mode", "off", "--dir-cache-time", "0s"]
+        options = ["--config", os.devnull, "--vfs-cache-mode", "off", "--dir-cache-time", "10ms"]
         address = ["--addr", f"127.0.0.1:{self.port}", "--auth-key", f"{KEY},{SECRET}"]
         # It ends with the tests, also where these are killed.
         ending = [sys.executable, "-m", "rag_assistant.runtime.supervised_process"]
