@@ -54,15 +54,14 @@ def stub() -> Iterator[StubModel]:
 
 
 @pytest.fixture
-def shell(tmp_path: Path, migrated: Path, stub: StubModel, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
+def shell(tmp_path: Path, migrated: Path, stub: StubModel, monkeypatch: pytest.MonkeyPatch) -> Shell:
     """The command line over data of its own, with the stub model and a quick embedder."""
     monkeypatch.setattr(minilm, "MiniLM", WordHashEmbedder)
     monkeypatch.setattr("rag_assistant.factory.GUIDE", tmp_path / "no-guide")
     for often in ("maintenance.POLL_INTERVAL_SECONDS", "document_backends.LocalDocuments.poll_interval_seconds"):
         monkeypatch.setattr(f"rag_assistant.cli.{often}", 0.02)
     shutil.copytree(migrated, tmp_path / "data")
-    before = logging.getLogger("rag_assistant").level  # Commands make our log quieter for the rest of their process.
-    yield Shell(
+    return Shell(
         {
             "DATA_DIR": str(tmp_path / "data"),
             "SETTINGS_FILE": str(tmp_path / "settings.json"),
@@ -71,7 +70,15 @@ def shell(tmp_path: Path, migrated: Path, stub: StubModel, monkeypatch: pytest.M
             "QUERY_REWRITING": "words",
         }
     )
-    logging.getLogger("rag_assistant").setLevel(before)
+
+
+@pytest.fixture(autouse=True)
+def loudness() -> Iterator[None]:
+    """Commands make our log quieter for the rest of their process, which is that of other tests here."""
+    log = logging.getLogger("rag_assistant")
+    before = log.level
+    yield
+    log.setLevel(before)
 
 
 @pytest.fixture(scope="session")
