@@ -1,4 +1,4 @@
-"""Ask 40 questions about tables of real documents: is the row found, with its caption and the names of its columns?
+"""Ask 40 questions about 27 tables of real documents: is the row found, with its caption and the names of its columns?
 
 ``table_questions.json`` has for each question its file, the beginning of the row that answers it, and what names that:
 the column, or the caption of the table. Blanks do not count. Nothing was chosen by these questions.
