@@ -236,10 +236,10 @@ class Library:
             log.error("What waits is taken up at the next start: %s", error)
 
     def _refill_if_lost(self) -> None:
-        """Queue everything again where documents wait and no queue knows of them: damage may go unnoticed."""
+        """Queue again the documents that wait, where no queue knows of them: damage may go unnoticed."""
         try:
             if not self.busy and self._documents.any_unfinished():
-                self._refill()
+                self._take_up(of_ours=True, held=True, recognises=False)
         except Exception:
             log.exception("Whether a document was forgotten is looked at again in %g s", LOOK_INTERVAL_SECONDS)
 

@@ -65,7 +65,7 @@ class failures_named:
         import httpx2
         import openai
 
-        from rag_assistant.llm.transport import AnswerTooLarge
+        from rag_assistant.llm.transport import OverlongBody
 
         shown = self._shown()
         where = "The local model" if self._endpoint.local else f"The model at {self._endpoint.base_url}"
@@ -83,7 +83,7 @@ class failures_named:
         network = (openai.APIConnectionError, httpx2.HTTPError, ConnectionError)
         if shown and isinstance(error, (*network, ModelFailed, ContextTooLong)):
             return AnswerInterrupted(f"{where} dropped the connection in the middle of its answer.{TEXT_SAVED}")
-        if isinstance(error, AnswerTooLarge):
+        if isinstance(error, OverlongBody):
             return AnswerTooLong(f"{where} sent {error}; no answer is that long.{QUESTION_KEPT}")
         if isinstance(error, network):
             connected = isinstance(error, (httpx2.ReadError, httpx2.RemoteProtocolError, ConnectionError))

@@ -72,12 +72,12 @@ class SocketTransport(httpx2.BaseTransport):
         return connection
 
 
-class AnswerTooLarge(httpx2.ReadError):
+class OverlongBody(httpx2.ReadError):
     """A body that is longer than it may be; the text says how much was read."""
 
 
 class BoundedStream(httpx2.SyncByteStream):
-    """A body that ends: ``cut`` there without a word, else with AnswerTooLarge, or after some seconds a ReadTimeout."""
+    """A body that ends: ``cut`` there without a word, else with OverlongBody, or after some seconds ReadTimeout."""
 
     def __init__(
         self, body: httpx2.SyncByteStream, max_bytes: int, *, cut: bool = False, max_seconds: float = math.inf
@@ -93,7 +93,7 @@ class BoundedStream(httpx2.SyncByteStream):
             if self._left < 0 and self._cut:
                 return
             if self._left < 0:
-                raise AnswerTooLarge(f"more than {self._max_bytes:,} bytes")
+                raise OverlongBody(f"more than {self._max_bytes:,} bytes")
             if time.monotonic() > self._until:
                 raise httpx2.ReadTimeout("the answer does not end")
             yield piece

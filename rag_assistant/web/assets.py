@@ -1,16 +1,18 @@
 """Scripts and style sheets: kept by browsers for good, since a change of any gives all a new address.
 
 The sheets go out as one, and so do the scripts, without their comments, for each language with its texts. They are read
-once, at the start: what goes out under a version is what the version was made of.
+once, at the start: what goes out under a version is what the version was made of. The scripts of a language are made
+when somebody asks for them, from the catalog of that moment.
 
-Pages and the API are never compressed: where
-secrets and what a stranger chose stand in one answer, its length would tell of them (BREACH).
+Pages and the API are never compressed: where secrets and what a stranger chose stand in one answer, its length would
+tell of them (BREACH).
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -18,8 +20,8 @@ import rjsmin
 from flask import Flask, Response, abort, request, url_for
 from flask_compress import Compress
 
-from rag_assistant.i18n.catalogs import script_texts
-from rag_assistant.i18n.languages import ENGLISH, LANGUAGES
+from rag_assistant.i18n.catalogs import catalog_path, script_texts
+from rag_assistant.i18n.languages import ENGLISH, TRANSLATED
 from rag_assistant.web.bundle import bundle
 
 KEPT_FOR_GOOD = "public, max-age=31536000, immutable"
@@ -53,8 +55,10 @@ class Compressed(dict[str, bytes]):
 
 def init_app(app: Flask) -> None:
     """Serve the static files under their version, and let templates address them so."""
-    files = read_files(Path(app.static_folder or ""))
-    current = version_of(files)
+    folder = Path(app.static_folder or "")
+    files, modules = read_files(folder), read_modules(folder)
+    translated = {scripts_for(language.code): language for language in TRANSLATED}
+    current = version_of(files | {name: catalog_path(spoken).read_bytes() for name, spoken in translated.items()})
     app.config.update(
         COMPRESS_REGISTER=False,
         COMPRESS_MIMETYPES=["text/javascript", "text/css"],
@@ -65,13 +69,17 @@ def init_app(app: Flask) -> None:
     )
     compress = Compress(app)
 
+    @cache
+    def content_of(filename: str) -> bytes:
+        return files[filename] if filename in files else scripts_in(translated[filename].code, modules)
+
     @app.get("/static/v-<version>/<path:filename>")
     @compress.compressed()
     def versioned_static(version: str, filename: str) -> Response:
-        if filename not in files:
+        if filename not in files and filename not in translated:
             abort(404)
         # Whole: the files are small, and a response that is streamed is compressed less well.
-        response = Response(files[filename], content_type=MEDIA_TYPES[Path(filename).suffix])
+        response = Response(content_of(filename), content_type=MEDIA_TYPES[Path(filename).suffix])
         response.headers["Cache-Control"] = KEPT_FOR_GOOD if version == current else NOT_KEPT
         if version != current:
             response.add_etag()
@@ -88,12 +96,15 @@ def init_app(app: Flask) -> None:
 
 
 def read_files(folder: Path) -> dict[str, bytes]:
-    """Return what goes over the wire, by its name in the address."""
+    """Return what goes over the wire in English, by its name in the address."""
     pictures = {path.name: path.read_bytes() for path in sorted(folder.glob("*.svg"))}
     sheets = "".join((folder / f"{name}.css").read_text() for name in SHEETS)
-    modules = {path.relative_to(folder / "js").as_posix(): path.read_text() for path in (folder / "js").rglob("*.js")}
-    scripts = {scripts_for(code): scripts_in(code, modules) for code in LANGUAGES}
-    return pictures | {ALL_SHEETS: sheets.encode()} | scripts
+    return pictures | {ALL_SHEETS: sheets.encode(), ALL_SCRIPTS: scripts_in(ENGLISH.code, read_modules(folder))}
+
+
+def read_modules(folder: Path) -> dict[str, str]:
+    """Return the modules of the scripts by their paths."""
+    return {path.relative_to(folder / "js").as_posix(): path.read_text() for path in (folder / "js").rglob("*.js")}
 
 
 def scripts_for(code: str) -> str:

@@ -9,6 +9,7 @@ from flask.testing import FlaskClient
 
 from rag_assistant.factory import create_app
 from rag_assistant.i18n.languages import LANGUAGES
+from rag_assistant.web.languages import in_words_of
 from testkit.stub_model import StubModel
 from tests.web.conftest import PAGE, ask
 
@@ -109,6 +110,11 @@ def test_the_page_says_in_its_language_what_was_left_out(client: FlaskClient) ->
     page = client.get(f"/conversations/{conversation}", headers=PAGE | {"Accept-Language": "de"}).text
     assert "Das Modell hat 1 von 2 früheren Runden (1 über der Rundengrenze) gesehen." in page
     assert "<code>[History trimmed to last 1 turns]</code>" in page
+
+
+def test_what_is_said_in_an_event_is_translated_and_its_codes_are_not() -> None:
+    event = {"state": "preparing", "message": "Waiting for the model.", "turn_id": 1}
+    assert in_words_of(LANGUAGES["de"], event) == event | {"message": "Warten auf das Modell."}
 
 
 def test_a_stream_speaks_the_language_of_the_page_and_carries_the_same_codes(client: FlaskClient) -> None:

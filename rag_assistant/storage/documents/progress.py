@@ -126,8 +126,8 @@ class DocumentProgress(DocumentLists):
             return connection.execute(select(documents.c.id).where(*ours)).first() is not None
 
     def any_unfinished(self) -> bool:
-        """Tell whether a document of ours waits for anything."""
-        waits = documents.c.state.in_(UNFINISHED), documents.c.owner == self._owner
+        """Tell whether a document of ours that nobody else works on waits for anything."""
+        waits = documents.c.state.in_(UNFINISHED), documents.c.owner == self._owner, self._is_free
         with self._database.read() as connection:
             return connection.execute(select(documents.c.id).where(*waits).limit(1)).first() is not None
 
