@@ -1,53 +1,19 @@
-"""The list of conversations: its pages, what was pinned, found or put away, and the look of the pages."""
+"""The list of conversations: its pages, what is listed, and what was pinned."""
 
 import re
 import threading
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
-import pytest
 from flask.testing import FlaskClient
-from sqlalchemy import Engine, event, insert, update
+from sqlalchemy import Engine, event, update
 
 from rag_assistant.storage.conversations.conversations import MAX_PINNED
 from rag_assistant.storage.tables import conversations
 from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
-from tests.web.conftest import PAGE, ask, post
-
-ROW = re.compile(r'data-conversation="(\d+)"')
-OLDER = re.compile(r'class="older" href="([^"]+)"')
-
-
-def fill(services: Services, count: int, step: timedelta = timedelta(hours=5), **more: object) -> None:
-    """Put empty conversations into the list, the first the latest used."""
-    now = datetime.now(UTC)
-    rows = [
-        {
-            "title": f"Conversation {n} about something with a name of usual length",
-            "created_at": now - n * step,
-            "updated_at": now - n * step,
-            "overrides": {},
-            "turns": 0,
-            "visible_turns": 0,
-            "visible_messages": 0,
-        }
-        | more
-        for n in range(1, count + 1)
-    ]
-    with services.database.write() as connection:
-        connection.execute(insert(conversations), rows)
-
-
-def rows(page: str) -> list[int]:
-    """Return the conversations that a page lists."""
-    return [int(number) for number in ROW.findall(page)]
-
-
-def older(page: str) -> str | None:
-    """Return where the list goes on."""
-    found = OLDER.search(page)
-    return found[1].replace("&amp;", "&") if found else None
+from tests.web.conftest import ask, post
+from tests.web.pages.conversation_rows import fill, older, rows
 
 
 def test_the_first_view_of_ten_thousand_conversations_is_small(client: FlaskClient, services: Services) -> None:
@@ -92,9 +58,6 @@ def test_a_part_can_be_drawn_once_more_with_what_came_into_it(client: FlaskClien
     again = client.get(f"/conversations?part=1&until={place}").text
     assert rows(again) == [new, *range(1, 51)]
     assert older(again) == address
-
-
-# --- conversations that programs made
 
 
 def test_what_a_program_made_is_listed_once_it_has_an_answer(client: FlaskClient, stub: StubModel) -> None:
@@ -230,150 +193,8 @@ def test_no_more_can_be_pinned_than_are_shown(client: FlaskClient, services: Ser
         assert client.patch("/api/conversations/1", json={"pinned": wrong}).status_code == 422
 
 
-def test_a_search_shows_the_words_and_leads_to_the_turn(client: FlaskClient, stub: StubModel) -> None:
-    conversation = ask(client, "How many birds?")["conversation_id"]
-    stub.default = Reply("Seventeen <b>geese</b> & a swan.")
-    ask(client, "And on the pond?", conversation_id=conversation)
-    page = client.get("/?q=goose geese").text
-    assert f'href="/conversations/{conversation}?q=goose+geese&amp;at=2#turn-2"' in page
-    assert "Seventeen &lt;b&gt;<mark>geese</mark>&lt;/b&gt; &amp; a swan." in page
-    assert "1 result for" in page
-
-
-def test_a_search_of_documents_is_no_search_of_conversations(client: FlaskClient) -> None:
-    conversation = ask(client, "How many birds?")["conversation_id"]
-    page = client.get("/documents?q=zebra").text
-    assert rows(page) == [conversation]
-    assert page.count('value="zebra"') == 1, "the search box of the documents alone"
-
-
-def test_a_word_that_is_not_typed_to_its_end_is_found(client: FlaskClient, stub: StubModel) -> None:
-    stub.default = Reply("Seventeen.")
-    ask(client, "How many?")
-    assert "<mark>Seventeen</mark>" in client.get("/conversations?part=1&q=sevent").text
-    assert rows(client.get('/conversations?part=1&q=sev"*').text) == [1]
-    assert rows(client.get("/conversations?part=1&q=***").text) == []
-
-
-def test_a_title_is_found_whatever_its_capitals(client: FlaskClient, services: Services) -> None:
-    fill(services, 3)
-    client.patch("/api/conversations/2", json={"title": "Über 100% Ökostrom_"})
-    for words in ("über", "ÖKOSTROM", "öko 100"):
-        assert rows(client.get("/conversations", query_string={"part": 1, "q": words}).text) == [2], words
-    client.delete("/api/conversations/2")
-    assert rows(client.get("/conversations?part=1&q=über").text) == []
-
-
-def test_a_conversation_opens_around_a_turn(client: FlaskClient) -> None:
-    conversation = ask(client, "Question 1")["conversation_id"]
-    for n in range(2, 42):
-        ask(client, f"Question {n}", conversation_id=conversation)
-    shown = re.compile(r'id="turn-(\d+)"')
-    path = f"/conversations/{conversation}"
-    around = client.get(f"{path}?at=10").text
-    assert [int(n) for n in shown.findall(around)] == list(range(1, 25))
-    later = re.search(r'href="([^"]+)">Later turns', around)
-    assert later is not None
-    assert later[1].endswith("#turn-25")
-    rest = client.get(later[1]).text
-    assert [int(n) for n in shown.findall(rest)] == list(range(12, 42))
-    assert "Earlier turns" in rest
-    assert "Later turns" not in rest
-    assert client.get(f"{path}?at=0").status_code == 422
-    assert [int(n) for n in shown.findall(client.get(f"{path}?at=99999").text)] == list(range(12, 42))
-
-
-def test_deleted_conversations_are_listed_restored_and_erased(client: FlaskClient, services: Services) -> None:
-    fill(services, 120)
-    assert "No deleted conversations." in client.get("/deleted").text
-    for number in range(1, 61):
-        client.delete(f"/api/conversations/{number}")
-    titled = re.compile(r'aria-label="Restore Conversation (\d+) ')
-    page = client.get("/deleted").text
-    assert [int(n) for n in titled.findall(page)] == list(range(60, 10, -1))
-    earlier = re.search(r'href="(/deleted\?from=[^"]+)"', page)
-    assert earlier is not None
-    assert [int(n) for n in titled.findall(client.get(earlier[1]).text)] == list(range(10, 0, -1))
-    assert post(client, "/conversations/3/restore") == (303, "/conversations/3")
-    assert post(client, "/deleted/4/erase") == (303, "/deleted?erased=1")
-    assert client.post("/api/conversations/4/restore").status_code == 404
-    listed = client.get("/api/conversations?deleted=1&limit=50").json
-    assert len(listed["conversations"]) == 50
-    assert listed["conversations"][0]["deleted_at"] is not None
-    rest = client.get(f"/api/conversations?deleted=1&before={listed['next_before']}").json
-    assert [one["conversation_id"] for one in rest["conversations"]] == [10, 9, 8, 7, 6, 5, 2, 1]
-
-
-def test_the_start_page_names_the_conversation_that_was_deleted_last(client: FlaskClient, services: Services) -> None:
-    fill(services, 2)
-    client.patch("/api/conversations/1", json={"title": "Geese & ducks"})
-    assert post(client, "/conversations/1/delete") == (303, "/?deleted=1")
-    assert "“<bdi>Geese &amp; ducks</bdi>” deleted." in client.get("/?deleted=1").text
-    client.delete("/api/conversations/2")
-    assert "</bdi>” deleted." not in client.get("/?deleted=1").text
-
-
-def test_a_deleted_conversation_says_so_and_offers_to_restore_it(client: FlaskClient, services: Services) -> None:
-    fill(services, 1)
-    client.delete("/api/conversations/1")
-    shown = client.get("/conversations/1", headers=PAGE)
-    assert shown.status_code == 404
-    assert "Conversation 1 is in the trash." in shown.text
-    assert '<form method="post" action="/conversations/1/restore">' in shown.text
-    refused = client.post("/api/query", json={"question": "Why?", "conversation_id": 1})
-    assert (refused.status_code, refused.json["error"]["type"]) == (404, "ConversationDeleted")
-    assert client.get("/api/conversations/9").json["error"]["type"] == "ConversationNotFound"
-
-
-def test_what_was_brought_back_meanwhile_is_not_erased(client: FlaskClient, services: Services) -> None:
-    fill(services, 1)
-    client.delete("/api/conversations/1")
-    # Another tab still offers to erase it.
-    post(client, "/conversations/1/restore")
-    assert client.post("/deleted/1/erase", data={}).status_code == 409
-    assert client.get("/api/conversations/1").status_code == 200
-
-
 def test_what_branched_off_says_where(client: FlaskClient, services: Services) -> None:
     fill(services, 1, branched_from={"conversation_id": 9, "turn": 3})
     assert "Branched from turn 3" in client.get("/").text
     listed = client.get("/api/conversations").json["conversations"]
     assert listed[0]["branched_from"] == {"conversation_id": 9, "turn": 3}
-
-
-def test_an_error_says_what_kind_it_is_and_leads_home(client: FlaskClient) -> None:
-    missing = client.get("/conversations/9", headers=PAGE).text
-    assert "<h1>Not found</h1>" in missing
-    assert '<a href="/">Go to the start page</a>.</p>' in missing
-    refused = client.post("/theme", data={"theme": "pink"}, headers=PAGE).text
-    assert "<h1>Something went wrong</h1>" in refused
-    assert (
-        '<a href="/">Go to the start page</a>. Or go back in your browser: what you typed is still there.</p>'
-        in refused
-    )
-
-
-@pytest.mark.parametrize("theme", ["system", "light", "dark"])
-def test_a_theme_is_kept_and_drawn_on_every_page(client: FlaskClient, theme: str) -> None:
-    response = client.post("/theme", data={"theme": theme}, headers={"Referer": "http://localhost/documents?tag=a"})
-    assert (response.status_code, response.headers["Location"]) == (303, "/documents?tag=a")
-    for address in ("/", "/documents", "/deleted", "/conversations/9"):
-        assert f'data-theme="{theme}"' in client.get(address, headers=PAGE).text, address
-
-
-def test_a_theme_that_is_none_is_refused_and_a_cookie_with_one_is_ignored(client: FlaskClient) -> None:
-    assert client.post("/theme", data={"theme": "pink"}).status_code == 422
-    client.set_cookie("theme", '"><script>')
-    assert 'data-theme="system"' in client.get("/").text
-
-
-@pytest.mark.parametrize("referrer", ["http://evil.example/x", "http://localhost//evil.example", "", "nonsense"])
-def test_choosing_a_theme_never_leads_to_another_host(client: FlaskClient, referrer: str) -> None:
-    response = client.post("/theme", data={"theme": "dark"}, headers={"Referer": referrer})
-    assert response.headers["Location"] == "/"
-
-
-def test_a_folded_sidebar_is_drawn_folded(client: FlaskClient) -> None:
-    assert 'data-sidebar="closed"' not in client.get("/").text
-    client.set_cookie("sidebar", "closed")
-    assert 'data-sidebar="closed"' in client.get("/").text
