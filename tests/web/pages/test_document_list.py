@@ -1,0 +1,121 @@
+"""The list of documents: its columns, filters, search and pages."""
+
+import html
+import re
+import threading
+
+import pytest
+from flask.testing import FlaskClient
+from sqlalchemy import Engine, event
+
+from rag_assistant.web.pages import documents
+from rag_assistant.web.services import Services
+from tests.web.conftest import PAGE, upload
+from tests.web.pages.document_rows import FACT, names_on
+
+
+def test_the_columns_sort_the_list_and_say_so(client: FlaskClient) -> None:
+    for name, text in (("b 10.txt", "One."), ("a.txt", "Two, three."), ("B 2.txt", "Four five six seven.")):
+        upload(client, text, name)
+    for sort, names in (
+        ("name", ["a.txt", "B 2.txt", "b 10.txt"]),
+        ("-size", ["B 2.txt", "a.txt", "b 10.txt"]),
+        ("added", ["b 10.txt", "a.txt", "B 2.txt"]),
+    ):
+        assert names_on(client.get(f"/documents?sort={sort}").text) == names
+    page = client.get("/documents?tag=&sort=name").text
+    assert re.findall(r'aria-sort="(\w+)"><a +href="([^"]*)">(\w+)<', page) == [
+        ("ascending", "/documents?sort=-name", "Name")
+    ]
+    response = client.get("/documents?sort=colour", headers=PAGE)
+    assert response.status_code == 422
+    assert "sort is" in response.text
+
+
+def test_the_list_says_how_much_there_is_and_is_filtered_by_status(client: FlaskClient) -> None:
+    upload(client, "x" * 1500, "geese.txt")
+    upload(client, b"%PDF-1.4 and nothing more", "broken.pdf")
+    page = client.get("/documents").text
+    assert "2 documents, <bdi>1.5 kB</bdi>" in page
+    counts = re.findall(r'href="([^"]*)" (?:aria-current="true")?>(\w+) <span class="count">(\d+)', page)
+    assert counts == [
+        ("/documents", "All", "2"),
+        ("/documents?state=ready", "Ready", "1"),
+        ("/documents?state=failed", "Failed", "1"),
+    ]
+    failed = client.get("/documents?state=failed").text
+    assert names_on(failed) == ["broken.pdf"]
+    assert "1 document, <bdi>25 bytes</bdi>" in failed
+    assert "No documents with this status." in client.get("/documents?state=cancelled").text
+    assert client.get("/documents?state=lost", headers=PAGE).status_code == 422
+
+
+def test_a_long_list_takes_no_more_statements_than_a_short_one(
+    client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    statements: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_more: object) -> None:
+        if threading.current_thread() is threading.main_thread():  # What is worked on behind takes its own.
+            statements.append(statement)
+
+    def taken() -> int:
+        statements.clear()
+        client.get("/documents?sort=name&q=txt")
+        return len(statements)
+
+    first = upload(client, "One.", "1.txt")["document_id"]
+    client.get("/documents")
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        few = taken()
+        for n in range(2, 6):
+            upload(client, f"Document {n}.", f"{n}.txt")
+        monkeypatch.setattr(services.library._embedder, "_embed_missing", lambda _document_id, _model: False)
+        upload(client, "One, but newer.", "1.txt", replaces=first, wait=False)
+        assert taken() == few + 1  # Where one waits, it is asked once whether anybody works.
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+
+
+def test_the_list_is_filtered_by_a_tag_and_refuses_what_is_none(client: FlaskClient) -> None:
+    upload(client, FACT, "geese.txt", tags="birds")
+    upload(client, "Boats.", "boats.txt")
+    page = client.get("/documents?tag=birds").text
+    assert names_on(page) == ["geese.txt"]
+    assert 'href="/?tag=birds">Ask about these</a>' in page
+    response = client.get("/documents", query_string={"tag": "x" * 65}, headers=PAGE)
+    assert response.status_code == 422
+
+
+def test_documents_are_sought_by_words_of_their_names_and_tags(client: FlaskClient) -> None:
+    upload(client, FACT, "Geese 100%.txt", tags="birds, sea")
+    upload(client, "Gulls.", "gulls_1.txt", tags="birds")
+    for sought, found in [
+        ("geese", ["Geese 100%.txt"]),
+        ("bird", ["gulls_1.txt", "Geese 100%.txt"]),
+        ("bird SEA", ["Geese 100%.txt"]),
+        ("%", ["Geese 100%.txt"]),
+        ("_", ["gulls_1.txt"]),
+        ("zebra", []),
+    ]:
+        assert names_on(client.get("/documents", query_string={"q": sought}).text) == found
+        listed = client.get("/api/documents", query_string={"q": sought}).json["documents"]
+        assert [one["name"] for one in listed] == found
+    assert client.get("/api/documents", query_string={"q": "x" * 201}).status_code == 422
+    assert "No documents match “<bdi>&lt;b&gt;</bdi>”." in client.get("/documents?q=<b>").text
+
+
+def test_older_documents_are_on_the_next_page(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "DOCUMENTS_SHOWN", 2)
+    for n in range(1, 5):
+        upload(client, f"Document {n}.", f"{n}.txt")
+    first = client.get("/documents?sort=-added").text
+    assert names_on(first) == ["4.txt", "3.txt"]
+    (following,) = re.findall(r'rel="next" href="([^"]*)">Next', first)
+    second = client.get(html.unescape(following)).text
+    assert names_on(second) == ["2.txt", "1.txt"]
+    assert "Page 2 of 2" in second
+    assert ">Next<" not in second
+    assert 'rel="prev" href="/documents?sort=-added">Previous' in second
+    assert names_on(client.get("/documents?page=99").text) == ["2.txt", "1.txt"]

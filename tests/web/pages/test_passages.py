@@ -1,0 +1,72 @@
+"""Documents as they are read on their pages: a passage in its text, a row in its table."""
+
+import html
+import re
+
+from flask.testing import FlaskClient
+
+from tests.web.conftest import ask, upload
+from tests.web.pages.document_rows import FACT
+
+
+def birds() -> str:
+    return "Bird,Number,Keeper\n" + "".join(f"goose {number},{number},keeper {7 * number}\n" for number in range(5_000))
+
+
+def test_a_document_shows_its_passage_exactly_with_its_section_and_without_its_marks_meaning_anything(
+    client: FlaskClient,
+) -> None:
+    text = f"# Prices\n\nBoats <b>pass</b> &amp; stay.\n\n## Europe & more\n\n{FACT}\n"
+    document_id = upload(client, text, "prices.md")["document_id"]
+    found = client.get("/api/search?q=geese").json["passages"][0]
+    start, end = text.index(FACT), text.index(FACT) + len(FACT)
+    page = client.get(f"/documents/{document_id}?start={start}&end={end}").text
+    assert re.findall(r'<mark id="passage"[^>]*>(.*?)</mark>', page, re.DOTALL) == [FACT]
+    shown = page[page.index('<div class="drawn"') : page.index("</section>")]
+    assert html.unescape(re.sub(r"<[^<>]*>", "", shown)).split() == text.replace("#", "").split()
+    assert "<h3>Europe &amp; more</h3>" in shown
+    assert html.escape(found["section"], quote=False) in page
+
+
+def test_a_document_of_no_text_and_positions_that_are_none_are_answered(client: FlaskClient) -> None:
+    document_id = upload(client, " \n ", "blank.txt")["document_id"]
+    page = client.get(f"/documents/{document_id}?start=5&end=9").text
+    assert "No text yet." not in page
+    assert "There is no text in this file." in page
+    for wrong in ("start=x", "end=-1", "at=1.5"):
+        assert client.get(f"/documents/{document_id}?{wrong}").status_code == 422, wrong
+
+
+def test_a_row_of_a_table_is_shown_in_its_table_and_sent_with_its_head(client: FlaskClient) -> None:
+    upload(client, birds(), "birds.csv")
+    source = ask(client, "Which number has goose 117?")["sources"][0]
+    assert source["text"].startswith("| Bird | Number | Keeper |\n| --- | --- | --- |\n| goose ")
+    page = client.get("/turns/1/sources/1").text
+    drawn = page[page.index('<div class="drawn"') :]
+    assert drawn.count("<table>") == 1
+    assert "<th>Bird</th>" in drawn
+    assert "---" not in drawn
+    marked = [int(number) for number in re.findall(r"<mark[^>]*>goose (\d+)</mark>", drawn)]
+    assert marked == list(range(marked[0], marked[-1] + 1))
+    assert 117 in marked
+    assert f"<td>goose {marked[-1] + 1}</td>" in drawn
+    chip = html.unescape(re.findall(r'data-passage="([^"]*)"', client.get("/conversations/1").text)[0])
+    assert chip.startswith(f"Bird: goose {marked[0]}, Number: {marked[0]}, Keeper: ")
+
+
+def test_a_row_of_a_table_that_is_gone_is_shown_with_its_head(client: FlaskClient) -> None:
+    added = upload(client, birds(), "birds.csv")
+    ask(client, "Which number has goose 117?")
+    client.delete(f"/api/documents/{added['document_id']}")
+    page = client.get("/turns/1/sources/1").text
+    assert "The document has been deleted." in page
+    assert "<td><mark>117</mark></td>" in page
+    assert "---" not in page
+
+
+def test_a_part_of_a_large_table_is_shown_with_its_head(client: FlaskClient) -> None:
+    added = upload(client, birds(), "birds.csv")
+    page = client.get(f"/documents/{added['document_id']}?at=100000").text
+    assert page.count("<table>") == 1
+    assert "<th>Bird</th>" in page
+    assert "---" not in page
