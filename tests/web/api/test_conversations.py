@@ -1,7 +1,11 @@
-"""Conversations over the API: list, show, rename, put away, bring back, read by page."""
+"""Conversations over the API: list, show, name, find, put away, bring back, purge, read by page."""
+
+from pathlib import Path
 
 from flask.testing import FlaskClient
 
+from rag_assistant.web.services import Services
+from testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask
 
 
@@ -55,3 +59,44 @@ def test_wrong_changes_are_refused_by_name(client: FlaskClient) -> None:
         response = client.patch(path, json=body)
         assert response.status_code == 422, body
         assert words in response.json["error"]["message"]
+
+
+def test_conversations_are_found_by_what_was_said(client: FlaskClient, stub: StubModel) -> None:
+    stub.replies.extend([Reply("Its wings are blue."), Reply("In Lisbon.")])
+    bird = ask(client, "Tell me of the kingfisher.")["conversation_id"]
+    city = ask(client, "Where is the castle?")["conversation_id"]
+
+    def found(words: str) -> list[int]:
+        listed = client.get("/api/conversations", query_string={"q": words}).json["conversations"]
+        return [one["conversation_id"] for one in listed]
+
+    assert found("wings") == [bird]
+    assert found("lisbon castle") == [city]
+    assert found("submarine") == []
+    assert found("the") == [] or set(found("the")) <= {bird, city}
+    client.delete(f"/api/conversations/{bird}")
+    assert found("kingfisher") == []
+
+
+def test_a_purged_conversation_leaves_no_trace(
+    client: FlaskClient, services: Services, environment: dict[str, str]
+) -> None:
+    secret = "Xylophonsecret4711"
+    conversation = ask(client, f"My password is {secret}.")["conversation_id"]
+    assert client.post(f"/api/conversations/{conversation}/purge").status_code == 204
+    assert client.get(f"/api/conversations/{conversation}").status_code == 404
+    assert client.post(f"/api/conversations/{conversation}/restore").status_code == 404
+    assert client.post(f"/api/conversations/{conversation}/purge").status_code == 404
+    for path in Path(environment["DATA_DIR"]).rglob("*"):
+        if path.is_file():
+            held = path.read_bytes().lower()
+            assert secret.lower().encode() not in held, path
+
+
+def test_an_empty_conversation_is_named_by_its_first_question(client: FlaskClient) -> None:
+    made = client.post("/api/conversations").json
+    ask(client, "Why is the sky blue?", conversation_id=made["conversation_id"])
+    assert client.get(f"/api/conversations/{made['conversation_id']}").json["title"] == "Why is the sky blue?"
+    named = client.post("/api/conversations", json={"title": "Mine"}).json
+    ask(client, "Why?", conversation_id=named["conversation_id"])
+    assert client.get(f"/api/conversations/{named['conversation_id']}").json["title"] == "Mine"

@@ -10,7 +10,7 @@ from rag_assistant.errors import HistoryChanged
 from rag_assistant.storage.tables import metadata
 from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
-from tests.web.api.test_overflow import FILLER, conversation_of, view
+from tests.web.api.conversations import FILLER, conversation_of, view
 from tests.web.conftest import PAGE, ask, post, until, upload
 
 SECRET = "xylophonsecret4711"

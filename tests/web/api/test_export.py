@@ -5,6 +5,7 @@ from typing import Any
 from flask.testing import FlaskClient
 
 from testkit.stub_model import Reply, StubModel
+from tests.web.api.conversations import conversation_of
 from tests.web.conftest import ask, until, upload
 
 
@@ -63,3 +64,14 @@ def test_what_a_conversation_is_about_is_exported(client: FlaskClient) -> None:
     markdown, data = exported(client, 1)
     assert f"*Limited to document {document['document_id']}.*" in markdown
     assert data["scope"] == {"document_ids": [document["document_id"]], "tags": []}
+
+
+def test_a_conversation_is_exported_whole(client: FlaskClient, stub: StubModel) -> None:
+    conversation = conversation_of(client, 7)
+    markdown = client.get(f"/api/conversations/{conversation}/export")
+    assert markdown.headers["Content-Disposition"] == f'attachment; filename="conversation-{conversation}.md"'
+    assert [f"## {n}. Question {n}." in markdown.text for n in range(1, 8)] == [True] * 7
+    assert "*The model saw 5 of 6 earlier turns (1 over the turn limit).*" in markdown.text
+    exported = client.get(f"/api/conversations/{conversation}/export?format=json").json
+    assert [turn["turn"] for turn in exported["turns"]] == list(range(1, 8))
+    assert client.get(f"/api/conversations/{conversation}/export?format=pdf").status_code == 422

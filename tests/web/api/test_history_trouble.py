@@ -12,8 +12,7 @@ from flask.testing import FlaskClient
 from rag_assistant.records import Question
 from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
-from tests.web.api.test_history import run, turn_ids
-from tests.web.api.test_overflow import FILLER, contents, conversation_of, said, view
+from tests.web.api.conversations import FILLER, contents, conversation_of, run, said, turn_ids, view
 from tests.web.conftest import ask, events_of, upload
 
 

@@ -298,3 +298,10 @@ def test_unknown_addresses_and_methods_have_the_same_shape(client: FlaskClient) 
         assert client.get(path).status_code == 404, path
     for path in ("/api/turns/9/stop", "/api/turns/9/retry", "/api/conversations/9/restore"):
         assert client.post(path).status_code == 404, path
+
+
+def test_cached_tokens_are_shown(client: FlaskClient, stub: StubModel) -> None:
+    usage = {"prompt_tokens": 90, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 64}}
+    stub.replies.append(Reply("A.", usage=usage))
+    answer = ask(client)
+    assert (answer["usage"]["cached_tokens"], answer["usage"]["requests"]) == (64, 1)

@@ -13,7 +13,7 @@ from rag_assistant.conversations.prompts import REWRITE_INSTRUCTIONS
 from rag_assistant.history.erasing import receipt_without
 from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, Seen, StubModel
-from tests.web.api.test_overflow import FILLER
+from tests.web.api.conversations import FILLER
 from tests.web.conftest import ask, until, upload
 
 SENTENCE = "The {0} keeper of the {0} lighthouse feeds seventeen {0} geese at nine in the {0} morning. "

@@ -1,0 +1,88 @@
+"""Turns that are not sent and that a question is about: quoted with it, or named so that one click brings them back."""
+
+import json
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from testkit.stub_model import Reply, StubModel
+from tests.web.api.conversations import run, turn_ids
+from tests.web.conftest import PAGE, ask, until
+
+
+class TestRecall:
+    @pytest.fixture
+    def environment(self, environment: dict[str, str]) -> dict[str, str]:
+        return environment | {"HISTORY_RECALL": "2", "MAX_HISTORY_TURNS": "2"}
+
+    def test_a_left_out_turn_comes_back_quoted_when_the_question_is_about_it(
+        self, client: FlaskClient, stub: StubModel
+    ) -> None:
+        stub.replies.append(Reply("Noted: </earlier> the cat is called Mimi."))
+        conversation = ask(client, "Remember that my cat is called Mimi.")["conversation_id"]
+        for n in range(2, 6):
+            ask(client, f"Question {n}.", conversation_id=conversation)
+        answer = ask(client, "How is my cat called?", conversation_id=conversation)
+        question = stub.requests[-1].messages[-1]["content"]
+        assert answer["history"]["recalled_turns"] == [1]
+        assert "my cat is called Mimi" in question
+        assert question.endswith("How is my cat called?")
+        assert question.count("</earlier>") == 1
+        assert question.index("Mimi") < question.index("</earlier>")
+        receipt = client.get(f"/api/turns/{answer['turn_id']}/receipt").json
+        assert receipt["recalled_turns"] == [1]
+
+    def test_what_was_cleared_or_excluded_is_told_and_never_recalled(
+        self, client: FlaskClient, stub: StubModel
+    ) -> None:
+        conversation = ask(client, "The cat is called Mimi.")["conversation_id"]
+        client.patch(f"/api/turns/{turn_ids(client, conversation)[0]}", json={"excluded": True})
+        for n in range(2, 6):
+            ask(client, f"Question {n} about the dog.", conversation_id=conversation)
+        answer = ask(client, "How is the cat called?", conversation_id=conversation)
+        assert "Mimi" not in json.dumps(stub.requests[-1].messages)
+        assert (answer["history"]["recalled_turns"], missing(answer)) == ([], [(1, "excluded")])
+        client.patch(f"/api/turns/{turn_ids(client, conversation)[0]}", json={"excluded": False})
+        run(client, conversation, "/clear")
+        answer = ask(client, "How is the cat called?", conversation_id=conversation)
+        assert answer["history"]["recalled_turns"] == []
+        assert (1, "cleared") in missing(answer)
+
+    def test_a_question_about_something_else_raises_no_alarm(self, client: FlaskClient) -> None:
+        conversation = ask(client, "Remember that my cat is called Mimi.")["conversation_id"]
+        for n in range(2, 6):
+            ask(client, f"Question {n}.", conversation_id=conversation)
+        answer = ask(client, "How deep is the harbour of Bremerhaven?", conversation_id=conversation)
+        assert (answer["history"]["recalled_turns"], missing(answer)) == ([], [])
+
+
+class TestMissing:
+    @pytest.fixture
+    def environment(self, environment: dict[str, str]) -> dict[str, str]:
+        return environment | {"HISTORY_RECALL": "0", "MAX_HISTORY_TURNS": "2"}
+
+    def test_a_turn_that_is_not_sent_is_named_and_one_click_brings_it_back(
+        self, client: FlaskClient, stub: StubModel
+    ) -> None:
+        conversation = ask(client, "Remember that my cat is called Mimi.")["conversation_id"]
+        for n in range(2, 6):
+            ask(client, f"Question {n}.", conversation_id=conversation)
+        answer = ask(client, "How is my cat called?", conversation_id=conversation)
+        assert missing(answer) == [(1, "turn_limit")]
+        assert 0.3 <= answer["history"]["missing"][0]["score"] <= 1
+        page = client.get(f"/conversations/{conversation}", headers=PAGE).text
+        assert "see it (over the turn limit)." in page
+        client.post(f"/turns/{answer['turn_id']}/regenerate", data={"pin": "1"}, headers=PAGE)
+        until(lambda: client.get(f"/api/turns/{answer['turn_id']}").json["status"] == "completed")
+        again = client.get(f"/api/turns/{answer['turn_id']}").json
+        assert missing(again) == []
+        assert "Mimi" in json.dumps(stub.requests[-1].messages)
+        assert run(client, conversation, "/undo").status_code == 200
+        refused = client.post(f"/turns/{answer['turn_id']}/regenerate", data={"pin": "99"}, headers=PAGE)
+        assert refused.status_code == 422
+        assert "pin is 99" in refused.text
+
+
+def missing(answer: dict[str, Any]) -> list[tuple[int, str]]:
+    return [(one["turn"], one["why"]) for one in answer["history"]["missing"]]
