@@ -76,6 +76,12 @@ def late_soon(stub: StubModel, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Try what an embedder failed at again at once."""
+    monkeypatch.setattr("rag_assistant.documents.embedding.RETRY_BACKOFF_SECONDS", (0.01, 0.01, 0.01))
+
+
+@pytest.fixture
 def app(environment: dict[str, str], stand_ins: None) -> Iterator[Flask]:
     made = create_app(environment)
     services: Services = made.extensions["assistant"]

@@ -17,9 +17,8 @@ from rag_assistant.extraction.extract import extract
 from rag_assistant.extraction.loaders import DOCX
 from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
+from tests.web.api.documents import FACT, found
 from tests.web.conftest import ask, until, upload
-
-FACT = "The lighthouse keeper feeds seventeen geese."
 
 
 def a_pdf(*pages: str) -> bytes:
@@ -42,11 +41,6 @@ def a_docx(*paragraphs: str) -> bytes:
     held = io.BytesIO()
     document.save(held)
     return held.getvalue()
-
-
-def found(client: FlaskClient, query: str) -> list[dict[str, object]]:
-    passages: list[dict[str, object]] = client.get("/api/search", query_string={"q": query}).json["passages"]
-    return passages
 
 
 @pytest.mark.parametrize(
@@ -309,3 +303,12 @@ def test_no_web_page_is_fetched_unless_that_is_switched_on(client: FlaskClient) 
     assert (response.status_code, response.json["error"]["type"]) == (422, "AddressRefused")
     assert '"web_pages" to true' in response.json["error"]["message"]
     assert "Add page" not in client.get("/documents").text
+
+
+def test_search_may_name_documents(client: FlaskClient) -> None:
+    upload(client, FACT, "a.txt")
+    other = upload(client, "Geese are also a card game.", "b.txt")
+    assert [p["document"] for p in found(client, "geese", document_id=other["document_id"])] == ["b.txt"]
+    response = client.get("/api/search?q=x&document_id=y")
+    assert response.status_code == 422
+    assert 'document_id is "y"' in response.json["error"]["message"]
