@@ -8,6 +8,8 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
+from rag_assistant.factory import create_app
+from rag_assistant.web.policy import POLICIES, without_policy
 from rag_assistant.web.security import HEADERS
 from rag_assistant.web.services import Services
 from testkit.loopback_only import ForeignConnection
@@ -137,3 +139,40 @@ def test_a_broken_settings_file_is_named_where_people_look(client: FlaskClient, 
     assert sentence in client.get("/api/settings").json["problem"]
     assert "settings.json line 2: max_history_turns is &#34;ten&#34;" in client.get("/").text
     assert ask(client)["history"]["max_history_turns"] == 5
+
+
+def test_every_route_has_a_policy_and_the_public_ones_are_these(app: Flask) -> None:
+    endpoints = {rule.endpoint for rule in app.url_map.iter_rules()}
+    assert without_policy(endpoints) == []
+    assert POLICIES.keys() == endpoints
+    assert {name for name, policy in POLICIES.items() if policy.ability is None} == {
+        "healthz", "readyz", "static", "versioned_static",
+        *(f"account_pages.{name}" for name in ("login", "sign_in", "setup", "make_first", "choose_password")),
+        "account_pages.keep_password",
+        *(f"provider_pages.{name}" for name in ("begin", "begin_with_invitation", "come_back")),
+        "openapi.openapi_json", "openapi.docs", "mcp.llms_txt", "help_pages.front", "help_pages.page",
+        *(f"installable.{name}" for name in ("manifest", "service_worker", "offline")),
+    }  # fmt: skip
+    app.add_url_rule("/new", "new", lambda: "")
+    assert without_policy(rule.endpoint for rule in app.url_map.iter_rules()) == ["new"]
+
+
+@pytest.mark.parametrize(("trusted", "expected"), [('["10.0.0.2"]', "203.0.113.9 https"), ("[]", "10.0.0.2 http")])
+def test_only_a_named_proxy_says_where_a_request_comes_from(
+    environment: dict[str, str], stand_ins: None, trusted: str, expected: str
+) -> None:
+    told = {"X-Forwarded-For": "203.0.113.9", "X-Forwarded-Proto": "https", "X-Forwarded-Host": "evil.example"}
+    app = create_app(environment | {"TRUSTED_PROXIES": trusted})
+    seen: list[str] = []
+    app.before_request(lambda: seen.append(_where()))
+    answer = app.test_client().get("/healthz", headers=told, environ_base={"REMOTE_ADDR": "10.0.0.2"})
+    assert answer.status_code == 200
+    assert seen == [expected]
+    app.extensions["assistant"].close()
+
+
+def _where() -> str:
+    from flask import request
+
+    assert request.host == "localhost"
+    return f"{request.remote_addr} {request.scheme}"

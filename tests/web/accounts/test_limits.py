@@ -1,0 +1,65 @@
+"""What one person may take of a server: questions, answers at once, files. The others go on."""
+
+import io
+from collections.abc import Iterator
+
+import pytest
+from flask import Flask
+
+from rag_assistant.factory import create_app
+from rag_assistant.web.services import Services
+from testkit.people import add_person, client_of
+from testkit.stub_model import Reply, StubModel
+from tests.web.conftest import PAGE, ask, events_of, upload
+
+
+@pytest.fixture
+def limited(environment: dict[str, str], stand_ins: None) -> Iterator[Flask]:
+    """A server with narrow limits, on which Ann and Ben have accounts."""
+    limits = {"MAX_QUESTIONS_PER_MINUTE": "3", "MAX_RUNNING_ANSWERS_PER_PERSON": "1", "MAX_STORED_MB_PER_PERSON": "1"}
+    made = create_app(environment | limits)
+    services: Services = made.extensions["assistant"]
+    services.start()
+    for name in ("Ann", "Ben"):
+        add_person(services, name)
+    yield made
+    services.close()
+
+
+def test_one_persons_questions_end_and_the_others_go_on(limited: Flask) -> None:
+    ann, ben = client_of(limited, "Ann"), client_of(limited, "Ben")
+    first = ann.post("/api/query", json={"question": "Why?"}, headers={"Idempotency-Key": "k"}).json
+    assert ann.post(f"/api/turns/{first['turn_id']}/regenerate").status_code == 202
+    assert events_of(ann.get(f"/api/turns/{first['turn_id']}/stream").data)[-1][0] == "end"
+    ask(ann)
+    refused = ann.post("/api/query", json={"question": "Why?"})
+    assert (refused.status_code, refused.json["error"]["type"]) == (429, "LimitReached")
+    assert 50 <= int(refused.headers["Retry-After"]) <= 60
+    assert ann.post(f"/api/turns/{first['turn_id']}/regenerate").status_code == 429
+    again = ann.post("/api/query", json={"question": "Why?"}, headers={"Idempotency-Key": "k"})
+    assert again.json["turn_id"] == first["turn_id"]
+    assert ask(ben)["status"] == "completed"
+    assert "Questions in the last minute: 3 of 3" in ann.get("/account", headers=PAGE).text
+
+
+def test_one_persons_answers_at_once_are_bounded(limited: Flask, stub: StubModel) -> None:
+    stub.replies.append(Reply("word " * 20, seconds_between=0.1))
+    ann, ben = client_of(limited, "Ann"), client_of(limited, "Ben")
+    running = ann.post("/api/query/stream", json={"question": "Slow?"})
+    refused = ann.post("/api/query", json={"question": "More?"})
+    assert (refused.status_code, refused.headers["Retry-After"]) == (429, "5")
+    assert ask(ben)["status"] == "completed"
+    assert events_of(running.data)[-1][0] == "end"
+    assert ask(ann)["status"] == "completed"
+
+
+def test_one_persons_files_have_a_size(limited: Flask) -> None:
+    ann, ben = client_of(limited, "Ann"), client_of(limited, "Ben")
+    for letter in "ab":
+        upload(ann, f"{letter} " * 200_000, wait=False)
+    refused = ann.post("/api/documents", data={"file": (io.BytesIO(b"c " * 200_000), "c.txt")})
+    assert (refused.status_code, refused.json["error"]["type"]) == (413, "StorageLimitReached")
+    assert "more than 1 MB together" in refused.json["error"]["message"]
+    services: Services = limited.extensions["assistant"]
+    assert len(services.uploads.names()) == 2
+    upload(ben, "c " * 200_000, wait=False)
