@@ -1,191 +1,32 @@
 """Every secret has a canary here, the product is used in every way, and none of them turns up where it may not.
 
-A setting that could hold a secret and is neither in ``SECRET`` nor in ``OPEN`` fails a test, and so does a secret
-setting without a canary.
+Which settings hold secrets is decided in tests/settings/test_secrets.py.
 """
 
-import io
-import json
 import logging
-import os
 import re
-import sys
-import threading
-import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from sqlalchemy import MetaData, make_url, select
+from sqlalchemy import MetaData, select
 
 from rag_assistant.factory import create_app
-from rag_assistant.settings.declaration import HTTP_URL_PATTERN
-from rag_assistant.settings.schema import SECRET, Settings
 from rag_assistant.web.services import Services
 from testkit.otlp_collector import Collector
 from testkit.people import PASSWORD, client_of, quick_passwords
-from testkit.stub_model import Reply, Seen, StubModel
-from tests.cli.shell import Shell
+from testkit.stub_model import Reply, StubModel
+from tests.web.canaries import BODY, CANARIES, Found, echoing, secret_settings
 from tests.web.conftest import PAGE, ask, events_of, post, until, upload
+from tests.web.processes import Processes
 
-PROJECT = Path(__file__).resolve().parents[2]
-# Settings that hold any text and no secret, each with why.
-OPEN = {
-    "instructions": "what the model is told; the receipt shows it",
-    "openai_model": "a name",
-    "local_model": "a path",
-    "embedder": "a name",
-    "rerank_model": "a name",
-    "host": "an address",
-    "allowed_hosts": "names of hosts",
-    "trusted_proxies": "addresses",
-    "base_path": "a path",
-    "oidc_client_id": "a name, which every address of the provider's shows",
-    "oidc_scopes": "words of the protocol",
-    "oidc_label": "a word on the page",
-    "oidc_allowed_domains": "names of domains",
-    "oidc_groups_claim": "a name",
-    "oidc_allowed_groups": "names",
-    "oidc_admin_group": "a name",
-    "proxy_user_header": "the name of a header",
-    "proxy_user_from": "addresses",
-    "proxy_groups_header": "the name of a header",
-    "proxy_admin_group": "a name",
-    "proxy_logout_link": "an address that the page links to",
-    "data_dir": "a path",
-    "files_url": "the name of a bucket and a folder in it",
-    "document_sources": "paths and addresses, which may hold no credentials",
-    "s3_region": "the name of a region",
-}
-CANARIES = {name: f"canary-{name.replace('_', '-')}-7fca1e" for name in SECRET}
 # Where an installation keeps the key of its collector.
 TRACE_KEY = "canary-of-the-collector-7fca1e"
 NEW_PASSWORD = "canary words in a row"
-BODY = b'{"error": {"message": "Incorrect API key provided: %s."}}'
-
-
-def holds_any_text(described: Any) -> bool:
-    """Tell whether a setting with this schema takes a text of one's own: no number, no choice, no checked URL."""
-    if isinstance(described, list):
-        return any(map(holds_any_text, described))
-    if not isinstance(described, dict):
-        return False
-    kind = described.get("type")
-    if kind == "object" and described.get("additionalProperties") is True:
-        return True
-    if kind == "string" and not described.keys() & {"enum", "const"} and described.get("pattern") != HTTP_URL_PATTERN:
-        return True
-    return any(holds_any_text(part) for name, part in described.items() if name not in ("default", "patternProperties"))
-
-
-def test_every_setting_that_could_hold_a_secret_is_known_as_one_or_says_why_it_is_none() -> None:
-    described = Settings.model_json_schema()["properties"]
-    found = {name for name, one in described.items() if holds_any_text(one)}
-    assert found | {"mcp_servers"} == SECRET | OPEN.keys()
-    assert not SECRET & OPEN.keys()
-
-
-def secret_settings(stub: StubModel, database: str | None, kept: Path) -> dict[str, str]:
-    """Return settings that use every secret, as variables."""
-    code = f"import runpy, sys; sys.path.insert(0, {str(PROJECT)!r}); runpy.run_module('testkit.tool_server', "
-    words = [sys.executable, "-c", f"{code}run_name='__main__', alter_sys=True)", "stdio"]
-    values: dict[str, Any] = {
-        "openai_api_key": CANARIES["openai_api_key"],
-        "embedder": "endpoint:e5",
-        "embedding_base_url": stub.url,
-        "embedding_api_key": CANARIES["embedding_api_key"],
-        "embedder_options": json.dumps({"api_key": CANARIES["embedder_options"]}),
-        "rerank_model": "order",
-        "rerank_base_url": stub.url,
-        "rerank_api_key": CANARIES["rerank_api_key"],
-        "oidc_client_secret": CANARIES["oidc_client_secret"],
-    }
-    if find_spec("mcp") is not None:
-        values["mcp_servers"] = json.dumps({"test": [*words, str(kept / CANARIES["mcp_servers"])]})
-    if database is not None:
-        url = make_url(database).set(password=CANARIES["database_url"])
-        values["database_url"] = url.render_as_string(hide_password=False)
-    return {name.upper(): value for name, value in values.items()}
-
-
-def echoing(seen: Seen, status: int) -> Reply:
-    """Return the error of an endpoint that repeats the header with the key."""
-    return Reply(status=status, body=BODY % seen.headers["authorization"].encode())
-
-
-class Processes:
-    """Notes the command line and the environment of every process that this one has started meanwhile."""
-
-    def __init__(self) -> None:
-        self.seen: dict[str, tuple[str, str]] = {}
-        self._done = threading.Event()
-        self._before = set(descendants())
-        self._thread = threading.Thread(target=self._look, daemon=True)
-        self._thread.start()
-
-    def _look(self) -> None:
-        while not self._done.wait(0.01):
-            for number in set(descendants()) - self._before:
-                try:
-                    folder = Path("/proc", str(number))
-                    command, environment = (folder.joinpath(name).read_bytes() for name in ("cmdline", "environ"))
-                except OSError:
-                    continue
-                # Between fork and exec it is still a copy of this one.
-                if command and command != Path("/proc/self/cmdline").read_bytes():
-                    shown = command.decode(errors="replace").replace("\0", " ")
-                    self.seen[shown] = shown, environment.decode(errors="replace")
-
-    def close(self) -> None:
-        self._done.set()
-        self._thread.join()
-
-
-def descendants() -> Iterator[int]:
-    """Yield the processes that this one, or one of those, has started."""
-    waiting = [os.getpid()]
-    while waiting:
-        number = waiting.pop()
-        with suppress(OSError):  # It may end at any moment.
-            for task in Path(f"/proc/{number}/task").glob("*/children"):
-                children = [int(one) for one in task.read_text().split()]
-                yield from children
-                waiting += children
-
-
-class Found:
-    """What was seen, by where: an answer, a page, the log, a process."""
-
-    def __init__(self) -> None:
-        self.texts: list[tuple[str, str]] = []
-
-    def add(self, place: str, content: bytes | str) -> None:
-        """Keep a text; of an archive, those in it."""
-        if isinstance(content, bytes) and content.startswith(b"PK\x03\x04"):
-            with zipfile.ZipFile(io.BytesIO(content)) as packed:
-                for name in packed.namelist():
-                    self.add(f"{place} {name}", packed.read(name))
-            return
-        self.texts.append((place, content if isinstance(content, str) else content.decode(errors="replace")))
-
-    def ask(self, client: FlaskClient, method: str, path: str, **more: Any) -> int:
-        """Send a request and keep all that came back."""
-        response = client.open(path, method=method, buffered=True, **more)
-        self.add(f"{method} {path}", f"{response.headers}")
-        self.add(f"{method} {path}", response.data)
-        return response.status_code
-
-    def hits(self, canaries: dict[str, str]) -> list[tuple[str, str]]:
-        """Return which canary stands where."""
-        return sorted(
-            {(name, place) for place, text in self.texts for name, canary in canaries.items() if canary in text}
-        )
 
 
 def pages_of(app: Flask, ids: dict[str, str]) -> Iterator[str]:
@@ -396,43 +237,3 @@ def rows_of(services: Services) -> str:
     metadata.reflect(services.database.engine)
     with services.database.read() as connection:
         return repr([connection.execute(select(table)).all() for table in metadata.sorted_tables])
-
-
-def test_no_secret_is_in_a_backup_an_export_or_what_a_command_prints(
-    shell: Shell, stub: StubModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    secrets = secret_settings(stub, None, tmp_path)
-    (tmp_path / "settings.json").write_text(json.dumps({"openai_api_key": CANARIES["openai_api_key"]}))
-    del secrets["OPENAI_API_KEY"]
-    for name, value in secrets.items():
-        monkeypatch.setenv(name, value)
-    run = shell.under(**secrets)
-    found, issued = Found(), {}
-    with quick_passwords():
-        run("accounts", "add", "Ann", "--admin", typed=f"{PASSWORD}\n{PASSWORD}\n")
-        made = run("accounts", "token", "Ann", "--name", "Laptop", "--scope", "read")
-        token = re.search(r"rag_[\w-]{43}", made.output)
-        assert token is not None, made.output
-        issued = {"token": token[0], "password": PASSWORD}
-    (tmp_path / "note.txt").write_text("The heron hisses at dawn.")
-    for words in (
-        ("documents", "add", str(tmp_path / "note.txt")),
-        ("ask", "When does the heron hiss?"),
-        ("status",),
-        ("status", "--json"),
-        ("accounts", "list"),
-        ("accounts", "log"),
-        ("history", "list"),
-        ("doctor",),
-        ("model", "test"),
-        ("export", str(tmp_path / "export.zip")),
-        ("backup", str(tmp_path / "backup.zip")),
-    ):
-        found.add(" ".join(words[:2]), run(*words).output)
-    stub.next_reply = lambda seen: echoing(seen, 401)
-    for words in (("ask", "Why?"), ("model", "test")):
-        found.add(f"failed {words[0]}", run(*words).output)
-    for name in ("export.zip", "backup.zip"):
-        found.add(name, (tmp_path / name).read_bytes())
-    assert "archive.jsonl" in repr(found.texts)
-    assert found.hits(CANARIES | issued) == []
