@@ -4,81 +4,29 @@ The routes come from the application. A route with an id that nobody here knows 
 without a policy.
 """
 
-import io
 import re
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from statistics import median
-from typing import Any
 
 import pytest
 from flask import Flask
-from flask.testing import FlaskClient
-from sqlalchemy import MetaData, select
 from werkzeug.test import TestResponse
 
 from rag_assistant.factory import create_app
-from rag_assistant.records import ABILITIES, ExternalIdentity
-from rag_assistant.storage.accounts.identities import LinkedIdentityStore
 from rag_assistant.web.policy import POLICIES
 from rag_assistant.web.services import Services
-from testkit.people import ACTOR, add_person, client_of, quick_passwords, token_client
+from testkit.people import quick_passwords
 from testkit.stub_model import StubModel
-from tests.web.conftest import ask, upload
+from tests.web.conftest import ask
+from tests.web.named_requests import NAMED
+from tests.web.world import CANARY, MISSING, MODEL, TAG, World, fill, kept_of_owner, of_missing, send
 
-MISSING = 999_999
-CANARY = "zebracanary"
-TAG = f"{CANARY}tag"
-MODEL = "rag-assistant"
-CHAT: dict[str, Any] = {"model": MODEL, "messages": [{"role": "user", "content": "Why?"}]}
 # What answers everybody: these are asked about elsewhere.
 STATIC = ("static", "versioned_static")
 
 # What has no id of its own, or one that is only there once something was cited.
 LED_BY_A_SECRET = ("source_pages.source", "shared_pages.shared", "sharing_api.shared")
-
-# What a route is sent, so that it gets as far as looking for what it names.
-JSON_BODIES: dict[str, dict[str, Any]] = {
-    "conversations_api.change_conversation": {"title": "Seized"},
-    "conversations_api.edit_summary": {"text": "Seized."},
-    "conversations_api.command": {"command": "/history"},
-    "api.change_turn": {"pinned": True},
-    "ratings_api.rate": {"rating": "down"},
-    "documents_api.change": {"name": "seized.txt"},
-    "documents_api.add_web_page": {"url": "http://127.0.0.1/"},
-    "libraries_api.add": {"name": "Seized"},
-    "libraries_api.change": {"everyone": "write"},
-    "libraries_api.share": {"person": "Cat", "access": "write"},
-    "sharing_api.make": {"with_sources": True},
-    "api.query": {"question": "Why?"},
-    "api.query_stream": {"question": "Why?"},
-    "openai.chat_completions": CHAT,
-    "openai.embeddings": {"model": "rag-assistant-embeddings", "input": ["Why?"]},
-    "openai.create_response": {"model": MODEL, "input": "Why?"},
-    "mcp.mcp": {"jsonrpc": "2.0", "id": 1, "method": "tools/list"},
-    "openai.compact": {"model": MODEL, "input": CHAT["messages"]},
-}
-FORMS: dict[str, dict[str, Any]] = {
-    "pages.ask": {"question": "Why?"},
-    "pages.rename": {"title": "Seized"},
-    "pages.choices": {"on_overflow": "trim"},
-    "pages.choose_version": {"version": "1"},
-    "history_pages.edit_summary": {"text": "Seized."},
-    "history_pages.mark": {"pinned": "true"},
-    "rating_pages.rate": {"rating": "down"},
-    "document_pages.change": {"name": "seized.txt", "tags": "seized"},
-    "document_pages.act_on_selected": {"do": "ask"},
-    "library_pages.add": {"name": "Seized"},
-    "library_pages.change": {"everyone": "write"},
-    "library_pages.share": {"person": "Cat", "access": "write"},
-    "sidebar.pin": {"pinned": "true"},
-    "sidebar.choose_theme": {"theme": "dark"},
-}
-QUERIES = {
-    "api.search": "?q=why",
-    "api.erase_turn": "?permanently=1",
-}
 # What ends something comes last, so that everything before it finds it.
 ENDINGS = (
     "history_pages.erase", "sharing_api.take_back", "api.erase_turn", "openai.delete_response",
@@ -87,36 +35,6 @@ ENDINGS = (
     "conversations_api.restore_conversation", "history_pages.purge", "sidebar.erase",
     "conversations_api.purge_conversation",
 )  # fmt: skip
-
-
-@dataclass
-class World:
-    """People with what is theirs, and who asks about it: Ben owns, Cat is another member, Ann the administrator."""
-
-    app: Flask
-    services: Services
-    ids: dict[str, int] = field(default_factory=dict)
-    callers: dict[str, FlaskClient] = field(default_factory=dict)
-    narrow: dict[str, FlaskClient] = field(default_factory=dict)
-    own: dict[str, int] = field(default_factory=dict)
-    cells: int = 0
-
-    def call(self, who: str, endpoint: str, method: str, path: str) -> TestResponse:
-        self.cells += 1
-        return send(self.callers[who], endpoint, method, path)
-
-
-def send(client: FlaskClient, endpoint: str, method: str, path: str) -> TestResponse:
-    more: dict[str, Any] = {}
-    if endpoint in JSON_BODIES and method != "GET":
-        more["json"] = JSON_BODIES[endpoint]
-    elif endpoint in FORMS and method != "GET":
-        more["data"] = FORMS[endpoint]
-    elif endpoint in ("documents_api.add", "document_pages.add_documents"):
-        more["data"] = {"file": (io.BytesIO(b"Geese."), f"note {time.monotonic_ns()}.txt")}
-    response = client.open(path + QUERIES.get(endpoint, ""), method=method, buffered=True, **more)
-    assert response.status_code != 500, (method, path)
-    return response
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
@@ -131,54 +49,6 @@ def world(
     with quick_passwords():
         yield fill(World(app, services))
     services.close()
-
-
-def fill(world: World) -> World:
-    app, services = world.app, world.services
-    ann, ben, cat, dan = (
-        add_person(services, name, "admin" if name == "Ann" else "member") for name in ("Ann", "Ben", "Cat", "Dan")
-    )
-    owner, other, admin, disabled = (client_of(app, name) for name in ("Ben", "Cat", "Ann", "Dan"))
-    services.accounts.set_disabled(dan, True, ACTOR)
-    revoked = token_client(app, services, ben, "read", "ask", "documents")
-    services.accounts.revoke_token(ben, services.accounts.tokens_of(ben)[0].id, ACTOR)
-    document = upload(owner, f"The {CANARY} hisses at dawn.", f"{CANARY}.txt", tags=TAG)["document_id"]
-    first = ask(owner, f"Why does the {CANARY} hiss?")
-    picture = "data:image/jpeg;base64,/9j/4AAQ"
-    second = ask(owner, f"And the {CANARY}?", conversation_id=first["conversation_id"], images=[picture])
-    owner.post(f"/api/conversations/{first['conversation_id']}/compact", json={})
-    library = owner.get("/api/libraries").json["libraries"][0]["library_id"]
-    owner.patch(f"/api/libraries/{library}", json={"name": CANARY})
-    owner.put(f"/api/turns/{first['turn_id']}/rating", json={"rating": "up", "right_answer": f"{CANARY}!"})
-    gone = ask(owner, f"The {CANARY} in the trash?")["conversation_id"]
-    owner.delete(f"/api/conversations/{gone}")
-    services.accounts.make_token(ben, CANARY, ["read"], None, ACTOR)
-    identities = LinkedIdentityStore(services.database)
-    world.ids = {
-        "conversation_id": first["conversation_id"],
-        "turn_id": second["turn_id"],
-        "document_id": document,
-        "session_id": services.accounts.sessions_of(ben)[0].id,
-        "token_id": services.accounts.tokens_of(ben)[0].id,
-        "person_id": ben.id,
-        "identity_id": identities.add(ben.id, ExternalIdentity("https://login.example", CANARY, CANARY)).id,
-        "deleted": gone,
-        "first_turn": first["turn_id"],
-        "library_id": library,
-        "link_id": services.links.make(first["conversation_id"], "a secret", True).id,
-    }
-    world.own = {"conversation_id": ask(other, "What of geese?")["conversation_id"]}
-    world.own |= {"document_id": upload(other, "Geese swim.", "geese.txt", tags="birds")["document_id"]}
-    world.callers = {
-        "nobody": app.test_client(), "revoked token": revoked, "disabled person": disabled,
-        "another person": other, "admin": admin, "owner": owner,
-    }  # fmt: skip
-    for ability in ABILITIES:
-        rest = [one for one in ABILITIES if one not in (ability, "admin")]
-        world.narrow[ability] = token_client(app, services, ben, *rest)
-    world.narrow["session"] = token_client(app, services, services.accounts.named("Ann"), *ABILITIES)
-    assert cat.id != ann.id
-    return world
 
 
 def routes(app: Flask) -> list[tuple[str, str, str]]:
@@ -201,10 +71,6 @@ def path_of(rule: str, ids: dict[str, int], trash: bool = False) -> str:
     return re.sub(r"<(?:\w+:)?(\w+)>", lambda found: str(known[found[1]]), rule)
 
 
-def of_missing(world: World) -> dict[str, int]:
-    return dict.fromkeys(world.ids, MISSING)
-
-
 def has_foreign_id(rule: str) -> bool:
     return re.search(r"<int:(?!version|n>|number)\w+>|<response_id>", rule) is not None
 
@@ -216,21 +82,6 @@ def seen_by_strangers(response: TestResponse, *ids: int) -> tuple[int, str, str]
         text = re.sub(rf"(?<![0-9A-Za-z]){number}\b", "N", text)
     text = re.sub(r"note \d+", "note", text)
     return response.status_code, response.headers.get("Location", ""), text
-
-
-def kept_of_owner(world: World) -> list[Any]:
-    """Return every row that has to do with the owner's conversations and documents."""
-    names = ("conversations", "turns", "messages", "ratings", "receipts", "summaries", "documents", "document_tags")
-    metadata = MetaData()
-    metadata.reflect(world.services.database.engine, only=names)
-    rows: list[Any] = []
-    with world.services.database.read() as connection:
-        for name in names:
-            table = metadata.tables[name]
-            for row in connection.execute(select(table)).all():
-                if CANARY in repr(row) or name in ("summaries",):
-                    rows.append((name, repr(row)))
-    return sorted(rows)
 
 
 def test_only_the_owner_reaches_what_is_theirs(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -274,116 +125,6 @@ def test_only_the_owner_reaches_what_is_theirs(world: World, capsys: pytest.Capt
             assert response.status_code not in (401, 403, 404) or "NoSummary" in response.text, (method, rule)
     with capsys.disabled():
         print(f"\nMatrix: {len(routes(world.app))} routes, {world.cells} cells, 0 leaks.")
-
-
-@dataclass(frozen=True)
-class Named:
-    """A request that names something in its address or its body: ``made`` makes it from the ids."""
-
-    what: str
-    made: Callable[[FlaskClient, dict[str, Any]], TestResponse]
-
-
-def _selected(do: str) -> Callable[[FlaskClient, dict[str, Any]], TestResponse]:
-    return lambda client, ids: client.post(
-        "/documents/selected", data={"do": do, "document_ids": ids["document_id"], "tags": "seized"}
-    )
-
-
-def _file() -> tuple[io.BytesIO, str]:
-    return io.BytesIO(b"Newer."), "newer.txt"
-
-
-def _tool(name: str, **arguments: str) -> Named:
-    """Return the call of a tool over the Model Context Protocol; each argument is the id of that name."""
-
-    def call(client: FlaskClient, ids: dict[str, Any]) -> TestResponse:
-        sent = {argument: ids[name] for argument, name in arguments.items()} | SAID.get(name, {})
-        sent |= {argument: [sent[argument]] for argument in ("document_ids", "tags") if argument in sent}
-        called = {"name": name, "arguments": sent}
-        return client.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": called})
-
-    return Named(f"tool {name} {' '.join(arguments)}", call)
-
-
-SAID: dict[str, dict[str, Any]] = {"ask": {"question": "Why?"}}
-NAMED = [
-    Named("query conversation_id", lambda client, ids: client.post(
-        "/api/query", json={"question": "Why?", "conversation_id": ids["conversation_id"]})),
-    Named("stream conversation_id", lambda client, ids: client.post(
-        "/api/query/stream", json={"question": "Why?", "conversation_id": ids["conversation_id"]})),
-    Named("query document_ids", lambda client, ids: client.post(
-        "/api/query", json={"question": "Why?", "document_ids": [ids["document_id"]]})),
-    Named("query tags", lambda client, ids: client.post(
-        "/api/query", json={"question": "Why?", "tags": [ids["tag"]]})),
-    Named("query edits_turn", lambda client, ids: client.post(
-        "/api/query", json={"question": "Why?", "edits_turn": ids["first_turn"]})),
-    Named("query edits_turn in own conversation", lambda client, ids: client.post(
-        "/api/query", json={"question": "Why?", "edits_turn": ids["first_turn"], "conversation_id": ids["own"]})),
-    Named("query confirms_turn", lambda client, ids: client.post(
-        "/api/query", json={"question": "yes", "confirms_turn": ids["turn_id"], "conversation_id": ids["own"]})),
-    Named("form conversation_id", lambda client, ids: client.post(
-        "/ask", data={"question": "Why?", "conversation_id": ids["conversation_id"]})),
-    Named("form document_ids", lambda client, ids: client.post(
-        "/ask", data={"question": "Why?", "document_ids": ids["document_id"]})),
-    Named("form command", lambda client, ids: client.post(
-        "/ask", data={"question": "/history", "conversation_id": ids["conversation_id"]})),
-    Named("form edits_turn", lambda client, ids: client.post(
-        "/ask", data={"question": "Why?", "edits_turn": ids["first_turn"]})),
-    Named("scope of own conversation", lambda client, ids: client.patch(
-        f"/api/conversations/{ids['own']}", json={"document_ids": [ids["document_id"]]})),
-    Named("tags of own conversation", lambda client, ids: client.patch(
-        f"/api/conversations/{ids['own']}", json={"tags": [ids["tag"]]})),
-    Named("search document_id", lambda client, ids: client.get(f"/api/search?q=hiss&document_id={ids['document_id']}")),
-    Named("search conversation_id", lambda client, ids: client.get(
-        f"/api/search?q=and+it&conversation_id={ids['conversation_id']}")),
-    Named("search tag", lambda client, ids: client.get(f"/api/search?q=hiss&tag={ids['tag']}")),
-    Named("documents tag", lambda client, ids: client.get(f"/api/documents?tag={ids['tag']}")),
-    Named("page documents", lambda client, ids: client.get(f"/?documents={ids['document_id']}")),
-    Named("page tag", lambda client, ids: client.get(f"/documents?tag={ids['tag']}")),
-    Named("page deleted", lambda client, ids: client.get(f"/?deleted={ids['deleted']}")),
-    Named("list open", lambda client, ids: client.get(f"/conversations?part=1&open={ids['conversation_id']}")),
-    Named("settings conversation", lambda client, ids: client.get(f"/settings?conversation={ids['conversation_id']}")),
-    Named("upload replaces", lambda client, ids: client.post(
-        "/api/documents", data={"file": _file(), "replaces": ids["document_id"]})),
-    Named("form upload replaces", lambda client, ids: client.post(
-        "/documents", data={"file": _file(), "replaces": ids["document_id"]})),
-    Named("upload into a library", lambda client, ids: client.post(
-        "/api/documents", data={"file": _file(), "library_id": ids["library_id"]})),
-    Named("form upload into a library", lambda client, ids: client.post(
-        "/documents", data={"file": _file(), "library_id": ids["library_id"]})),
-    Named("move into a library", lambda client, ids: client.patch(
-        f"/api/documents/{ids['own_document']}", json={"library_id": ids["library_id"]})),
-    Named("form move into a library", lambda client, ids: client.post(
-        f"/documents/{ids['own_document']}/change", data={"name": "geese.txt", "library_id": ids["library_id"]})),
-    Named("chat conversation id", lambda client, ids: client.post(
-        "/v1/chat/completions", json=CHAT, headers={"X-Conversation-Id": str(ids["conversation_id"])})),
-    Named("chat metadata", lambda client, ids: client.post(
-        "/v1/chat/completions", json=CHAT | {"metadata": {"conversation_id": str(ids["conversation_id"])}})),
-    Named("response conversation id", lambda client, ids: client.post(
-        "/v1/responses", json={"model": MODEL, "input": "Why?"},
-        headers={"X-Conversation-Id": str(ids["conversation_id"])})),
-    Named("response behind another", lambda client, ids: client.post(
-        "/v1/responses", json={"model": MODEL, "input": "Why?", "previous_response_id": f"resp_{ids['turn_id']}"})),
-    Named("compact another's response", lambda client, ids: client.post(
-        "/v1/responses/compact", json={"model": MODEL, "previous_response_id": f"resp_{ids['turn_id']}"})),
-    _tool("ask", conversation_id="conversation_id"),
-    _tool("ask", document_ids="document_id"),
-    _tool("ask", tags="tag"),
-    _tool("read_conversation", conversation_id="conversation_id"),
-    _tool("get_receipt", turn_id="turn_id"),
-    _tool("read_document", document_id="document_id"),
-    Named("stream taken up", lambda client, ids: client.get(
-        f"/api/turns/{ids['turn_id']}/stream", headers={"Last-Event-ID": "3"})),
-    Named("response stream taken up", lambda client, ids: client.get(
-        f"/v1/responses/resp_{ids['turn_id']}?stream=true&starting_after=1")),
-    Named("is there anything new", lambda client, ids: client.head(f"/api/conversations/{ids['conversation_id']}")),
-    Named("is the file as before", lambda client, ids: client.get(
-        f"/api/documents/{ids['document_id']}/file", headers={"If-None-Match": "*", "Range": "bytes=0-1"})),
-    Named("selected ask", _selected("ask")),
-    Named("selected delete", _selected("delete")),
-    Named("selected tag", _selected("tag")),
-]  # fmt: skip
 
 
 def test_what_a_body_or_an_address_names_is_not_there_either(world: World, capsys: pytest.CaptureFixture[str]) -> None:

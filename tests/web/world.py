@@ -1,0 +1,162 @@
+"""People with what is theirs, a client for each kind of caller who asks about it, and what each route is sent."""
+
+import io
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy import MetaData, select
+from werkzeug.test import TestResponse
+
+from rag_assistant.records import ABILITIES, ExternalIdentity
+from rag_assistant.storage.accounts.identities import LinkedIdentityStore
+from rag_assistant.web.services import Services
+from testkit.people import ACTOR, add_person, client_of, token_client
+from tests.web.conftest import ask, upload
+
+MISSING = 999_999
+CANARY = "zebracanary"
+TAG = f"{CANARY}tag"
+MODEL = "rag-assistant"
+CHAT: dict[str, Any] = {"model": MODEL, "messages": [{"role": "user", "content": "Why?"}]}
+
+# What a route is sent, so that it gets as far as looking for what it names.
+JSON_BODIES: dict[str, dict[str, Any]] = {
+    "conversations_api.change_conversation": {"title": "Seized"},
+    "conversations_api.edit_summary": {"text": "Seized."},
+    "conversations_api.command": {"command": "/history"},
+    "api.change_turn": {"pinned": True},
+    "ratings_api.rate": {"rating": "down"},
+    "documents_api.change": {"name": "seized.txt"},
+    "documents_api.add_web_page": {"url": "http://127.0.0.1/"},
+    "libraries_api.add": {"name": "Seized"},
+    "libraries_api.change": {"everyone": "write"},
+    "libraries_api.share": {"person": "Cat", "access": "write"},
+    "sharing_api.make": {"with_sources": True},
+    "api.query": {"question": "Why?"},
+    "api.query_stream": {"question": "Why?"},
+    "openai.chat_completions": CHAT,
+    "openai.embeddings": {"model": "rag-assistant-embeddings", "input": ["Why?"]},
+    "openai.create_response": {"model": MODEL, "input": "Why?"},
+    "mcp.mcp": {"jsonrpc": "2.0", "id": 1, "method": "tools/list"},
+    "openai.compact": {"model": MODEL, "input": CHAT["messages"]},
+}
+FORMS: dict[str, dict[str, Any]] = {
+    "pages.ask": {"question": "Why?"},
+    "pages.rename": {"title": "Seized"},
+    "pages.choices": {"on_overflow": "trim"},
+    "pages.choose_version": {"version": "1"},
+    "history_pages.edit_summary": {"text": "Seized."},
+    "history_pages.mark": {"pinned": "true"},
+    "rating_pages.rate": {"rating": "down"},
+    "document_pages.change": {"name": "seized.txt", "tags": "seized"},
+    "document_pages.act_on_selected": {"do": "ask"},
+    "library_pages.add": {"name": "Seized"},
+    "library_pages.change": {"everyone": "write"},
+    "library_pages.share": {"person": "Cat", "access": "write"},
+    "sidebar.pin": {"pinned": "true"},
+    "sidebar.choose_theme": {"theme": "dark"},
+}
+QUERIES = {
+    "api.search": "?q=why",
+    "api.erase_turn": "?permanently=1",
+}
+
+
+@dataclass
+class World:
+    """People with what is theirs, and who asks about it: Ben owns, Cat is another member, Ann the administrator."""
+
+    app: Flask
+    services: Services
+    ids: dict[str, int] = field(default_factory=dict)
+    callers: dict[str, FlaskClient] = field(default_factory=dict)
+    narrow: dict[str, FlaskClient] = field(default_factory=dict)
+    own: dict[str, int] = field(default_factory=dict)
+    cells: int = 0
+
+    def call(self, who: str, endpoint: str, method: str, path: str) -> TestResponse:
+        self.cells += 1
+        return send(self.callers[who], endpoint, method, path)
+
+
+def send(client: FlaskClient, endpoint: str, method: str, path: str) -> TestResponse:
+    more: dict[str, Any] = {}
+    if endpoint in JSON_BODIES and method != "GET":
+        more["json"] = JSON_BODIES[endpoint]
+    elif endpoint in FORMS and method != "GET":
+        more["data"] = FORMS[endpoint]
+    elif endpoint in ("documents_api.add", "document_pages.add_documents"):
+        more["data"] = {"file": (io.BytesIO(b"Geese."), f"note {time.monotonic_ns()}.txt")}
+    response = client.open(path + QUERIES.get(endpoint, ""), method=method, buffered=True, **more)
+    assert response.status_code != 500, (method, path)
+    return response
+
+
+def fill(world: World) -> World:
+    app, services = world.app, world.services
+    ann, ben, cat, dan = (
+        add_person(services, name, "admin" if name == "Ann" else "member") for name in ("Ann", "Ben", "Cat", "Dan")
+    )
+    owner, other, admin, disabled = (client_of(app, name) for name in ("Ben", "Cat", "Ann", "Dan"))
+    services.accounts.set_disabled(dan, True, ACTOR)
+    revoked = token_client(app, services, ben, "read", "ask", "documents")
+    services.accounts.revoke_token(ben, services.accounts.tokens_of(ben)[0].id, ACTOR)
+    document = upload(owner, f"The {CANARY} hisses at dawn.", f"{CANARY}.txt", tags=TAG)["document_id"]
+    first = ask(owner, f"Why does the {CANARY} hiss?")
+    picture = "data:image/jpeg;base64,/9j/4AAQ"
+    second = ask(owner, f"And the {CANARY}?", conversation_id=first["conversation_id"], images=[picture])
+    owner.post(f"/api/conversations/{first['conversation_id']}/compact", json={})
+    library = owner.get("/api/libraries").json["libraries"][0]["library_id"]
+    owner.patch(f"/api/libraries/{library}", json={"name": CANARY})
+    owner.put(f"/api/turns/{first['turn_id']}/rating", json={"rating": "up", "right_answer": f"{CANARY}!"})
+    gone = ask(owner, f"The {CANARY} in the trash?")["conversation_id"]
+    owner.delete(f"/api/conversations/{gone}")
+    services.accounts.make_token(ben, CANARY, ["read"], None, ACTOR)
+    identities = LinkedIdentityStore(services.database)
+    world.ids = {
+        "conversation_id": first["conversation_id"],
+        "turn_id": second["turn_id"],
+        "document_id": document,
+        "session_id": services.accounts.sessions_of(ben)[0].id,
+        "token_id": services.accounts.tokens_of(ben)[0].id,
+        "person_id": ben.id,
+        "identity_id": identities.add(ben.id, ExternalIdentity("https://login.example", CANARY, CANARY)).id,
+        "deleted": gone,
+        "first_turn": first["turn_id"],
+        "library_id": library,
+        "link_id": services.links.make(first["conversation_id"], "a secret", True).id,
+    }
+    world.own = {"conversation_id": ask(other, "What of geese?")["conversation_id"]}
+    world.own |= {"document_id": upload(other, "Geese swim.", "geese.txt", tags="birds")["document_id"]}
+    world.callers = {
+        "nobody": app.test_client(), "revoked token": revoked, "disabled person": disabled,
+        "another person": other, "admin": admin, "owner": owner,
+    }  # fmt: skip
+    for ability in ABILITIES:
+        rest = [one for one in ABILITIES if one not in (ability, "admin")]
+        world.narrow[ability] = token_client(app, services, ben, *rest)
+    world.narrow["session"] = token_client(app, services, services.accounts.named("Ann"), *ABILITIES)
+    assert cat.id != ann.id
+    return world
+
+
+def of_missing(world: World) -> dict[str, int]:
+    return dict.fromkeys(world.ids, MISSING)
+
+
+def kept_of_owner(world: World) -> list[Any]:
+    """Return every row that has to do with the owner's conversations and documents."""
+    names = ("conversations", "turns", "messages", "ratings", "receipts", "summaries", "documents", "document_tags")
+    metadata = MetaData()
+    metadata.reflect(world.services.database.engine, only=names)
+    rows: list[Any] = []
+    with world.services.database.read() as connection:
+        for name in names:
+            table = metadata.tables[name]
+            for row in connection.execute(select(table)).all():
+                if CANARY in repr(row) or name in ("summaries",):
+                    rows.append((name, repr(row)))
+    return sorted(rows)
