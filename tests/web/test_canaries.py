@@ -82,6 +82,12 @@ def start(
         services.close()
 
 
+def test_every_secret_setting_is_used_with_its_canary(stub: StubModel, tmp_path: Path) -> None:
+    pytest.importorskip("mcp")
+    used = " ".join(secret_settings(stub, "postgresql+psycopg://somebody@localhost/", tmp_path).values())
+    assert [name for name, canary in CANARIES.items() if canary not in used] == []
+
+
 def test_no_secret_turns_up_anywhere(
     start: Start, stub: StubModel, collector: Collector | None, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
