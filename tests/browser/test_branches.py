@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from testkit.server_process import ServerProcess
@@ -35,6 +36,7 @@ def test_an_edited_question_is_asked_in_a_branch_and_both_know_of_each_other(pag
     expect(page.locator("#turn-2 .answer")).to_have_text("The answer in the branch.")
 
 
+@pytest.mark.long
 def test_escape_and_cancel_leave_the_question_as_it_was(page: Page) -> None:
     ask_many(page, 1)
     for by_key in (True, False):
@@ -63,6 +65,7 @@ def test_an_edited_question_that_does_not_arrive_stays_in_its_form(page: Page, s
     expect(page.locator("#turn-1.completed .question")).to_have_text("Something else")
 
 
+@pytest.mark.long
 def test_a_question_can_be_edited_without_scripts(chromium_without_scripts: Browser, server: ServerProcess) -> None:
     for _ in range(2):
         server.call("POST", "/api/query", {"question": "Why?"} | ({"conversation_id": 1} if _ else {}))

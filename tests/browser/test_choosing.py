@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from testkit.server_process import ServerProcess
@@ -81,6 +82,7 @@ def test_several_documents_are_tagged_and_deleted_after_a_second_look(page: Page
     assert server.call("GET", "/api/documents?tag=birds")[1]["documents"] == []
 
 
+@pytest.mark.long
 def test_what_is_ticked_stays_ticked_while_the_list_is_drawn_anew(page: Page, server: ServerProcess) -> None:
     upload(server, "geese.txt", FACT)
     page.goto("/documents")

@@ -10,6 +10,7 @@ from testkit.stub_model import StubModel
 from tests.browser.talk import above, ask, ask_many, dimmed, say
 
 
+@pytest.mark.long
 def test_the_box_grows_with_its_text_and_shrinks_again(page: Page) -> None:
     page.goto("/")
     box = page.get_by_label("Your question")
@@ -43,6 +44,7 @@ def test_a_word_without_end_pushes_nothing_off_the_page(page: Page, width: int) 
     assert button["x"] + button["width"] <= width
 
 
+@pytest.mark.long
 def test_on_a_phone_the_empty_composer_leaves_most_of_the_screen(page: Page) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
     ask_many(page, 1)
@@ -81,6 +83,7 @@ def test_the_gauge_tells_each_part_of_the_next_question(page: Page, server: Serv
     expect(gauge.get_by_role("img")).to_have_attribute("aria-label", re.compile(label))
 
 
+@pytest.mark.long
 @pytest.mark.settings(MODEL_CONTEXT_TOKENS="4096")
 @pytest.mark.parametrize(
     ("width", "height", "size"),
@@ -204,6 +207,7 @@ def test_enter_carries_out_the_only_command_that_fits_and_completes_the_best_of_
     expect(page.locator(".result")).to_have_count(1)
 
 
+@pytest.mark.long
 def test_a_command_typed_in_full_is_carried_out_though_another_begins_with_it(page: Page) -> None:
     ask_many(page, 1)
     page.get_by_label("Your question").press_sequentially("/clear")
@@ -212,6 +216,7 @@ def test_a_command_typed_in_full_is_carried_out_though_another_begins_with_it(pa
     expect(page.locator(".result .command code")).to_have_text("/clear")
 
 
+@pytest.mark.long
 def test_shift_and_enter_begin_a_new_line_though_a_command_is_chosen(page: Page) -> None:
     page.goto("/")
     box = page.get_by_label("Your question")

@@ -64,6 +64,7 @@ def test_erasing_asks_first_and_leaves_nothing(page: Page, server: ServerProcess
     assert server.call("POST", "/api/conversations/1/restore")[0] == 404
 
 
+@pytest.mark.long
 def test_a_long_conversation_and_its_options_fit_on_a_phone(page: Page, server: ServerProcess) -> None:
     page.set_viewport_size({"width": 390, "height": 800})
     ask_many(page, 8)
@@ -90,6 +91,7 @@ def plain(page: Page, text: str) -> None:
     page.get_by_role("button", name="Ask", exact=True).click()
 
 
+@pytest.mark.long
 @pytest.mark.settings(MAX_HISTORY_TURNS="2")
 def test_commands_marks_and_summaries_work_without_scripts(
     chromium_without_scripts: Browser, server: ServerProcess, stub: StubModel
@@ -128,6 +130,7 @@ def test_commands_marks_and_summaries_work_without_scripts(
     expect(page.get_by_text("Conversation erased.")).to_be_visible()
 
 
+@pytest.mark.long
 @pytest.mark.settings(MAX_HISTORY_TURNS="1", ON_OVERFLOW="ask", RETRIEVAL_MODE="agent")
 def test_the_overflow_choice_and_a_confirmation_work_without_scripts(
     chromium_without_scripts: Browser, server: ServerProcess, stub: StubModel

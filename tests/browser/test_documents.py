@@ -124,6 +124,7 @@ def test_tags_filter_the_list_and_are_edited_in_place(page: Page) -> None:
     expect(geese.get_by_label("Tags, separated by commas")).to_have_value("x" * 65)
 
 
+@pytest.mark.long
 def test_a_document_is_renamed_in_place_and_moves_to_where_it_belongs(page: Page) -> None:
     page.goto("/documents?sort=name&q=.txt")
     add(page, a_file("gulls.txt", "Gulls steal bread."), a_file("geese.txt", FACT))
@@ -171,12 +172,14 @@ def test_a_large_text_is_shown_around_its_passage_and_read_on(page: Page, server
     expect(page.locator("#drawer pre.text, main pre.text").last).to_contain_text("Line 11000 ")
 
 
+@pytest.mark.long
 def test_nothing_found_is_said(page: Page) -> None:
     page.goto("/")
     turn = ask(page, "Xylophone quokka zymurgy?", 1)
     expect(turn.locator(".support")).to_have_text("No matching passages in your documents.")
 
 
+@pytest.mark.long
 def test_the_library_works_without_scripts(
     chromium_without_scripts: Browser, server: ServerProcess, stub: StubModel
 ) -> None:

@@ -73,6 +73,7 @@ def test_what_connects_a_model_is_copied_and_tested_as_soon_as_it_is_saved(
     expect(connect.get_by_role("button", name="Test connection")).to_be_focused()
 
 
+@pytest.mark.long
 def test_an_empty_library_says_what_to_do_and_shows_no_examples(page: Page, server: ServerProcess) -> None:
     page.goto("/")
     expect(page.locator(".examples button")).to_have_text(list(EXAMPLES))

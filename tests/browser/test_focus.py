@@ -1,5 +1,6 @@
 """Nobody is taken away from where they are, whatever is drawn anew meanwhile."""
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from testkit.stub_model import Reply, StubModel
@@ -37,6 +38,7 @@ def test_whoever_is_in_a_turn_is_still_in_it_when_it_is_drawn_anew(page: Page, s
     expect(page.locator("#turn-1.completed")).to_be_focused()
 
 
+@pytest.mark.long
 def test_a_control_that_is_drawn_anew_keeps_the_focus(page: Page) -> None:
     ask_many(page, 1)
     seen = page.locator("#turn-1").get_by_role("link", name="What the model saw")
@@ -59,6 +61,7 @@ def test_escape_closes_one_thing_at_a_time(page: Page) -> None:
     expect(page.locator("#drawer")).to_be_hidden()
 
 
+@pytest.mark.long
 def test_escape_that_ends_the_writing_of_a_character_closes_nothing(page: Page) -> None:
     ask_many(page, 1)
     title = options(page).get_by_label("Title")

@@ -11,6 +11,7 @@ from tests.browser.talk import ask, ask_many, dimmed, mark, options, say
 SUMMARY = "The person asked five plain things and got short answers."
 
 
+@pytest.mark.long
 def test_the_buttons_of_the_options_compact_clear_reset_and_undo(page: Page, stub: StubModel) -> None:
     ask_many(page, 4)
     stub.replies.append(Reply("Four."))
@@ -25,6 +26,7 @@ def test_the_buttons_of_the_options_compact_clear_reset_and_undo(page: Page, stu
         expect(page.locator(".horizon")).to_have_count(0)
 
 
+@pytest.mark.long
 def test_the_options_say_what_each_button_does(page: Page) -> None:
     ask_many(page, 1)
     opened = options(page)
@@ -37,6 +39,7 @@ def test_the_options_say_what_each_button_does(page: Page) -> None:
         expect(opened.get_by_text(does, exact=True)).to_be_visible()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("width", "height", "size"),
     [(640, 400, "100%"), (640, 844, "200%"), pytest.param(1280, 800, "200%", marks=pytest.mark.long)],

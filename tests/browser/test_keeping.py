@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import pytest
 from playwright.sync_api import BrowserContext, Page, Route, expect
 
 from testkit.server_process import ServerProcess
@@ -67,6 +68,7 @@ def test_a_question_that_did_arrive_is_not_asked_twice(page: Page, server: Serve
     assert len(stub.requests) == 1
 
 
+@pytest.mark.long
 def test_a_question_that_is_not_wanted_any_more_can_be_discarded(page: Page) -> None:
     page.goto("/")
     cut_off(page, before_sending=True)
@@ -201,6 +203,7 @@ def test_a_second_window_shows_what_is_asked_in_the_first(context: BrowserContex
     expect(page.locator("#turn-3")).to_have_count(1)
 
 
+@pytest.mark.long
 def test_marks_names_and_versions_come_to_the_second_window(
     context: BrowserContext, page: Page, server: ServerProcess, stub: StubModel
 ) -> None:
@@ -222,6 +225,7 @@ def test_marks_names_and_versions_come_to_the_second_window(
     expect(other.locator(".turn.beyond")).to_have_count(2)
 
 
+@pytest.mark.long
 def test_the_second_window_is_told_of_a_deletion(context: BrowserContext, page: Page, server: ServerProcess) -> None:
     other = two_windows(context, page)
     server.call("DELETE", "/api/conversations/1")
@@ -242,6 +246,7 @@ def test_what_nobody_changed_is_not_fetched_again(context: BrowserContext, page:
     assert {one.split()[0] for one in fetched if "/conversations/" in one} == {"HEAD"}, json.dumps(fetched)
 
 
+@pytest.mark.long
 def test_a_question_that_is_being_edited_is_not_disturbed_by_news(
     context: BrowserContext, page: Page, server: ServerProcess
 ) -> None:

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from rag_assistant.web.pages.frame import SHORTCUTS
@@ -135,6 +136,7 @@ def test_escape_closes_what_is_on_top_first(page: Page) -> None:
     expect(drawer).to_be_hidden()
 
 
+@pytest.mark.long
 def test_the_drawer_is_made_wider_and_stays_so(page: Page) -> None:
     page.goto("/")
     page.get_by_role("link", name="Documents", exact=True).first.click()
@@ -155,6 +157,7 @@ def test_the_drawer_is_made_wider_and_stays_so(page: Page) -> None:
     expect(edge).to_have_attribute("aria-valuenow", "864")
 
 
+@pytest.mark.long
 def test_on_a_phone_the_list_holds_the_keyboard_until_it_is_closed(page: Page, server: ServerProcess) -> None:
     fill(server, 2)
     page.set_viewport_size({"width": 390, "height": 844})
@@ -182,6 +185,7 @@ def test_on_a_phone_the_list_holds_the_keyboard_until_it_is_closed(page: Page, s
     expect(sidebar).to_be_hidden()
 
 
+@pytest.mark.long
 def test_on_a_phone_the_drawer_is_a_sheet_that_back_closes(page: Page, server: ServerProcess) -> None:
     fill(server, 1)
     page.set_viewport_size({"width": 390, "height": 844})
@@ -197,6 +201,7 @@ def test_on_a_phone_the_drawer_is_a_sheet_that_back_closes(page: Page, server: S
     expect(page).to_have_url(re.compile("/conversations/1$"))
 
 
+@pytest.mark.long
 def test_the_list_is_folded_away_and_stays_so(page: Page) -> None:
     page.goto("/")
     page.get_by_role("button", name="Hide sidebar").click()
@@ -210,6 +215,7 @@ def test_the_list_is_folded_away_and_stays_so(page: Page) -> None:
     expect(page.locator("#sidebar")).to_be_visible()
 
 
+@pytest.mark.long
 def test_the_last_answer_is_copied_by_its_own_button(page: Page) -> None:
     page.goto("/")
     expect(page.locator("html.scripted")).to_be_attached()

@@ -42,6 +42,7 @@ def test_an_address_with_a_turn_far_back_leads_to_it(page: Page) -> None:
     assert "at=" not in page.url
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("long")
 def test_earlier_turns_are_pages_without_scripts(chromium_without_scripts: Browser, server: ServerProcess) -> None:
     page = chromium_without_scripts.new_context(base_url=server.url).new_page()

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from testkit.server_process import ServerProcess
@@ -214,6 +215,7 @@ def test_everything_fits_on_a_phone(page: Page) -> None:
     assert page.locator("#main").evaluate("main => main.scrollWidth <= main.clientWidth")
 
 
+@pytest.mark.long
 def test_everything_works_without_scripts(
     chromium_without_scripts: Browser, server: ServerProcess, stub: StubModel
 ) -> None:
@@ -259,6 +261,7 @@ PAYLOADS = [
 ]
 
 
+@pytest.mark.long
 def test_no_text_runs_or_calls_out_wherever_it_stands(page: Page, stub: StubModel, server: ServerProcess) -> None:
     page.goto("/")
     for n, payload in enumerate(PAYLOADS, 1):

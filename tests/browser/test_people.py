@@ -42,6 +42,7 @@ def other(chromium: Browser, server: ServerProcess) -> Iterator[Page]:
     context.close()
 
 
+@pytest.mark.long
 @pytest.mark.own_window
 def test_two_people_share_a_library_and_one_is_let_in_no_more(
     page: Page, other: Page, server: ServerProcess, stub: StubModel

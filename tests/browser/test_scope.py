@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from testkit.server_process import ServerProcess
@@ -50,6 +51,7 @@ def test_a_document_is_asked_about_from_its_page(page: Page, server: ServerProce
     expect(turn.locator(".support")).to_have_text("No sources cited. Passages provided:")
 
 
+@pytest.mark.long
 def test_a_document_in_the_drawer_is_asked_about_in_the_open_conversation(
     page: Page, server: ServerProcess, stub: StubModel
 ) -> None:
@@ -65,6 +67,7 @@ def test_a_document_in_the_drawer_is_asked_about_in_the_open_conversation(
     expect(ask(page, "And how many geese now?", 2).locator(".mark")).to_have_text("Filter: geese.txt.")
 
 
+@pytest.mark.long
 def test_the_label_is_taken_away_without_scripts(chromium_without_scripts: Browser, server: ServerProcess) -> None:
     document_id = upload(server, "geese.txt", FACT)
     page = chromium_without_scripts.new_context(base_url=server.url).new_page()

@@ -23,6 +23,7 @@ def test_conversations_stand_in_groups_by_date(page: Page, server: ServerProcess
     expect(titles.filter(has_text="Previous 7 days")).to_have_count(1)
 
 
+@pytest.mark.long
 def test_the_list_grows_with_scrolling_and_lets_go_of_what_is_far_away(page: Page, server: ServerProcess) -> None:
     fill(server, 10_000)
     page.goto("/")
@@ -44,6 +45,7 @@ def test_the_list_grows_with_scrolling_and_lets_go_of_what_is_far_away(page: Pag
     assert len(headings) == len(set(headings))
 
 
+@pytest.mark.long
 def test_a_new_conversation_comes_into_a_list_that_was_scrolled(page: Page, server: ServerProcess) -> None:
     fill(server, 130)
     page.goto("/")
@@ -104,6 +106,7 @@ def test_a_conversation_is_deleted_at_once_and_brought_back(page: Page, server: 
     assert server.call("GET", "/api/conversations/2")[0] == 200
 
 
+@pytest.mark.long
 @pytest.mark.own_window
 def test_undo_waits_ten_seconds_and_longer_while_somebody_reaches_for_it(page: Page, server: ServerProcess) -> None:
     fill(server, 3)
@@ -137,6 +140,7 @@ def test_the_conversation_on_the_page_is_deleted_and_brought_back(page: Page) ->
     expect(note).to_have_count(0)
 
 
+@pytest.mark.long
 def test_a_conversation_is_exported_from_its_row(page: Page) -> None:
     ask_many(page, 1)
     with page.expect_download() as started:
@@ -187,6 +191,7 @@ def test_what_is_typed_is_found_as_it_is_typed_and_opens_at_its_turn(page: Page,
     expect(row(page, "Question 1")).to_be_visible()
 
 
+@pytest.mark.long
 def test_what_was_found_is_renamed_and_deleted_like_everything_else(page: Page, server: ServerProcess) -> None:
     fill(server, 30)
     page.goto("/")
@@ -203,6 +208,7 @@ def test_what_was_found_is_renamed_and_deleted_like_everything_else(page: Page, 
     expect(page.locator(ROWS)).to_have_count(12)
 
 
+@pytest.mark.long
 def test_a_title_half_written_is_not_kept_when_the_list_makes_room_for_what_was_found(
     page: Page, server: ServerProcess
 ) -> None:
@@ -227,6 +233,7 @@ def test_a_branch_is_marked_as_one(page: Page, server: ServerProcess) -> None:
     expect(page.get_by_role("link", name="Branched from turn 3: Talk 1")).to_be_visible()
 
 
+@pytest.mark.long
 def test_the_list_works_without_scripts(chromium_without_scripts: Browser, server: ServerProcess) -> None:
     fill(server, 60)
     page = chromium_without_scripts.new_page(base_url=server.url)
@@ -244,7 +251,7 @@ def test_the_list_works_without_scripts(chromium_without_scripts: Browser, serve
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
 
 
-@pytest.mark.parametrize("width", [390, pytest.param(820, marks=pytest.mark.long), 1280])
+@pytest.mark.parametrize("width", [390, *(pytest.param(wider, marks=pytest.mark.long) for wider in (820, 1280))])
 def test_nothing_is_wider_than_the_screen(page: Page, server: ServerProcess, width: int) -> None:
     fill(server, 60, title="Averylongtitlewithoutanyblank" * 6)
     server.call("DELETE", "/api/conversations/60")

@@ -50,6 +50,7 @@ def test_a_number_opens_its_passage_and_arrow_keys_lead_to_the_next(
     expect(drawer).to_be_hidden()
 
 
+@pytest.mark.long
 def test_pointing_at_a_number_shows_what_it_stands_for(page: Page, server: ServerProcess, stub: StubModel) -> None:
     stub.default = Reply("Forty [1].")
     upload(server, "prices.md", PRICES)
@@ -98,6 +99,7 @@ def test_a_pdf_shows_the_picture_of_its_page_which_can_be_turned_and_enlarged(
     assert page.locator("#drawer mark").evaluate("mark => mark.textContent").strip().endswith(FACT)
 
 
+@pytest.mark.long
 def test_it_is_said_that_a_page_is_drawn_and_why_it_cannot_be(
     page: Page, server: ServerProcess, stub: StubModel
 ) -> None:
@@ -134,6 +136,7 @@ def test_what_was_found_and_not_used_is_said_without_contradiction(
     expect(second.locator(".sources summary")).to_have_text(re.compile(r"^\d+ more passages? \(not cited\)$"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [(390, 844), pytest.param((1280, 800), marks=pytest.mark.long)])
 def test_chips_with_long_names_stay_inside_the_page(
     page: Page, server: ServerProcess, stub: StubModel, size: tuple[int, int]
@@ -148,6 +151,7 @@ def test_chips_with_long_names_stay_inside_the_page(
     assert turn.evaluate("turn => turn.scrollWidth <= turn.clientWidth")
 
 
+@pytest.mark.long
 def test_the_tint_of_a_passage_begins_where_its_heading_does(page: Page, server: ServerProcess) -> None:
     document = upload(server, "prices.md", PRICES)
     page.goto(f"/documents/{document}?start=0&end={len(PRICES)}")

@@ -72,6 +72,7 @@ def test_keep_deletes_nothing(page: Page, stub: StubModel, server: ServerProcess
     assert len(server.call("GET", "/api/documents")[1]["documents"]) == len(before)
 
 
+@pytest.mark.long
 @pytest.mark.settings(RETRIEVAL_MODE="agent")
 def test_a_receipt_shows_every_request_of_a_turn_and_copies_the_last(page: Page, stub: StubModel) -> None:
     usage = {"prompt_tokens": 1500, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 1000}}
@@ -103,6 +104,7 @@ def test_a_receipt_shows_every_request_of_a_turn_and_copies_the_last(page: Page,
     assert copied["tools"][0]["function"]["name"] == "search_documents"
 
 
+@pytest.mark.long
 def test_a_receipt_of_an_older_version_is_still_shown(page: Page, server: ServerProcess) -> None:
     ask_many(page, 1)
     messages = [{"role": "system", "content": "Answer."}, {"role": "user", "content": "Question 1"}]

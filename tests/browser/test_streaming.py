@@ -1,5 +1,6 @@
 """An answer as it streams: finished blocks are left alone, nothing flickers, nothing that was seen goes away."""
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from testkit.server_process import ServerProcess
@@ -67,6 +68,7 @@ def test_what_is_selected_in_a_finished_block_stays_selected(
     assert page.evaluate("getSelection().toString()") == "The first block."
 
 
+@pytest.mark.long
 def test_the_text_stays_where_it_is_when_the_answer_ends(page: Page, stub: StubModel) -> None:
     # So slow that the text fills no window, however late Stop is: a page that follows its end moves it.
     stub.default = Reply("word " * 300, seconds_between=0.2)
@@ -82,6 +84,7 @@ def test_the_text_stays_where_it_is_when_the_answer_ends(page: Page, stub: StubM
     assert answer.evaluate(place) == before
 
 
+@pytest.mark.long
 def test_a_wide_table_and_long_code_scroll_by_themselves(page: Page, stub: StubModel) -> None:
     row = "|" + " a_rather_long_cell |" * 12
     stub.default = Reply(f"{row}\n|{'---|' * 12}\n{row}\n\n```\n{'long ' * 100}\n```")

@@ -33,12 +33,14 @@ def test_the_page_follows_the_system_until_a_theme_is_chosen(page: Page, system:
     expect(page.locator("body")).to_have_css("background-color", paper)
 
 
+@pytest.mark.long
 def test_a_question_stands_out_from_the_page_in_the_dark(page: Page) -> None:
     page.emulate_media(color_scheme="dark")
     ask_many(page, 1)
     expect(page.locator("#turn-1 .question")).to_have_css("background-color", RAISED_IN_THE_DARK)
 
 
+@pytest.mark.long
 def test_a_theme_is_chosen_without_scripts(chromium_without_scripts: Browser, server: ServerProcess) -> None:
     page = chromium_without_scripts.new_page(base_url=server.url)
     page.goto("/documents")
@@ -82,6 +84,7 @@ def test_from_right_to_left_everything_stands_on_the_other_side(page: Page, serv
         expect(edge).to_have_attribute("aria-valuenow", "512")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("direction", ["rtl", pytest.param("ltr", marks=pytest.mark.long)])
 def test_a_settings_value_stands_above_its_origin(page: Page, direction: str) -> None:
     page.goto("/settings?filter=max_history_turns")
@@ -168,6 +171,7 @@ def test_whoever_wants_little_motion_gets_none(page: Page) -> None:
     assert moving == []
 
 
+@pytest.mark.long
 def test_the_list_of_documents_keeps_its_names_whole_beside_the_conversation(page: Page, server: ServerProcess) -> None:
     upload(server, "The handbook of the lighthouse keeper.txt", "Seventeen geese.")
     page.goto("/")
@@ -181,6 +185,7 @@ def test_the_list_of_documents_keeps_its_names_whole_beside_the_conversation(pag
     assert width > 0.95
 
 
+@pytest.mark.long
 def test_letters_of_twice_the_size_fit_on_a_phone(page: Page) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
     for path in ("/documents", "/settings?filter=history", "/deleted"):

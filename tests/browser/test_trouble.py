@@ -26,6 +26,7 @@ WATCH_PIN = """() => {
 }"""
 
 
+@pytest.mark.long
 def test_an_answer_that_is_gone_is_not_copied_as_a_word(
     context: BrowserContext, page: Page, server: ServerProcess
 ) -> None:
@@ -156,6 +157,7 @@ def test_what_cannot_be_opened_in_the_drawer_leaves_the_page_as_it_is(page: Page
     assert page.url.endswith("/conversations/1")
 
 
+@pytest.mark.long
 def test_a_picture_dragged_out_of_the_page_is_no_file_to_add(page: Page) -> None:
     page.goto("/")
     hint = page.locator("#drop-hint")
@@ -167,6 +169,7 @@ def test_a_picture_dragged_out_of_the_page_is_no_file_to_add(page: Page) -> None
     expect(hint).to_be_visible()
 
 
+@pytest.mark.long
 def test_later_turns_bring_no_second_way_to_the_earlier_ones(page: Page, server: ServerProcess) -> None:
     lengthen(server, 150)
     page.goto("/conversations/1?at=60#turn-60")

@@ -82,6 +82,7 @@ def test_a_dropped_folder_gives_its_files_without_the_hidden_ones(page: Page, tm
     expect(page.locator("#library")).not_to_contain_text("hidden")
 
 
+@pytest.mark.long
 def test_a_chosen_folder_gives_its_files(page: Page, tmp_path: Path) -> None:
     folder = tmp_path / "notes"
     (folder / ".git").mkdir(parents=True)
@@ -159,6 +160,7 @@ def test_the_same_content_chosen_twice_at_once_is_added_once_and_said(page: Page
     expect(status).to_have_text("1 file added, 1 already in your library")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [100, pytest.param(500, marks=pytest.mark.long)])
 def test_hundreds_of_files_do_not_freeze_the_page(page: Page, server: ServerProcess, count: int) -> None:
     page.goto("/documents")

@@ -1,5 +1,6 @@
 """The window of a conversation: the chip, its panel, the line that moves before anything is kept."""
 
+import pytest
 from playwright.sync_api import Browser, Page, Request, expect
 
 from testkit.server_process import ServerProcess
@@ -119,6 +120,7 @@ def test_the_latest_wish_wins_however_slow_the_answers_are(page: Page) -> None:
     assert len(asked) == 2
 
 
+@pytest.mark.long
 def test_a_pinned_turn_above_the_line_is_not_dimmed(page: Page) -> None:
     ask_many(page, 3)
     mark(page.locator("#turn-1"), "Pin")
@@ -129,6 +131,7 @@ def test_a_pinned_turn_above_the_line_is_not_dimmed(page: Page) -> None:
     assert above(page, ".horizon", "#turn-3")
 
 
+@pytest.mark.long
 def test_a_line_above_the_turns_that_are_shown_dims_none_of_them(page: Page, server: ServerProcess) -> None:
     for number in range(1, 54):
         known = {} if number == 1 else {"conversation_id": 1}
@@ -146,6 +149,7 @@ def test_a_line_above_the_turns_that_are_shown_dims_none_of_them(page: Page, ser
     expect(page.locator(".turn.beyond")).to_have_count(0)
 
 
+@pytest.mark.long
 def test_the_window_is_set_without_scripts(chromium_without_scripts: Browser, server: ServerProcess) -> None:
     page = chromium_without_scripts.new_page(base_url=server.url)
     for number in range(1, 4):

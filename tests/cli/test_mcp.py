@@ -28,7 +28,7 @@ def test_each_line_is_answered_with_a_line(shell: Shell, stub: StubModel) -> Non
     assert replies[None]["error"]["code"] == -32700
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
+@pytest.mark.parametrize("mode", ["auto", pytest.param("legacy", marks=pytest.mark.long)])
 def test_the_client_of_the_sdk_starts_us(
     shell: Shell, stub: StubModel, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -81,6 +81,7 @@ def _overlap(one: Word, other: Word) -> float:
     return common / (sum(areas) - common)
 
 
+@pytest.mark.long
 @needs_font
 def test_all_kinds_of_images_are_read_and_a_tiff_page_by_page(tmp_path: Path) -> None:
     first, second = a_page(LINES[:1], 0), a_page(("A second page about gulls.",), 0)

@@ -55,6 +55,7 @@ def test_it_answers_with_its_own_name_its_own_limit_and_the_tools_of_its_templat
     assert not endpoint.takes_tools
 
 
+@pytest.mark.long
 @pytest.mark.model
 def test_it_comes_back_when_its_process_is_killed(app: Flask, client: FlaskClient) -> None:
     child = app.extensions["assistant"].models._local.process

@@ -95,6 +95,7 @@ def test_it_follows_additions_and_deletions_and_survives_being_killed(index: Chr
     assert finds(index, store, 11)()
 
 
+@pytest.mark.long
 def test_a_broken_folder_is_put_aside_and_built_anew(store: Store, tmp_path: Path) -> None:
     folder = tmp_path / "chroma"
     folder.mkdir()

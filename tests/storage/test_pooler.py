@@ -80,6 +80,7 @@ def start(tmp_path: Path, stub: StubModel, server_fork: ServerFork) -> Iterator[
         yield start_one
 
 
+@pytest.mark.long
 def test_in_session_mode_servers_hear_each_other_and_take_over(
     pooled: Pooled, start: Callable[[str, str], ServerProcess], stub: StubModel
 ) -> None:

@@ -16,8 +16,8 @@ from tests.browser.hostile.watch import Watch
 AT_ONCE = 4_000
 LONG = 200
 ENDS = 100
-# Of a sample of the texts, each third beginning is drawn.
-SAMPLED = 3
+# Of a sample of the texts, each eighth beginning is drawn.
+SAMPLED = 8
 # Has all that may stand in an answer besides what TAGS allows: the bar of a piece of code, the box of a wide table.
 HARMLESS = "```\nx\n```\n\n| a |\n|---|\n| b |\n\n[x](https://example.org) $x$ \n\n$$\nx\n$$\n\n3. x\n"
 

@@ -62,7 +62,7 @@ def batches(page: Page) -> list[str]:
     return ["".join(shared[start : start + AT_ONCE]) for start in range(0, len(shared), AT_ONCE)] + alone[::EVERY]
 
 
-@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("every", [9, pytest.param(1, marks=pytest.mark.long)])
 def test_on_a_real_page_the_policy_alone_lets_no_answer_run_or_call(
     page: Page, watch: Watch, unguarded: Unguarded, stub: StubModel, every: int
 ) -> None:
@@ -83,11 +83,11 @@ def test_a_streamed_answer_that_nobody_sanitised_neither_runs_nor_calls(
 ) -> None:
     drawn = batches(page)
     stub.default = Reply("Word by word.", pieces=["Word ", "by ", "word."])
-    for turn, unguarded.answer in enumerate(drawn[:4], 1):
+    for turn, unguarded.answer in enumerate(drawn[:2], 1):
         page.goto(unguarded.url)
         say(page, f"Question {turn}")
         # What came in may have hidden what is around it.
         expect(page.locator("#turn-1.completed")).to_be_attached()
         page.evaluate(TEMPT)
-    assert len(watch.reports) > 100, "the policy had nothing to stop"
+    assert len(watch.reports) > 50, "the policy had nothing to stop"
     assert watch.trouble == {}

@@ -98,6 +98,7 @@ def test_a_picture_of_text_answers_a_question_and_its_source_is_marked(client: F
     assert "pages/1.png" in page.text
 
 
+@pytest.mark.long
 def test_of_a_mixed_pdf_the_scanned_page_alone_is_recognised(client: FlaskClient) -> None:
     document = upload(client, a_pdf(OTHER, a_scan(FACT)), "mixed.pdf", wait=False)
     until(lambda: state_of(client, document)["state"] == "ready")
@@ -225,6 +226,7 @@ def test_switched_off_is_said_for_each_document(client: FlaskClient, recogniser:
     assert recogniser.pages == []
 
 
+@pytest.mark.long
 def test_a_picture_without_text_and_a_damaged_one_fail_in_plain_words(client: FlaskClient) -> None:
     blank = upload(client, a_scan(), "blank.jpg")
     assert (blank["state"], blank["reason"]) == ("failed", "No text was recognised in it.")
