@@ -126,6 +126,7 @@ def main(folder: Path) -> None:
     """Load everything, then fork a server for each line of the input, and print its number."""
     for name in LOADED_BY_THE_PROGRAM:
         import_module(name)
+    gc.disable()
     minilm.MiniLM = WordHashEmbedder  # type: ignore[assignment, misc]
     compressed = assets.Compressed()
     assets.Compressed = lambda: compressed  # type: ignore[assignment, misc]
@@ -133,6 +134,7 @@ def main(folder: Path) -> None:
     compile_once(folder)
     warm_up(folder)
     gc.collect()
+    gc.enable()
     gc.freeze()  # A collection that looked at all of it would copy it into each server.
     sys.stdout.buffer.write(WARM)
     sys.stdout.flush()

@@ -27,6 +27,7 @@ MEMORY = Path("/dev/shm")
 MEMORY_NEEDED = 3_000_000_000
 
 loopback_only()
+gc.disable()  # While modules are loaded, a collection finds nothing and looks through all of them.
 
 # What the tests write is gone when they end, so it need not reach a disk. pytest itself numbers the runs and cleans up.
 if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > MEMORY_NEEDED:
@@ -38,6 +39,7 @@ def _compiled_once(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Let all applications share their URL rules and templates: to compile them takes longer than most tests."""
     compile_once(tmp_path_factory.mktemp("templates"))
     gc.freeze()  # Modules stay; to look through them again and again takes a twentieth of the time.
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)
