@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from pathlib import Path
@@ -11,9 +12,10 @@ import click
 
 from rag_assistant.cli.document_backends import DocumentsBackend, LocalDocuments, RemoteDocuments
 from rag_assistant.cli.elsewhere import works_on
-from rag_assistant.cli.params import ID, YES, confirm
+from rag_assistant.cli.params import AS_JSON, ID, YES, confirm
 from rag_assistant.cli.remote import RefusedThere
 from rag_assistant.errors import AssistantError
+from rag_assistant.presenters.documents import document_data
 from rag_assistant.records import Document
 from rag_assistant.validation import storable
 
@@ -74,11 +76,12 @@ def documents_commands(services: Services | None) -> click.Group:
 
     @group.command("list")
     @click.option("--tag", help="Only documents with this tag.")
+    @AS_JSON
     @on_library
-    def list_documents(library: DocumentsBackend, tag: str | None) -> None:
+    def list_documents(library: DocumentsBackend, tag: str | None, as_json: bool) -> None:
         """List documents, newest first."""
         for one in library.every(tag):
-            click.echo(_line(one))
+            click.echo(json.dumps(document_data(one), ensure_ascii=False) if as_json else _line(one))
 
     @group.command("tag")
     @click.argument("document_id", type=ID)

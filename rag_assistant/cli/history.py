@@ -9,7 +9,7 @@ import click
 
 from rag_assistant.cli.elsewhere import works_on
 from rag_assistant.cli.history_backends import HistoryBackend, LocalHistory, RemoteHistory
-from rag_assistant.cli.params import ID, YES, confirm
+from rag_assistant.cli.params import AS_JSON, ID, YES, confirm
 from rag_assistant.conversations.prompts import title_for
 from rag_assistant.errors import InvalidRequest, ReceiptNotFound
 from rag_assistant.presenters.export import FORMATS
@@ -28,10 +28,14 @@ def history_commands(services: Services | None) -> click.Group:
     on_history = works_on(services, LocalHistory, RemoteHistory)
 
     @group.command("list")
+    @AS_JSON
     @on_history
-    def list_conversations(history: HistoryBackend) -> None:
+    def list_conversations(history: HistoryBackend, as_json: bool) -> None:
         """List conversations, most recent first."""
         for one in history.conversations():
+            if as_json:
+                click.echo(json.dumps(one, ensure_ascii=False))
+                continue
             turns = one["turns"]
             click.echo(f"{one['conversation_id']:6}  {turns:4} {'turn ' if turns == 1 else 'turns'}  {one['title']}")
 

@@ -14,6 +14,7 @@ class Id(click.IntRange):
 
 
 ID = Id(1, MAX_INT32)
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="For programs: one JSON object a line, as in the API.")
 YES = click.option("--yes", is_flag=True, help="Don't ask for confirmation.")
 
 

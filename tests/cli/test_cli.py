@@ -85,6 +85,11 @@ def test_documents_are_added_listed_and_deleted(shell: Shell, tmp_path: Path) ->
     assert added.exit_code == 0, added.output
     assert shell("documents", "add", str(folder / "geese.txt")).stdout.count("1 unchanged") == 1
 
+    entries = [json.loads(line) for line in shell("documents", "list", "--json").stdout.splitlines()]
+    assert [(one["document_id"], one["name"], one["state"]) for one in entries] == [
+        (2, "geese.txt", "ready"),
+        (1, "boats.md", "ready"),
+    ]
     listed = shell("documents", "list").stdout
     assert [line.split()[1] for line in listed.splitlines()] == ["ready", "ready"]
     assert "geese.txt" in listed
@@ -190,6 +195,7 @@ def test_a_turn_is_erased_after_a_yes_and_its_place_is_shown(shell: Shell) -> No
 def test_a_conversation_is_shown_exported_and_erased(shell: Shell) -> None:
     shell("ask", "Why?")
     assert shell("history", "list").stdout.split() == ["1", "1", "turn", "Why?"]
+    assert json.loads(shell("history", "list", "--json").stdout)["title"] == "Why?"
     shown = shell("history", "show", "1").stdout
     assert "1 turn, 2 messages" in shown
     assert "\nTurn 1 (id 1, completed)\n> Why?\n\nAn answer.\n" in shown

@@ -133,6 +133,8 @@ def test_documents_are_added_listed_tagged_and_deleted_there(run: Run, tmp_path:
     listed = run("documents", "list", "--tag", "birds").stdout
     assert [line.split()[1] for line in listed.splitlines()] == ["ready", "ready"]
     assert "geese.txt  [birds, boats]" in listed
+    entries = [json.loads(line) for line in run("documents", "list", "--json").stdout.splitlines()]
+    assert {(one["name"], *one["tags"]) for one in entries} >= {("geese.txt", "birds", "boats")}
     assert "Zoë.md" in listed
     assert "[wild geese]" in run("documents", "tag", "2", "wild geese").stdout
     assert "ready" in run("documents", "list").stdout

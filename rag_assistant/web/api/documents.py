@@ -9,6 +9,7 @@ from typing import IO, Any
 from flask import Blueprint, Response, jsonify, make_response, request, send_file
 
 from rag_assistant.errors import InvalidRequest, UnsupportedContentType
+from rag_assistant.presenters.documents import document_data
 from rag_assistant.records import DOCUMENT_STATES, Document, DocumentState, SourceState
 from rag_assistant.validation import spells_number, storable
 from rag_assistant.web.api.paging import PAGE_PARAMS, number_before, page_response
@@ -37,7 +38,7 @@ def add() -> Response:
     ((file, name),), fields = uploaded_files(1)
     with file:
         document, new = services().library.accept(file, name, **fields.as_arguments())
-    return make_response(jsonify(document_data(document) | {"new": new}), 202)
+    return make_response(jsonify(visible_data(document) | {"new": new}), 202)
 
 
 @blueprint.post("/web-page")
@@ -45,7 +46,7 @@ def add_web_page() -> Response:
     """Fetch a web page and take it in; one whose address is known is fetched again."""
     body = read_json(WebPageBody)
     document, new = services().web_pages.add(body.url, body.tags, body.library_id)
-    return make_response(jsonify(document_data(document) | {"new": new}), 202)
+    return make_response(jsonify(visible_data(document) | {"new": new}), 202)
 
 
 @blueprint.post("/<int:document_id>/fetch")
@@ -53,7 +54,7 @@ def fetch_again(document_id: int) -> Response:
     """Fetch a web page once more; what has changed takes its place once it is ready."""
     read_optional_json(NoFields)
     document, new = services().web_pages.fetch_again(document_id)
-    return make_response(jsonify(document_data(document) | {"new": new}), 202)
+    return make_response(jsonify(visible_data(document) | {"new": new}), 202)
 
 
 @blueprint.get("")
@@ -67,7 +68,7 @@ def documents() -> Response:
     tag = request.args.get("tag")
     found = services().documents.page(limit + 1, number_before(), tag, sought_documents(), state_asked())
     following = found[limit - 1].id if len(found) > limit else None
-    return page_response("documents", [document_data(document) for document in found[:limit]], following)
+    return page_response("documents", [visible_data(document) for document in found[:limit]], following)
 
 
 @blueprint.get("/sources")
@@ -79,7 +80,7 @@ def sources() -> Response:
 @blueprint.get("/<int:document_id>")
 def document(document_id: int) -> Response:
     """Return a document, with how far it has come."""
-    return jsonify(document_data(services().documents.get(document_id)))
+    return jsonify(visible_data(services().documents.get(document_id)))
 
 
 @blueprint.get("/tags")
@@ -94,21 +95,21 @@ def change(document_id: int) -> Response:
     body = read_json(ChangeDocumentBody)
     if body.library_id is not None:
         services().documents.move(document_id, body.library_id)
-    return jsonify(document_data(services().documents.change(document_id, name=body.name, tags=body.tags)))
+    return jsonify(visible_data(services().documents.change(document_id, name=body.name, tags=body.tags)))
 
 
 @blueprint.post("/<int:document_id>/cancel")
 def cancel(document_id: int) -> Response:
     """Stop working on a document; it can be taken up again."""
     read_optional_json(NoFields)
-    return jsonify(document_data(services().library.cancel(document_id)))
+    return jsonify(visible_data(services().library.cancel(document_id)))
 
 
 @blueprint.post("/<int:document_id>/retry")
 def retry(document_id: int) -> Response:
     """Read a document once more: it failed, was cancelled, or is to be cut anew."""
     read_optional_json(NoFields)
-    return make_response(jsonify(document_data(services().library.read_again(document_id))), 202)
+    return make_response(jsonify(visible_data(services().library.read_again(document_id))), 202)
 
 
 @blueprint.get("/<int:document_id>/text")
@@ -201,11 +202,11 @@ def source_data(source: SourceState) -> dict[str, Any]:
     return asdict(source) | {"checked_at": source.checked_at.isoformat() if source.checked_at else None}
 
 
-def document_data(document: Document) -> dict[str, Any]:
-    """Return a document as it is listed."""
-    data = asdict(document)
+def visible_data(document: Document) -> dict[str, Any]:
+    """Return a document as it is listed for whoever asks."""
+    data = document_data(document)
     if not identity().may_manage and not document.is_web_page:
         del data["origin"]  # A path of the server's machine.
     if identity().person is None:
         del data["library_id"]
-    return {"document_id": data.pop("id")} | data | {"created_at": document.created_at.isoformat()}
+    return data

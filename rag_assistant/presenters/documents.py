@@ -1,0 +1,14 @@
+"""A document as JSON. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from rag_assistant.records import Document
+
+
+def document_data(document: Document) -> dict[str, Any]:
+    """Return a document as it is listed, with all that an administrator may see."""
+    data = asdict(document)
+    return {"document_id": data.pop("id")} | data | {"created_at": document.created_at.isoformat()}
