@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
-from babel.dates import format_date, format_skeleton, format_time
+from babel.dates import format_date, format_skeleton, format_time, format_timedelta
 from babel.numbers import format_decimal
 
 from rag_assistant.i18n.languages import LANGUAGES
@@ -23,6 +23,11 @@ def month(code: str, when: date) -> str:
 def day_and_time(code: str, when: datetime) -> str:
     """Return a moment: "3 Sept 2026, 14:05"."""
     return f"{day(code, when, short=True)}, {format_time(when, 'short', locale=LANGUAGES[code].locale)}"
+
+
+def duration(code: str, seconds: float) -> str:
+    """Return about how long something takes: "45 seconds", "5 minutes"."""
+    return format_timedelta(timedelta(seconds=seconds), locale=LANGUAGES[code].locale)
 
 
 def number(code: str, value: float, digits: int | None = None) -> str:

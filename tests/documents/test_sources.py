@@ -155,6 +155,21 @@ def test_one_process_looks_through_a_source_in_its_time(services: Services) -> N
     assert [one.address for one in store.all()] == ["/b"]
 
 
+def test_a_source_is_listed_before_anybody_has_looked_through_it(watched: Watched, folder: Path) -> None:
+    assert [(one.address, one.checked_at) for one in watched.sources.states()] == [(str(folder), None)]
+    watched.look()
+    assert [(one.address, one.files) for one in watched.sources.states()] == [(str(folder), 2)]
+
+
+def test_a_look_that_was_cut_short_is_due_at_the_next_start(watched: Watched, folder: Path) -> None:
+    assert watched.store.claim(str(folder), 300)
+    watched.sources.close()
+    watched.sources.look_through(Folder(folder))
+    assert watched.sources.states()[0].checked_at is None
+    assert watched.store.claim(str(folder), 300)
+    assert not watched.store.claim(str(folder), 300)
+
+
 def test_a_server_looks_through_its_sources_and_shows_their_state(
     environment: dict[str, str], stand_ins: None, folder: Path
 ) -> None:

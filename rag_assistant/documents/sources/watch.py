@@ -82,7 +82,9 @@ class Sources:
 
     def states(self) -> list[SourceState]:
         """Return what came of looking through each of them last."""
-        return self._store.all()
+        known = {one.address: one for one in self._store.all()}
+        new = (SourceState(one.address, None, 0, 0, None) for one in self._sources)
+        return [known.get(one.address, one) for one in new]
 
     def _watch(self) -> None:
         poll_seconds = min(self._interval_seconds, MAX_POLL_SECONDS)
@@ -108,6 +110,7 @@ class Sources:
             return
         refused = self._take_in_all(source, files)
         if self._closing.is_set():
+            self._store.release(source.address)
             return
         for document in Intake(self._library, self._documents).gone(source.holds, files.__contains__):
             log.info("Document %s goes, since %s is gone.", document.id, document.origin)

@@ -44,6 +44,12 @@ class SourceStore:
         except IntegrityError:  # Somebody else was first.
             return False
 
+    def release(self, address: str) -> None:
+        """Let a source be due again at once, since looking through it was cut short."""
+        with self._database.write() as connection:
+            own = document_sources.c.address == address
+            connection.execute(update(document_sources).where(own).values(claimed_at=None))
+
     def note(self, address: str, *, files: int | None = None, refused: int = 0, problem: str | None = None) -> None:
         """Note what came of looking through a source; ``files`` stay as they were where that is not known."""
         values = {"checked_at": now(), "problem": problem} | (

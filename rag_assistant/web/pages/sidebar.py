@@ -99,6 +99,12 @@ def day_and_time(moment: datetime) -> str:
 
 
 @blueprint.app_template_filter()
+def duration(seconds: float) -> str:
+    """Return how long something takes, as it is read: 5 minutes."""
+    return figures.duration(language().code, seconds)
+
+
+@blueprint.app_template_filter()
 def group_title(title: str | date) -> str:
     """Return the heading of a part of the list: "Today", "March 2026"."""
     return gettext(title) if isinstance(title, str) else figures.month(language().code, title)

@@ -5,6 +5,8 @@ import { poll } from "../lib/polling.js";
 import { showError } from "../lib/toast.js";
 
 const interval = { seconds: 1 };
+// What comes from elsewhere, such as a watched folder, can wait a little.
+const idleInterval = { seconds: 5 };
 const DEBOUNCE_MS = 150;
 let debounce = 0;
 
@@ -33,6 +35,7 @@ export function enableDocuments() {
   poll(async () => {
     if (list()?.dataset.busy === "yes") await redrawList();
   }, interval);
+  poll(redrawList, idleInterval);
 }
 
 /** Redraw the start page's welcome, which names documents, if this page shows it. */
@@ -94,12 +97,22 @@ function updateList(drawn) {
   const now = list();
   now.dataset.busy = drawn.dataset.busy;
   updateSelectionForm(now, drawn);
+  updateSources(now, drawn);
   for (const id of ["tags", "origins", "figures", "columns", "paging"]) updatePart(now.querySelector(`#${id}`), drawn.querySelector(`#${id}`));
   const [body, drawnBody] = [now, drawn].map((one) => one.querySelector(".library tbody"));
   if (!body || !drawnBody) now.querySelector("#library").replaceWith(drawn.querySelector("#library"));
   // A row with something open was left as it was; polling goes on until it is closed.
   else if (!updateRows(body, drawnBody)) now.dataset.busy = "yes";
   document.dispatchEvent(new CustomEvent("library-drawn"));
+}
+
+/** Add the list of watched folders once there are any, and open it when it has something new to complain about. */
+function updateSources(now, drawn) {
+  const [current, next] = [now, drawn].map((one) => one.querySelector(".origins"));
+  if (!current && next) now.querySelector(".find-documents").before(document.adoptNode(next));
+  if (!current || !next) return;
+  const [known, said] = [current, next].map((one) => [...one.querySelectorAll(".reason")].map((reason) => reason.textContent));
+  if (said.some((problem) => !known.includes(problem))) current.open = true;
 }
 
 /** Add or remove the form for selected documents, depending on whether there is anything to select. */
