@@ -45,7 +45,7 @@ WITH_ITS_TOOLS = (
 class ToolsOfTheSuite:
     """The tools that the suite calls."""
 
-    def __init__(self, _services: object) -> None:
+    def __init__(self, _services: object, _abilities: object) -> None:
         """Need nothing of the application."""
 
     def listed(self) -> list[dict[str, Any]]:
