@@ -77,9 +77,9 @@ clients: .venv/dev .venv-clients/ready
 .venv-clients/ready: bench/clients/requirements.txt bench/clients/package.json
 	@echo "Installing the clients (once; several minutes) ..."
 	@$(PYTHON) -m venv .venv-clients/python
-	@.venv-clients/python/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@.venv-clients/python/bin/python -m pip install --quiet --no-compile --disable-pip-version-check -r $<
 	@$(PYTHON) -m venv .venv-clients/open-webui
-	@.venv-clients/open-webui/bin/python -m pip install --quiet --disable-pip-version-check open-webui==0.12.4
+	@.venv-clients/open-webui/bin/python -m pip install --quiet --no-compile --disable-pip-version-check open-webui==0.12.4
 	@mkdir -p .venv-clients/js && cp bench/clients/package.json .venv-clients/js/ && cd .venv-clients/js && npm install --silent
 	@touch $@
 
