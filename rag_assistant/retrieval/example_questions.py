@@ -77,7 +77,7 @@ NO_THING = re.compile(
     r"student|teacher|son|daughter|wife|husband|name|term|word|same|following|list|default|result)\b",
     re.I,
 )
-TOPIC_USED = r"\b(?:the|an?|of|your|for|about|on|any|each|no|all|\d+)\s+{}\b"
+TOPIC_USED = r"\b(?:(the|an?)|of|your|for|about|on|any|each|no|all|\d+)\s+{}\b"
 NO_TOPIC = frozenset(
     "see also, external links, further reading, table of contents, general information, more information, key points, "
     "next steps, early life, personal life, related work, future work".split(", ")
@@ -148,8 +148,10 @@ def _topics(blocks: list[Block], small: frozenset[str], prose: str) -> Iterator[
     for block in blocks:
         topic = " ".join(_written(word, small) for word in block.heading.split())
         named = 2 <= len(topic.split()) <= 4 and re.fullmatch(r"[\w -]+", topic) and topic.lower() not in NO_TOPIC
-        if named and not block.is_line and re.search(TOPIC_USED.format(re.escape(topic)), prose, re.I):
-            yield f"What should I know about {topic}?"
+        if not named or block.is_line:
+            continue
+        if used := re.search(TOPIC_USED.format(re.escape(topic)), prose, re.I):
+            yield f"What should I know about {'the ' if used[1] else ''}{topic}?"
 
 
 def _written(phrase: str, small: frozenset[str]) -> str:

@@ -42,6 +42,8 @@ def made(text: str) -> list[str]:
          "What does the travel policy cover?"),
         (f"## Parental leave\n\nEach parent may ask for parental leave in the first years of a child. {BELOW}",
          "What should I know about parental leave?"),
+        (f"## Waiting list\n\nThere were 37 names on the waiting list in May. {BELOW}",
+         "What should I know about the waiting list?"),
         ("## Wie viele Tage Urlaub habe ich?\n\nJeder Mitarbeiter hat dreißig Tage, die er im Jahr nehmen muss.",
          "Wie viele Tage Urlaub habe ich?"),
     ],
