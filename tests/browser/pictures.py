@@ -55,6 +55,7 @@ def take_those_of_the_readme() -> None:
         for number, (question, answer) in enumerate(QUESTIONS.items(), 1):
             stub.default = Reply(answer)
             ask(page, question, number)
+        expect(page.locator(".horizon .sentence")).to_contain_text(f"2 of {len(QUESTIONS)}")
         picture = _into(page, FOLDER)
         picture("conversation")
         last.locator(".answer a", has_text="[1]").first.click()
