@@ -32,7 +32,7 @@ class ModelSettings(Group):
     model_images: bool = setting(
         False,
         "true or false",
-        "The model takes pictures (vision): questions may have some beside them. Where it is false they are refused.",
+        "The model takes pictures (vision): questions may come with some. false: pictures are refused.",
     )
     model_context_tokens: int | None = setting(
         None,
