@@ -134,12 +134,20 @@ def test_an_upload_of_nobody_is_refused_before_it_is_read(client: FlaskClient, s
     assert services.uploads.names() == set()
 
 
-def test_a_stream_ends_soon_after_its_session(app: Flask, services: Services, ben: Person, stub: StubModel) -> None:
+@pytest.mark.parametrize("how", ["session ended", "password changed", "account disabled"])
+def test_a_stream_ends_within_five_seconds_of_what_let_it_in(
+    app: Flask, services: Services, ben: Person, stub: StubModel, how: str
+) -> None:
     stub.replies.append(Reply("word " * 60, seconds_between=0.4))
-    client = client_of(app, "Ben")
-    response = client.post("/api/query/stream", json={"question": "Why?"})
-    services.accounts._credentials.end_sessions(ben.id)
+    here, admin = client_of(app, "Ben"), client_of(app, "Ann")
+    response = client_of(app, "Ben").post("/api/query/stream", json={"question": "Why?"})
+    if how == "session ended":
+        services.accounts._credentials.end_sessions(ben.id)
+    elif how == "password changed":
+        assert post(here, "/account/password", old=PASSWORD, new="another few words")[0] == 303
+    else:
+        assert post(admin, f"/people/{ben.id}/disabled", disabled="true")[0] == 303
     events = events_of(response.data)
     text = "".join(data["text"] for event, _, data in events if event == "token")
-    assert len(text) < len("word " * 60), "it went on to the end of the answer"
+    assert len(text) <= len("word ") * 5 / 0.4, "it went on for more than five seconds"
     assert events[-1][2]["error"]["type"] == "NotSignedIn"
