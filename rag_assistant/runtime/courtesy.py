@@ -7,14 +7,19 @@ database, and waited 5 ms for it, which is Python's choice, beside any thread th
 from __future__ import annotations
 
 import sys
+import threading
 import time
 
 SWITCH_INTERVAL_SECONDS = 0.0005
 # So long after a request began, others may be under way.
 BUSY_SECONDS = 0.1
-REST_SECONDS = 0.003
+MIN_REST_SECONDS = 0.003
+MAX_REST_SECONDS = 1.0
+# How many times as long as the work since the last rest. Of two cores, work without a rest takes one.
+REST_FACTOR = 2
 
 _last_request = float("-inf")
+_rested = threading.local()
 
 
 def take_turns_often() -> None:
@@ -29,6 +34,8 @@ def note_request() -> None:
 
 
 def step_aside() -> None:
-    """Rest for a moment if a request began just now."""
+    """Rest if a request began just now, twice as long as this thread has reckoned since it last came here."""
+    worked = time.thread_time() - getattr(_rested, "at", 0.0)
     if time.monotonic() - _last_request < BUSY_SECONDS:
-        time.sleep(REST_SECONDS)
+        time.sleep(min(max(MIN_REST_SECONDS, REST_FACTOR * worked), MAX_REST_SECONDS))
+    _rested.at = time.thread_time()
