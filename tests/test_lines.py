@@ -75,10 +75,33 @@ def test_a_line_that_does_not_get_empty_rests_while_somebody_else_is_there() -> 
     lines.leave(6, 10.7)
     lines.join("ann", 7, 10.7)
     assert lines.leave(3, 10.7) == [], "it took a tenth of a second"
-    assert lines.seconds_to_look(10.8) == pytest.approx(0.1)
-    assert lines.look(10.8) == []
-    assert lines.look(10.91) == [4]
+    assert lines.seconds_to_look(10.9) == pytest.approx(0.1)
+    assert lines.look(10.9) == []
+    assert lines.look(11.01) == [4]
     assert lines.leave(4, 10.7 + PRESENCE_SECONDS + 0.1) == [5], "the other one has gone"
+
+
+def test_a_rest_is_one_of_both_lines() -> None:
+    lines = Lines()
+    fill(lines, "ann", [1, 2], 10.0)
+    for upload in (3, 4):
+        lines.join("ann", upload, 10.0, large=True)
+    lines.join("ben", 9, 10.5)
+    lines.join("ann", 5, 10.6)
+    assert lines.leave(3, 10.6) == [], "the upload took 0.6 seconds, and rests for half a second"
+    assert lines.leave(1, 10.7) == [], "so does what is small"
+    assert lines.look(11.05) == [], "the later rest counts for both"
+    assert lines.look(11.25) == [2, 4]
+
+
+def test_an_upload_lets_no_page_rest_that_is_opened_meanwhile() -> None:
+    lines = Lines()
+    for upload in (1, 2):
+        lines.join("ann", upload, 10.0, large=True)
+    lines.join("ben", 9, 10.5)
+    fill(lines, "ann", [3, 4], 10.9)
+    assert lines.leave(1, 11.0) == [], "uploads rest"
+    assert lines.leave(3, 11.0) == [4]
 
 
 def test_a_short_burst_never_rests() -> None:

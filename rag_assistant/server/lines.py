@@ -2,7 +2,7 @@
 
 A thread for each request would let whoever sends the most take the most of the processor. So the requests of one
 session or token stand in a line, of which one at a time is begun. A line that does not get empty rests after each of
-its requests while somebody else is there: the interpreter runs one thread at a time, so theirs would wait for it. Who
+their requests while somebody else is there: the interpreter runs one thread at a time, so others would wait for it. Who
 shows neither session nor token is in no line.
 """
 
@@ -20,8 +20,8 @@ MAX_BEGINNING_SECONDS = 0.5
 MAX_WAITING = 64
 # What a page asks for when it is opened is through by then, and never rests.
 MAX_BURST_SECONDS = 0.5
-# How many times as long as the last request took. With 1, others wait just below twice as long as alone.
-REST_FACTOR = 2
+# How many times as long as the last request took: so one of theirs is begun for a quarter of the time at most.
+REST_FACTOR = 3
 MAX_REST_SECONDS = 0.5
 # Who sent something is there for so long.
 PRESENCE_SECONDS = 5.0
@@ -75,10 +75,9 @@ class Lines:
         key = self._line_of.pop(request, None)
         if key is None:
             return []
-        line = self._lines[key]
-        took = now - line.beginning.pop(request)
-        if now - line.since > MAX_BURST_SECONDS and not self._is_alone(key[0], now):
-            line.rests_until = now + min(REST_FACTOR * took, MAX_REST_SECONDS)
+        took = now - self._lines[key].beginning.pop(request)
+        if not self._is_alone(key[0], now):
+            self._rest(key[0], now, min(REST_FACTOR * took, MAX_REST_SECONDS))
         return self._begin(key, now)
 
     def look(self, now: float) -> list[Any]:
@@ -102,6 +101,13 @@ class Lines:
         """Tell whether nobody else has sent anything for a while."""
         _, last = self._newest_of_others if who == self._newest[0] else self._newest
         return now - last > PRESENCE_SECONDS
+
+    def _rest(self, who: object, now: float, seconds: float) -> None:
+        """Let both lines of somebody rest, unless they were empty a moment ago."""
+        for large in (False, True):
+            line = self._lines.get((who, large))
+            if line is not None and now - line.since > MAX_BURST_SECONDS:
+                line.rests_until = max(line.rests_until, now + seconds)
 
     def _begin(self, key: tuple[object, bool], now: float) -> list[Any]:
         line = self._lines[key]
