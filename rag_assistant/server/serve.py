@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import resource
 import socket
@@ -124,6 +125,7 @@ class Server(BaseApplication):
             app: Any = import_app(self._app_uri)
             app.extensions["assistant"].start()
             app.register_error_handler(ParseException, answer_malformed_body)
+            gc.freeze()  # What is there stays; to look through all of it keeps every thread waiting for 50 ms.
         except AssistantError as error:
             log.error("Cannot start. %s", error)
             sys.exit(Arbiter.WORKER_BOOT_ERROR)
