@@ -34,6 +34,14 @@ if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > MEMORY_NEEDED:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what the matrix of routes and callers counted, wherever its tests ran."""
+    for report in terminalreporter.getreports("passed"):
+        for name, counted in report.user_properties:
+            if name == "matrix":
+                terminalreporter.write_line(f"Matrix on {counted}")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _compiled_once(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Let all applications share their URL rules and templates: to compile them takes longer than most tests."""

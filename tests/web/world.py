@@ -77,6 +77,11 @@ class World:
     own: dict[str, int] = field(default_factory=dict)
     cells: int = 0
 
+    @property
+    def engine(self) -> str:
+        """The database."""
+        return self.services.database.engine.dialect.name
+
     def call(self, who: str, endpoint: str, method: str, path: str) -> TestResponse:
         self.cells += 1
         return send(self.callers[who], endpoint, method, path)
