@@ -15,8 +15,8 @@ SWITCH_INTERVAL_SECONDS = 0.0005
 BUSY_SECONDS = 0.1
 MIN_REST_SECONDS = 0.003
 MAX_REST_SECONDS = 1.0
-# How many times as long as the work since the last rest. Of two cores, work without a rest takes one.
-REST_FACTOR = 2
+# How many times as long as the work since the last rest: work without a rest takes a core, of which there may be two.
+REST_FACTOR = 3
 
 _last_request = float("-inf")
 _rested = threading.local()
@@ -34,7 +34,7 @@ def note_request() -> None:
 
 
 def step_aside() -> None:
-    """Rest if a request began just now, twice as long as this thread has reckoned since it last came here."""
+    """Rest if a request began just now, three times as long as this thread has reckoned since it last came here."""
     worked = time.thread_time() - getattr(_rested, "at", 0.0)
     if time.monotonic() - _last_request < BUSY_SECONDS:
         time.sleep(min(max(MIN_REST_SECONDS, REST_FACTOR * worked), MAX_REST_SECONDS))

@@ -125,7 +125,7 @@ class Server(BaseApplication):
             app: Any = import_app(self._app_uri)
             app.extensions["assistant"].start()
             app.register_error_handler(ParseException, answer_malformed_body)
-            gc.freeze()  # What is there stays; to look through all of it keeps every thread waiting for 50 ms.
+            gc.freeze()  # What is there stays; to look through it would keep every thread waiting for some 100 ms.
         except AssistantError as error:
             log.error("Cannot start. %s", error)
             sys.exit(Arbiter.WORKER_BOOT_ERROR)

@@ -37,7 +37,7 @@ def test_who_works_in_the_background_steps_aside_only_while_requests_come(clock:
     assert len(clock.rests) == 1
 
 
-def test_a_rest_is_twice_as_long_as_the_work_before_it(clock: Clock) -> None:
+def test_a_rest_is_longer_than_the_work_before_it(clock: Clock) -> None:
     courtesy.note_request()
     for reckoned in (0.1, 0.1, 0.3, 9.0):
         clock.reckoned = reckoned
