@@ -121,11 +121,13 @@ class Server(BaseApplication):
         end_with_parent()
         limit_arenas()
         take_turns_often()
+        gc.disable()  # Nothing of what is loaded is garbage.
         try:
             app: Any = import_app(self._app_uri)
             app.extensions["assistant"].start()
             app.register_error_handler(ParseException, answer_malformed_body)
             gc.freeze()  # What is there stays; to look through it would keep every thread waiting for some 100 ms.
+            gc.enable()
         except AssistantError as error:
             log.error("Cannot start. %s", error)
             sys.exit(Arbiter.WORKER_BOOT_ERROR)
