@@ -116,14 +116,14 @@ class Assistant:
 
         Raises TurnNotFound, TurnNotRetryable, Overloaded.
         """
-        return self._begin(lambda: (self._turns.retry(turn_id), True), quotes=quotes)
+        return self._begin(lambda: self._turns.retry(turn_id), quotes=quotes)
 
     def regenerate(self, turn_id: int) -> Turn:
         """Answer the last question of a conversation anew, and return its turn; the answer it has is kept.
 
         Raises TurnNotFound, TurnNotRegenerable, ConversationBusy, Overloaded.
         """
-        return self._begin(lambda: (self._turns.regenerate(turn_id), True))
+        return self._begin(lambda: self._turns.regenerate(turn_id))
 
     def follow(self, turn_id: int, after: int = 0) -> Iterator[Event | None]:
         """Return the events of a turn from character ``after`` of its answer on; ``None`` is a heartbeat.
@@ -283,26 +283,30 @@ class Assistant:
 
     def _begin(
         self,
-        accept: Callable[[], tuple[Turn, bool]],
+        accept: Callable[[], tuple[Turn, Conversation | None]],
         refuse: Callable[[], None] = lambda: None,
         *,
         quotes: bool = False,
     ) -> Turn:
-        """Let ``refuse`` look at what would be accepted, accept it, and begin to answer it."""
+        """Let ``refuse`` look at what would be accepted, accept it, and begin to answer it in its conversation.
+
+        ``accept`` gives no conversation with a turn that was accepted before.
+        """
         live = self._reserved(asks_model=not quotes)
         try:
             refuse()
             with self._beginning:
-                turn, new = accept()
-                if new:
+                turn, conversation = accept()
+                if conversation is not None:
                     self._live.enter(turn.id, live)
         except BaseException:
             self._live.give_back()
             raise
-        if not new:
+        if conversation is None:
             self._live.give_back()
             return turn
-        self._start(turn, live, self._deps, Runner(turn, live, self._deps, quotes).answer)
+        runner = Runner(turn, live, self._deps, quotes)
+        self._start(turn, live, self._deps, lambda: runner.answer(conversation))
         return turn
 
     def _reserved(self, *, asks_model: bool = True) -> LiveTurn:

@@ -75,12 +75,12 @@ class Runner:
         self._draft: Draft
         self._sent: list[dict[str, Any]] = []
 
-    def answer(self, conversation: Conversation | None = None) -> Turn:
-        """Answer the turn and keep how it ended; its conversation is as it is now, or as it is given."""
+    def answer(self, conversation: Conversation) -> Turn:
+        """Answer the turn in its conversation, as that was when the turn was accepted, and keep how it ended."""
         try:
             if self._turn.confirms_turn is not None:
                 return self._carry_out(self._turn.confirms_turn)
-            self._prepare(conversation or self._deps.conversations.get(self._turn.conversation_id))
+            self._prepare(conversation)
             if self._draft.profile.endpoint.quotes and (text := self._instead_of_quotes()) is not None:
                 return self._say(text)
             self._make_room()

@@ -273,6 +273,7 @@ class Database:
             module=sqlite_module(),
             pool_size=pool_size,
             max_overflow=-1,
+            pool_use_lifo=True,
             hide_parameters=True,
             json_serializer=_as_json,
         )

@@ -9,7 +9,6 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Integer,
-    ScalarSelect,
     Select,
     bindparam,
     false,
@@ -27,6 +26,8 @@ PERSON = bindparam("person", type_=Integer)
 OF_PERSON = or_(PERSON.is_(None), conversations.c.person_id == PERSON)
 # What nobody in particular makes, such as a command on this machine, is the first administrator's.
 FIRST_ADMIN = select(func.min(people.c.id)).where(people.c.role == "admin").scalar_subquery()
+# Whose a new row is.
+OWNER = func.coalesce(PERSON, FIRST_ADMIN)
 
 
 def own_conversations(connection: Connection) -> ColumnElement[bool]:
@@ -39,12 +40,6 @@ def key_of(connection: Connection, key: str) -> str:
     """Return an Idempotency-Key as it is kept: the same key of two people is two keys."""
     person = person_of(connection)
     return key if person is None else f"{person} {key}"
-
-
-def owner(connection: Connection) -> int | ScalarSelect[int]:
-    """Return whose a new row is."""
-    person = person_of(connection)
-    return FIRST_ADMIN if person is None else person
 
 
 def readable(connection: Connection, document_id: ColumnElement[int]) -> ColumnElement[bool]:

@@ -14,7 +14,7 @@ from rag_assistant.storage.conversations.search import find_conversations
 from rag_assistant.storage.database import Database, person_of
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.leases import is_nobodys
-from rag_assistant.storage.ownership import OF_PERSON, own_conversations, owner
+from rag_assistant.storage.ownership import OF_PERSON, OWNER, own_conversations
 from rag_assistant.storage.tables import conversations, now, summaries, turns
 
 MAX_TITLE_CHARS = 200
@@ -26,6 +26,22 @@ Cursor = tuple[datetime, int]
 # As it is kept, or with other values.
 Row = RowMapping | Mapping[str, Any]
 
+_INSERT = (
+    insert(conversations)
+    .values(
+        title=bindparam("new_title"),
+        created_at=bindparam("moment"),
+        updated_at=bindparam("moment"),
+        person_id=OWNER,
+        overrides={},
+        scope=bindparam("new_scope"),
+        listed=bindparam("new_listed"),
+        turns=0,
+        visible_turns=0,
+        visible_messages=0,
+    )
+    .returning(conversations.c.id)
+)
 _CONVERSATION = select(conversations).where(
     conversations.c.id == bindparam("conversation"), conversations.c.deleted_at.is_(None), OF_PERSON
 )
@@ -182,20 +198,14 @@ class ConversationManager:
 
 def insert_conversation(connection: Connection, title: str, scope: Scope = EVERYTHING, *, listed: bool = False) -> int:
     """Insert an empty conversation about some documents and return its id."""
-    moment = now()
-    made = insert(conversations).values(
-        title=title[:MAX_TITLE_CHARS],
-        created_at=moment,
-        updated_at=moment,
-        person_id=owner(connection),
-        overrides={},
-        scope=scope.as_dict(),
-        listed=listed,
-        turns=0,
-        visible_turns=0,
-        visible_messages=0,
-    )
-    conversation_id: int = connection.execute(made.returning(conversations.c.id)).scalar_one()
+    made = {
+        "new_title": title[:MAX_TITLE_CHARS],
+        "moment": now(),
+        "person": person_of(connection),
+        "new_scope": scope.as_dict(),
+        "new_listed": listed,
+    }
+    conversation_id: int = connection.execute(_INSERT, made).scalar_one()
     return conversation_id
 
 

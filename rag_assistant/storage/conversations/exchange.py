@@ -24,9 +24,9 @@ from rag_assistant.storage.conversations.pictures import IMAGES, keep_pictures
 from rag_assistant.storage.conversations.turn_endings import insert_messages, words_found_by
 from rag_assistant.storage.conversations.turn_rows import as_turns
 from rag_assistant.storage.conversations.versions import answer_in
-from rag_assistant.storage.database import Database
+from rag_assistant.storage.database import Database, person_of
 from rag_assistant.storage.full_text import TURN_WORDS
-from rag_assistant.storage.ownership import key_of, own_conversations, owner
+from rag_assistant.storage.ownership import OWNER, key_of, own_conversations
 from rag_assistant.storage.sent_texts import as_kept, keep_texts, load_sources, load_texts, texts_of
 from rag_assistant.storage.tables import answer_versions, conversations, messages, ratings, summaries, turns
 
@@ -167,7 +167,7 @@ def _read_back(connection: Connection, made: int, shown: Callable[[Turn], Any]) 
 def _insert_conversation(connection: Connection, whole: WholeConversation) -> int:
     origin = whole.branched_from
     row = {
-        "person_id": owner(connection),
+        "person_id": OWNER,
         "title": whole.title[:MAX_TITLE_CHARS],
         "created_at": whole.created_at,
         "updated_at": whole.updated_at,
@@ -183,7 +183,8 @@ def _insert_conversation(connection: Connection, whole: WholeConversation) -> in
         "branched_from": {"conversation_id": origin[0], "turn": origin[1]} if origin else None,
         "origin_id": origin[0] if origin else None,
     }
-    return int(connection.execute(insert(conversations).values(row).returning(conversations.c.id)).scalar_one())
+    made = insert(conversations).values(row).returning(conversations.c.id)
+    return int(connection.execute(made, {"person": person_of(connection)}).scalar_one())
 
 
 def _origins(connection: Connection, branched_from: tuple[int, int] | None) -> dict[int, int]:

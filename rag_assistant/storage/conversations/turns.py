@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, case, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from rag_assistant.errors import (
@@ -22,17 +22,22 @@ from rag_assistant.errors import (
 from rag_assistant.records import (
     EVERYTHING,
     UNTITLED,
+    Conversation,
     Message,
     PastTurn,
     Question,
-    Scope,
     Source,
     Turn,
     TurnStatus,
     Unset,
 )
 from rag_assistant.storage.conversations.branching import branch_for
-from rag_assistant.storage.conversations.conversations import insert_conversation, load_conversation, not_found
+from rag_assistant.storage.conversations.conversations import (
+    conversation_of,
+    insert_conversation,
+    load_conversation,
+    not_found,
+)
 from rag_assistant.storage.conversations.counters import recount
 from rag_assistant.storage.conversations.pictures import IMAGES, keep_pictures
 from rag_assistant.storage.conversations.receipts import keep_receipt, load_receipt
@@ -73,15 +78,15 @@ _NEXT_NUMBER = (
     .where(conversations.c.id == bindparam("conversation"), conversations.c.deleted_at.is_(None), OF_PERSON)
     .values(
         turns=conversations.c.turns + 1,
+        # The first question names a conversation that has no name.
+        title=case(
+            ((conversations.c.turns == 0) & (conversations.c.title == UNTITLED), bindparam("new_title")),
+            else_=conversations.c.title,
+        ),
         updated_at=bindparam("moment"),
         listed=conversations.c.listed | bindparam("interactive"),
     )
-    .returning(conversations.c.turns)
-)
-_NAME_BY_QUESTION = (
-    update(conversations)
-    .where(conversations.c.id == bindparam("conversation"), conversations.c.title == UNTITLED)
-    .values(title=bindparam("new_title"))
+    .returning(conversations)
 )
 _INSERT_TURN = insert(turns).returning(turns.c.id)
 _RUNS_HERE = turns.c.id == bindparam("turn"), turns.c.status == "running", turns.c.owner == bindparam("present_owner")
@@ -106,22 +111,22 @@ class TurnStore:
         self.owner = owner
         self._words_of = words_of
 
-    def accept(self, question: Question, title: str) -> tuple[Turn, bool]:
-        """Commit a question as a running turn, and return it and whether it is new.
+    def accept(self, question: Question, title: str) -> tuple[Turn, Conversation | None]:
+        """Commit a question as a running turn, and return it and its conversation.
 
         Without a conversation, one is made with ``title``; for an edited question a branch is made. A known
-        Idempotency-Key gives the turn it gave before. Raises ConversationNotFound, TurnNotFound, InvalidRequest,
-        ConversationBusy, IdempotencyKeyReused.
+        Idempotency-Key gives the turn it gave before, and ``None``. Raises ConversationNotFound, TurnNotFound,
+        InvalidRequest, ConversationBusy, IdempotencyKeyReused.
         """
         try:
             with self._database.write() as connection:
                 known = _known(connection, question)
                 if known is not None:
-                    return known, False
+                    return known, None
                 conversation_id = question.conversation_id
                 if question.edits_turn is not None:
                     conversation_id = branch_for(connection, question, title)
-                return self._insert(connection, question, conversation_id, title), True
+                return self._insert(connection, question, conversation_id, title)
         except IntegrityError:
             # Another turn of the conversation runs, or the same request was accepted a moment ago.
             with self._database.read() as connection:
@@ -130,7 +135,7 @@ class TurnStore:
                 raise ConversationBusy(question.conversation_id) from None
             if known is None:
                 raise
-            return known, False
+            return known, None
 
     def known(self, question: Question) -> Turn | None:
         """Return the turn that the question's Idempotency-Key gave before. Raises IdempotencyKeyReused."""
@@ -139,25 +144,30 @@ class TurnStore:
         with self._database.read() as connection:
             return _known(connection, question)
 
-    def _insert(self, connection: Connection, question: Question, conversation_id: int | None, title: str) -> Turn:
+    def _insert(
+        self, connection: Connection, question: Question, conversation_id: int | None, title: str
+    ) -> tuple[Turn, Conversation]:
         moment = now()
-        named = conversation_id is not None
         if conversation_id is None:
             scope = EVERYTHING if isinstance(question.scope, Unset) else question.scope
             conversation_id = insert_conversation(connection, title, scope)
-        next_one = {"conversation": conversation_id, "moment": moment, "interactive": question.interactive}
-        next_one["person"] = person_of(connection)
-        number = connection.execute(_NEXT_NUMBER, next_one).scalar()
-        if number is None:
+        next_one = {
+            "conversation": conversation_id,
+            "person": person_of(connection),
+            "new_title": title,
+            "moment": moment,
+            "interactive": question.interactive,
+        }
+        row = connection.execute(_NEXT_NUMBER, next_one).mappings().first()
+        if row is None:
             raise not_found(connection, conversation_id)
-        scope = _scope_of(connection, question, conversation_id)
-        if number == 1 and named:
-            connection.execute(_NAME_BY_QUESTION, {"conversation": conversation_id, "new_title": title})
+        conversation = conversation_of(connection, row)
+        scope = conversation.scope if isinstance(question.scope, Unset) else question.scope
         turn_id = connection.execute(
             _INSERT_TURN,
             {
                 "conversation_id": conversation_id,
-                "number": number,
+                "number": conversation.turns,
                 "status": "running",
                 "visible": False,
                 "owner": self.owner,
@@ -172,10 +182,10 @@ class TurnStore:
         images = keep_pictures(connection, conversation_id, question.images)
         asked = message_row(turn_id, 0, "user", question.text) | ({"extra": {IMAGES: images}} if images else {})
         connection.execute(INSERT_MESSAGE, asked)
-        return Turn(
+        turn = Turn(
             id=turn_id,
             conversation_id=conversation_id,
-            number=number,
+            number=conversation.turns,
             status="running",
             question=question.text,
             answer="",
@@ -187,9 +197,13 @@ class TurnStore:
             options=question.options,
             images=tuple(images),
         )
+        return turn, conversation
 
-    def retry(self, turn_id: int) -> Turn:
-        """Make a failed turn a running one again. It must be the conversation's last; raises TurnNotRetryable."""
+    def retry(self, turn_id: int) -> tuple[Turn, Conversation]:
+        """Make a failed turn a running one again, and return it and its conversation.
+
+        It must be the conversation's last; raises TurnNotRetryable.
+        """
         with self._database.write() as connection:
             turn, conversation = load_turn_locked(connection, turn_id)
             if turn.status != "failed":
@@ -202,12 +216,12 @@ class TurnStore:
                 )
             take_answer_off(connection, turn_id, {"status": "running", "owner": self.owner})
             recount(connection, turn.conversation_id)
-            return load_turn(connection, turn_id)
+            return _running(connection, turn)
 
-    def regenerate(self, turn_id: int) -> Turn:
+    def regenerate(self, turn_id: int) -> tuple[Turn, Conversation]:
         """Make the last turn of a conversation a running one again; the answer that it has is kept as a version.
 
-        Raises TurnNotRegenerable, TurnErased, ConversationBusy.
+        Returns it and its conversation. Raises TurnNotRegenerable, TurnErased, ConversationBusy.
         """
         with self._database.write() as connection:
             turn, conversation = load_turn_locked(connection, turn_id)
@@ -219,7 +233,7 @@ class TurnStore:
                 values |= {"version": turn.versions + 1, "versions": turn.versions + 1}
             take_answer_off(connection, turn_id, values)
             recount(connection, turn.conversation_id)
-            return load_turn(connection, turn_id)
+            return _running(connection, turn)
 
     def keep_receipt(
         self,
@@ -361,6 +375,12 @@ class TurnStore:
             return end_turn(connection, turn, owner, status, text, None, error, self._words_of)
 
 
+def _running(connection: Connection, turn: Turn) -> tuple[Turn, Conversation]:
+    """Return a turn that runs again, and its conversation."""
+    conversation = load_conversation(connection, turn.conversation_id)
+    return load_turn(connection, turn.id), conversation_of(connection, conversation)
+
+
 def _known(connection: Connection, question: Question) -> Turn | None:
     """Return the turn that the question's Idempotency-Key gave before. Raises IdempotencyKeyReused."""
     if question.idempotency_key is None:
@@ -377,10 +397,3 @@ def _known(connection: Connection, question: Question) -> Turn | None:
 def _key_of(connection: Connection, question: Question) -> str | None:
     key = question.idempotency_key
     return None if key is None else key_of(connection, key)
-
-
-def _scope_of(connection: Connection, question: Question, conversation_id: int) -> Scope:
-    """Return which documents a question is about: those that it names, else those of its conversation."""
-    if not isinstance(question.scope, Unset):
-        return question.scope
-    return Scope.from_dict(load_conversation(connection, conversation_id)["scope"])

@@ -32,7 +32,7 @@ def test_what_came_of_a_rating_is_kept_until_the_rating_changes(turns: TurnStore
 def test_a_rated_turn_is_listed_with_the_answer_that_was_rated(turns: TurnStore, database: Database) -> None:
     turn, store = turns.finish(ask(turns), "completed", "The first."), RatingStore(database)
     store.rate(turn.id, "up", None)
-    running = turns.regenerate(turn.id)
+    running, _ = turns.regenerate(turn.id)
     assert [(one.answer, one.version) for one in store.page(5)] == [("The first.", 1)]
     with pytest.raises(TurnNotRatable):
         store.rate(turn.id, "up", None)

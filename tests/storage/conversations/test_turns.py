@@ -82,9 +82,10 @@ def test_a_question_to_no_conversation_is_refused_and_leaves_nothing(turns: Turn
 
 def test_the_same_key_gives_the_same_turn(turns: TurnStore) -> None:
     question = Question("Why?", idempotency_key="k")
-    first, new = turns.accept(question, "t")
-    again, new_again = turns.accept(question, "t")
-    assert (new, new_again) == (True, False)
+    first, conversation = turns.accept(question, "t")
+    again, begun = turns.accept(question, "t")
+    assert conversation is not None
+    assert begun is None
     assert again.id == first.id
 
 
@@ -140,7 +141,7 @@ def test_a_crash_leaves_what_was_known_of_the_answer(turns: TurnStore, database:
 def test_a_failed_turn_can_run_again(turns: TurnStore) -> None:
     turn = ask(turns)
     turns.finish(turn, "failed", "", error=("ModelFailed", "It failed."))
-    again = turns.retry(turn.id)
+    again, _ = turns.retry(turn.id)
     assert (again.id, again.status, again.error_type) == (turn.id, "running", None)
     assert turns.finish(turn, "completed", "Because.").answer == "Because."
 

@@ -38,7 +38,7 @@ def test_an_answer_is_asked_for_anew_once_however_many_ask_at_once(turns: TurnSt
         def ask_anew(ready: threading.Barrier = ready, ended: list[object] = ended) -> None:
             ready.wait()
             try:
-                ended.append(turns.regenerate(turn.id).version)
+                ended.append(turns.regenerate(turn.id)[0].version)
             except ConversationBusy:
                 ended.append("busy")
             except Exception as error:  # noqa: BLE001 - whatever it is, the test is to show it
@@ -56,7 +56,7 @@ def test_an_answer_is_asked_for_anew_once_however_many_ask_at_once(turns: TurnSt
 
 def test_an_answer_that_waits_for_a_yes_is_not_put_away(turns: TurnStore, versions: VersionStore) -> None:
     turn = answered(turns)
-    again = turns.regenerate(turn.id)
+    again, _ = turns.regenerate(turn.id)
     turns.finish(replace(again, waiting={"call": "delete"}), "completed", "Shall I?")
     with pytest.raises(VersionFixed):
         versions.choose(turn.id, 1)
@@ -67,7 +67,7 @@ def test_while_turns_are_summarised_their_answers_stay(
     turns: TurnStore, versions: VersionStore, database: Database
 ) -> None:
     turn = answered(turns)
-    turns.finish(turns.regenerate(turn.id), "completed", "The second.")
+    turns.finish(turns.regenerate(turn.id)[0], "completed", "The second.")
     manager = ConversationManager(database)
     manager.show_operation(turn.conversation_id, DOING)
     with pytest.raises(VersionFixed):

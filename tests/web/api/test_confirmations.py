@@ -86,12 +86,12 @@ def test_a_deletion_that_fails_halfway_says_what_it_did(
 
 def test_a_yes_that_is_stopped_deletes_nothing(client: FlaskClient, stub: StubModel, services: Services) -> None:
     asked, ids = deletion(client, stub)
-    turn, _ = services.turns.accept(
-        Question("yes", asked["conversation_id"], confirms_turn=asked["turn_id"]), "A title"
-    )
+    question = Question("yes", asked["conversation_id"], confirms_turn=asked["turn_id"])
+    turn, conversation = services.turns.accept(question, "A title")
+    assert conversation is not None
     live = LiveTurn(ModelCall())
     live.call.stop()
-    assert Runner(turn, live, services.assistant._deps).answer().status == "stopped"
+    assert Runner(turn, live, services.assistant._deps).answer(conversation).status == "stopped"
     assert [client.get(f"/api/documents/{one}").status_code for one in ids] == [200, 200]
 
 

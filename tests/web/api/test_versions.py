@@ -84,7 +84,7 @@ def test_a_server_that_dies_meanwhile_leaves_the_earlier_answer(
 ) -> None:
     turn = ask(client)
     with owned_by_the_dead(services) as dead:
-        running = services.turns.regenerate(turn["turn_id"])
+        running, _ = services.turns.regenerate(turn["turn_id"])
         AnswerLog(services.database, dead).append(running.id, 0, "Half an")
     services.turns.interrupt_unfinished(mark_cited)
     again = client.get(f"/api/turns/{turn['turn_id']}").json
