@@ -300,4 +300,4 @@ def sections_of(passages: Iterable[Passage]) -> list[str]:
 
 def _without_pending(hits: Sequence[Hit], pending: Set[int], limit: int) -> list[Hit]:
     """Return the first hits that may be found."""
-    return [hit for hit in hits if hit[0] not in pending][:limit]
+    return [hit for hit in hits if hit[0] not in pending][:limit] if pending else list(hits[:limit])

@@ -77,13 +77,13 @@ class WordIndex:
     def insert(self, connection: Connection, rows: Sequence[tuple[int, str]]) -> None:
         """Index the words of rows, given as (id, words)."""
         if connection.dialect.name == "sqlite":
-            statement = text(f"INSERT INTO {self.name} (rowid, words) VALUES (:id, :words)")
+            statement = f"INSERT INTO {self.name} (rowid, words) VALUES (:id, :words)"
         else:
-            statement = text(
+            statement = (
                 f"INSERT INTO {self.name} ({self._key}, words) "
                 f"VALUES (:id, to_tsvector('{self._configuration}', :words))"
             )
-        connection.execute(statement, [{"id": row_id, "words": words} for row_id, words in rows])
+        connection.execute(_built(statement), [{"id": row_id, "words": words} for row_id, words in rows])
 
     def copy(self, connection: Connection, pairs: Subquery) -> None:
         """Index rows by the words of others: ``pairs`` has an ``old_id`` for each ``new_id``."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +31,14 @@ def familiarity(text: str, pieces: Sequence[tuple[int, int, int | None]]) -> Fam
 
     What the model does not know at all is to be left out of the pieces. A text without letters is well known.
     """
-    letters = sum(character.isalpha() for character in text)
+    letters_before = [0, *accumulate(map(str.isalpha, text))]
+    letters = letters_before[-1]
     if not letters:
         return FAMILIAR
     in_word = Counter(word for _, _, word in pieces)
     several = whole = 0
     for begin, end, word in pieces:
-        known = sum(character.isalpha() for character in text[begin:end])
+        known = letters_before[end] - letters_before[begin]
         if known > 1:
             several += known
             whole += known if in_word[word] == 1 else 0

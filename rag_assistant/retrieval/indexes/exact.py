@@ -58,7 +58,7 @@ class ExactIndex:
         limit = min(limit, len(ids))
         nearest = np.argpartition(-cosines, limit - 1)[:limit]
         nearest = nearest[np.argsort(-cosines[nearest], kind="stable")]
-        return [(int(ids[index]), float(cosines[index])) for index in nearest]
+        return list(zip(ids[nearest].tolist(), cosines[nearest].tolist(), strict=True))
 
     def refresh(self, version: tuple[int, int]) -> None:
         """Take over what was embedded up to a ``version`` of the store; start anew after a deletion."""
