@@ -123,6 +123,13 @@ class ServerProcess:
         self.process.wait(40)
         return time.monotonic() - began
 
+    def upload(self, name: str, text: str) -> int:
+        """Send a document and return its id."""
+        body = f'--x\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n{text}\r\n--x--\r\n'
+        status, document = self.send("POST", "/api/documents", body.encode(), "multipart/form-data; boundary=x")
+        assert status == 202, document
+        return int(document["document_id"])
+
     def wait_for_documents(self) -> None:
         """Return when every document has been worked through."""
         end = time.monotonic() + 60

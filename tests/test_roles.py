@@ -56,10 +56,7 @@ def start(tmp_path: Path, stub: StubModel, server_fork: ServerFork, postgres_dat
 def upload(server: ServerProcess, paragraphs: int = 1) -> int:
     """Send a document and return its id."""
     text = "\n\n".join(f"Paragraph {n}: geese greet the keeper. " + "He feeds them. " * 60 for n in range(paragraphs))
-    body = f'--x\r\nContent-Disposition: form-data; name="file"; filename="{paragraphs}.txt"\r\n\r\n{text}\r\n--x--\r\n'
-    status, document = server.send("POST", "/api/documents", body.encode(), "multipart/form-data; boundary=x")
-    assert status == 202
-    return int(document["document_id"])
+    return server.upload(f"{paragraphs}.txt", text)
 
 
 @pytest.mark.usefixtures("postgres_server")

@@ -144,6 +144,18 @@ def test_an_end_on_request_leaves_the_database_in_one_file(forked: ServerProcess
         assert alone.execute("SELECT count(*) FROM turns").fetchone() == (3,)
 
 
+def test_an_end_on_request_while_a_document_is_embedded_is_no_crash(server: ServerProcess) -> None:
+    server.environment |= {"DRAIN_SECONDS": "0", "LAST_ANSWERS_SECONDS": "0"}
+    server.start("/readyz")
+    text = "\n\n".join(f"Goose {n} was counted by the keeper of the lighthouse. " * 20 for n in range(100))
+    document = f"/api/documents/{server.upload('geese.txt', text)}"
+    while not server.call("GET", document)[1]["embedded"]:
+        time.sleep(0.01)
+    server.terminate()
+    assert server.process is not None
+    assert (server.process.poll(), "terminate called" in server.log.read_text()) == (0, False)
+
+
 def test_a_second_server_on_the_same_folder_does_not_start(forked: ServerProcess, tmp_path: Path) -> None:
     forked.start()
     second = ServerProcess(tmp_path, OPENAI_BASE_URL="http://127.0.0.1:9/v1")

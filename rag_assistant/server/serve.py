@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
 import resource
 import socket
 import sys
@@ -184,11 +185,20 @@ def say_where(arbiter: Arbiter) -> None:
 
 
 def leave_in_order(_arbiter: Arbiter, worker: Any) -> None:
-    """Let other servers take over at once what is left, and leave SQLite's database as one file.
+    """Let other servers take over at once what is left, leave SQLite's database as one file, and end the process.
 
-    A log beside it would be missed by whoever copies only that.
+    A log beside it would be missed by whoever copies only that. Python's own end is left out: a thread that embeds
+    meanwhile would come back from C++ into an interpreter that has gone, which ends a process by SIGABRT.
     """
     app = getattr(worker, "wsgi", None)
-    if app is not None:
+    if app is None:
+        return
+    ending = sys.exc_info()[1]
+    try:
         app.extensions["assistant"].membership.leave()
         app.extensions["assistant"].database.checkpoint()
+    except Exception:
+        log.exception("The server did not leave in order")
+    finally:
+        logging.shutdown()
+        os._exit(int(ending.code or 0) if isinstance(ending, SystemExit) else 1)
