@@ -12,8 +12,11 @@ _BLOCKS_WITH_MARKS = (*range(0x300, 0x1E00), *range(0xA600, 0xAC00), *range(0x11
 MARKS = "".join(char for char in map(chr, _BLOCKS_WITH_MARKS) if unicodedata.category(char).startswith("M"))
 _LETTERS = f"[^\\W_{UNSPACED}]"
 RUNS = re.compile(f"[{UNSPACED}]+|{_LETTERS}+(?:[{MARKS}]++{_LETTERS}*)*(?:['\u2019][^\\W_]+)?")
-# The same for most texts, in a fifth of the time.
+# The same for most texts, in a tenth and in a third of the time.
 ASCII_RUNS = re.compile("[^\\W_]+(?:'[^\\W_]+)?", re.ASCII)
+LATIN_RUNS = re.compile("[^\\W_]+(?:['\u2019][^\\W_]+)?")
+# Latin letters and what is set between them are neither marks nor letters without blanks.
+NOT_LATIN = re.compile("[^\u0000-\u02ff\u1e00-\u2fff]")
 UNSPACED_RUN = re.compile(f"[{UNSPACED}]")
 # What a writer may leave out: the short vowels of Arabic and Hebrew, a stretched line, where a line may break.
 OPTIONAL = re.compile("[\u0591-\u05bd\u05bf\u05c1\u05c2\u0610-\u061a\u0640\u064b-\u0652\u0670\u00ad\u200d\u2060]")
@@ -28,8 +31,11 @@ def search_words(text: str) -> list[str]:
     """Return the words of a text in their order, in lower case."""
     if text.isascii():
         return ASCII_RUNS.findall(text.lower())
+    text = _normalized(text)
+    if not NOT_LATIN.search(text):
+        return LATIN_RUNS.findall(text)
     words: list[str] = []
-    for run in RUNS.findall(_normalized(text)):
+    for run in RUNS.findall(text):
         if UNSPACED_RUN.match(run) and len(run) > 1:
             words += [run[i : i + 2] for i in range(len(run) - 1)]
         else:

@@ -1,8 +1,15 @@
 """Words for keyword search."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from rag_assistant.retrieval.tokenize import MAX_QUERY_WORDS, query_words, search_words
+from rag_assistant.retrieval.tokenize import LATIN_RUNS, MAX_QUERY_WORDS, NOT_LATIN, RUNS, query_words, search_words
+
+# Marks and letters of other scripts among them, so that both ways are taken.
+MIXED = st.text(
+    st.one_of(st.characters(max_codepoint=0x3FF), st.sampled_from("\u2019\u2013 '_\u1e9e\u0e01\u4e00\u3042"))
+)
 
 
 @pytest.mark.parametrize(
@@ -30,6 +37,11 @@ from rag_assistant.retrieval.tokenize import MAX_QUERY_WORDS, query_words, searc
 )
 def test_a_text_becomes_words(text: str, words: list[str]) -> None:
     assert search_words(text) == words
+
+
+@given(MIXED)
+def test_the_quick_way_for_latin_letters_finds_the_same_words(text: str) -> None:
+    assert NOT_LATIN.search(text) or LATIN_RUNS.findall(text) == RUNS.findall(text)
 
 
 def test_common_words_do_not_search_beside_telling_ones() -> None:
