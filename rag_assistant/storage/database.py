@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from copy import copy as shallow_copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ DAMAGED = ("malformed", "not a database")
 
 @dataclass
 class _Held:
-    """What stays open: a connection for what is forced to the disk, one for what is not, and one for text.
+    """What stays open: a connection for what is forced to the disk, one for what is not, one for text, some to read.
 
     Also which file of SQLite was opened first.
     """
@@ -49,6 +49,7 @@ class _Held:
     writing: Connection | None = None
     noting: Connection | None = None
     text: Any = None
+    reading: list[Connection] = field(default_factory=list)
     opened: tuple[int, int] | None = None
 
 
@@ -103,8 +104,29 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """Give a connection that sees one state of the database."""
-        with self._failures_named(), self._reader.begin() as connection:
-            yield self._works_for(connection)
+        with self._failures_named():
+            if not self.is_sqlite:
+                with self._reader.begin() as connection:
+                    yield self._works_for(connection)
+                return
+            connection = self._open_reader()
+            try:
+                with connection.begin():
+                    yield self._works_for(connection)
+            except BaseException:
+                connection.close()
+                raise
+            if len(self._held.reading) < READ_CONNECTIONS:
+                self._held.reading.append(connection)
+            else:
+                connection.close()
+
+    def _open_reader(self) -> Connection:
+        """Return a connection to SQLite that nobody reads with."""
+        try:
+            return self._held.reading.pop()
+        except IndexError:
+            return self._reader.connect()
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
@@ -247,10 +269,11 @@ class Database:
     def close(self) -> None:
         """Close every connection; the last one to leave folds SQLite's log into the database."""
         with self._write_lock:
-            for connection in (self._held.writing, self._held.noting, self._held.text):
+            for connection in (self._held.writing, self._held.noting, self._held.text, *self._held.reading):
                 if connection is not None:
                     connection.close()
             self._held.writing = self._held.noting = self._held.text = None
+            self._held.reading.clear()
         for engine in {self._reader, self._text_writer, self._writer}:
             engine.dispose()
 
@@ -273,7 +296,6 @@ class Database:
             module=sqlite_module(),
             pool_size=pool_size,
             max_overflow=-1,
-            pool_use_lifo=True,
             hide_parameters=True,
             json_serializer=_as_json,
         )

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
-from sqlalchemy import event, func, insert, select
-from sqlalchemy.pool import Pool
+from sqlalchemy import Engine, event, func, insert, select
 
 from rag_assistant.storage import full_text
 from rag_assistant.storage.conversations import search
@@ -45,14 +44,15 @@ def counted_steps() -> Iterator[list[int]]:
     """Give a list to which each block of steps that SQLite's machine takes adds one."""
     steps: list[int] = []
 
-    def count(connection: Any, _record: object, _proxy: object) -> None:
-        connection.set_progress_handler(lambda: steps.append(STEPS_AT_ONCE), STEPS_AT_ONCE)
+    def count(connection: Any) -> None:
+        driver = connection.connection.driver_connection
+        driver.set_progress_handler(lambda: steps.append(STEPS_AT_ONCE), STEPS_AT_ONCE)
 
-    event.listen(Pool, "checkout", count)
+    event.listen(Engine, "begin", count)
     try:
         yield steps
     finally:
-        event.remove(Pool, "checkout", count)
+        event.remove(Engine, "begin", count)
 
 
 def grow(services: Services, rows: int) -> None:
@@ -105,6 +105,7 @@ def test_a_page_takes_no_more_steps_when_much_more_is_stored(
     monkeypatch.setattr(search, "MAX_HITS", FEW // 2)
     grow(services, FEW)
     before = steps_of(client)
+    assert before["/conversations"], "steps are counted"
     grow(services, MANY)
     more = {path: steps - before[path] for path, steps in steps_of(client).items()}
     assert {path: steps for path, steps in more.items() if steps > MANY / 2} == {}
