@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import orjson
 from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select, true
 
 from rag_assistant.records import Scope
@@ -20,7 +21,12 @@ class ChunksInScope:
     def ids(self) -> set[int]:
         """Return the ids of all of them."""
         with self.database.read() as connection:
-            return {row.id for row in connection.execute(self._query(connection))}
+            query = self._query(connection)
+            if not self.database.is_sqlite:
+                return set(connection.execute(query).scalars())
+            # All in one value, since a row for each of them takes six times as long.
+            together = select(func.json_group_array(query.subquery().c.id))
+            return set(orjson.loads(connection.execute(together).scalar_one()))
 
     def holds(self, connection: Connection, chunk_id: ColumnElement[int]) -> ColumnElement[bool]:
         """Return the condition that a chunk is one of them."""
@@ -31,7 +37,7 @@ class ChunksInScope:
         some = self._query(connection).limit(count + 1).subquery()
         return connection.execute(select(func.count()).select_from(some)).scalar_one() > count
 
-    def _query(self, connection: Connection) -> Select[tuple[int]]:
+    def _query(self, connection: Connection) -> Select[int]:
         return select(chunks.c.id).where(in_scope(connection, chunks.c.document_id, self._scope))
 
 
