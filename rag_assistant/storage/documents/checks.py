@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 from sqlalchemy import Connection, Select, func, select, text, update
@@ -22,11 +23,15 @@ class LibraryChecks:
         self._database = database
 
     def database_damage(self) -> list[str]:
-        """Return what the database itself says is broken; PostgreSQL is not asked."""
+        """Return what the database itself says is broken; PostgreSQL is not asked.
+
+        A connection of its own asks: one that searched before holds the word index as it was then, and SQLite 3.53
+        calls what has changed since a wrong checksum.
+        """
         if not self._database.is_sqlite:
             return []
         try:
-            with self._database.read() as connection:
+            with closing(Database(str(self._database.url))) as alone, alone.read() as connection:
                 found = list(connection.execute(text("PRAGMA quick_check(10)")).scalars())
         except StorageDamaged as error:
             return [str(getattr(error.__cause__, "orig", error.__cause__))]

@@ -335,3 +335,10 @@ def test_a_newer_version_takes_its_place_among_those_that_wait(shelf: Shelf, dat
     assert (shelf.chunks.next_to_index(0), shelf.documents.waiting_to_be_indexed()) == (older.id, 1)
     index(shelf, older.id)
     assert len(shelf.keywords.search(["swan"], 5)) == 1
+
+
+def test_words_that_came_after_a_search_are_no_damage(shelf: Shelf, database: Database) -> None:
+    shelf.shelve("grey geese")
+    assert len(shelf.keywords.search(["gees"], 5)) == 1
+    shelf.shelve("white swans")
+    assert LibraryChecks(database).database_damage() == []

@@ -10,7 +10,7 @@ from sqlalchemy import Engine, event
 
 from rag_assistant.web.pages import documents
 from rag_assistant.web.services import Services
-from tests.web.conftest import PAGE, upload
+from tests.web.conftest import PAGE, until, upload
 from tests.web.pages.document_rows import FACT, names_on
 
 
@@ -72,7 +72,8 @@ def test_a_long_list_takes_no_more_statements_than_a_short_one(
         for n in range(2, 6):
             upload(client, f"Document {n}.", f"{n}.txt")
         monkeypatch.setattr(services.library._embedder, "_embed_missing", lambda _document_id, _model: False)
-        upload(client, "One, but newer.", "1.txt", replaces=first, wait=False)
+        newer = upload(client, "One, but newer.", "1.txt", replaces=first, wait=False)["document_id"]
+        until(lambda: client.get(f"/api/documents/{newer}").json["state"] == "embedding" and not services.library.busy)
         assert taken() == few + 1  # Where one waits, it is asked once whether anybody works.
     finally:
         event.remove(Engine, "before_cursor_execute", note)
