@@ -109,13 +109,13 @@ def test_three_are_sent_at_once_and_one_or_all_can_be_cancelled(page: Page) -> N
     page.route("**/api/documents", hold)
     choose(page, *[a_file(f"{n}.txt", f"Geese number {n}.") for n in range(5)])
     uploads = page.get_by_role("region", name="Uploads")
-    expect(uploads.get_by_role("status")).to_have_text("0 of 5 files added")
+    expect(uploads.get_by_role("status")).to_have_text("Adding 5 files")
     # Those that wait have no row; each that is sent has a bar.
     expect(uploads.locator(".file-name")).to_have_text(["0.txt", "1.txt", "2.txt"])
     expect(uploads.get_by_role("progressbar")).to_have_count(3)
     item(page, "0.txt").get_by_role("button", name="Cancel 0.txt").click()
     expect(uploads.locator(".file-name")).to_have_text(["1.txt", "2.txt", "3.txt"])
-    expect(uploads.get_by_role("status")).to_have_text("0 of 5 files added, 1 cancelled")
+    expect(uploads.get_by_role("status")).to_have_text("Adding 4 files, 1 cancelled")
     released.append(True)
     for route in held:
         with contextlib.suppress(Error):  # One of them was given up.

@@ -73,14 +73,17 @@ function drawHead(items) {
 function headlineOf(items, open) {
   const count = (state) => items.filter((item) => item.state === state).length;
   const [ready, known, failed, cancelled] = ["ready", "duplicate", "failed", "cancelled"].map(count);
-  const added = open
-    ? tn("{ready} of {n} file added", "{ready} of {n} files added", items.length, { ready })
-    : tn("{n} file added", "{n} files added", ready);
-  const parts = [ready || open || !(known + failed + cancelled) ? added : ""];
+  const parts = [ready || open || !(known + failed + cancelled) ? added(ready, open, items.length) : ""];
   if (known) parts.push(tn("{n} already in your library", "{n} already in your library", known));
   if (failed) parts.push(tn("{n} failed", "{n} failed", failed));
   if (cancelled) parts.push(tn("{n} cancelled", "{n} cancelled", cancelled));
   return parts.filter(Boolean).join(", ");
+}
+
+function added(ready, open, n) {
+  if (!open) return tn("{n} file added", "{n} files added", ready);
+  if (!ready) return tn("Adding {n} file", "Adding {n} files", open);
+  return tn("{ready} of {n} file added", "{ready} of {n} files added", n, { ready });
 }
 
 function makePanel(actions) {

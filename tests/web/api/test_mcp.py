@@ -211,7 +211,7 @@ def test_llms_txt_says_where_programs_can_ask(app: Flask, client: FlaskClient) -
     response = client.get("/llms.txt")
     assert response.content_type == "text/plain; charset=utf-8"
     assert response.text.startswith("# RAG assistant\n\n> ")
-    assert "You are talking to a machine" in response.text
+    assert "You are talking to an AI assistant" in response.text
     assert "ask, search_documents" in response.text
     links = re.findall(r"\]\(http://localhost(/[^)?]*)", response.text)
     assert len(links) == 9
