@@ -286,8 +286,8 @@ def checked_name(name: str, of_what: str) -> str:
     name = name.strip()
     if not 1 <= len(name) <= MAX_NAME_CHARS or not name.isprintable() or storable(name) != name:
         raise InvalidRequest(
-            f'The name of the {of_what} is "{name[:MAX_NAME_CHARS]}"; it must be a text of 1 to {MAX_NAME_CHARS} '
-            "characters that can be seen."
+            f'The name of the {of_what} is "{name[:MAX_NAME_CHARS]}"; it must have 1 to {MAX_NAME_CHARS} visible '
+            "characters."
         )
     return name
 

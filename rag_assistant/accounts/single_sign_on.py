@@ -100,7 +100,7 @@ class SingleSignOn:
         Raises InvalidRequest, IdentityTaken.
         """
         if not is_subject(subject):
-            raise InvalidRequest(f"The subject must be a text of 1 to {MAX_SUBJECT_CHARS} characters.")
+            raise InvalidRequest(f"The subject must have 1 to {MAX_SUBJECT_CHARS} characters.")
         if self._settings.oidc_issuer is None:
             raise InvalidRequest("oidc_issuer is not set, so there is no provider whose account could be linked.")
         made = self._identities.add(person.id, ExternalIdentity(self._settings.oidc_issuer, subject, subject))

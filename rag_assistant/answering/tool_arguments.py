@@ -31,7 +31,7 @@ def argument(default: Any, allowed: str, description: str, **limits: Any) -> Any
 class SearchDocuments(Arguments):
     """Search the user's documents for passages that answer a question. Use the words that may stand in the text."""
 
-    query: str = argument(..., "a text that is not empty", "What to search for.", min_length=1, max_length=2000)
+    query: str = argument(..., "text that is not empty", "What to search for.", min_length=1, max_length=2000)
     limit: int = argument(
         6, f"a whole number from 1 to {MAX_PASSAGES}", "How many passages to return.", ge=1, le=MAX_PASSAGES
     )
@@ -52,7 +52,7 @@ class ReadDocument(Arguments):
 class ListDocuments(Arguments):
     """List the user's documents with their ids, the newest first."""
 
-    name_contains: str = argument("", "a text", "Only documents whose name contains this.", max_length=255)
+    name_contains: str = argument("", "text", "Only documents whose name contains this.", max_length=255)
 
 
 class DeleteDocuments(Arguments):

@@ -86,7 +86,7 @@ def _message_in(text: str | bytes) -> dict[str, Any]:
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0" or not isinstance(message.get("method"), str):
         raise RpcError(INVALID_REQUEST, "The message must be one request or notification of JSON-RPC 2.0.")
     if "id" in message and not isinstance(message["id"], str | int):
-        raise RpcError(INVALID_REQUEST, "The id of a request must be a text or a whole number.")
+        raise RpcError(INVALID_REQUEST, "The id of a request must be a string or a whole number.")
     return message
 
 

@@ -42,7 +42,7 @@ ID = "a whole number, 1 or more"
 class Ask(Arguments):
     """Ask the assistant a question about the user's documents, and get its answer with sources."""
 
-    question: str = argument(..., "a text with at least one visible character", "The question.")
+    question: str = argument(..., "text with at least one visible character", "The question.")
     conversation_id: int | None = argument(
         None, f"{ID}, or null", "The conversation to continue; without it, a new one begins.", ge=1, le=MAX_INT32
     )
@@ -77,7 +77,7 @@ class Ask(Arguments):
 class ListConversations(Arguments):
     """List conversations, the latest used first."""
 
-    query: str = argument("", "a text", "Only conversations with these words.", max_length=2000)
+    query: str = argument("", "text", "Only conversations with these words.", max_length=2000)
     limit: int = argument(20, f"a whole number from 1 to {MAX_LISTED}", "How many at most.", ge=1, le=MAX_LISTED)
 
 

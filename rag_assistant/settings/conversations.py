@@ -107,7 +107,7 @@ class ConversationSettings(Group):
         "true or false",
         "Send one system message instead of two, for chat templates that accept only one.",
     )
-    instructions: str | None = setting(None, "a text, or null", "The system message. null: the default text.")
+    instructions: str | None = setting(None, "text, or null", "The system message. null: the default text.")
     max_question_chars: int = setting(8000, WHOLE_FROM_1, "Maximum length of a question, in characters.", ge=1)
     max_answer_tokens: int | None = setting(
         None,

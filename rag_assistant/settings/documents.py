@@ -85,7 +85,7 @@ class DocumentSettings(Group):
     )
     embedding_api_key: str | None = setting(
         None,
-        "a text, or null",
+        "text, or null",
         "API key for the embedding endpoint. null: openai_api_key, if it is the same endpoint. Never shown or logged.",
         live=False,
     )
@@ -97,7 +97,7 @@ class DocumentSettings(Group):
     )
     rerank_model: str | None = setting(
         None,
-        "a text, or null",
+        "text, or null",
         "A reranking model at an endpoint with /rerank, as Jina, Cohere, vLLM and llama.cpp have it. It is sent each "
         "question with its best 50 passages and puts them in order. null: the search's own order.",
         live=False,
@@ -112,7 +112,7 @@ class DocumentSettings(Group):
     )
     rerank_api_key: str | None = setting(
         None,
-        "a text, or null",
+        "text, or null",
         "API key for the reranking endpoint. null: openai_api_key, if it is the same endpoint. Never shown or logged.",
         live=False,
     )

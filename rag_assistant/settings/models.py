@@ -23,10 +23,10 @@ class ModelSettings(Group):
         "local_model answers, and without that, quotes from your documents.",
         pattern=HTTP_URL_PATTERN,
     )
-    openai_api_key: str | None = setting(None, "a text, or null", "The endpoint's API key. Never shown or logged.")
+    openai_api_key: str | None = setting(None, "text, or null", "The endpoint's API key. Never shown or logged.")
     openai_model: str | None = setting(
         None,
-        "a text, or null",
+        "text, or null",
         "The model's name. null: gpt-4o-mini at OpenAI, otherwise the first one the endpoint lists.",
     )
     model_images: bool = setting(

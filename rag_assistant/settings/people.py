@@ -49,11 +49,11 @@ class PeopleSettings(Group):
         pattern=HTTP_URL_PATTERN,
     )
     oidc_client_id: str | None = setting(
-        None, "a text, or null", "What the provider calls this server.", live=False, min_length=1
+        None, "text, or null", "What the provider calls this server.", live=False, min_length=1
     )
     oidc_client_secret: str | None = setting(
         None,
-        "a text, or null, and stand in the environment alone",
+        "text, or null, and set only in the environment",
         "The client's secret. null: the provider knows this server as a public client. Never shown or logged.",
         live=False,
         min_length=1,
@@ -67,7 +67,7 @@ class PeopleSettings(Group):
     )
     oidc_label: str | None = setting(
         None,
-        "a text of up to 40 characters, or null",
+        "text of up to 40 characters, or null",
         "What the button calls the provider: Sign in with ... null: its host name.",
         live=False,
         min_length=1,

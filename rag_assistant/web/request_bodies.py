@@ -20,7 +20,7 @@ DOCUMENT_IDS = f"a list of 1 to {MAX_DOCUMENT_IDS} document ids, or null for all
 MAX_TAGS = 50
 MAX_URL = 2000
 MAX_TAG_CHARS = 64
-TAGS = f"a list of up to {MAX_TAGS} tags, each a text of 1 to {MAX_TAG_CHARS} characters without commas"
+TAGS = f"a list of up to {MAX_TAGS} tags, each of 1 to {MAX_TAG_CHARS} characters without commas"
 
 
 def field(default: Any, allowed: str, **limits: Any) -> Any:
@@ -40,7 +40,7 @@ Tag = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_TAG_CHARS, pattern=r"^[^,]+$")
 ]
 Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
-TITLE = "a text of 1 to 200 characters, not only blanks"
+TITLE = "text of 1 to 200 characters, not only blanks"
 DocumentName = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_NAME_CHARS),
@@ -48,9 +48,9 @@ DocumentName = Annotated[
 ]
 MAX_RIGHT_ANSWER_CHARS = 4000
 RightAnswer = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_RIGHT_ANSWER_CHARS)]
-RIGHT_ANSWER = f"a text of up to {MAX_RIGHT_ANSWER_CHARS} characters, or null for none"
+RIGHT_ANSWER = f"text of up to {MAX_RIGHT_ANSWER_CHARS} characters, or null for none"
 ACCESS = "read, write, or null for nothing"
-DOCUMENT_NAME = f"a text of 1 to {MAX_NAME_CHARS} characters without slashes or invisible characters"
+DOCUMENT_NAME = f"text of 1 to {MAX_NAME_CHARS} characters without slashes or invisible characters"
 
 
 class Strict(BaseModel):
@@ -63,7 +63,7 @@ class QueryBody(Strict):
     """The body of /api/query and its streaming twin."""
 
     question: str = field(
-        ..., "a text with at least one visible character", validation_alias=AliasChoices("question", "query")
+        ..., "text with at least one visible character", validation_alias=AliasChoices("question", "query")
     )
     conversation_id: int | None = field(None, f"{ID}, or null for a new conversation", ge=1, le=MAX_INT32)
     max_history_turns: int | None = field(None, HISTORY_LIMIT, ge=0)
@@ -162,7 +162,7 @@ class RatingBody(Strict):
 class SummaryBody(Strict):
     """The body of PUT /api/conversations/ID/summary."""
 
-    text: str = field(..., "a text with at least one visible character")
+    text: str = field(..., "text with at least one visible character")
 
 
 class CommandBody(Strict):

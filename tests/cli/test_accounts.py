@@ -56,7 +56,7 @@ def test_accounts_are_changed_and_every_change_is_in_the_log(shell: Shell) -> No
         (("disable", "Ann"), "This is the last administrator who can sign in."),
         (("role", "Zoe", "admin"), 'There is no account "Zoe".'),
         (("add", "ANN", "--link"), 'There is an account "ANN" already.'),
-        (("add", " ", "--link"), "it must be a text of 1 to 64 characters"),
+        (("add", " ", "--link"), "it must have 1 to 64 visible characters"),
         (("token", "Ann", "--name", "x", "--scope", "read", "--days", "0"), "The token is to last 0 days"),
     ],
 )

@@ -157,7 +157,7 @@ def sought_documents() -> str:
     """Return the words that documents are looked for with. Raises InvalidRequest."""
     sought = request.args.get("q", "").strip()
     if len(sought) > MAX_SEARCH_CHARS or storable(sought) != sought:
-        raise InvalidRequest(f"q has {len(sought)} characters; it must be a text of up to {MAX_SEARCH_CHARS}.")
+        raise InvalidRequest(f"q has {len(sought)} characters; it must have at most {MAX_SEARCH_CHARS}.")
     return sought
 
 

@@ -156,14 +156,14 @@ class Item(BaseModel):
 
 
 Input = Annotated[list[Item], Field(min_length=1)] | str
-INPUT = "a text, or a list of items such as messages; the last is the user's"
+INPUT = "text, or a list of items such as messages; the last is the user's"
 
 
 class ResponseBody(OpenAIBody):
     """The body of /v1/responses."""
 
     input: Input = field(..., INPUT)
-    instructions: str | None = field(None, "a text")
+    instructions: str | None = field(None, "text")
     previous_response_id: str | None = field(None, "the id of a stored response")
     store: bool | None = field(None, "true or false")
     truncation: Literal["auto", "disabled"] | None = field(None, "auto, disabled, or null for what is set")
@@ -176,12 +176,12 @@ class CompactBody(Strict):
     hints: ClassVar[tuple[str, ...]] = (*HINTS, "store", "metadata")
     model: str = field(..., "the id of a model, as /v1/models lists them")
     input: Input | None = field(None, INPUT)
-    instructions: str | None = field(None, "a text")
+    instructions: str | None = field(None, "text")
     previous_response_id: str | None = field(None, "the id of a stored response")
 
 
 MAX_INPUTS = 256
-EMBEDDING_INPUT = f"a text, or a list of 1 to {MAX_INPUTS} texts; tokens are not taken"
+EMBEDDING_INPUT = f"text, or a list of 1 to {MAX_INPUTS} texts; tokens are not accepted"
 InputText = Annotated[str, Field(min_length=1)]
 
 

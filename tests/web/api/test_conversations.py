@@ -53,7 +53,7 @@ def test_wrong_changes_are_refused_by_name(client: FlaskClient) -> None:
     for body, words in [
         ({"max_history_turns": -1}, "max_history_turns is -1; it must be a whole number, 0 or more, or null"),
         ({"max_history_turns": "five"}, 'max_history_turns is "five"'),
-        ({"title": ""}, 'title is ""; it must be a text of 1 to 200 characters'),
+        ({"title": ""}, 'title is ""; it must be text of 1 to 200 characters'),
         ({"titel": "x"}, 'Did you mean "title"?'),
     ]:
         response = client.patch(path, json=body)
