@@ -4,21 +4,21 @@ from rag_assistant.errors.base import AssistantError
 
 
 class NotSignedIn(AssistantError):
-    """Nobody asks, or what they showed is over."""
+    """Not signed in, or the session or token has ended."""
 
     def __init__(self) -> None:
         super().__init__("Sign in first: open /login, or send an API token as Authorization: Bearer.")
 
 
 class SignInFailed(AssistantError):
-    """A name or a password is wrong; which of them is not said."""
+    """The name or the password is wrong; which of them is not said."""
 
     def __init__(self, message: str = "The name or the password is wrong.") -> None:
         super().__init__(message)
 
 
 class NotAllowed(AssistantError):
-    """Somebody asks who may not do this; the message says what it takes."""
+    """Somebody asks for something that they are not allowed to do; the message says what is needed."""
 
 
 class AccountNotFound(AssistantError):
@@ -36,14 +36,14 @@ class NameTaken(AssistantError):
 
 
 class AccountsExist(AssistantError):
-    """The first account was made already."""
+    """The first account already exists."""
 
     def __init__(self) -> None:
         super().__init__("There is an account already. Sign in.")
 
 
 class LastAdmin(AssistantError):
-    """Without this account nobody could manage the others."""
+    """Without this account, nobody could manage the others."""
 
     def __init__(self) -> None:
         super().__init__("This is the last administrator who can sign in. Make somebody else one first.")
@@ -57,21 +57,21 @@ class StillOwns(AssistantError):
 
 
 class CredentialNotFound(AssistantError):
-    """There is no such session or token, or not of this person."""
+    """There is no such session or token, or it is somebody else's."""
 
     def __init__(self, what: str, number: int) -> None:
         super().__init__(f"There is no {what} {number}.")
 
 
 class LinkNotFound(AssistantError):
-    """A link to a conversation was taken back, or never was one."""
+    """The link to a conversation was revoked, or never existed."""
 
     def __init__(self) -> None:
         super().__init__("There is nothing behind this link; it may have been taken back.")
 
 
 class LinkOver(AssistantError):
-    """A one-time link was used, is too old, or never was one."""
+    """The one-time link was used, has expired, or never existed."""
 
     def __init__(self) -> None:
         super().__init__("This link was used or is too old. Ask an administrator for a new one.")
@@ -85,21 +85,21 @@ class ProviderUnreachable(AssistantError):
 
 
 class NoProvider(AssistantError):
-    """No provider is set with which one could sign in."""
+    """No provider to sign in with is set."""
 
     def __init__(self) -> None:
         super().__init__("No provider is set with which one could sign in (oidc_issuer).")
 
 
 class IdentityTaken(AssistantError):
-    """An account elsewhere is linked to another account here."""
+    """The provider's account is linked to another account here."""
 
     def __init__(self) -> None:
         super().__init__("That account is linked to somebody here already. Unlink it there first.")
 
 
 class LastWayIn(AssistantError):
-    """Without this linked account nothing would let its person in."""
+    """Without this linked account, its person could not sign in."""
 
     def __init__(self) -> None:
         super().__init__("Nothing else lets you in. Have an administrator send you a password link first.")

@@ -23,7 +23,7 @@ class ConversationDeleted(ConversationNotFound):
 
 
 class ConversationBusy(AssistantError):
-    """The conversation answers another question at the moment."""
+    """The conversation is answering another question."""
 
     def __init__(self, conversation_id: int) -> None:
         super().__init__(
@@ -32,14 +32,14 @@ class ConversationBusy(AssistantError):
 
 
 class TooManyPinned(AssistantError):
-    """As many conversations are pinned as can stand at the top of the list."""
+    """No more conversations can be pinned."""
 
     def __init__(self, max_pinned: int) -> None:
         super().__init__(f"{max_pinned} conversations are pinned, and no more can be. Unpin one first.")
 
 
 class NotInTrash(AssistantError):
-    """The conversation was restored meanwhile: it is not erased by a page that does not know so."""
+    """The conversation was restored meanwhile, so it is not erased."""
 
     def __init__(self, conversation_id: int) -> None:
         super().__init__(f"Conversation {conversation_id} is no longer in the trash. Delete it first.")
@@ -60,11 +60,11 @@ class TurnErased(AssistantError):
 
 
 class TurnNotRetryable(AssistantError):
-    """The turn cannot be asked again as it is."""
+    """The turn cannot be retried in its current state."""
 
 
 class TurnNotRegenerable(AssistantError):
-    """The turn's question cannot be answered anew as it is."""
+    """The turn's question cannot be answered again in its current state."""
 
 
 class TurnNotRatable(AssistantError):
@@ -75,7 +75,7 @@ class TurnNotRatable(AssistantError):
 
 
 class TurnSummarised(AssistantError):
-    """The turn stands in the summary, so that it cannot be left out alone."""
+    """The turn is part of the summary, so it cannot be left out alone."""
 
     def __init__(self, number: int) -> None:
         super().__init__(
@@ -91,7 +91,7 @@ class VersionNotFound(AssistantError):
 
 
 class VersionFixed(AssistantError):
-    """Another of the turn's answers cannot take the present one's place."""
+    """The turn cannot be switched to another of its answers now."""
 
 
 class ReceiptNotFound(AssistantError):
@@ -102,21 +102,21 @@ class ReceiptNotFound(AssistantError):
 
 
 class ResponseNotFound(AssistantError):
-    """There is no stored response of this id."""
+    """There is no stored response with this id."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f'There is no stored response "{name}". One with turns sent along, or store false, is not.')
 
 
 class PictureNotFound(AssistantError):
-    """A question has no picture of this number."""
+    """The question has no picture with this number."""
 
     def __init__(self, turn_id: int, count: int, number: int) -> None:
         super().__init__(f"The question of turn {turn_id} has {count} pictures; there is no number {number}.")
 
 
 class SourceNotFound(AssistantError):
-    """An answer has no source of this number."""
+    """The answer has no source with this number."""
 
     def __init__(self, turn: int, n: int) -> None:
         super().__init__(f"Turn {turn} has no source {n}.")
@@ -137,7 +137,7 @@ class NothingToUndo(AssistantError):
 
 
 class NothingToSummarise(AssistantError):
-    """There are no turns, or too few, that a summary could stand for."""
+    """There are no turns to summarise, or too few."""
 
 
 class NoSummary(AssistantError):
@@ -152,14 +152,14 @@ class SummaryRejected(AssistantError):
 
 
 class HistoryChanged(AssistantError):
-    """The model's view was changed while a summary was written; the summary was thrown away."""
+    """The model's view changed while a summary was being written; the summary was thrown away."""
 
     def __init__(self) -> None:
         super().__init__("What the model sees was changed while the summary was written. Nothing was summarised.")
 
 
 class OverflowDecisionNeeded(AssistantError):
-    """The request would leave turns out, and a person wants to decide what happens then.
+    """The request would leave turns out, and somebody has to decide what happens to them.
 
     ``details`` holds the ``options``, each with what it does, and the ``history`` figures of the request.
     """
@@ -177,7 +177,7 @@ class InvalidHistoryLimit(AssistantError, ValueError):
 
 
 class QuestionDoesNotFit(AssistantError):
-    """System message and question alone are more than the model takes; ``tokens`` and ``budget`` are both figures."""
+    """The system message and the question alone exceed the model's limit; see ``tokens`` and ``budget``."""
 
     def __init__(self, tokens: int, budget: int, system_tokens: int) -> None:
         blame = "Shorten the instructions in settings.json" if system_tokens > budget else "Ask a shorter question"

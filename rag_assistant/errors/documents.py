@@ -11,7 +11,7 @@ class DocumentNotFound(AssistantError):
 
 
 class FileMissing(AssistantError):
-    """The file of a document is not where uploaded files are kept any more; what was read of it is."""
+    """The document's file is missing from the uploaded files; the text that was read from it is kept."""
 
     def __init__(self, document_id: int, where: str) -> None:
         super().__init__(
@@ -21,14 +21,14 @@ class FileMissing(AssistantError):
 
 
 class FileDamaged(AssistantError):
-    """A file is not the one that was uploaded any more."""
+    """The file is no longer the one that was uploaded."""
 
     def __init__(self, file: str, where: str) -> None:
         super().__init__(f"The file {file} in {where} is not the one that was uploaded. Add the document again.")
 
 
 class SameContent(AssistantError):
-    """A newer version of one document has the content of another one."""
+    """The new version of a document has the same content as another document."""
 
     def __init__(self, document_id: int, replaces: int) -> None:
         super().__init__(
@@ -39,7 +39,7 @@ class SameContent(AssistantError):
 
 
 class UnsupportedDocument(AssistantError):
-    """The file is of a kind from which no text can be read here."""
+    """No text can be read from files of this type."""
 
 
 class ExtractionFailed(AssistantError):
@@ -65,7 +65,7 @@ class LibraryNotFound(AssistantError):
 
 
 class LibraryReadOnly(AssistantError):
-    """A document may be read and not changed: its library is only shared to be read, or the token is for less."""
+    """The document can be read but not changed: its library is shared read-only, or the token does not allow it."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
@@ -74,7 +74,7 @@ class LibraryReadOnly(AssistantError):
 
 
 class NotLibraryOwner(AssistantError):
-    """A library is somebody else's, who alone says who may use it."""
+    """Only the owner of a library may decide who uses it."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f'The library "{name}" is somebody else\'s; only its owner can change or share it.')
@@ -100,7 +100,7 @@ class IndexUnavailable(AssistantError):
 
 
 class AddressRefused(AssistantError):
-    """A web page is not fetched: its address is none that may be, or none are fetched here."""
+    """The web page is not fetched: its address is not allowed, or fetching is off."""
 
 
 class PageNotFetched(AssistantError):
@@ -108,11 +108,11 @@ class PageNotFetched(AssistantError):
 
 
 class OriginUnavailable(AssistantError):
-    """Where documents come from by themselves cannot be read at present; what came from there stays."""
+    """A source of documents cannot be read at the moment; what came from there stays."""
 
 
 class NoWebPage(AssistantError):
-    """A document did not come from the web, so it cannot be fetched again."""
+    """The document did not come from the web, so it cannot be fetched again."""
 
     def __init__(self, document_id: int) -> None:
         super().__init__(f"Document {document_id} was not added by a web address, so it cannot be fetched again.")

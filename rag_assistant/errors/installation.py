@@ -4,15 +4,15 @@ from rag_assistant.errors.base import AssistantError
 
 
 class StorageFailed(AssistantError):
-    """The database did not take or give what was asked, for instance because the disk is full."""
+    """The database could not read or write, for instance because the disk is full."""
 
 
 class StorageDamaged(StorageFailed):
-    """The database's file cannot be read any more: waiting does not help, a backup does."""
+    """The database file cannot be read any more: waiting does not help, restoring a backup does."""
 
 
 class FilesUnavailable(StorageFailed):
-    """The uploaded files cannot be reached at present; nothing of them is lost."""
+    """The uploaded files cannot be reached at the moment; none of them is lost."""
 
 
 class BackupFailed(AssistantError):

@@ -23,7 +23,7 @@ class ModelError(AssistantError):
 
 
 class ModelNotFound(AssistantError):
-    """There is no model of this name to ask for."""
+    """There is no model with this name."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         super().__init__(f'There is no model "{name}". There are: {", ".join(known)}.')
@@ -38,7 +38,7 @@ class NoEndpoint(AssistantError):
 
 
 class ModelUnreachable(ModelError):
-    """No connection to the endpoint."""
+    """The endpoint cannot be reached."""
 
 
 class ModelRefused(ModelError):
@@ -46,7 +46,7 @@ class ModelRefused(ModelError):
 
 
 class ContextTooLong(ModelRefused):
-    """The request is longer than the model takes; the figures are the endpoint's, ``None`` where it gives none."""
+    """The request is longer than the model accepts; the figures are the endpoint's, ``None`` where it gives none."""
 
     def __init__(self, message: str, limit: int | None = None, prompt_tokens: int | None = None) -> None:
         super().__init__(message)
@@ -55,23 +55,23 @@ class ContextTooLong(ModelRefused):
 
 
 class ToolsRefused(ModelRefused):
-    """The endpoint takes no tools."""
+    """The endpoint does not support tools."""
 
 
 class ModelBusy(ModelError):
-    """The endpoint asked for patience."""
+    """The endpoint is busy and asked to wait."""
 
 
 class ModelFailed(ModelError):
-    """The endpoint had trouble of its own, or sent something that is not an answer."""
+    """The endpoint had an error, or sent something that is not an answer."""
 
 
 class AnswerTooLong(ModelFailed):
-    """The endpoint sent more than any answer has, so it was stopped; it is not asked again by itself."""
+    """The endpoint sent more than any answer may have, so it was stopped; it is not retried automatically."""
 
 
 class ModelTimedOut(ModelError):
-    """The endpoint was silent for longer than a deadline allows."""
+    """The endpoint was silent for too long."""
 
 
 class AnswerInterrupted(ModelError):

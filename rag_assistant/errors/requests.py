@@ -6,7 +6,7 @@ from rag_assistant.errors.base import AssistantError
 
 
 class InvalidRequest(AssistantError):
-    """The request's form is right but a value in it is not; ``param`` names the field, where it is one."""
+    """The request is well-formed, but a value in it is invalid; ``param`` names the field, where it is one."""
 
     def __init__(self, message: str, param: str | None = None) -> None:
         super().__init__(message)
@@ -18,26 +18,26 @@ class MalformedBody(AssistantError):
 
 
 class UnsupportedContentType(AssistantError):
-    """The body is of a kind that this route does not take."""
+    """This route does not accept a body of this type."""
 
 
 class BodyTooLarge(AssistantError):
-    """The body is larger than this route takes."""
+    """The body is larger than this route accepts."""
 
 
 class RequestRefused(AssistantError):
-    """The request came from a place that may not ask: a foreign page or a foreign host name."""
+    """The request came from where none are accepted: another site's page or an unknown host name."""
 
 
 class ServedByWebs(AssistantError):
-    """This process is a worker, and the request is for a web."""
+    """This process is a worker, and only web servers answer this request."""
 
     def __init__(self) -> None:
         super().__init__("This process is a worker: it answers /healthz, /readyz and /metrics.")
 
 
 class UnknownCommand(AssistantError):
-    """The text begins like a command but is none."""
+    """The text looks like a command, but there is no such command."""
 
 
 class IdempotencyKeyReused(AssistantError):
@@ -50,7 +50,7 @@ class IdempotencyKeyReused(AssistantError):
 
 
 class Overloaded(AssistantError):
-    """More answers are running than this server carries; come back after ``retry_after_seconds``."""
+    """Too many answers are running on this server; try again after ``retry_after_seconds``."""
 
     def __init__(self, limit: int, retry_after_seconds: int = 5) -> None:
         super().__init__(
@@ -61,7 +61,7 @@ class Overloaded(AssistantError):
 
 
 class TooManyFetches(AssistantError):
-    """So many web pages are fetched at once."""
+    """Too many web pages are being fetched."""
 
     def __init__(self, limit: int, retry_after_seconds: int = 5) -> None:
         super().__init__(
@@ -72,7 +72,7 @@ class TooManyFetches(AssistantError):
 
 
 class TooManyAttempts(AssistantError):
-    """Passwords are tried too quickly."""
+    """Passwords are being tried too quickly."""
 
     def __init__(self, retry_after_seconds: float) -> None:
         super().__init__(f"Too many attempts. Try again in {max(1, round(retry_after_seconds))} seconds.")
@@ -80,7 +80,7 @@ class TooManyAttempts(AssistantError):
 
 
 class LimitReached(AssistantError):
-    """Somebody takes more than one person's share."""
+    """A person exceeds one of their limits."""
 
     def __init__(self, what: str, retry_after_seconds: float) -> None:
         super().__init__(f"{what}. Try again in {_in_words(retry_after_seconds)}.")
@@ -88,11 +88,11 @@ class LimitReached(AssistantError):
 
 
 class SharedLimitReached(LimitReached):
-    """Everybody together has taken what this server may give."""
+    """A limit for everybody together is reached."""
 
 
 class StorageLimitReached(BodyTooLarge):
-    """The files of a person would take more room than theirs."""
+    """The person's files would exceed their storage limit."""
 
     def __init__(self, size_mb: float, limit_mb: int) -> None:
         super().__init__(
