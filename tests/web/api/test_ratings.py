@@ -80,7 +80,7 @@ def test_what_is_no_answer_or_no_rating_is_refused(client: FlaskClient, stub: St
     for body, said in (
         ({}, "rating"),
         ({"rating": "sideways"}, 'rating is "sideways"; it must be up or down.'),
-        ({"rating": "up", "right_answer": "x" * 4001}, "a text of up to 4000 characters"),
+        ({"rating": "up", "right_answer": "x" * 4001}, "text of up to 4000 characters"),
         ({"rating": "up", "stars": 5}, "stars"),
     ):
         refused = client.put(f"/api/turns/{turn}/rating", json=body)

@@ -18,7 +18,7 @@ def test_tags_are_given_changed_and_listed(client: FlaskClient) -> None:
     for name in ("../b.txt", "a\\b.txt", "\u202eb.txt", " ", "x" * 256):
         response = client.patch(path(document), json={"name": name})
         assert response.status_code == 422
-        assert "a text of 1 to 255 characters without slashes or invisible" in response.json["error"]["message"]
+        assert "text of 1 to 255 characters without slashes or invisible" in response.json["error"]["message"]
     response = client.patch(path(document), json={"tags": ["a,b"]})
     assert response.status_code == 422
     assert "without commas" in response.json["error"]["message"]
