@@ -29,7 +29,7 @@ def environment(environment: dict[str, str], request: pytest.FixtureRequest) -> 
         ({"document_ids": "0"}, 422, 'document_ids is "0"'),
         ({"document_ids": "9"}, 404, "There is no document 9;"),
         ({"tags": "fish"}, 422, 'No document has the tag "fish". There are: birds.'),
-        ({"tags": "a,b"}, 422, "each a text of 1 to 64 characters without commas"),
+        ({"tags": "a,b"}, 422, "each of 1 to 64 characters without commas"),
     ],
 )
 def test_a_question_about_what_is_not_there_is_refused(
