@@ -34,9 +34,8 @@ def evidence(
         query = query_of(asked) if query_of else shelf.retriever.follow_up(asked.text, asked.exchanges)
         found = {count: number_sources(shelf.by_both(query, count)) for count in (FOUND, FOUND + 1, FOUND + 2)}
         before = cited[asked.conversation]
-        newest = dict(
-            sorted(before.items(), reverse=True)[:TURNS_WITH_EVIDENCE] if query.leaning >= MIN_LEANING else ()
-        )
+        leans = found[FOUND] and query.leaning >= MIN_LEANING
+        newest = dict(sorted(before.items(), reverse=True)[:TURNS_WITH_EVIDENCE] if leans else ())
         more = search.evidence(newest, found[FOUND], EVERYTHING, None)
         if asked.exchanges:
             for count, sources in found.items():

@@ -6,6 +6,7 @@ stand-alone questions are about, is asked with what the others taught, and each 
 
 from __future__ import annotations
 
+import random
 import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -31,6 +32,8 @@ from rag_assistant.retrieval.tokenize import content_words
 
 SHARES = np.array([0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0])
 FOLDS = 5
+# A fold of some forty questions says little by itself: the conversations are grouped in several ways.
+GROUPINGS = 5
 # A loss of ranks alone has no slope where nothing changes places; this much of one by scores has.
 SCORES_COUNT, SHARPNESS, MIN_PROBABILITY = 0.1, 25.0, 1e-4
 # A question that needs nothing must not be harmed: a set of such counts as much as so many of the others.
@@ -60,10 +63,13 @@ class Row:
         return f"{self.collection} {self.asked.id}"
 
     @property
-    def fold(self) -> int:
-        """Which fifth it belongs to."""
-        about = min(self.asked.relevant) if self.alone else self.asked.conversation
-        return zlib.crc32(about.encode()) % FOLDS
+    def about(self) -> str:
+        """What is left out as a whole: its conversation, or the document that it is about."""
+        return min(self.asked.relevant) if self.alone else self.asked.conversation
+
+    def fold(self, grouping: int) -> int:
+        """Return which fifth it belongs to."""
+        return fold_of(self.about, grouping)
 
     def query_at(self, share: float) -> SearchQuery:
         """Return what is searched with where the context counts so much."""
@@ -107,12 +113,19 @@ def rows_of(name: str, questions: Sequence[Asked], shelf: CollectionShelf, *, al
     return rows
 
 
-def left_out(rows: Sequence[Row]) -> dict[str, SearchQuery]:
+def fold_of(about: str, grouping: int) -> int:
+    """Return which fifth a conversation or document belongs to; the first grouping is the one of earlier tables."""
+    if grouping == 0:
+        return zlib.crc32(about.encode()) % FOLDS
+    return random.Random(f"{grouping} {about}").randrange(FOLDS)
+
+
+def left_out(rows: Sequence[Row], grouping: int) -> dict[str, SearchQuery]:
     """Return for each question, by its id, what is searched with after the other four fifths were learnt."""
     queries: dict[str, SearchQuery] = {}
     for fold in range(FOLDS):
-        learnt = learn([row for row in rows if row.fold != fold])
-        queries |= {row.id: row.query_at(learnt.share(row)) for row in rows if row.fold == fold}
+        learnt = learn([row for row in rows if row.fold(grouping) != fold])
+        queries |= {row.id: row.query_at(learnt.share(row)) for row in rows if row.fold(grouping) == fold}
     return queries
 
 

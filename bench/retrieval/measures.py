@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from bench.retrieval.sets import Asked
@@ -44,3 +45,11 @@ def holds_spans(passages: Sequence[Passage | Source], asked: Asked) -> float:
 def mean(values: Sequence[float]) -> float:
     """Return the mean; 0 of nothing."""
     return sum(values) / len(values) if values else 0.0
+
+
+def standard_error(values: Sequence[float], groups: Sequence[str]) -> float:
+    """Return the standard error of a mean of values of which those of one group are not independent."""
+    middle, of_group = mean(values), defaultdict[str, float](float)
+    for value, group in zip(values, groups, strict=True):
+        of_group[group] += value - middle
+    return math.hypot(*of_group.values()) / len(values) if values else 0.0
