@@ -153,6 +153,7 @@ def test_who_sends_is_told_from_what_they_show(head: bytes, who: bytes | None) -
     assert who_sends(b"GET / HTTP/1.1\r\nHost: x\r\n" + head + b"\r\n") == who
 
 
+@pytest.mark.long
 def test_answers_that_are_waited_for_keep_nothing_else_of_theirs_waiting(tmp_path: Path, stub: StubModel) -> None:
     def launch(environment: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
         with log.open("ab") as written:

@@ -144,6 +144,7 @@ def test_an_end_on_request_leaves_the_database_in_one_file(forked: ServerProcess
         assert alone.execute("SELECT count(*) FROM turns").fetchone() == (3,)
 
 
+@pytest.mark.long
 def test_an_end_on_request_while_a_document_is_embedded_is_no_crash(server: ServerProcess) -> None:
     server.environment |= {"DRAIN_SECONDS": "0", "LAST_ANSWERS_SECONDS": "0"}
     server.start("/readyz")
@@ -166,6 +167,7 @@ def test_a_second_server_on_the_same_folder_does_not_start(forked: ServerProcess
     assert forked.call("GET", "/healthz")[0] == 200
 
 
+@pytest.mark.long
 def test_a_wrong_setting_stops_the_start_with_one_sentence(server: ServerProcess, tmp_path: Path) -> None:
     (tmp_path / "settings.json").write_text('{"max_history_turns": -3}')
     with pytest.raises(AssertionError) as stopped:

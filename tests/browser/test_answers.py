@@ -174,6 +174,7 @@ def test_the_menu_of_an_answer_opens_and_closes_as_menus_do(page: Page) -> None:
     expect(menu.get_by_role("button", name="Pin")).to_be_hidden()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("width", "height", "direction"),
     [
@@ -211,6 +212,7 @@ def test_the_menu_of_an_answer_stays_at_its_button_when_the_page_moves(page: Pag
     page.wait_for_function("menu => Math.abs((" + gap + ")(menu)) < 2", arg=menu.element_handle())
 
 
+@pytest.mark.long
 @pytest.mark.settings(RETRIEVAL_MODE="agent")
 def test_the_steps_to_an_answer_are_one_line_that_opens(page: Page, stub: StubModel) -> None:
     stub.replies += [Reply("", tool_calls=[call("list_documents")]), Reply("", tool_calls=[call("list_documents")])]

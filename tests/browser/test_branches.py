@@ -52,6 +52,7 @@ def test_escape_and_cancel_leave_the_question_as_it_was(page: Page) -> None:
     expect(page).to_have_url(re.compile(r"/conversations/1$"))
 
 
+@pytest.mark.long
 def test_an_edited_question_that_does_not_arrive_stays_in_its_form(page: Page, server: ServerProcess) -> None:
     ask_many(page, 1)
     edit(page, 1)

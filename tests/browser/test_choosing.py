@@ -63,6 +63,7 @@ def test_several_documents_are_asked_about(page: Page, server: ServerProcess, st
     expect(turn.locator(".mark")).to_have_text("Filter: gulls.txt and geese.txt.")
 
 
+@pytest.mark.long
 def test_several_documents_are_tagged_and_deleted_after_a_second_look(page: Page, server: ServerProcess) -> None:
     for name in ("geese.txt", "gulls.txt"):
         upload(server, name, f"What stands in {name}.", tags="birds")

@@ -56,6 +56,7 @@ def test_on_a_phone_the_empty_composer_leaves_most_of_the_screen(page: Page) -> 
     assert page.locator("#main").evaluate("main => main.scrollWidth <= main.clientWidth")
 
 
+@pytest.mark.long
 @pytest.mark.settings(MODEL_CONTEXT_TOKENS="4096")
 def test_the_gauge_tells_each_part_of_the_next_question(page: Page, server: ServerProcess) -> None:
     ask_many(page, 1)
@@ -188,6 +189,7 @@ def test_commands_are_carried_out_in_place_and_are_no_turns(page: Page, server: 
     assert server.call("GET", "/api/conversations/1")[1]["turns"] == 2
 
 
+@pytest.mark.long
 def test_enter_carries_out_the_only_command_that_fits_and_completes_the_best_of_several(page: Page) -> None:
     ask_many(page, 1)
     box = page.get_by_label("Your question")

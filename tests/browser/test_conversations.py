@@ -32,6 +32,7 @@ def test_a_search_finds_the_conversation_in_which_the_words_were_said(page: Page
     expect(page.locator("#conversations .title")).to_have_count(2)
 
 
+@pytest.mark.long
 def test_a_conversation_is_exported_as_markdown_and_as_json(page: Page, tmp_path: Path) -> None:
     ask_many(page, 2)
     for kind, name in (("Markdown", "conversation-1.md"), ("JSON", "conversation-1.json")):

@@ -87,6 +87,7 @@ def test_work_is_shown_cancelled_and_taken_up_again_in_place(page: Page, stub: S
     assert page.url.endswith("/documents")
 
 
+@pytest.mark.long
 def test_what_could_not_be_read_is_said_in_words(page: Page) -> None:
     page.goto("/documents")
     add(page, a_file("geese.pdf", a_pdf_with_a_picture()), a_file("blank.txt", " \n "))
@@ -142,6 +143,7 @@ def test_a_document_is_renamed_in_place_and_moves_to_where_it_belongs(page: Page
     expect(page.locator(".figures p")).to_have_text("2 documents, 62 bytes")
 
 
+@pytest.mark.long
 def test_a_newer_version_takes_the_place_of_the_older_one(page: Page) -> None:
     page.goto("/documents")
     add(page, a_file("geese.txt", FACT))
@@ -154,6 +156,7 @@ def test_a_newer_version_takes_the_place_of_the_older_one(page: Page) -> None:
     ready(page, "geese.txt")
 
 
+@pytest.mark.long
 def test_a_large_text_is_shown_around_its_passage_and_read_on(page: Page, server: ServerProcess) -> None:
     page.goto("/documents")
     text = "".join(f"Line {n} of the endless tale.\n" for n in range(20_000))

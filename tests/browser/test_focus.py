@@ -30,6 +30,7 @@ def test_whoever_asks_goes_on_typing_while_the_answer_comes(page: Page, stub: St
     expect(page.get_by_label("Your question")).to_be_focused()
 
 
+@pytest.mark.long
 def test_whoever_is_in_a_turn_is_still_in_it_when_it_is_drawn_anew(page: Page, stub: StubModel) -> None:
     ask_many(page, 1)
     stub.default = SLOWLY

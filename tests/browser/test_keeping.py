@@ -22,6 +22,7 @@ def test_a_draft_survives_a_reload_and_belongs_to_its_conversation(page: Page) -
     expect(page.get_by_label("Your question")).to_have_value("Half a tho")
 
 
+@pytest.mark.long
 def test_a_question_that_was_sent_is_no_draft_any_more(page: Page) -> None:
     ask_many(page, 1)
     ask(page, "Another one", 2)
@@ -171,6 +172,7 @@ def test_while_the_server_is_gone_the_page_says_so_and_keeps_what_is_wanted(
     expect(page.get_by_label("Your question")).to_have_value("And then?")
 
 
+@pytest.mark.long
 def test_a_stop_that_did_not_arrive_is_sent_again(page: Page, stub: StubModel) -> None:
     stub.default = Reply("word " * 3000, seconds_between=0.02)
     page.goto("/")

@@ -15,6 +15,7 @@ def long(server: ServerProcess) -> None:
     lengthen(server, TURNS)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("long")
 def test_earlier_turns_come_as_one_scrolls_and_what_is_read_stays_in_its_place(page: Page) -> None:
     page.goto("/conversations/1")

@@ -70,6 +70,7 @@ def test_a_compaction_is_chosen_read_edited_and_undone_and_every_turn_outlives_a
     expect(page.locator(".turn .answer")).to_have_text(["An answer."] * 5)
 
 
+@pytest.mark.long
 @pytest.mark.settings(MAX_HISTORY_TURNS="1", ON_OVERFLOW="ask")
 def test_a_choice_can_be_remembered_for_the_conversation(page: Page, server: ServerProcess) -> None:
     ask_many(page, 2)

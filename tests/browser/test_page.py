@@ -139,6 +139,7 @@ def test_a_broken_settings_file_is_a_banner(page: Page, server: ServerProcess) -
     expect(page.locator(".banner.warning")).to_contain_text('settings.json line 1: max_history_turns is "ten"')
 
 
+@pytest.mark.long
 def test_a_page_that_is_open_learns_of_a_broken_settings_file_with_the_next_answer(
     page: Page, server: ServerProcess
 ) -> None:

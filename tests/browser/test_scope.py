@@ -36,6 +36,7 @@ def test_a_tag_is_asked_about_until_its_label_is_taken_away(page: Page, server: 
     expect(third.locator(".sources").get_by_text("history-window.md").first).to_be_attached()
 
 
+@pytest.mark.long
 def test_a_document_is_asked_about_from_its_page(page: Page, server: ServerProcess) -> None:
     upload(server, "geese.txt", FACT)
     page.goto("/documents")

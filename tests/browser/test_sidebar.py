@@ -83,6 +83,7 @@ def test_an_empty_list_of_conversations_shows_nothing(page: Page) -> None:
     expect(page.locator("#conversations .list-part")).to_have_css("height", "0px")
 
 
+@pytest.mark.long
 def test_a_conversation_is_pinned_and_unpinned(page: Page, server: ServerProcess) -> None:
     fill(server, 5)
     page.goto("/")

@@ -120,6 +120,7 @@ def test_it_is_said_that_a_page_is_drawn_and_why_it_cannot_be(
     expect(page.locator("#drawer mark")).to_be_visible()
 
 
+@pytest.mark.long
 def test_what_was_found_and_not_used_is_said_without_contradiction(
     page: Page, server: ServerProcess, stub: StubModel
 ) -> None:

@@ -53,6 +53,7 @@ def test_a_block_that_is_finished_is_never_drawn_again(page: Page, stub: StubMod
     expect(page.locator("#turn-1.stopped")).to_be_visible()
 
 
+@pytest.mark.long
 def test_what_is_selected_in_a_finished_block_stays_selected(
     page: Page, stub: StubModel, server: ServerProcess
 ) -> None:

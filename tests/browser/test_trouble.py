@@ -88,6 +88,7 @@ def test_what_says_that_the_server_is_away_goes_when_it_is_back_and_hides_no_com
     expect(complaint).to_be_hidden()
 
 
+@pytest.mark.long
 def test_an_answer_that_is_followed_again_takes_back_that_there_is_no_connection(page: Page, stub: StubModel) -> None:
     stub.default = Reply("word " * 3000, seconds_between=0.02)
     page.goto("/")
@@ -107,6 +108,7 @@ def test_an_answer_that_is_followed_again_takes_back_that_there_is_no_connection
     page.get_by_role("button", name="Stop").click()
 
 
+@pytest.mark.long
 def test_the_focus_comes_back_to_a_link_that_was_drawn_anew(page: Page) -> None:
     ask_many(page, 1)
     page.locator("#turn-1 .seen").click()
@@ -116,6 +118,7 @@ def test_the_focus_comes_back_to_a_link_that_was_drawn_anew(page: Page) -> None:
     expect(page.locator("#turn-1 .seen")).to_be_focused()
 
 
+@pytest.mark.long
 def test_a_question_that_is_refused_stands_before_what_was_typed_meanwhile(page: Page) -> None:
     ask_many(page, 1)
     held = Held(page, "**/api/query/stream*")

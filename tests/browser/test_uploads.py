@@ -63,6 +63,7 @@ def test_choosing_files_adds_them_and_tells_what_became_of_those_that_failed(pag
     expect(uploads).to_have_count(0)
 
 
+@pytest.mark.long
 def test_a_dropped_folder_gives_its_files_without_the_hidden_ones(page: Page, tmp_path: Path) -> None:
     folder, empty = tmp_path / "notes", tmp_path / "nothing"
     (folder / "deep" / "er").mkdir(parents=True)
@@ -141,6 +142,7 @@ def test_a_file_that_did_not_arrive_says_so_and_is_sent_again(page: Page) -> Non
     )
 
 
+@pytest.mark.long
 @pytest.mark.settings(EMBEDDER="endpoint:e")
 def test_what_is_worked_on_is_shown_and_cancelled(page: Page, stub: StubModel) -> None:
     stub.embedding_replies.extend(Reply(status=503) for _ in range(100))
@@ -153,6 +155,7 @@ def test_what_is_worked_on_is_shown_and_cancelled(page: Page, stub: StubModel) -
     expect(page.get_by_role("region", name="Uploads").get_by_role("status")).to_have_text("1 cancelled")
 
 
+@pytest.mark.long
 def test_the_same_content_chosen_twice_at_once_is_added_once_and_said(page: Page) -> None:
     page.goto("/documents")
     choose(page, a_file("a.txt", "Geese hiss."), a_file("b.txt", "Geese hiss."))

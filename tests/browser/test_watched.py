@@ -5,6 +5,7 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from testkit.server_process import ServerProcess
@@ -75,6 +76,7 @@ def test_the_open_page_follows_a_folder_and_a_repository(page: Page, server: Ser
     expect(states.first).to_be_visible()  # It stays open while it changes.
 
 
+@pytest.mark.long
 def test_a_source_that_is_away_says_so_until_it_is_back(page: Page, server: ServerProcess, tmp_path: Path) -> None:
     folder, away = tmp_path / "notes", tmp_path / "unmounted"
     folder.mkdir()

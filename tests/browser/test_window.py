@@ -46,6 +46,7 @@ def test_the_slider_moves_the_line_before_anything_is_kept(page: Page, server: S
     expect(page.locator(".gauge b.total")).to_have_text(tokens)
 
 
+@pytest.mark.long
 def test_the_keyboard_alone_tries_sets_and_cancels(page: Page, server: ServerProcess) -> None:
     ask_many(page, 7)
     sentence = page.locator(".horizon .sentence")

@@ -37,6 +37,7 @@ def test_asking_reading_a_source_and_going_on(plain: Page, stub: StubModel) -> N
     expect(plain.locator("#turn-2.completed .answer")).to_contain_text("Five [1].")
 
 
+@pytest.mark.long
 def test_an_answer_that_takes_its_time_comes_by_itself(plain: Page, stub: StubModel) -> None:
     stub.default = Reply("It took a while.", seconds_before=2.5)
     plain.goto("/")
@@ -62,6 +63,7 @@ def test_uploading_and_deleting_a_document(plain: Page, server: ServerProcess, t
     assert server.call("GET", f"/api/documents/{document['document_id']}")[0] == 404
 
 
+@pytest.mark.long
 def test_the_window_the_settings_and_commands(plain: Page, server: ServerProcess) -> None:
     for number in range(1, 4):
         known = {} if number == 1 else {"conversation_id": 1}

@@ -50,6 +50,7 @@ def recognised(
     return list(recognise(path, media_type, pages or (1,), memory_mb=memory_mb, timeout_seconds=seconds))
 
 
+@pytest.mark.long
 @needs_font
 def test_a_tilted_page_is_read_with_the_place_of_each_word(tmp_path: Path) -> None:
     (page,) = recognised(as_file(a_page(), tmp_path / "page"), kinds.PNG)

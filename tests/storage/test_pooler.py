@@ -104,6 +104,7 @@ def test_in_session_mode_servers_hear_each_other_and_take_over(
     assert [other.call("POST", "/api/query", {"question": "So?"})[1]["answer"] for _ in range(8)] == ["Well."] * 8
 
 
+@pytest.mark.long
 def test_in_transaction_mode_without_prepared_statements_no_server_starts(
     pooled: Pooled, start: Callable[[str, str], ServerProcess]
 ) -> None:

@@ -75,7 +75,7 @@ def streamed(one: Payload, _every: int) -> Iterator[str]:
         yield blocks.add(one.text[start:end])[1]
 
 
-@pytest.mark.parametrize("drawn", [read_whole, streamed])
+@pytest.mark.parametrize("drawn", [streamed, pytest.param(read_whole, marks=pytest.mark.long)])
 def test_an_answer_that_is_cut_anywhere_becomes_harmless_html(
     watch: Watch, server: ServerProcess, corpus: list[Payload], drawn: Callable[[Payload, int], Iterator[str]]
 ) -> None:

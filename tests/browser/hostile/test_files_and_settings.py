@@ -32,6 +32,7 @@ def test_a_file_with_hostile_texts_is_no_page(
         assert response.headers.get("Content-Disposition", "").startswith("attachment") == attached
 
 
+@pytest.mark.long
 def test_a_broken_settings_file_is_told_of_in_text(
     page: Page, watch: Watch, server: ServerProcess, own_elements: list[str], corpus: list[Payload]
 ) -> None:

@@ -78,6 +78,7 @@ def test_on_a_real_page_the_policy_alone_lets_no_answer_run_or_call(
     assert watch.trouble == {}
 
 
+@pytest.mark.long
 def test_a_streamed_answer_that_nobody_sanitised_neither_runs_nor_calls(
     page: Page, watch: Watch, unguarded: Unguarded, stub: StubModel
 ) -> None:

@@ -121,6 +121,7 @@ def test_what_goes_wrong_is_a_result(client: FlaskClient, services: Services, st
     assert "test__add" in results[4]
 
 
+@pytest.mark.long
 def test_a_server_that_dies_or_is_late_is_connected_again(
     client: FlaskClient, services: Services, stub: StubModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
