@@ -112,11 +112,9 @@ def test_the_document_of_a_killed_server_becomes_ready_through_another_one(
     one.start()
     other.start()
     text = "\n\n".join(f"Paragraph {n} about geese. " + "The keeper feeds them every morning. " * 20 for n in range(40))
-    body = f'--x\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\n{text}\r\n--x--\r\n'
-    document = one.send("POST", "/api/documents", body.encode(), "multipart/form-data; boundary=x")[1]
+    path = f"/api/documents/{one.upload('a.txt', text)}"
     assert one.process is not None
     one.process.wait(30)
-    path = f"/api/documents/{document['document_id']}"
     before = other.call("GET", path)[1]
     assert before["state"] == "embedding"
     assert 0 < before["embedded"] < before["chunks"]
