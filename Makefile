@@ -1,5 +1,5 @@
 # make run    start the assistant on http://127.0.0.1:8000
-# make test   run the tests (some six minutes on two cores)
+# make test   run the tests (some five minutes on two cores)
 # make test-long  everything: every sweep whole (marker `long`) and more generated conversations
 # make lint   ruff and mypy
 # make torture  kills, full disks, lying endpoints and floods: what was tried, lost and doubled (an hour or more)
@@ -17,8 +17,8 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-# A test waits for its server and its browser, too, so there are two processes more than there are cores.
-PARALLEL := -n $$(($$(nproc) + 2)) --maxprocesses 6 --dist worksteal
+# A test waits for its server and its browser, too: with four processes more than cores, two cores are never idle.
+PARALLEL := -n $$(($$(nproc) + 4)) --maxprocesses 8 --dist worksteal
 # The tests start many Python processes, none of which should compile what another one has compiled.
 test test-long: export PYTHONDONTWRITEBYTECODE =
 # Nothing is compiled ahead: what is never imported would be, too, which takes a third of the time.
