@@ -17,6 +17,7 @@ from rag_assistant.server.lines import (
     MAX_REST_SECONDS,
     MAX_WAITING,
     PRESENCE_SECONDS,
+    REST_FACTOR,
     Lines,
     who_sends,
 )
@@ -71,14 +72,14 @@ def test_a_line_that_does_not_get_empty_rests_while_somebody_else_is_there() -> 
     fill(lines, "ann", [1, 2, 3, 4, 5], 10.0)
     assert lines.leave(1, 10.2) == [2]
     assert lines.leave(2, 10.6) == [3], "nobody else is there"
-    lines.join("ben", 6, 10.7)
-    lines.leave(6, 10.7)
-    lines.join("ann", 7, 10.7)
-    assert lines.leave(3, 10.7) == [], "it took a tenth of a second"
-    assert lines.seconds_to_look(10.9) == pytest.approx(0.1)
+    lines.join("ben", 6, 10.65)
+    lines.leave(6, 10.65)
+    lines.join("ann", 7, 10.65)
+    assert lines.leave(3, 10.65) == [], "it took a twentieth of a second"
+    assert lines.seconds_to_look(10.9) == pytest.approx(0.65 + 0.05 * REST_FACTOR - 0.9)
     assert lines.look(10.9) == []
-    assert lines.look(11.01) == [4]
-    assert lines.leave(4, 10.7 + PRESENCE_SECONDS + 0.1) == [5], "the other one has gone"
+    assert lines.look(10.65 + 0.05 * REST_FACTOR + 0.01) == [4]
+    assert lines.leave(4, 10.65 + PRESENCE_SECONDS + 0.1) == [5], "the other one has gone"
 
 
 def test_a_rest_is_one_of_both_lines() -> None:

@@ -20,8 +20,9 @@ MAX_BEGINNING_SECONDS = 0.5
 MAX_WAITING = 64
 # What a page asks for when it is opened is through by then, and never rests.
 MAX_BURST_SECONDS = 0.5
-# How many times as long as the last request took: so one of theirs is begun for a quarter of the time at most.
-REST_FACTOR = 3
+# How many times as long as the last request took: so one of theirs is under way for a seventh of the time at most
+# (docs/benchmarks.md, i).
+REST_FACTOR = 6
 MAX_REST_SECONDS = 0.5
 # Who sent something is there for so long.
 PRESENCE_SECONDS = 5.0
