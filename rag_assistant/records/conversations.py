@@ -99,8 +99,7 @@ class Turn:
     ``waiting`` is an action that a person has to confirm first: ``call_id``, ``tool``, ``arguments``. ``notes`` are
     sentences about how the answer came about. ``version`` says which of its ``versions`` the answer is, from 1 on.
     Of an erased turn nothing is left but its place, and when it was erased. ``rating`` is that of one of the answers,
-    which need not be this one. ``retry_after_seconds`` is what a failed
-    endpoint asked for; it is soon out of date, so it is not stored.
+    which need not be this one. ``retry_after_seconds`` is what is left of the time that a failed endpoint asked for.
     """
 
     id: int

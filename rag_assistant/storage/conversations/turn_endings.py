@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
@@ -34,6 +35,7 @@ _END = (
         search=bindparam("new_search"),
         error_type=bindparam("new_error_type"),
         error_message=bindparam("new_error_message"),
+        retry_at=bindparam("new_retry_at"),
         finished_at=bindparam("moment"),
     )
 )
@@ -83,6 +85,7 @@ def end_turn(
     purged = turn.confirms_turn is not None and status == "completed"
     visible = bool(answer.strip()) and not purged and not turn.excluded
     error_type, error_message = error or (None, None)
+    wait = turn.retry_after_seconds
     lock_conversation(connection, turn.conversation_id)
     ended = connection.execute(
         _END,
@@ -100,6 +103,7 @@ def end_turn(
             "new_search": turn.search,
             "new_error_type": error_type,
             "new_error_message": error_message,
+            "new_retry_at": None if wait is None else moment + timedelta(seconds=wait),
             "moment": moment,
         },
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
+from datetime import datetime
+from math import ceil
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, bindparam, exists, select
@@ -16,7 +18,7 @@ from rag_assistant.storage.conversations.pictures import IMAGES
 from rag_assistant.storage.database import person_of
 from rag_assistant.storage.ownership import PERSON
 from rag_assistant.storage.sent_texts import load_sources
-from rag_assistant.storage.tables import answer_parts, conversations, messages, ratings, turns
+from rag_assistant.storage.tables import answer_parts, conversations, messages, now, ratings, turns
 
 _TURN = select(turns).where(turns.c.id == bindparam("turn"))
 _TURN_OF_PERSON = _TURN.where(
@@ -90,6 +92,7 @@ def _as_turn(
         model=row["model"],
         error_type=row["error_type"],
         error_message=row["error_message"],
+        retry_after_seconds=_seconds_until(row["retry_at"]),
         iterations=tuple(said[1:-1] if answered else said[1:]),
         waiting=row["waiting"],
         notes=tuple(row["notes"]),
@@ -102,6 +105,12 @@ def _as_turn(
         erased_at=row["erased_at"],
         rating=None if rated is None else Rating(**{name: rated[name] for name in Rating.__slots__}),
     )
+
+
+def _seconds_until(moment: datetime | None) -> int | None:
+    """Return how many seconds are left, rounded up; ``None`` if none are."""
+    left = 0 if moment is None else ceil((moment - now()).total_seconds())
+    return left if left > 0 else None
 
 
 def committed_text(connection: Connection, turn_id: int) -> str:

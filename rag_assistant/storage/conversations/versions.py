@@ -119,7 +119,7 @@ def keep_version(connection: Connection, turn: Turn) -> None:
 def take_answer_off(connection: Connection, turn_id: int, values: dict[str, Any]) -> None:
     """Leave of a turn that is over its question alone, and give it the ``values``. To recount is the caller's."""
     count_messages(connection, turn_id, -1)
-    unanswered = {"message_count": 1, "visible": False, "finished_at": None, "stop_requested": False}
+    unanswered = {"message_count": 1, "visible": False, "stop_requested": False, "finished_at": None, "retry_at": None}
     fresh = ABOUT_THE_ANSWER | unanswered | values
     connection.execute(update(turns).where(turns.c.id == turn_id).values(fresh))
     connection.execute(delete(receipts).where(receipts.c.turn_id == turn_id))

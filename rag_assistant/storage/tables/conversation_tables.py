@@ -114,6 +114,8 @@ turns = Table(
     Column("model", String),
     Column("error_type", String),
     Column("error_message", Text),
+    # When a failed endpoint asked to be asked again.
+    Column("retry_at", UtcTime),
     Column("created_at", UtcTime, nullable=False),
     Column("finished_at", UtcTime),
     # What a person decided about the turn; a purged one belongs to a confirmation that is over.

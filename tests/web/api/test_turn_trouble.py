@@ -1,6 +1,7 @@
 """What goes wrong around a turn: silent endpoints, busy databases, broken texts. The conversation goes on."""
 
 import threading
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -14,10 +15,11 @@ from rag_assistant.factory import create_app
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.records import Question
 from rag_assistant.storage.conversations.answer_log import AnswerLog
+from rag_assistant.storage.tables import now
 from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
 from tests.web.api.test_turn_life import start
-from tests.web.conftest import ask, owned_by_the_dead, until, upload
+from tests.web.conftest import ask, events_of, owned_by_the_dead, until, upload
 
 
 def test_an_endpoint_that_never_lists_its_models_can_be_stopped(environment: dict[str, str], stub: StubModel) -> None:
@@ -282,3 +284,41 @@ def test_passages_leave_before_a_question_is_refused(environment: dict[str, str]
     assert answer["notes"] == [FEWER_PASSAGES]
     assert stub.requests[-1].messages[-1]["content"].count("[") >= len(answer["sources"])
     made.extensions["assistant"].close()
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_who_comes_after_the_failure_is_told_how_long_the_endpoint_wants_to_be_left_alone(
+    client: FlaskClient, stub: StubModel, services: Services, environment: dict[str, str], status: int
+) -> None:
+    stub.default = Reply(status=status, headers={"Retry-After": "600"})
+    turn_id = services.assistant.ask(Question("Why?", idempotency_key="one")).id
+    services.assistant.wait(turn_id)
+    body, same = {"question": "Why?"}, {"Idempotency-Key": "one"}
+    late = client.post("/api/query", json=body, headers=same)
+    assert 590 < int(late.headers["Retry-After"]) <= 600
+    services.close()
+    made = create_app(environment)
+    try:
+        later = made.test_client().post("/api/query", json=body, headers=same)
+        assert later.json["turn_id"] == turn_id
+        assert 590 < int(later.headers["Retry-After"]) <= 600
+        assert 590 < later.json["error"]["retry_after_seconds"] <= 600
+    finally:
+        made.extensions["assistant"].close()
+
+
+def test_nobody_is_told_to_wait_for_what_is_past(
+    client: FlaskClient, stub: StubModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub.default = Reply(status=503, headers={"Retry-After": "600"})
+    failed = client.post("/api/query", json={"question": "Why?"}).json
+    path = f"/api/turns/{failed['turn_id']}"
+    assert "retry_after_seconds" in client.get(path).json["error"]
+    later = now() + timedelta(seconds=601)
+    monkeypatch.setattr("rag_assistant.storage.conversations.turn_rows.now", lambda: later)
+    assert "retry_after_seconds" not in client.get(path).json["error"]
+    monkeypatch.undo()
+    stub.default = Reply("one two three", break_at=2)
+    client.post(f"{path}/retry")
+    events = events_of(client.get(f"{path}/stream").data)
+    assert "retry_after_seconds" not in events[-1][2]["error"], "that was the answer before"
