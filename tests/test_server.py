@@ -20,6 +20,7 @@ from rag_assistant.storage.accounts.people import PeopleStore
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.migrate import migrate
 from testkit.gguf import carried_gguf
+from testkit.otlp_collector import Collector
 from testkit.server_fork import ServerFork
 from testkit.server_process import Launch, ServerProcess, run_command
 from testkit.stub_model import Reply, StubModel
@@ -142,6 +143,19 @@ def test_an_end_on_request_leaves_the_database_in_one_file(forked: ServerProcess
     assert (forked.data / "assistant.db-wal").stat().st_size == 0
     with contextlib.closing(sqlite3.connect(f"file:{forked.data}/assistant.db?immutable=1", uri=True)) as alone:
         assert alone.execute("SELECT count(*) FROM turns").fetchone() == (3,)
+
+
+def test_an_end_on_request_sends_the_last_traces(forked: ServerProcess) -> None:
+    pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="pip install -r requirements-otel.txt")
+    collector = Collector()
+    # By itself it would send nothing for ten minutes.
+    forked.environment |= {"OTLP_ENDPOINT": collector.url, "OTEL_BSP_SCHEDULE_DELAY": "600000"}
+    forked.start("/readyz")
+    forked.call("POST", "/api/query", {"question": "Why?"})
+    assert collector.bodies == []
+    forked.terminate()
+    assert "invoke_agent rag-assistant" in {span.name for span in collector.spans()}
+    collector.close()
 
 
 @pytest.mark.long

@@ -185,7 +185,7 @@ def say_where(arbiter: Arbiter) -> None:
 
 
 def leave_in_order(_arbiter: Arbiter, worker: Any) -> None:
-    """Let other servers take over at once what is left, leave SQLite's database as one file, and end the process.
+    """Let others take over what is left, leave SQLite's database as one file, send the last traces, end the process.
 
     A log beside it would be missed by whoever copies only that. Python's own end is left out: a thread that embeds
     meanwhile would come back from C++ into an interpreter that has gone, which ends a process by SIGABRT.
@@ -194,9 +194,11 @@ def leave_in_order(_arbiter: Arbiter, worker: Any) -> None:
     if app is None:
         return
     ending = sys.exc_info()[1]
+    services = app.extensions["assistant"]
     try:
-        app.extensions["assistant"].membership.leave()
-        app.extensions["assistant"].database.checkpoint()
+        services.membership.leave()
+        services.database.checkpoint()
+        services.observer.close()
     except Exception:
         log.exception("The server did not leave in order")
     finally:

@@ -5,6 +5,7 @@ The provider is the application's own: what else in the process uses OpenTelemet
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -20,6 +21,8 @@ from rag_assistant.telemetry.gen_ai import AGENT, attributes, is_call_to_others,
 from rag_assistant.telemetry.steps import Step
 
 HEADERS = TraceContextTextMapPropagator()
+# How long the end of a process waits for the collector.
+CLOSE_TIMEOUT_SECONDS = 2.0
 
 
 class Tracing:
@@ -58,8 +61,11 @@ class Tracing:
             span.end()
 
     def close(self) -> None:
-        """Send what waits, within some seconds."""
-        self._provider.shutdown()
+        """Send what waits, as far as the collector takes it soon."""
+        # The provider itself would wait for half a minute.
+        sending = threading.Thread(target=self._provider.shutdown, name="last traces", daemon=True)
+        sending.start()
+        sending.join(CLOSE_TIMEOUT_SECONDS)
 
 
 def otlp_exporter(endpoint: str) -> SpanExporter:
