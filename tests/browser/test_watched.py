@@ -76,6 +76,31 @@ def test_the_open_page_follows_a_folder_and_a_repository(page: Page, server: Ser
     expect(states.first).to_be_visible()  # It stays open while it changes.
 
 
+def test_an_open_list_in_which_nothing_happens_is_left_alone(page: Page, server: ServerProcess) -> None:
+    server.upload("geese.txt", "The keeper feeds seventeen geese.")
+    server.wait_for_documents()
+    page.goto("/")  # The first page tells the server in which time zone it is read.
+    page.goto("/documents")
+    page.evaluate(
+        """() => {
+            const list = document.getElementById("documents");
+            window.changed = [];
+            window.firstRow = list.querySelector("tbody tr");
+            const note = (records) => window.changed.push(...records.map((one) => one.target));
+            const everything = { subtree: true, childList: true, attributes: true, characterData: true };
+            new MutationObserver(note).observe(list, everything);
+        }"""
+    )
+    with page.expect_response(lambda response: "/documents" in response.url) as asked:
+        pass
+    assert asked.value.status == 304
+    assert page.evaluate("window.changed.map((one) => one.outerHTML)") == []
+    server.upload("boats.txt", "Green boats float.")
+    expect(row(page, "boats.txt").locator(".document-state")).to_have_text("ready")
+    expect(row(page, "geese.txt")).to_be_visible()
+    assert not page.evaluate("window.changed.some((one) => window.firstRow.contains(one))")
+
+
 @pytest.mark.long
 def test_a_source_that_is_away_says_so_until_it_is_back(page: Page, server: ServerProcess, tmp_path: Path) -> None:
     folder, away = tmp_path / "notes", tmp_path / "unmounted"

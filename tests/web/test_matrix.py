@@ -155,7 +155,7 @@ def test_what_a_body_or_an_address_names_is_not_there_either(
 def _plain(text: str) -> str:
     """Return a page or an answer without what differs each time: moments, positions, and what was asked before."""
     text = re.sub(r"\d{4}-\d\d-\d\dT[\d:.+]+|\"turn\": ?\d+|turn-\d+", "", text)
-    text = re.sub(r'(?s)data-tag="[^"]*"|<nav class="sidebar".*?</nav>', "", text)
+    text = re.sub(r"(?s)data-e?tag='[^']*'|<nav class=\"sidebar\".*?</nav>", "", text)
     return re.sub(r"\d+", "N", text)
 
 

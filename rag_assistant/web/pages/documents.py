@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from rag_assistant.records import DOCUMENT_SORTS, MAX_INT32, Document, DocumentS
 from rag_assistant.settings.package_files import command_for_extra
 from rag_assistant.web.api.documents import sought_documents, tags_in, uploaded_files
 from rag_assistant.web.identity import identity
+from rag_assistant.web.languages import language
 from rag_assistant.web.markdown.marked import with_edges
 from rag_assistant.web.markdown.render import render_document
 from rag_assistant.web.pages.document_status import (
@@ -47,9 +49,15 @@ Refused = tuple[str, str]
 
 
 @blueprint.get("/documents")
-def documents() -> str:
-    """Show the library in an order (``sort``), page by page; with ``tag``, ``q`` or ``state``, a part of it."""
-    return _library_page()
+def documents() -> Response:
+    """Show the library in an order (``sort``), page by page; with ``tag``, ``q`` or ``state``, a part of it.
+
+    An open page asks again and again: as long as nothing is new, nothing is drawn.
+    """
+    library = _library()
+    response = make_response("" if library["etag"] in request.if_none_match else _drawn(library))
+    response.set_etag(library["etag"])
+    return response.make_conditional(request)
 
 
 @blueprint.post("/documents")
@@ -67,7 +75,7 @@ def add_documents() -> Response:
                 raise
             refused.append((clean_name(name), str(error)))
     if refused:
-        return make_response(_library_page(refused, len(files)), 422)
+        return make_response(_drawn(_library(), refused, len(files)), 422)
     return redirect(url_for("document_pages.documents"), 303)
 
 
@@ -199,7 +207,8 @@ def _arguments() -> dict[str, Any]:
     return fields | (request.view_args or {})
 
 
-def _library_page(refused: Sequence[Refused] = (), sent: int = 0) -> str:
+def _library() -> dict[str, Any]:
+    """Return what the page of the library is drawn from."""
     tag, sought, sort, state = _tag_asked(), sought_documents(), _sort_asked(), _state_filter_asked()
     totals = services().documents.totals(tag, sought)
     figures = {name: _figure(totals, states) for name, states in STATE_FILTERS.items()}
@@ -209,32 +218,44 @@ def _library_page(refused: Sequence[Refused] = (), sent: int = 0) -> str:
     shown = services().documents.sorted_page(
         sort, DOCUMENTS_SHOWN, (page - 1) * DOCUMENTS_SHOWN, tag, sought, STATE_FILTERS[state]
     )
+    library = {
+        "documents": shown,
+        "older_names": services().documents.names({one.replaces for one in shown if one.replaces}),
+        "count": count,
+        "size": size,
+        "state_counts": {name: number for name, (number, _) in figures.items() if number or name in ("", state)},
+        "page": page,
+        "pages": pages,
+        "sort": sort,
+        "state_filter": state,
+        "place": _place(),
+        "tag": tag,
+        "sought_documents": sought,
+        "in_drawer": request.args.get("drawer") == "1",
+        "tags": services().documents.tags(),
+        "unfamiliar": services().unfamiliar.found(),
+        "to_index": services().documents.waiting_to_be_indexed(),
+        "sources": services().sources.states() if identity().may_manage else [],
+        "libraries": services().libraries.all() if identity().person else [],
+    } | frame(None)
+    return library | {"etag": _etag_of(library)}
+
+
+def _etag_of(library: dict[str, Any]) -> str:
+    """Return a short text for what is drawn for whoever asks: another one as soon as anything of it is new."""
+    who = identity().person, identity().may_manage, language().code, sorted(request.cookies.items())
+    return hashlib.sha256(repr((library, who)).encode()).hexdigest()[:20]
+
+
+def _drawn(library: dict[str, Any], refused: Sequence[Refused] = (), sent: int = 0) -> str:
     return render_template(
         drawer("documents.html"),
-        documents=shown,
-        older_names=services().documents.names({one.replaces for one in shown if one.replaces}),
-        count=count,
-        size=size,
-        state_counts={name: number for name, (number, _) in figures.items() if number or name in ("", state)},
-        page=page,
-        pages=pages,
-        sort=sort,
-        state_filter=state,
         state_filter_words=STATE_FILTER_WORDS,
         listed_at=lambda **changes: url_for("document_pages.documents", **_place() | changes),
-        place=_place(),
-        tag=tag,
-        sought_documents=sought,
-        in_drawer=request.args.get("drawer") == "1",
-        tags=services().documents.tags(),
-        unfamiliar=services().unfamiliar.found(),
-        to_index=services().documents.waiting_to_be_indexed(),
-        sources=services().sources.states() if identity().may_manage else [],
         install_multilingual=command_for_extra("multilingual"),
-        libraries=services().libraries.all() if identity().person else [],
         refused=refused,
         sent=sent,
-        **frame(None),
+        **library,
     )
 
 

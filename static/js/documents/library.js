@@ -68,7 +68,8 @@ async function search(form) {
 
 /** Load the list from a URL, unless another search has started meanwhile. */
 async function loadList(url) {
-  const response = await fetch(url).catch(() => null);
+  // As long as nothing is new, the server answers 304 with nothing in it.
+  const response = await fetch(url, { headers: { "If-None-Match": list().dataset.etag } }).catch(() => null);
   const html = response?.ok ? await response.text().catch(() => null) : null;
   if (html !== null && list()?.dataset.page === url) updateList(documentOf(html).getElementById("documents"));
 }
@@ -98,11 +99,14 @@ function updateList(drawn) {
   now.dataset.busy = drawn.dataset.busy;
   updateSelectionForm(now, drawn);
   updateSources(now, drawn);
-  for (const id of ["tags", "origins", "figures", "columns", "paging"]) updatePart(now.querySelector(`#${id}`), drawn.querySelector(`#${id}`));
+  const parts = ["tags", "origins", "figures", "columns", "paging"].map((id) => updatePart(now.querySelector(`#${id}`), drawn.querySelector(`#${id}`)));
   const [body, drawnBody] = [now, drawn].map((one) => one.querySelector(".library tbody"));
   if (!body || !drawnBody) now.querySelector("#library").replaceWith(drawn.querySelector("#library"));
-  // A row with something open was left as it was; polling goes on until it is closed.
-  else if (!updateRows(body, drawnBody)) now.dataset.busy = "yes";
+  else parts.push(updateRows(body, drawnBody));
+  // What somebody is using was left as it was, and is asked for again until it is free.
+  const complete = parts.every(Boolean);
+  now.dataset.etag = complete ? drawn.dataset.etag : "";
+  if (!complete) now.dataset.busy = "yes";
   document.dispatchEvent(new CustomEvent("library-drawn"));
 }
 
@@ -133,7 +137,7 @@ function updateRows(body, drawn) {
     // A renamed one may stand elsewhere now.
     if (body.rows[index] !== (current ?? row)) body.insertBefore(current ?? row, body.rows[index] ?? null);
     if (!current) return;
-    current.className = row.className;
+    if (current.className !== row.className) current.className = row.className;
     [...row.cells].forEach((cell, column) => {
       complete = updatePart(current.cells[column], cell) && complete;
     });
@@ -144,8 +148,8 @@ function updateRows(body, drawn) {
 /** Replace a part with its new version, unless somebody is using it; return whether it is up to date. */
 function updatePart(current, drawn) {
   if (!current || !drawn) return true;
-  if (current.isEqualNode(drawn) || current.querySelector("input:checked")) return true;
-  if (current.querySelector("details[open]") || current.contains(document.activeElement)) return false;
+  if (current.isEqualNode(drawn)) return true;
+  if (current.querySelector("details[open], input:checked") || current.contains(document.activeElement)) return false;
   current.replaceWith(drawn);
   return true;
 }

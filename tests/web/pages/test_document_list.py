@@ -3,6 +3,7 @@
 import html
 import re
 import threading
+from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
@@ -120,3 +121,50 @@ def test_older_documents_are_on_the_next_page(client: FlaskClient, monkeypatch: 
     assert ">Next<" not in second
     assert 'rel="prev" href="/documents?sort=-added">Previous' in second
     assert names_on(client.get("/documents?page=99").text) == ["2.txt", "1.txt"]
+
+
+@pytest.mark.parametrize("path", ["/documents", "/documents?sort=name&drawer=1"])
+def test_a_page_that_is_known_already_is_not_drawn_again_until_something_changes(
+    client: FlaskClient, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = upload(client, FACT, "geese.txt")
+    drawn: list[str] = []
+    draw = documents.render_template
+
+    def counted(*arguments: Any, **values: Any) -> str:
+        drawn.append(path)
+        return draw(*arguments, **values)
+
+    monkeypatch.setattr(documents, "render_template", counted)
+    etag = client.get(path).headers["ETag"]
+    assert f"data-etag='{etag}'" in html.unescape(client.get(path).text)
+    drawn.clear()
+    for _ in range(2):
+        known = client.get(path, headers={"If-None-Match": etag})
+        assert (known.status_code, known.data, known.headers["ETag"]) == (304, b"", etag)
+    assert drawn == []
+    client.patch(f"/api/documents/{document['document_id']}", json={"tags": ["birds"]})
+    changed = client.get(path, headers={"If-None-Match": etag})
+    assert (changed.status_code, len(drawn)) == (200, 1)
+    assert "birds" in changed.text
+
+
+@pytest.mark.parametrize("change", ["name", "order", "language", "zone", "another document", "settings"])
+def test_whatever_the_list_shows_is_in_its_tag(client: FlaskClient, services: Services, change: str) -> None:
+    document = upload(client, FACT, "geese.txt")
+    etag = client.get("/documents").headers["ETag"]
+    path, headers = "/documents", {"If-None-Match": etag}
+    if change == "name":
+        client.patch(f"/api/documents/{document['document_id']}", json={"name": "swans.txt"})
+    elif change == "order":
+        path = "/documents?sort=name"
+    elif change == "language":
+        headers["Accept-Language"] = "de"
+    elif change == "zone":
+        client.set_cookie("zone", "Asia/Tokyo")
+    elif change == "another document":
+        upload(client, "Green boats float.", "boats.txt", wait=False)
+    else:
+        services.settings.path.write_text('{"max_upload_mb": 7}')
+        until(lambda: services.settings.current.max_upload_mb == 7)
+    assert client.get(path, headers=headers).status_code == 200
