@@ -100,7 +100,7 @@ PHRASES = {
         *("changed the role to {role}", "admin", "member"),
     ),
     "accounts/single_sign_on.py": ("linked an account of {label}", "unlinked an account"),
-    "web/sharing.py": ("made link {n}", "took link {n} back"),
+    "web/sharing.py": ("made link {n}", "revoked link {n}"),
     "web/pages/libraries.py": ("made a library", "deleted a library", "changed a library ({fields})"),
     "retrieval/indexes/chroma.py": (
         "The vector index is being built{how_much}. Until it is ready, each search looks at all vectors.",

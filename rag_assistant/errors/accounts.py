@@ -67,7 +67,7 @@ class LinkNotFound(AssistantError):
     """The link to a conversation was revoked, or never existed."""
 
     def __init__(self) -> None:
-        super().__init__("There is nothing behind this link; it may have been taken back.")
+        super().__init__("There is nothing behind this link; it may have been revoked.")
 
 
 class LinkOver(AssistantError):

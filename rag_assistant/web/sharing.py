@@ -1,4 +1,4 @@
-"""Links to conversations, as the pages and the API make, read and take them back."""
+"""Links to conversations, as the pages and the API make, read and revoke them."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def make_link(conversation_id: int, with_sources: bool) -> tuple[ConversationLin
     return made, url_for("shared_pages.shared", link=secret, _external=True)
 
 
-def take_back_link(conversation_id: int, link_id: int) -> None:
+def revoke_link(conversation_id: int, link_id: int) -> None:
     """Let a link lead nowhere any more."""
-    services().links.take_back(conversation_id, link_id)
-    note_for_audit(f"took link {link_id} back", f"conversation {conversation_id}")
+    services().links.revoke(conversation_id, link_id)
+    note_for_audit(f"revoked link {link_id}", f"conversation {conversation_id}")
 
 
 def read_shared(secret: str) -> SharedConversation:

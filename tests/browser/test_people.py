@@ -115,7 +115,7 @@ def test_what_two_people_and_an_administrator_share_ends_when_they_say_so(
     stub.default = Reply("At dawn [1].")
     expect(ask(other, "When does the heron hiss?", 2)).to_contain_text("heron.txt")
 
-    # A conversation is read by a link, and no more once that is taken back.
+    # A conversation is read by a link, and no more once that is revoked.
     page.goto("/")
     ask(page, "When does the heron hiss?", 1)
     options(page).get_by_role("link", name="Share").click()
@@ -123,8 +123,8 @@ def test_what_two_people_and_an_administrator_share_ends_when_they_say_so(
     link = page.locator(".banner code").inner_text()
     other.goto(link)
     expect(other.get_by_text("At dawn")).to_be_visible()
-    page.get_by_role("button", name="Take back").click()
-    expect(page.get_by_role("button", name="Take back")).to_have_count(0)
+    page.get_by_role("button", name="Revoke").click()
+    expect(page.get_by_role("button", name="Revoke")).to_have_count(0)
     missing = other.goto(link)
     assert missing is not None
     assert missing.status == 404

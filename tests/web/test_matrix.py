@@ -29,7 +29,7 @@ STATIC = ("static", "versioned_static")
 LED_BY_A_SECRET = ("source_pages.source", "shared_pages.shared", "sharing_api.shared")
 # What ends something comes last, so that everything before it finds it.
 ENDINGS = (
-    "history_pages.erase", "sharing_api.take_back", "api.erase_turn", "openai.delete_response",
+    "history_pages.erase", "sharing_api.revoke", "api.erase_turn", "openai.delete_response",
     "document_pages.delete_document", "documents_api.delete",
     "pages.delete_conversation", "pages.restore_conversation", "conversations_api.delete_conversation",
     "conversations_api.restore_conversation", "history_pages.purge", "sidebar.erase",

@@ -1,4 +1,4 @@
-"""Links with which a conversation is read by others, until they are taken back. Only their hashes are kept."""
+"""Links with which a conversation is read by others, until they are revoked. Only their hashes are kept."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ConversationLinkStore:
             rows = connection.execute(query.order_by(conversation_links.c.id)).mappings()
             return [_link_of(row) for row in rows]
 
-    def take_back(self, conversation_id: int, link_id: int) -> None:
+    def revoke(self, conversation_id: int, link_id: int) -> None:
         """Let a link lead nowhere any more. Raises ConversationNotFound, LinkNotFound."""
         with self._database.write() as connection:
             load_conversation(connection, conversation_id)

@@ -11,7 +11,7 @@ from rag_assistant.records import ConversationLink, Source, Turn
 from rag_assistant.web.request_bodies import NewLinkBody
 from rag_assistant.web.request_parsing import read_optional_json, takes
 from rag_assistant.web.services import services
-from rag_assistant.web.sharing import make_link, read_shared, take_back_link
+from rag_assistant.web.sharing import make_link, read_shared, revoke_link
 
 blueprint = Blueprint("sharing_api", __name__, url_prefix="/api")
 
@@ -30,9 +30,9 @@ def make(conversation_id: int) -> Response:
 
 
 @blueprint.delete("/conversations/<int:conversation_id>/links/<int:link_id>")
-def take_back(conversation_id: int, link_id: int) -> Response:
+def revoke(conversation_id: int, link_id: int) -> Response:
     """Let a link lead nowhere any more."""
-    take_back_link(conversation_id, link_id)
+    revoke_link(conversation_id, link_id)
     return make_response("", 204)
 
 

@@ -183,7 +183,7 @@ OPERATIONS: dict[str, Operation] = {
         example={"with_sources": True},
         accounts=True,
     ),
-    "sharing_api.take_back": Operation(status=204, accounts=True),
+    "sharing_api.revoke": Operation(status=204, accounts=True),
     "sharing_api.shared": Operation(accounts.SharedAnswer, query="link=secret", accounts=True),
     "archive_api.export": Operation("application/zip"),
     "model_api.test": _action(server.ModelTestAnswer, asks=True),

@@ -1,4 +1,4 @@
-"""Conversations that are shared by a link: made and taken back by their owner, read by who is signed in."""
+"""Conversations that are shared by a link: made and revoked by their owner, read by who is signed in."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from flask import Blueprint, Response, make_response, redirect, render_template,
 from rag_assistant.web.markdown.render import render_markdown
 from rag_assistant.web.pages.frame import frame
 from rag_assistant.web.services import services
-from rag_assistant.web.sharing import make_link, read_shared, take_back_link
+from rag_assistant.web.sharing import make_link, read_shared, revoke_link
 
 blueprint = Blueprint("shared_pages", __name__)
 
@@ -28,9 +28,9 @@ def make(conversation_id: int) -> Response:
 
 
 @blueprint.post("/conversations/<int:conversation_id>/links/<int:link_id>/end")
-def take_back(conversation_id: int, link_id: int) -> Response:
+def revoke(conversation_id: int, link_id: int) -> Response:
     """Let a link lead nowhere any more."""
-    take_back_link(conversation_id, link_id)
+    revoke_link(conversation_id, link_id)
     return cast(Response, redirect(url_for("shared_pages.links", conversation_id=conversation_id), 303))
 
 

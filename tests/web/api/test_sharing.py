@@ -1,4 +1,4 @@
-"""Links to conversations over the API: made, listed, read and taken back."""
+"""Links to conversations over the API: made, listed, read and revoked."""
 
 from collections.abc import Iterator
 from urllib.parse import urlsplit
@@ -38,7 +38,7 @@ def path_of(url: str) -> str:
     return f"/api/shared?{urlsplit(url).query}"
 
 
-def test_a_link_is_made_listed_read_and_taken_back(ann: FlaskClient, ben: FlaskClient, conversation: int) -> None:
+def test_a_link_is_made_listed_read_and_revoked(ann: FlaskClient, ben: FlaskClient, conversation: int) -> None:
     links = f"/api/conversations/{conversation}/links"
     made = ann.post(links)
     assert made.status_code == 201

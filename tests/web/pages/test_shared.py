@@ -1,4 +1,4 @@
-"""A conversation that is shared by a link: read by who is signed in, until it is taken back."""
+"""A conversation that is shared by a link: read by who is signed in, until it is revoked."""
 
 import re
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ def link_to(client: FlaskClient, conversation: int, **fields: str) -> str:
     return found[1]
 
 
-def test_a_link_shows_questions_and_answers_until_it_is_taken_back(
+def test_a_link_shows_questions_and_answers_until_it_is_revoked(
     app: Flask, ann: FlaskClient, ben: FlaskClient, stub: StubModel
 ) -> None:
     conversation = talk(ann, stub)
@@ -60,6 +60,7 @@ def test_a_link_shows_questions_and_answers_until_it_is_taken_back(
     listed = ann.get(f"/conversations/{conversation}/links", headers=PAGE).text
     end = re.search(rf"/conversations/{conversation}/links/\d+/end", listed)
     assert end is not None
+    assert ">Revoke</button>" in listed
     assert post(ann, end[0])[0] == 303
     gone, never = ben.get(link), ben.get("/shared?link=never")
     assert (gone.status_code, gone.text) == (never.status_code, never.text)
