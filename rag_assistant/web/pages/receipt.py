@@ -10,6 +10,7 @@ from rag_assistant.errors import ReceiptNotFound
 from rag_assistant.llm.client import OPENAI_BASE_URL
 from rag_assistant.presenters.receipts import as_curl, parts_of
 from rag_assistant.records import Turn
+from rag_assistant.web.languages import gettext
 from rag_assistant.web.pages.conversation import TURNS_SHOWN
 from rag_assistant.web.pages.frame import drawer, frame
 from rag_assistant.web.services import services
@@ -26,6 +27,7 @@ def receipt(turn_id: int) -> str:
         drawer("receipt.html"),
         turn=turn,
         receipt=body,
+        heading=gettext("Passages used") if body and body.get("quotes") else gettext("What the model saw"),
         parts=parts_of(turn, body) if body else [],
         place_of_turn=lambda number: _place_of(turn, number),
         back=_place_of(turn, turn.number),

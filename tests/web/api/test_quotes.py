@@ -284,7 +284,8 @@ def test_where_it_is_set_so_quotes_take_the_place_of_a_model_that_fails_and_say_
         assert len(receipt["earlier_requests"]) == 1
         page = made.test_client().get(f"/turns/{answer['turn_id']}/receipt", headers=PAGE).text
         assert "No model wrote" in page
-        assert "What the model saw</h1>" not in page
+        assert "<title>Passages used - Assistant</title>" in page
+        assert "What the model saw" not in page
     finally:
         made.extensions["assistant"].close()
 
