@@ -235,15 +235,15 @@ def of_cluster() -> Costs:
 def print_costs(costs: dict[str, Costs]) -> None:
     """Print what was measured for each engine."""
     rows: dict[str, Callable[[Costs], str]] = {
-        "CPU of the server for a question, ms": lambda one: f"{one.web_ms:.1f}",
-        "CPU of PostgreSQL for a question, ms": lambda one: f"{one.database_ms:.1f}",
-        "round trips for a question": lambda one: f"{one.round_trips:.0f}",
-        "bytes on the wire for a question": lambda one: f"{one.wire_bytes:,.0f}",
-        "bytes that the database grows by a turn": lambda one: f"{one.stored_bytes:,.0f}",
-        "bytes of write-ahead log for a turn": lambda one: f"{one.log_bytes:,.0f}",
-        "CPU of an idle server, ms a second": lambda one: f"{one.idle_web_ms:.1f}",
-        "CPU of PostgreSQL for it, ms a second": lambda one: f"{one.idle_database_ms:.1f}",
-        "round trips for it, a second": lambda one: f"{one.idle_round_trips:.1f}",
+        "server CPU per question, ms": lambda one: f"{one.web_ms:.1f}",
+        "PostgreSQL CPU per question, ms": lambda one: f"{one.database_ms:.1f}",
+        "round trips per question": lambda one: f"{one.round_trips:.0f}",
+        "bytes on the wire per question": lambda one: f"{one.wire_bytes:,.0f}",
+        "database growth per turn, bytes": lambda one: f"{one.stored_bytes:,.0f}",
+        "write-ahead log per turn, bytes": lambda one: f"{one.log_bytes:,.0f}",
+        "CPU of an idle server, ms per second": lambda one: f"{one.idle_web_ms:.1f}",
+        "PostgreSQL CPU for an idle server, ms per second": lambda one: f"{one.idle_database_ms:.1f}",
+        "round trips of an idle server, per second": lambda one: f"{one.idle_round_trips:.1f}",
     }
     print("| | " + " | ".join(costs) + " |\n|---|" + "---|" * len(costs))
     for name, value in rows.items():
@@ -279,7 +279,7 @@ def compare(one_server: Costs, cluster: Costs) -> None:
         "PostgreSQL": one_server.database_ms + 5 * one_server.idle_database_ms * between,
     }
     measured = {"webs": cluster.web_ms, "PostgreSQL": cluster.database_ms}
-    print("\n| CPU ms for a question | predicted | measured |\n|---|---|---|")
+    print("\n| CPU ms per question | predicted | measured |\n|---|---|---|")
     for name, value in predicted.items():
         print(f"| {name} | {value:.1f} | {measured[name]:.1f} |")
     print(f"| proxy | | {cluster.proxy_ms:.2f} |")
