@@ -48,7 +48,7 @@ def embedding_ms() -> float:
 
 def cpu_per_answer(model: str) -> None:
     """CPU time of the server for an answer of 10 and of 100 tokens at 20 tokens a second, at 10 streams at once."""
-    print("| tokens | pace | CPU ms per answer |\n|---|---|---|")
+    print("| tokens | tokens per second | CPU ms per answer |\n|---|---|---|")
     print(f"| 10, without documents | 20 | {measure_cpu(model, 10, 20, MAX_PASSAGES='0'):.1f} |")
     print(f"| 10, the first of a conversation | 20 | {measure_cpu(model, 10, 20, conversations=0):.1f} |", flush=True)
     for per_second in (20, 0):
@@ -84,7 +84,7 @@ def pacing(model: str) -> None:
     """Streams of 20 tokens a second: how late tokens come once all of them run, and how many streams are whole."""
     print("Streams of 20 tokens a second, 25 more each second, then all together for 5 s.")
     print("Late: behind the moment at which the model sent the token, while all of them run.\n")
-    print("| streams | whole | refused (503) | first token p50 ms | late p50 ms | late p99 ms | CPU share |")
+    print("| streams | complete | refused (503) | first token p50 ms | late p50 ms | late p99 ms | CPU share |")
     print("|---" * 7 + "|")
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"

@@ -104,7 +104,7 @@ def first_view(browser: Browser, url: str) -> None:
     wire.on("Network.loadingFinished", lambda event: sizes.append(event["encodedDataLength"]))
     wire.send("Network.enable")
     page.goto(url, wait_until="networkidle")
-    say("first view, no cache", f"{sum(sizes) / 1000:.1f} kB in {len(sizes)} requests")
+    say("first page view, empty cache", f"{sum(sizes) / 1000:.1f} kB in {len(sizes)} requests")
     page.context.close()
 
 
@@ -121,11 +121,11 @@ def long_transcript(browser: Browser, start: str, url: str) -> None:
     frames = page.evaluate(SCROLL)
     slow = sum(frame > 50 for frame in frames)
     say(
-        f"{LONG_TRANSCRIPT:,} turns: painted and usable, from the start page (median of 9)",
+        f"{LONG_TRANSCRIPT:,} turns, opened from the start page: painted and usable (median of 9)",
         f"{percentile(again, 0.5):.0f} ms",
     )
-    say("the same, by its address in a browser with an empty cache", f"{percentile(first, 0.5):.0f} ms")
-    say("frames above 50 ms while scrolling through", f"{slow} of {len(frames)} ({100 * slow / len(frames):.1f} %)")
+    say("the same, opened by its address with an empty cache", f"{percentile(first, 0.5):.0f} ms")
+    say("frames above 50 ms while scrolling through it", f"{slow} of {len(frames)} ({100 * slow / len(frames):.1f} %)")
     for context in browser.contexts:
         context.close()
 
@@ -157,9 +157,9 @@ def streaming(browser: Browser, url: str, stub: StubModel) -> None:
         page.wait_for_selector(f"#turn-{number}.completed", timeout=60_000)
         heaps.append(heap_mb(wire))
     painted: list[float] = page.evaluate("window.painted")
-    say("token event to paint", f"p50 {percentile(painted, 0.5):.1f} ms, p95 {percentile(painted, 0.95):.1f} ms")
+    say("from token event to paint", f"p50 {percentile(painted, 0.5):.1f} ms, p95 {percentile(painted, 0.95):.1f} ms")
     said = ", ".join(f"{heap:.1f}" for heap in heaps[:: max(1, len(heaps) // 6)])
-    say(f"heap after each {max(1, len(heaps) // 6)} of {number} answers ({minutes:g} min)", f"{said} MB")
+    say(f"heap after every {max(1, len(heaps) // 6)} of {number} answers ({minutes:g} min)", f"{said} MB")
     page.context.close()
 
 

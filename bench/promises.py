@@ -16,17 +16,17 @@ PAUSE_SECONDS = 0.003
 
 def main() -> None:
     """Print each promise with the longest time that it took."""
-    print("| promise | at most s | took s | kept |\n|---|---|---|---|")
+    print("| promise | limit, s | measured, s | met |\n|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         stub = StubModel(Reply("word " * 2000, seconds_between=0.05))
         server = ServerProcess(Path(folder), OPENAI_BASE_URL=stub.url, OPENAI_MODEL="stub-model")
         server.start("/readyz")
         try:
-            tell("a change of settings.json is in force", 2, [change_settings(server, n) for n in range(1, TIMES + 1)])
-            tell("a stopped answer leaves the model's server", 1, [stop_answer(server, stub) for _ in range(TIMES)])
+            tell("a change to settings.json takes effect", 2, [change_settings(server, n) for n in range(1, TIMES + 1)])
+            tell("a stop closes the connection to the model", 1, [stop_answer(server, stub) for _ in range(TIMES)])
             ends, starts = zip(*(restart(server) for _ in range(TIMES)), strict=True)
-            tell("the server ends on request, in the middle of an answer", 20, ends)
-            tell("a second start answers", 5, starts)
+            tell("the server shuts down in the middle of an answer", 20, ends)
+            tell("a second start responds", 5, starts)
         finally:
             server.kill()
             stub.close()
