@@ -51,7 +51,7 @@ def main() -> None:
         print("Claims are not measured: the shared data is not on this machine.")
         return
     kinds = ("number", "name", "negation")
-    print("| set | half | sentences | true, doubted | another passage | number | name | negation | mean caught |")
+    print("| set | half | sentences | true but doubted | wrong passage | number | name | negation | mean detected |")
     print("|---|---|---|---|---|---|---|---|---|")
     for name, every in (("mtrag", list(of_mtrag())), ("doc2dial", list(of_doc2dial()))):
         for half in (0, 1):

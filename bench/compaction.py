@@ -65,7 +65,8 @@ def main() -> None:
     server = start_server()  # It ends when nobody holds it.
     url = str(server.listening_address)
     print(row("SmolLM2-135M", said.values(), lambda turns: written(url, turns)))
-    print("\n| sentences about one turn each | its turn is named | it alone | turns named |\n|---|---|---|---|")
+    print("\n| sentences about one turn each | right turn named | only the right turn named | turns named |")
+    print("|---|---|---|---|")
     for language in ("en", "de", "zh"):
         print(named(language))
 

@@ -57,7 +57,7 @@ class Store:
 
 def main() -> None:
     """Print the time of a search for each size, and how much of the exact answer Chroma finds."""
-    print("| chunks | exact ms | Chroma ms | found by both | seconds to fill Chroma |\n|---|---|---|---|---|")
+    print("| chunks | exact ms | Chroma ms | found by both | seconds to build in Chroma |\n|---|---|---|---|---|")
     for size in SIZES:
         store = Store(size)
         exact = ExactIndex(store, "bench", DIMENSION)

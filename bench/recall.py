@@ -76,13 +76,13 @@ def main() -> None:
     )
     history.MIN_CERTAINTY = 0.0  # Each question's best turn counts, however certain it is.
     told = memories()
-    print(told[0].row("bfcl_memory; others: what other people asked"))
+    print(told[0].row("bfcl_memory; others: other people's questions"))
     print(told[1].row("bfcl_memory; others: xquad en"), flush=True)
     print(dialogues().row("doc2dial, another person's words; others: xquad en"), flush=True)
     for language in ("en", "de", "zh"):
-        print(notes(language).row(f"xquad {language} told as notes; others: other articles"), flush=True)
+        print(notes(language).row(f"xquad {language} as notes; others: other articles"), flush=True)
     history.MIN_CERTAINTY = MIN_CERTAINTY
-    print("\n| long turns | questions | its beginning | the part quoted |\n|---|---|---|---|")
+    print("\n| long turns | questions | beginning of the turn | quoted part |\n|---|---|---|---|")
     for language in ("en", "de", "zh"):
         print(quoted(language), flush=True)
     print("\n| turns of the conversation | CPU ms |\n|---|---|")

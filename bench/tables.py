@@ -65,12 +65,12 @@ def figures_of(shelf: CollectionShelf, asked: Mapping[str, str]) -> dict[str, bo
     by_words = [one.text for one in shelf.by_keywords(asked["question"], PASSAGES)]
     found = [one.text for one in passages]
     return {
-        "row first, by words": holds(by_words[:1], asked["row"]),
-        "row in six, by words": holds(by_words, asked["row"]),
+        "row first, keywords only": holds(by_words[:1], asked["row"]),
+        "row in six, keywords only": holds(by_words, asked["row"]),
         "row first": holds(found[:1], asked["row"]),
         "row in six": holds(found, asked["row"]),
-        "with what names it": holds(found, asked["row"], asked["names"]),
-        "row quoted": holds(quotes, asked["row"]),
+        "named": holds(found, asked["row"], asked["names"]),
+        "quoted": holds(quotes, asked["row"]),
     }
 
 

@@ -149,12 +149,12 @@ def print_what_is_learnt(
         told = partial(_queries, one, shelves[one.name])
         by_fold[one.name] = [told(queries) for queries in ways]
         by_set[one.name] = told(others)
-    print("\n| follow-ups of | measure | last turn | fold left out | gain | worst folds | set left out | a rewrite |")
+    print("\n| follow-ups of | measure | last turn | held-out fold | gain | worst folds | held-out set | rewrite |")
     print("|---|---|---|---|---|---|---|---|")
     for collection in talks:
         name = collection.name
         print(*follow_ups(collection, shelves[name], by_fold[name], by_set[name]), sep="\n", flush=True)
-    print("\n| set | measure | alone | behind another | difference | of each grouping | told to lean |")
+    print("\n| set | measure | alone | after other exchanges | difference | for each grouping | treated as follow-up |")
     print("|---|---|---|---|---|---|---|")
     for collection in behind:
         print(*behind_another(collection, shelves[collection.name], by_fold[collection.name]), sep="\n", flush=True)

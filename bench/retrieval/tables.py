@@ -126,10 +126,10 @@ def main() -> None:
         for collection in (some, doc2dial):
             queries = learnt[collection.name]
             _print(*evidence(collection, shelves[collection.name], lambda asked, queries=queries: queries[asked.id]))  # type: ignore[misc]
-        _print("\n| set | measure | alone | weights in force | difference | told to lean |\n|---|---|---|---|---|---|")
+        _print("\n| set | measure | alone | current weights | difference | follow-up |\n|---|---|---|---|---|---|")
         for collection in [*talks, *behind]:
             _print(*conversations.in_force(collection, shelves[collection.name]))
-        _print("\n| set | context not embedded | leaning by 0.3 | by 0.4 | by 0.5 |\n|---|---|---|---|---|")
+        _print("\n| set | context not embedded | a dependence of 0.3 | 0.4 | 0.5 |\n|---|---|---|---|---|")
         for collection in [*talks, *behind]:
             _print(*conversations.spared(collection, shelves[collection.name]))
         if not whole:
@@ -137,7 +137,7 @@ def main() -> None:
         _print("\n| set | measure | plain BM25 | keywords | vectors | both |\n|---|---|---|---|---|---|")
         for collection in [mtrag, doc2dial, *single]:
             _print(*halves(collection, shelves[collection.name]))
-        _print("\n| set | told to lean where a person added words | where not |\n|---|---|---|")
+        _print("\n| set | treated as follow-up where a person added words | where not |\n|---|---|---|")
         _print(*leaning(shelves["mtrag"]))
         everything = {one.name: one for one in [mtrag, doc2dial, *single] if one.name in ELSEWHERE}
         _print("", *nothing_there({name: shelves[name] for name in ELSEWHERE}, everything))
