@@ -94,22 +94,23 @@ def test_the_lock_of_a_folder_says_at_once_which_of_its_own_processes_died(datab
 
 
 def test_a_server_with_another_embedding_model_is_refused_while_the_others_live(
-    database: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    database: Database, later: Later, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     if database.is_sqlite:
         pytest.skip("there is one server on a data folder")
-    monkeypatch.setattr(module, "LEASE_SECONDS", 0.3)
-    monkeypatch.setattr(module, "BEAT_INTERVAL_SECONDS", 0.05)
     there = leases(database, "there")
     there.enter("server")
     other = leases(database, "here", embedder="endpoint:bge-m3", max_history_turns=9)
-    monkeypatch.setattr(other, "bury", there.beat)
+
+    def wait_while_it_beats(seconds: float) -> None:
+        later(seconds)
+        there.beat()
+
+    monkeypatch.setattr(module, "sleep", wait_while_it_beats)
     with pytest.raises(SettingsError, match='embedder is "endpoint:bge-m3", but .* uses "builtin"; all must use one'):
         other.enter("server")
     assert there.beat() is None
-    monkeypatch.undo()
-    monkeypatch.setattr(module, "LEASE_SECONDS", 0.3)
-    monkeypatch.setattr(module, "BEAT_INTERVAL_SECONDS", 0.05)
+    monkeypatch.setattr(module, "sleep", later)
     other.enter("command")
     other.leave()
     other.enter("server")
