@@ -135,6 +135,22 @@ def test_an_end_on_request_comes_soon_and_keeps_what_is_written(forked: ServerPr
         assert forked.call("GET", f"/api/turns/{stream.turn_id}")[1]["answer"] == stream.text
 
 
+def test_an_end_on_request_keeps_how_far_an_answer_came_that_nobody_follows(
+    forked: ServerProcess, stub: StubModel
+) -> None:
+    stub.default = Reply("word " * 2000, seconds_between=0.05)
+    forked.start("/readyz")
+    stream = forked.stream("Why?").read(until_length=30)
+    stream.close()
+    forked.terminate()
+    with contextlib.closing(sqlite3.connect(forked.data / "assistant.db")) as alone:
+        ((status, characters),) = alone.execute(
+            "SELECT status, sum(length(content)) FROM turns JOIN messages ON turn_id = turns.id AND role = 'assistant'"
+        )
+    assert status == "interrupted"
+    assert characters >= len(stream.text)
+
+
 def test_an_end_on_request_leaves_the_database_in_one_file(forked: ServerProcess) -> None:
     forked.start("/readyz")
     for number in range(3):

@@ -185,7 +185,7 @@ def say_where(arbiter: Arbiter) -> None:
 
 
 def leave_in_order(_arbiter: Arbiter, worker: Any) -> None:
-    """Let others take over what is left, leave SQLite's database as one file, send the last traces, end the process.
+    """Keep how far answers came, let others take over, leave SQLite as one file, send the last traces, and end.
 
     A log beside it would be missed by whoever copies only that. Python's own end is left out: a thread that embeds
     meanwhile would come back from C++ into an interpreter that has gone, which ends a process by SIGABRT.
@@ -196,6 +196,7 @@ def leave_in_order(_arbiter: Arbiter, worker: Any) -> None:
     ending = sys.exc_info()[1]
     services = app.extensions["assistant"]
     try:
+        services.assistant.close()
         services.membership.leave()
         services.database.checkpoint()
         services.observer.close()
