@@ -37,7 +37,9 @@ class Proxy:
         self.kind: ProxyKind = kind or installed()
         self.log = log
         addresses = {f"WEB{number}": f"127.0.0.1:{web}" for number, web in enumerate(webs, 1)}
-        listen = f"127.0.0.1:{port}" if self.kind == "haproxy" else f"http://127.0.0.1:{port}"
+        # Caddy answers an address that it was not told of with an empty page.
+        names = f"http://127.0.0.1:{port}, http://localhost:{port}"
+        listen = f"127.0.0.1:{port}" if self.kind == "haproxy" else names
         self._environment = dict(os.environ) | addresses | {"LISTEN": listen, "ADMIN": "off"}
         self.process: subprocess.Popen[bytes] | None = None
 
