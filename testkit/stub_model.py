@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import select
 import socket
+import ssl
 import sys
 import threading
 import time
@@ -89,6 +90,11 @@ class StubModel:
         self.port = self._server.server_address[1]
         self.url = f"http://127.0.0.1:{self.port}/v1"
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def speak_tls(self, context: ssl.SSLContext) -> None:
+        """Take TLS connections only, from now on."""
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        self.url = self.url.replace("http:", "https:")
 
     def next_reply(self, _seen: Seen) -> Reply:
         """Return what to do with the next request."""

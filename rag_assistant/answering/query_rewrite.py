@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_assistant.conversations.prompts import rewrite_request
 from rag_assistant.errors import QUESTION_KEPT, TEXT_SAVED, ModelError
+from rag_assistant.llm.pump import TextSink
 from rag_assistant.records import ModelRequest
 from rag_assistant.retrieval.claims import NUMBER
 from rag_assistant.retrieval.tokenize import content_words, search_words, stem
@@ -61,18 +62,17 @@ def rewrite_query(
         timeout_seconds=TIMEOUT_SECONDS,
     )
     tell("rewriting", "Rewriting your question for the search.")
-    text, failed = "", False
+    sink, failed = TextSink(), False
     try:
-        for reply in models.stream(endpoint, request, call, lambda _sentence: None):
-            text += reply.text
+        models.stream(endpoint, request, call, sink)
     except ModelError as error:
         why = str(error).removesuffix(QUESTION_KEPT).removesuffix(TEXT_SAVED)
         log.warning("The model did not rewrite the question of turn %s: %s", turn.id, why)
         failed = True
     finally:
         call.restart_deadline()
-    record = {"request": request.as_body(endpoint.model), "answer": text}
-    query = None if failed else _as_query(text)
+    record = {"request": request.as_body(endpoint.model), "answer": sink.text}
+    query = None if failed else _as_query(sink.text)
     refused = None if query is None else why_refused(turn.question, query, exchanges)
     return Rewrite(query, record) if refused is None else Rewrite(None, record | {"refused": refused})
 

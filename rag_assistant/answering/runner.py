@@ -7,8 +7,8 @@ follows) is in assistant.py.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rag_assistant.answering.quoting import instead_of_quotes, note_of_failure
@@ -16,6 +16,7 @@ from rag_assistant.answering.recall import with_recall
 from rag_assistant.answering.receipt import log_what_was_left_out
 from rag_assistant.answering.request import BuiltRequest, Draft, build_request, estimated_tokens
 from rag_assistant.answering.tools import DELETES, said_yes, with_results
+from rag_assistant.answering.writer import ShownText
 from rag_assistant.conversations.model_profile import ModelProfile, profile_for, settings_for
 from rag_assistant.conversations.window import load_window, rules_for
 from rag_assistant.errors import (
@@ -234,27 +235,24 @@ class Runner:
         built = self._build()
         request = built.as_request(may_call)
         self._announce(built, request)
-        calls: ToolCalls = ()
-        shown, held, gap = "", "", "\n\n" if self._live.length else ""
         searched = self._searched_instead() if may_call else None
+
+        def holds_back(text: str) -> bool:
+            return searched is not None or (may_call and may_be_calls(text))
+
+        said = ShownText(self._deps.writer, self._turn, self._live, holds_back)
         try:
-            for reply in self._stream(built, request):
-                held += reply.text
-                if held and searched is None and not (may_call and not shown and may_be_calls(held)):
-                    self._show(gap + held)
-                    shown, held, gap = shown + held, "", ""
-                calls = reply.tool_calls or calls
-                self._learn(reply, request)
-            held, calls = self._told_apart(held, calls)
-            if searched is not None and held.strip() and not calls:
-                held = ""
+            reply = self._ask(built, request, said)
+            self._learn(reply, request)
+            said.held, calls = self._told_apart(said.held, reply.tool_calls)
+            if searched is not None and said.held.strip() and not calls:
+                said.held = ""
                 self._take(searched)
                 self._deps.models.tool_habits.learn_unused(endpoint)
                 raise _NoToolCalled
         finally:
-            if held:
-                self._show(gap + held)
-        return shown + held, calls
+            said.show_held()
+        return said.shown, calls
 
     def _told_apart(self, text: str, calls: ToolCalls) -> tuple[str, ToolCalls]:
         """Return what of a text is said, and the tools that are called, in it or beside it."""
@@ -263,13 +261,15 @@ class Runner:
             self._deps.models.tool_habits.learn_call(self._draft.profile.endpoint)
         return "" if written or (calls and may_be_calls(text)) else text, calls or written
 
-    def _stream(self, built: BuiltRequest, request: ModelRequest) -> Iterator[ModelReply]:
+    def _ask(self, built: BuiltRequest, request: ModelRequest, said: ShownText) -> ModelReply:
         endpoint = built.draft.profile.endpoint
-        if endpoint.quotes:
-            return self._deps.search.quoted(built.draft, self._live.call, model_failed=self._quotes)
-        return self._deps.models.stream(
-            endpoint, request, self._live.call, lambda sentence: self._tell("waiting", sentence)
-        )
+        if not endpoint.quotes:
+            waiting = partial(self._tell, "waiting")
+            return self._deps.models.stream(endpoint, request, self._live.call, said, waiting)
+        for text in self._deps.search.quoted(built.draft, self._live.call, model_failed=self._quotes):
+            said.take(text)
+            said.settle_patiently()
+        return ModelReply()
 
     def _announce(self, built: BuiltRequest, request: ModelRequest) -> None:
         """Keep the receipt of what is about to be sent; tell everyone who follows."""

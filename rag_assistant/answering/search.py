@@ -11,7 +11,7 @@ from rag_assistant.answering.quoting import needs_model, quoted_answer
 from rag_assistant.answering.request import Found
 from rag_assistant.conversations.prompts import number_sources
 from rag_assistant.presenters.turns import Exchange, exchanges_of, without_lead
-from rag_assistant.records import EXCHANGES, ModelReply
+from rag_assistant.records import EXCHANGES
 from rag_assistant.retrieval.follow_up import is_unclear
 from rag_assistant.retrieval.postprocess import within
 from rag_assistant.retrieval.search import sections_of
@@ -117,12 +117,12 @@ class DocumentSearch:
         fitting = [one for one in within([*found, *_apart(standing)], budget_tokens) if one.cited_in is not None]
         return tuple(replace(one, n=n) for n, one in enumerate(fitting[:MAX_EVIDENCE], len(found) + 1))
 
-    def quoted(self, draft: Draft, call: ModelCall, model_failed: bool) -> Iterator[ModelReply]:
+    def quoted(self, draft: Draft, call: ModelCall, model_failed: bool) -> Iterator[str]:
         """Yield an answer with quotes of the sources that are in a request. Raises AnswerStopped."""
         quotes = self.retriever.quotes(draft.found.query, draft.sources)
         for piece in quoted_answer(quotes, len(draft.sources), model_failed):
             call.refuse_stopped()
-            yield ModelReply(text=piece)
+            yield piece
 
 
 def _apart(sources: Iterable[Source]) -> list[Source]:

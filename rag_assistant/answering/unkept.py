@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,10 @@ class UnkeptAnswers(AnswerWriter):
 
     def commit(self, turn: Turn, live: LiveTurn, text: str) -> None:
         """Leave text as it is shown."""
+
+    def begin_commit(self, turn: Turn, live: LiveTurn, text: str) -> Callable[[], None]:  # noqa: ARG002
+        """Leave text as it is shown."""
+        return lambda: None
 
     def keep_receipt(self, turn: Turn, built: BuiltRequest, sent: Sequence[dict[str, Any]]) -> None:
         """Keep no receipt."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rag_assistant.answering.receipt import receipt_of, usage_of
 from rag_assistant.conversations.prompts import mark_cited, note_citations
 from rag_assistant.errors import AnswerStopped, AssistantError, StorageDamaged, StorageFailed
+from rag_assistant.llm.pump import TextSink
 from rag_assistant.presenters.turn_events import last_event
 from rag_assistant.presenters.turns import error_data
 from rag_assistant.records import Event, Message, Turn, TurnStatus
@@ -52,6 +53,13 @@ class AnswerWriter:
                 if isinstance(error, StorageDamaged) or live.call.given_up or time.monotonic() > end:
                     raise
                 time.sleep(RETRY_INTERVAL_SECONDS)
+
+    def begin_commit(self, turn: Turn, live: LiveTurn, text: str) -> Callable[[], None]:
+        """Put text into the next commit, which many answers share, and return what commits that.
+
+        It tries once. Raises StorageFailed.
+        """
+        return self._answers.add(turn.id, live.length, text)
 
     def keep_receipt(self, turn: Turn, built: BuiltRequest, sent: Sequence[dict[str, Any]]) -> None:
         """Keep what is about to be sent to the model, before it is sent; see ``receipt_of``."""
@@ -110,6 +118,61 @@ class AnswerWriter:
     def close(self) -> None:
         """Give up what cannot be kept now; the next start keeps what is committed."""
         self._closing.set()
+
+
+class ShownText(TextSink):
+    """The text that answers a request: committed, then shown. ``held`` is what is not shown yet.
+
+    Nothing is shown as long as ``holds_back`` says so of the text; once some of it is shown, so is the rest.
+    """
+
+    def __init__(self, writer: AnswerWriter, turn: Turn, live: LiveTurn, holds_back: Callable[[str], bool]) -> None:
+        super().__init__()
+        self._writer = writer
+        self._turn = turn
+        self._live = live
+        self._holds_back = holds_back
+        self._gap = "\n\n" if live.length else ""
+        self._shown: list[str] = []
+        self._commit: Callable[[], None] | None = None
+        self.held = ""
+
+    @property
+    def shown(self) -> str:
+        """The text that is shown."""
+        return "".join(self._shown)
+
+    def take(self, text: str) -> None:
+        """Take text, and put it into the next commit if it may be shown."""
+        super().take(text)
+        self.held += text
+        if self.held and (self._shown or not self._holds_back(self.held)):
+            self._commit = self._writer.begin_commit(self._turn, self._live, self._gap + self.held)
+
+    def settle(self) -> None:
+        """Show what may be shown, once it is committed. Raises StorageFailed."""
+        if self._commit is not None:
+            self._commit()
+            self._tell()
+
+    def settle_patiently(self) -> None:
+        """Do the same, and try for a while. Raises StorageFailed."""
+        try:
+            self.settle()
+        except StorageFailed:
+            self.show_held()
+
+    def show_held(self) -> None:
+        """Commit what is not shown yet, and show it; try for a while. Raises StorageFailed."""
+        if self.held:
+            self._writer.commit(self._turn, self._live, self._gap + self.held)
+            self._tell()
+
+    def _tell(self) -> None:
+        self._live.add(self._gap + self.held)
+        self._shown.append(self.held)
+        self.held = self._gap = ""
+        self._commit = None
 
 
 def _status_of(text: str) -> TurnStatus:

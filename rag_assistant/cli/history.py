@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +13,7 @@ from rag_assistant.cli.history_backends import HistoryBackend, LocalHistory, Rem
 from rag_assistant.cli.params import AS_JSON, ID, YES, confirm
 from rag_assistant.conversations.prompts import title_for
 from rag_assistant.errors import InvalidRequest, ReceiptNotFound
+from rag_assistant.llm.pump import TextSink
 from rag_assistant.presenters.export import FORMATS
 from rag_assistant.records import ModelRequest
 
@@ -125,10 +127,18 @@ def _replay(services: Services, request: dict[str, object]) -> None:
     call = services.models.new_call()
     endpoint = services.models.endpoint(call)
     sent = ModelRequest.from_body(request)
-    for reply in services.models.stream(endpoint, sent, call, lambda why: click.secho(why, dim=True, err=True)):
-        click.echo(reply.text, nl=False)
-        for called in reply.tool_calls:
-            click.echo(f"{called['function']['name']} {called['function']['arguments']}")
-        if reply.usage:
-            click.secho(f"\n{json.dumps(reply.usage)}", dim=True, err=True)
+    why = partial(click.secho, dim=True, err=True)
+    reply = services.models.stream(endpoint, sent, call, _Echo(), why)
+    for called in reply.tool_calls:
+        click.echo(f"{called['function']['name']} {called['function']['arguments']}")
+    if reply.usage:
+        click.secho(f"\n{json.dumps(reply.usage)}", dim=True, err=True)
     click.echo()
+
+
+class _Echo(TextSink):
+    """Prints what a model says as it comes."""
+
+    def take(self, text: str) -> None:
+        super().take(text)
+        click.echo(text, nl=False)

@@ -14,6 +14,7 @@ from rag_assistant.conversations.prompts import summary_request, turn_text
 from rag_assistant.conversations.summary_lines import SummaryLine, read_lines, with_turns
 from rag_assistant.errors import QUESTION_KEPT, ModelError, ModelFailed, NothingToSummarise, SummaryRejected
 from rag_assistant.history import FittedHistory, checked_summary, estimate_tokens, turns_kept_by_compaction
+from rag_assistant.llm.pump import TextSink
 from rag_assistant.presenters.history import span_in_words
 from rag_assistant.records import Conversation, ModelRequest, PastTurn, text_in
 
@@ -143,12 +144,10 @@ class Compaction:
         source_tokens = sum(estimate_tokens(text) for text in part)
         limits = MAX_SUMMARY_PART_TOKENS, profile.answer_tokens or MAX_SUMMARY_PART_TOKENS, _max_summary_tokens(profile)
         request = ModelRequest(tuple(summary_request(part, known)), int(min(limits)), profile.temperature)
-        pieces = []
-        for reply in self._models.stream(profile.endpoint, request, call, lambda _sentence: None):
-            pieces.append(reply.text)
-            if reply.tool_calls:
-                raise ModelFailed("The model called a tool instead of writing a summary.")
-        return checked_summary("".join(pieces), source_tokens, estimate_tokens)
+        sink = TextSink()
+        if self._models.stream(profile.endpoint, request, call, sink).tool_calls:
+            raise ModelFailed("The model called a tool instead of writing a summary.")
+        return checked_summary(sink.text, source_tokens, estimate_tokens)
 
 
 def _extended(conversation: Conversation, turns: Sequence[PastTurn], profile: ModelProfile) -> str:

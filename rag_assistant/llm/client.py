@@ -10,7 +10,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from rag_assistant.llm.calibration import MIN_LIMIT_TOKENS
 from rag_assistant.llm.calls import ModelCall, Watchdog
 from rag_assistant.llm.endpoint import Deadlines, Endpoint
 from rag_assistant.llm.failures import failures_named
+from rag_assistant.llm.pump import StreamPump, TextSink
 from rag_assistant.llm.reader import AnswerReader
 from rag_assistant.llm.refusals import refuses_tools
 from rag_assistant.llm.sdk import sdk_client
@@ -52,6 +53,7 @@ class ModelClient:
     def __init__(self, deadlines: Callable[[], Deadlines]) -> None:
         self._deadlines = deadlines
         self._watchdog = Watchdog()
+        self._pump = StreamPump()
         self._lock = threading.Lock()
         self._clients: dict[tuple[str, str | None], openai.OpenAI] = {}
         self._first_models: dict[str, str] = {}
@@ -66,25 +68,23 @@ class ModelClient:
         endpoint: Endpoint,
         request: ModelRequest,
         call: ModelCall,
+        sink: TextSink,
         on_wait: Callable[[str], None] | None = lambda _sentence: None,
-    ) -> Iterator[ModelReply]:
-        """Yield the answer's text as it comes, and at last a reply with tool calls, finish reason and usage.
+    ) -> ModelReply:
+        """Give the answer's text to ``sink`` as it comes, and return its tool calls, finish reason and usage.
 
         Before the first text, a refused connection, a 5xx and a 429 are tried again a few times; ``on_wait`` is told
         why; with ``None`` nothing is. Raises a ModelError (ContextTooLong and ToolsRefused among them), or
-        AnswerStopped when ``call`` was stopped.
+        AnswerStopped when ``call`` was stopped, and what ``sink`` raises.
         """
         timeout_seconds = self._deadlines().answer
         if request.timeout_seconds is not None:
             timeout_seconds = min(timeout_seconds, request.timeout_seconds)
         call.begin_request(timeout_seconds)
-        for attempt in range(len(RETRY_BACKOFF_SECONDS) + 1):
-            shown = False
+        attempt = 0
+        while True:
             try:
-                for reply in self._attempt(endpoint, request, call):
-                    shown = True
-                    yield reply
-                return
+                return self._attempt(endpoint, request, call, sink)
             except (ContextTooLong, AnswerTooLong):
                 raise
             except ModelRefused as error:
@@ -94,11 +94,12 @@ class ModelClient:
                 raise
             except (ModelUnreachable, ModelFailed, ModelBusy) as error:
                 pause = _pause_before_retry(error, attempt)
-                if shown or pause is None or on_wait is None:
+                if sink.text or pause is None or on_wait is None:
                     raise
                 log.warning("The model failed and is asked again in %s s: %s", pause, error)
                 on_wait(f"{error} Trying again.")
                 _sleep(pause, call)
+                attempt += 1
 
     def named(self, endpoint: Endpoint, call: ModelCall) -> Endpoint:
         """Return the endpoint with its model's name and with how many tokens that takes, as far as it tells.
@@ -157,16 +158,17 @@ class ModelClient:
             except (ValueError, KeyError, TypeError) as error:
                 raise ModelFailed(f"The endpoint {endpoint.base_url} gives no list of models.") from error
 
-    def _attempt(
-        self,
-        endpoint: Endpoint,
-        request: ModelRequest,
-        call: ModelCall,
-    ) -> Iterator[ModelReply]:
-        from rag_assistant.llm.transport import is_event_stream, pieces_of
+    def _attempt(self, endpoint: Endpoint, request: ModelRequest, call: ModelCall, sink: TextSink) -> ModelReply:
+        from rag_assistant.llm.transport import body_of, is_event_stream
 
         deadlines = self._deadlines()
         reader = AnswerReader(endpoint.api_key)
+
+        def take(text: str) -> None:
+            if text:
+                call.wait_for(deadlines.token, "no more text arrived")
+                sink.take(text)
+
         call.wait_for(deadlines.connect + deadlines.first_token, "no text arrived")
         with (
             failures_named(endpoint, call, lambda: reader.shown),
@@ -174,20 +176,17 @@ class ModelClient:
             self._open(endpoint, _request_body(endpoint, request), call) as opened,
         ):
             response = opened.response
-            streams = is_event_stream(response.headers)
-            read = reader.feed if streams else reader.feed_whole
-            for piece in pieces_of(response):
-                text = read(piece)
-                if text:
-                    call.wait_for(deadlines.token, "no more text arrived")
-                    yield ModelReply(text=text)
-            reader.check()
-            if not streams and (text := reader.whole_answer()):
-                yield ModelReply(text=text)
+            if is_event_stream(response.headers):
+                self._pump.run(body_of(response), lambda piece: take(reader.feed(piece)), sink)
+                reader.check()
+            else:
+                self._pump.run(body_of(response), reader.feed_whole, sink)
+                take(reader.whole_answer())
+                sink.settle_patiently()
             if call.ended or not reader.complete:
                 raise ConnectionResetError("the stream ended before the answer did")
         calls = reader.tool_calls.calls()
-        yield ModelReply("", reader.finish_reason, reader.usage, calls, thought=reader.thought)
+        return ModelReply(reader.finish_reason, reader.usage, calls, thought=reader.thought)
 
     def _open(self, endpoint: Endpoint, body: bytes, call: ModelCall) -> openai.Stream[Any]:
         """Send a request and return the SDK's stream when the headers are there.

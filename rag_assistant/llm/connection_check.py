@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from rag_assistant.errors import QUESTION_KEPT, EmbedderFailed, ModelError, ModelTimedOut, NoEndpoint, RerankerFailed
 from rag_assistant.llm.models import LanguageModels
+from rag_assistant.llm.pump import TextSink
 from rag_assistant.records import ModelRequest
 
 MAX_ANSWER_TOKENS = 16
@@ -105,8 +106,7 @@ def _answer(models: LanguageModels) -> str:
     call = models.new_call()
     endpoint = models.endpoint(call)
     request = ModelRequest((ASKED,), max_tokens=MAX_ANSWER_TOKENS, timeout_seconds=TIMEOUT_SECONDS)
-    for _ in models.stream(endpoint, request, call, on_wait=None):
-        pass
+    models.stream(endpoint, request, call, TextSink(), on_wait=None)
     return f"{endpoint.model} answered."
 
 

@@ -14,6 +14,7 @@ from rag_assistant.errors import (
     TEXT_SAVED,
     AnswerInterrupted,
     AnswerStopped,
+    AnswerTakenOver,
     AnswerTooLong,
     AssistantError,
     ContextTooLong,
@@ -22,6 +23,7 @@ from rag_assistant.errors import (
     ModelRefused,
     ModelTimedOut,
     ModelUnreachable,
+    StorageFailed,
 )
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.endpoint import Endpoint
@@ -67,6 +69,8 @@ class failures_named:
 
         from rag_assistant.llm.transport import OverlongBody
 
+        if isinstance(error, (StorageFailed, AnswerTakenOver)):  # What became of its text is not the model's fault.
+            return error
         shown = self._shown()
         where = "The local model" if self._endpoint.local else f"The model at {self._endpoint.base_url}"
         try:

@@ -16,6 +16,7 @@ from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.client import OPENAI_BASE_URL, ModelClient
 from rag_assistant.llm.endpoint import QUOTES_ENDPOINT, Deadlines, Endpoint
 from rag_assistant.llm.local_model import LocalModel
+from rag_assistant.llm.pump import TextSink
 from rag_assistant.llm.tool_habits import ToolHabits
 from rag_assistant.records import ModelReply, ModelRequest
 from rag_assistant.settings.schema import Settings
@@ -116,36 +117,29 @@ class LanguageModels:
         endpoint: Endpoint,
         request: ModelRequest,
         call: ModelCall,
-        on_wait: Callable[[str], None] | None,
-    ) -> Iterator[ModelReply]:
-        """Yield the answer; see ModelClient.stream. What an endpoint refuses is remembered for the next request."""
+        sink: TextSink,
+        on_wait: Callable[[str], None] | None = lambda _sentence: None,
+    ) -> ModelReply:
+        """Give the answer's text to ``sink``; see ModelClient.stream. What an endpoint refuses is remembered."""
         if endpoint.quotes:
             raise ModelUnreachable("No model is connected.")
         facts = {"base_url": endpoint.base_url, "model": endpoint.model, "max_tokens": request.max_tokens}
-        with step("model", is_shared=True, **facts) as asked, self._noting_failures(endpoint):
+        with step("model", **facts) as asked, self._noting_failures(endpoint):
             call.traceparent = asked.traceparent
-            for reply in self._counted(self.client.stream(endpoint, request, call, on_wait), endpoint, request):
-                self._states[endpoint.base_url] = "ready"
-                if reply.usage is not None or reply.finish_reason is not None:
-                    asked.facts |= {"finish_reason": reply.finish_reason} | (reply.usage or {})
-                if reply.usage is not None or reply.finish_reason is not None or reply.thought:
-                    call.replies.append(reply)
-                yield reply
+            reply: ModelReply | None = None
+            try:
+                reply = self.client.stream(endpoint, request, call, sink, on_wait)
+            finally:
+                if reply is not None or sink.text:
+                    self._note_answer(endpoint, request, sink.text, reply.usage if reply else None)
+            asked.facts |= {"finish_reason": reply.finish_reason} | (reply.usage or {})
+            call.replies.append(reply)
+            return reply
 
-    def _counted(
-        self, replies: Iterator[ModelReply], endpoint: Endpoint, request: ModelRequest
-    ) -> Iterator[ModelReply]:
-        """Yield replies, and count what they took, also of an answer that breaks off: estimated if nobody tells."""
-        told: int | None = None
-        said: list[str] = []
-        try:
-            for reply in replies:
-                said.append(reply.text)
-                told = tokens_told(reply.usage) or told
-                yield reply
-        finally:
-            if said:
-                self._count(told or round(_estimated(request, "".join(said)) * self.ratio(endpoint)))
+    def _note_answer(self, endpoint: Endpoint, request: ModelRequest, text: str, usage: dict[str, Any] | None) -> None:
+        """Take note that an endpoint answered, and count what that took; estimated if nobody tells."""
+        self._states[endpoint.base_url] = "ready"
+        self._count(tokens_told(usage) or round(_estimated(request, text) * self.ratio(endpoint)))
 
     @contextlib.contextmanager
     def _noting_failures(self, endpoint: Endpoint) -> Iterator[None]:

@@ -75,10 +75,9 @@ class AnswerReader:
         finally:
             del failure
 
-    def feed_whole(self, piece: bytes) -> str:
+    def feed_whole(self, piece: bytes) -> None:
         """Collect the body of an endpoint that does not stream."""
         self._body += piece
-        return ""
 
     def whole_answer(self) -> str:
         """Return the text of a collected body. Raises ModelFailed if it is no answer."""

@@ -10,7 +10,7 @@ import math
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import cast
 
@@ -18,6 +18,7 @@ import httptools
 import httpx2
 
 from rag_assistant.llm.calls import ModelCall
+from rag_assistant.llm.pump import Arriving
 
 BYTES_AT_ONCE = 65536
 # What an endpoint may send, however long it goes on. Of a stream, some 300 bytes a token, nothing is held.
@@ -53,7 +54,7 @@ class SocketTransport(httpx2.BaseTransport):
         headers = httpx2.Headers(body.headers)
         max_bytes = MAX_STREAM_BYTES if is_event_stream(headers) else MAX_BODY_BYTES
         stream = BoundedStream(body, MAX_ERROR_BYTES if status >= 400 else max_bytes, cut=status >= 400)
-        return httpx2.Response(status, headers=headers, stream=stream, request=request)
+        return httpx2.Response(status, headers=headers, stream=stream, request=request, extensions={"body": body})
 
     def _connect(self, url: httpx2.URL) -> socket.socket:
         """Return an open connection. Only connecting is limited here: later silence is the watchdog's business."""
@@ -125,10 +126,10 @@ class _Body(httpx2.SyncByteStream):
     """The body of a response, in the pieces in which it arrives. What the parser finds lands in the attributes."""
 
     def __init__(self, connection: socket.socket) -> None:
-        self._connection = connection
+        self.connection = connection
         self._pieces: list[bytes] = []
         self._head_read = False
-        self._complete = False
+        self.is_complete = False
         self.headers: list[tuple[bytes, bytes]] = []
         self.parser = httptools.HttpResponseParser(self)
 
@@ -146,7 +147,7 @@ class _Body(httpx2.SyncByteStream):
 
     def on_message_complete(self) -> None:
         """Take note that the body has come to its end."""
-        self._complete = self._head_read
+        self.is_complete = self._head_read
 
     def read_head(self) -> None:
         """Return when the head is read, without what only promises one (100 Continue)."""
@@ -164,19 +165,30 @@ class _Body(httpx2.SyncByteStream):
             if self._pieces:
                 pieces, self._pieces = self._pieces, []
                 yield b"".join(pieces)
-            if self._complete or not self._receive():
+            if self.is_complete:
                 return
+            try:
+                if not self._receive():
+                    return
+            except BlockingIOError:
+                yield b""
 
     def close(self) -> None:
         """Close the connection: the endpoint sees it and stops."""
-        self._connection.close()
+        self.connection.close()
 
     def _receive(self) -> int:
-        """Feed the parser with what has arrived; return how many bytes, 0 at the end of the connection."""
+        """Feed the parser with what has arrived; return how many bytes, 0 at the end of the connection.
+
+        Raises BlockingIOError where the connection does not block and nothing is there.
+        """
         try:
-            data = self._connection.recv(BYTES_AT_ONCE)
+            # More than TLS has in one record: nothing is left decrypted that who watches the socket would not see.
+            data = self.connection.recv(BYTES_AT_ONCE)
             if data:
                 self.parser.feed_data(data)
+        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError) as error:
+            raise BlockingIOError from error
         except OSError as error:
             raise httpx2.ReadError(str(error)) from error
         except httptools.HttpParserUpgrade as error:
@@ -186,9 +198,11 @@ class _Body(httpx2.SyncByteStream):
         return len(data)
 
 
-def pieces_of(response: httpx2.Response) -> Iterable[bytes]:
+def body_of(response: httpx2.Response) -> Arriving:
     """Return the body as it arrives, without the layers that would look for an encoding which we did not accept."""
-    return cast("httpx2.SyncByteStream", response.stream)
+    body: _Body = response.extensions["body"]
+    pieces = iter(cast("httpx2.SyncByteStream", response.stream))
+    return Arriving(body.connection, pieces, lambda: body.is_complete)
 
 
 def is_event_stream(headers: httpx2.Headers) -> bool:

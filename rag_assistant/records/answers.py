@@ -81,12 +81,11 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """A piece of what a model streams: text, or at the end the tools that it calls and the closing figures.
+    """What a model's answer ends with, beside its text: the tools that it calls, and the closing figures.
 
     ``thought``: it wrote down what it thought, which is no part of the answer.
     """
 
-    text: str = ""
     finish_reason: str | None = None
     usage: dict[str, Any] | None = None
     tool_calls: tuple[dict[str, Any], ...] = ()

@@ -25,14 +25,12 @@ Value = str | int | float | bool | None
 class Step:
     """One step. ``facts`` go into a trace: no texts of anyone, and in words of ours (gen_ai.py has the standard's).
 
-    ``traceparent`` is what others are told who work for this step. The trace of what follows goes on below the step,
-    unless it ``is_shared`` with a caller that does other things in between, as a generator is.
+    ``traceparent`` is what others are told who work for this step. The trace of what follows goes on below the step.
     """
 
     name: StepName
     facts: dict[str, Value] = field(default_factory=dict)
     traceparent: str | None = None
-    is_shared: bool = False
 
 
 class Watcher(Protocol):
@@ -60,9 +58,9 @@ def continue_trace(traceparent: str | None) -> None:
 
 
 @contextmanager
-def step(name: StepName, *, is_shared: bool = False, **facts: Value) -> Iterator[Step]:
+def step(name: StepName, **facts: Value) -> Iterator[Step]:
     """Measure what is done inside as a step; more facts can be added to it until its end."""
-    begun = Step(name, facts, _traceparent.get(), is_shared)
+    begun = Step(name, facts, _traceparent.get())
     watching = watcher.get()
     if watching is None:
         yield begun

@@ -45,11 +45,8 @@ class Tracing:
         HEADERS.inject(told, trace.set_span_in_context(span))
         step.traceparent = told.get("traceparent")
         try:
-            if step.is_shared:
+            with trace.use_span(span, record_exception=False, set_status_on_exception=False):
                 yield
-            else:
-                with trace.use_span(span, record_exception=False, set_status_on_exception=False):
-                    yield
         except Exception as error:
             step.facts.setdefault("error", type(error).__name__)  # Its message may quote somebody.
             raise

@@ -4,9 +4,11 @@ import errno
 import json
 import socket
 import ssl
+import subprocess
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -19,11 +21,13 @@ from rag_assistant.errors import (
     ModelRefused,
     ModelTimedOut,
     ModelUnreachable,
+    StorageFailed,
 )
 from rag_assistant.llm import client as client_module
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.client import ModelClient
 from rag_assistant.llm.endpoint import Deadlines, Endpoint
+from rag_assistant.llm.pump import TextSink
 from rag_assistant.llm.reader import AnswerReader
 from rag_assistant.records import ModelRequest
 from testkit.shared_data import shared_jsonl
@@ -47,15 +51,18 @@ def endpoint(stub: StubModel) -> Endpoint:
 
 
 def answer(client: ModelClient, stub: StubModel, call: ModelCall | None = None) -> str:
-    return "".join(reply.text for reply in client.stream(endpoint(stub), REQUEST, call or ModelCall()))
+    sink = TextSink()
+    client.stream(endpoint(stub), REQUEST, call or ModelCall(), sink)
+    return sink.text
 
 
 def test_an_answer_streams_and_ends_with_its_figures(client: ModelClient, stub: StubModel) -> None:
     stub.replies.append(Reply("It is so.", usage={"prompt_tokens": 7, "completion_tokens": 3}))
-    replies = list(client.stream(endpoint(stub), replace(REQUEST, max_tokens=50, temperature=0.0), ModelCall()))
-    assert "".join(reply.text for reply in replies) == "It is so."
-    assert replies[-1].finish_reason == "stop"
-    assert replies[-1].usage == {"prompt_tokens": 7, "completion_tokens": 3}
+    sink = TextSink()
+    reply = client.stream(endpoint(stub), replace(REQUEST, max_tokens=50, temperature=0.0), ModelCall(), sink)
+    assert sink.text == "It is so."
+    assert reply.finish_reason == "stop"
+    assert reply.usage == {"prompt_tokens": 7, "completion_tokens": 3}
     (sent,) = stub.requests
     assert sent.messages == QUESTION
     assert sent.headers["authorization"] == f"Bearer {KEY}"
@@ -134,13 +141,13 @@ def test_a_path_that_is_not_there_is_no_model_that_is_not_there(
 ) -> None:
     stub.default = Reply(status=404, body=json.dumps({"error": {"message": reason}}).encode())
     with pytest.raises(ModelRefused, match=rf"\(404\): {reason}\.? Check {checks}[.;]"):
-        list(client.stream(Endpoint(stub.url, KEY, model), REQUEST, ModelCall()))
+        client.stream(Endpoint(stub.url, KEY, model), REQUEST, ModelCall(), TextSink())
 
 
 def test_without_a_key_the_endpoint_asks_for_one(client: ModelClient, stub: StubModel) -> None:
     stub.default = Reply(status=401)
     with pytest.raises(ModelRefused, match=r"asks for an API key \(401\)\. Set openai_api_key\."):
-        list(client.stream(Endpoint(stub.url, None, "some-model"), REQUEST, ModelCall()))
+        client.stream(Endpoint(stub.url, None, "some-model"), REQUEST, ModelCall(), TextSink())
 
 
 def test_a_model_that_is_not_there_is_named(client: ModelClient, stub: StubModel) -> None:
@@ -188,8 +195,9 @@ def test_why_there_is_no_connection_is_said(
 def test_what_fails_once_is_tried_again_before_the_first_text(client: ModelClient, stub: StubModel) -> None:
     stub.replies += [Reply(status=500), Reply(status=429, headers={"Retry-After": "0"})]
     waits: list[str] = []
-    replies = client.stream(endpoint(stub), REQUEST, ModelCall(), on_wait=waits.append)
-    assert "".join(reply.text for reply in replies) == "An answer."
+    sink = TextSink()
+    client.stream(endpoint(stub), REQUEST, ModelCall(), sink, on_wait=waits.append)
+    assert sink.text == "An answer."
     assert len(waits) == 2
     assert "failed (500)" in waits[0]
 
@@ -212,11 +220,10 @@ def test_a_hang_before_the_first_text_ends_at_its_deadline(client: ModelClient, 
 
 def test_a_hang_in_the_middle_keeps_what_came(client: ModelClient, stub: StubModel) -> None:
     stub.replies.append(Reply("one two three", hang_at=2))
-    came = ""
+    sink = TextSink()
     with pytest.raises(ModelTimedOut, match="no more text arrived"):
-        for reply in client.stream(endpoint(stub), REQUEST, ModelCall()):
-            came += reply.text
-    assert came == "one two"
+        client.stream(endpoint(stub), REQUEST, ModelCall(), sink)
+    assert sink.text == "one two"
 
 
 def test_a_stream_that_breaks_in_the_middle_is_interrupted_and_not_repeated(
@@ -289,12 +296,33 @@ def test_a_call_that_was_stopped_before_it_connected_ends_at_once(client: ModelC
         answer(client, stub, call)
 
 
-def test_a_reader_who_leaves_closes_the_upstream(client: ModelClient, stub: StubModel) -> None:
+def test_text_that_cannot_be_taken_closes_the_upstream(client: ModelClient, stub: StubModel) -> None:
+    class Full(TextSink):
+        def take(self, text: str) -> None:
+            raise ValueError(text)
+
     stub.replies.append(Reply("word " * 1000, seconds_between=0.01))
-    replies = client.stream(endpoint(stub), REQUEST, ModelCall())
-    next(replies)
-    replies.close()  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match="word"):
+        client.stream(endpoint(stub), REQUEST, ModelCall(), Full())
     until(lambda: stub.requests[0].left_after is not None)
+
+
+def test_text_that_cannot_be_stored_is_told_as_that_though_the_model_is_late_meanwhile(
+    client: ModelClient, stub: StubModel
+) -> None:
+    call = ModelCall()
+
+    class Full(TextSink):
+        def settle(self) -> None:
+            raise StorageFailed("The disk is full.")
+
+        def settle_patiently(self) -> None:
+            if self.text:
+                call.overdue = "no more text arrived"
+                self.settle()
+
+    with pytest.raises(StorageFailed):
+        client.stream(endpoint(stub), REQUEST, call, Full())
 
 
 def test_every_recorded_exchange_is_an_answer_or_a_named_error(client: ModelClient, stub: StubModel) -> None:
@@ -332,3 +360,31 @@ def test_content_in_parts_and_usage_that_is_none_are_understood() -> None:
         b' "usage": "a lot"}\n\n'
     )
     assert (text, reader.usage) == ("Five", None)
+
+
+@pytest.fixture
+def certified(stub: StubModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StubModel:
+    """The stub behind TLS, with a certificate that we trust."""
+    pem = str(tmp_path / "own.pem")
+    request = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj /CN=stub"
+    alternative = ["-addext", "subjectAltName=IP:127.0.0.1"]
+    subprocess.run(["openssl", *request.split(), *alternative, "-keyout", pem, "-out", pem], check=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pem)
+    stub.speak_tls(context)
+    monkeypatch.setenv("SSL_CERT_FILE", pem)
+    return stub
+
+
+@pytest.mark.parametrize(
+    "reply", [Reply("one two three", seconds_between=0.02), Reply(pieces=["word " * 8000] * 5)], ids=["slow", "long"]
+)
+def test_an_answer_comes_whole_over_tls(client: ModelClient, certified: StubModel, reply: Reply) -> None:
+    certified.replies.append(reply)
+    assert answer(client, certified) == "".join(reply.parts())
+
+
+def test_a_hang_over_tls_ends_at_its_deadline(client: ModelClient, certified: StubModel) -> None:
+    certified.replies.append(Reply("one two three", hang_at=2))
+    with pytest.raises(ModelTimedOut, match="no more text arrived"):
+        answer(client, certified)

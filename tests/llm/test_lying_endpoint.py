@@ -23,6 +23,7 @@ from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.client import ModelClient
 from rag_assistant.llm.embeddings import EndpointEmbedder
 from rag_assistant.llm.endpoint import Deadlines, Endpoint
+from rag_assistant.llm.pump import TextSink
 from rag_assistant.llm.reader import MAX_ANSWER_CHARS, AnswerReader
 from rag_assistant.records import ModelRequest
 from testkit.lying_endpoint import Shape, lying_endpoint
@@ -53,7 +54,9 @@ def client(monkeypatch: pytest.MonkeyPatch) -> ModelClient:
 
 
 def answer(client: ModelClient, url: str) -> str:
-    return "".join(reply.text for reply in client.stream(Endpoint(url, None, "m"), REQUEST, ModelCall()))
+    sink = TextSink()
+    client.stream(Endpoint(url, None, "m"), REQUEST, ModelCall(), sink)
+    return sink.text
 
 
 @pytest.mark.parametrize(
@@ -140,11 +143,10 @@ def test_an_embedding_that_never_ends_is_given_up(status: int) -> None:
 
 
 def test_an_answer_that_is_cut_off_keeps_its_text(client: ModelClient) -> None:
-    came = ""
+    sink = TextSink()
     with endless(STREAM, b"data: " + WORDS + b"\n\n") as url, pytest.raises(AnswerInterrupted):
-        for reply in client.stream(Endpoint(url, None, "m"), REQUEST, ModelCall()):
-            came += reply.text
-    assert MAX_ANSWER_CHARS - 12_000 <= len(came) <= MAX_ANSWER_CHARS
+        client.stream(Endpoint(url, None, "m"), REQUEST, ModelCall(), sink)
+    assert MAX_ANSWER_CHARS - 12_000 <= len(sink.text) <= MAX_ANSWER_CHARS
 
 
 @pytest.mark.parametrize(
@@ -176,7 +178,7 @@ def test_thoughts_that_never_end_are_given_up(client: ModelClient) -> None:
         endless(STREAM, b"data: " + thoughts + b"\n\n") as url,
         pytest.raises(ModelFailed, match="thought for more than 1,000,000 characters"),
     ):
-        list(client.stream(Endpoint(url, None, "m"), REQUEST, ModelCall()))
+        answer(client, url)
 
 
 @pytest.mark.parametrize("seconds", ["1e400", "nan", "-inf", "soon"])

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 
 from sqlalchemy import select
@@ -57,9 +58,16 @@ class AnswerLog:
 
         Raises StorageFailed if it could not be committed, and AnswerTakenOver if another process has ended the turn.
         """
+        self.add(turn_id, position, text)()
+
+    def add(self, turn_id: int, position: int, text: str) -> Callable[[], None]:
+        """Put text into the next commit, and return what commits that; see ``append``."""
         with self._batch_lock:
             batch = self._next
             batch.pieces.append((turn_id, position, text))
+        return partial(self._commit, batch, turn_id)
+
+    def _commit(self, batch: _Batch, turn_id: int) -> None:
         with self._commit_lock:
             if not batch.done:
                 self._commit_next()

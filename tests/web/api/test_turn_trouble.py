@@ -90,16 +90,17 @@ def test_a_turn_whose_end_cannot_be_kept_as_it_is_frees_its_conversation(
 def test_text_that_cannot_be_committed_at_once_is_tried_again(
     client: FlaskClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    append, failures = AnswerLog.append, [StorageFailed("busy"), StorageFailed("busy")]
+    write, failures = AnswerLog._write, [StorageFailed("busy"), StorageFailed("busy")]
 
-    def sometimes(self: AnswerLog, turn_id: int, position: int, text: str) -> None:
+    def sometimes(self: AnswerLog, batch: Any) -> None:
         if failures:
             raise failures.pop()
-        append(self, turn_id, position, text)
+        write(self, batch)
 
-    monkeypatch.setattr(AnswerLog, "append", sometimes)
+    monkeypatch.setattr(AnswerLog, "_write", sometimes)
     monkeypatch.setattr("rag_assistant.answering.writer.RETRY_INTERVAL_SECONDS", 0.01)
     assert ask(client)["answer"] == "An answer."
+    assert failures == []
 
 
 def test_a_thread_that_does_not_start_leaves_a_failed_turn_and_a_free_conversation(

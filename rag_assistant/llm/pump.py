@@ -1,0 +1,175 @@
+"""One thread that reads the streams of all answers as they arrive: a thread for each would wake for each token.
+
+Reading and taking text wait for nothing. What waits, such as opening a request or trying a commit again, is done by the
+thread that wants the answer; between the two it sleeps until its stream has ended.
+"""
+
+from __future__ import annotations
+
+import logging
+import selectors
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+log = logging.getLogger(__name__)
+
+# Above so many streams, what arrives within a tick is read, committed and shown together. It is long enough for a few
+# tokens of all streams together, and too short to be seen.
+MAX_STREAMS_WITHOUT_TICK = 5
+MIN_TICK_SECONDS = 0.007
+MAX_TICK_SECONDS = 0.02
+TICK_SECONDS_OF_ONE_STREAM = 0.2
+
+
+class TextSink:
+    """Takes the text of an answer as it comes; collects it, and nothing else."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+
+    @property
+    def text(self) -> str:
+        """The whole text so far."""
+        return "".join(self._pieces)
+
+    def take(self, text: str) -> None:
+        """Take text without waiting for anything."""
+        self._pieces.append(text)
+
+    def settle(self) -> None:
+        """Do what is to be done about what was taken; the other streams of a round have given theirs by then.
+
+        Whatever it raises, ``settle_patiently`` follows.
+        """
+
+    def settle_patiently(self) -> None:
+        """Do the same in the thread that waits for the answer; what it raises is raised there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arriving:
+    """A body on its way. Where the connection does not block, ``pieces`` yields nothing (``b""``) for nothing yet."""
+
+    connection: socket.socket
+    pieces: Iterator[bytes]
+    is_complete: Callable[[], bool]
+
+
+class _Stream:
+    """A body that is read, and who gets what is in it. ``given_back``: its own thread goes on."""
+
+    def __init__(self, body: Arriving, feed: Callable[[bytes], None], sink: TextSink) -> None:
+        self.connection = body.connection
+        self.given_back = threading.Event()
+        self._body = body
+        self._feed = feed
+        self._sink = sink
+        self._error: Exception | None = None
+        self._ended = False
+        self._unsettled = False
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether nothing is left to its own thread."""
+        return not (self._ended or self._unsettled or self._error)
+
+    def read(self) -> None:
+        """Take what has arrived, if anything."""
+        try:
+            piece = next(self._body.pieces, None)
+            if piece:
+                self._feed(piece)
+            self._ended = piece is None or self._body.is_complete()
+        except Exception as error:  # noqa: BLE001 - its own thread raises it
+            self._error = error
+
+    def settle(self) -> None:
+        """Settle what was taken, or leave that to its own thread."""
+        try:
+            self._sink.settle()
+        except Exception as error:  # noqa: BLE001 - its own thread meets it again
+            log.info("What a model said is left to the thread of its answer: %s", error)
+            self._unsettled = True
+
+    def conclude(self) -> bool:
+        """Do in its own thread what is left to it; return whether the stream has ended. Raises what was met."""
+        self._sink.settle_patiently()
+        self._unsettled = False
+        error, self._error = self._error, None
+        try:
+            if error is not None:
+                raise error
+        finally:
+            del error  # Or what was read would be kept until the next collection of cycles.
+        return self._ended
+
+    def wait(self) -> None:
+        """Wait until it is given back."""
+        self.given_back.wait()
+        self.given_back.clear()
+
+
+class StreamPump:
+    """Reads all streams of this process with one thread, which begins with the first of them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._selector: selectors.BaseSelector
+
+    def run(self, body: Arriving, feed: Callable[[bytes], None], sink: TextSink) -> None:
+        """Feed a body to its end as it arrives, and let ``sink`` settle what it took. Raises what they raise."""
+        body.connection.setblocking(False)
+        stream = _Stream(body, feed, sink)
+        stream.read()  # What came with the head.
+        while not stream.conclude():
+            self._begin_watching(stream)
+            stream.wait()
+
+    def _begin_watching(self, stream: _Stream) -> None:
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive():  # A forked process has none.
+                self._selector = selectors.DefaultSelector()
+                self._thread = threading.Thread(target=self._pump, name="streams", daemon=True)
+                self._thread.start()
+            self._selector.register(stream.connection, selectors.EVENT_READ, stream)
+
+    def _pump(self) -> None:
+        try:
+            while True:
+                for given_back in self._round():
+                    given_back.set()
+                if tick_seconds := _tick_seconds(len(self._selector.get_map())):
+                    time.sleep(tick_seconds)
+        except Exception:
+            log.exception("The thread that reads all streams failed; they go on with another one")
+        with self._lock:
+            self._thread = None
+            streams: list[_Stream] = [key.data for key in self._selector.get_map().values()]
+        for stream in streams:
+            stream.given_back.set()
+
+    def _round(self) -> list[threading.Event]:
+        """Wait until anything arrives, read what has arrived, settle it, and return whose own threads go on.
+
+        They are told when nothing here holds their streams any more, and what was read of them.
+        """
+        streams: list[_Stream] = [key.data for key, _ in self._selector.select()]
+        for stream in streams:
+            stream.read()
+        for stream in streams:
+            stream.settle()
+        ended = [stream for stream in streams if not stream.goes_on]
+        for stream in ended:
+            self._selector.unregister(stream.connection)
+        return [stream.given_back for stream in ended]
+
+
+def _tick_seconds(streams: int) -> float:
+    """Return how long to let more arrive before the next round."""
+    if streams <= MAX_STREAMS_WITHOUT_TICK:
+        return 0.0
+    return max(MIN_TICK_SECONDS, min(MAX_TICK_SECONDS, TICK_SECONDS_OF_ONE_STREAM / streams))
