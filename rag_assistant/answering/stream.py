@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
@@ -16,13 +16,35 @@ if TYPE_CHECKING:
 HEARTBEAT_INTERVAL_SECONDS = 15.0
 
 
+# Takes text to a reader past the thread that follows for it, without waiting; returns what is left to that thread.
+Send = Callable[[Event], Event | None]
+
+
+class _Follower:
+    """Events for a thread that follows. While that waits, and ``may_send``, text goes past it to its reader."""
+
+    def __init__(self, send: Send | None) -> None:
+        self._send = send
+        self.queue: SimpleQueue[Event] = SimpleQueue()
+        self.may_send = False
+
+    def put(self, event: Event) -> None:
+        """Hand over an event; the lock of the turn is held."""
+        left: Event | None = event
+        if self.may_send and self._send is not None and event.name == "token":
+            left = self._send(event)
+        if left is not None:
+            self.may_send = False
+            self.queue.put(left)
+
+
 class LiveTurn:
     """Hands what was committed to everyone who follows. Every follower sees the same text in the same order."""
 
     def __init__(self, call: ModelCall) -> None:
         self.call = call
         self._lock = threading.Lock()
-        self._followers: list[SimpleQueue[Event]] = []
+        self._followers: list[_Follower] = []
         self._state: Event | None = None
         self._start: Event | None = None
         self._steps: list[Event] = []
@@ -76,26 +98,39 @@ class LiveTurn:
         """Return the whole text so far."""
         return "".join(self._parts)
 
-    def follow(self, after: int = 0, heartbeat_seconds: float = HEARTBEAT_INTERVAL_SECONDS) -> Iterator[Event | None]:
+    def follow(
+        self,
+        after: int = 0,
+        heartbeat_seconds: float = HEARTBEAT_INTERVAL_SECONDS,
+        send: Send | None = None,
+    ) -> Iterator[Event | None]:
         """Yield the events of the answer from character ``after`` on, to its end; ``None`` where nothing happens long.
 
-        What came in between two reads comes as one event.
+        What came in between two reads comes as one event. Behind the first, text that ``send`` takes is not yielded.
         """
-        queue: SimpleQueue[Event] = SimpleQueue()
+        follower = _Follower(send)
         with self._lock:
             token = Event("token", {"text": "".join(self._parts)}, self.length)
             so_far = [self._state, self._start, *self._steps, token, self._last]
             ended = self._last is not None
-            self._followers.append(queue)
+            self._followers.append(follower)
         try:
-            yield from _from(after, [event for event in so_far if event is not None])
+            begun = False
+            for event in _from(after, [event for event in so_far if event is not None]):
+                yield event
+                begun = True
             while not ended:
-                news = _waiting_in(queue, heartbeat_seconds)
+                with self._lock:
+                    follower.may_send = begun and self.length >= after and follower.queue.empty()
+                news = _waiting_in(follower.queue, heartbeat_seconds)
+                with self._lock:
+                    follower.may_send = False
                 ended = bool(news) and news[-1].name in ("end", "error")
                 yield from _from(after, news) if news else (None,)
+                begun = True
         finally:
             with self._lock:
-                self._followers.remove(queue)
+                self._followers.remove(follower)
 
     def _hand_out(self, event: Event) -> None:
         """Give an event to all who follow; the lock is held."""

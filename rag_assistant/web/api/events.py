@@ -5,9 +5,10 @@ It forwards the assistant's events and adds nothing but heartbeats.
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import orjson
@@ -71,6 +72,40 @@ class Frames:
     def close(self) -> None:
         """Free the reader's place."""
         self._leave()
+
+
+class Direct:
+    """Writes text straight to the socket of a reader, from whatever thread has it, while the reader's thread waits."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+
+    def send(self, event: Event) -> Event | None:
+        """Write a token without waiting; return what is left of it to the reader's thread."""
+        data = frame(event)
+        chunk = b"%X\r\n%b\r\n" % (len(data), data)
+        try:
+            sent = self._connection.send(chunk, socket.MSG_DONTWAIT)
+        except OSError:  # Its buffer is full, or the reader is gone: its thread finds out.
+            return event
+        return None if sent == len(chunk) else Event("rest", {"bytes": chunk[sent:]})
+
+    def finishing(self, events: Iterator[Event | None]) -> Iterator[Event | None]:
+        """Yield events for the reader's thread, which first writes what is left of one."""
+        for event in events:
+            if event is not None and event.name == "rest":
+                self._connection.sendall(event.data["bytes"])
+            else:
+                yield event
+
+
+def direct(wsgi: Mapping[str, Any]) -> Direct | None:
+    """Return what writes to the socket of a request; ``None`` for other servers and protocols than our own."""
+    connection = wsgi.get("gunicorn.socket")
+    # gunicorn sends chunks as they are to HTTP/1.1 alone; over TLS, two threads may not write.
+    if type(connection) is not socket.socket or wsgi["SERVER_PROTOCOL"] != "HTTP/1.1":
+        return None
+    return Direct(connection)
 
 
 def frame(event: Event | None) -> bytes:

@@ -26,7 +26,7 @@ from rag_assistant.presenters.turns import (
     version_data,
 )
 from rag_assistant.records import EXCHANGES, MAX_INT32, Event, Turn
-from rag_assistant.web.api.events import Readers, collect, event_stream, last_event_id
+from rag_assistant.web.api.events import Readers, collect, direct, event_stream, last_event_id
 from rag_assistant.web.errors import answer_with_error
 from rag_assistant.web.identity import identity
 from rag_assistant.web.languages import in_words_of, language
@@ -57,7 +57,8 @@ def query() -> Response:
     readers().enter()
     try:
         turn = services().assistant.ask(question)
-        return answer(collect(while_let_in(services().assistant.follow(turn.id))))
+        # Of its text nothing is needed before the end.
+        return answer(collect(while_let_in(services().assistant.follow(turn.id, send=lambda _token: None))))
     finally:
         readers().leave()
 
@@ -217,7 +218,9 @@ def stream(turn: Turn, after: int, drawn: bool) -> Response:
 
     ``drawn``, for the page, it begins with the whole answer so far, and its tokens are drawn by blocks.
     """
-    events = in_language(while_let_in(services().assistant.follow(turn.id, 0 if drawn else after)))
+    straight = None if drawn else direct(request.environ)
+    events = services().assistant.follow(turn.id, 0 if drawn else after, straight.send if straight else None)
+    events = in_language(while_let_in(straight.finishing(events) if straight else events))
     response = event_stream(events, readers(), Blocks() if drawn else None)
     response.headers["X-Turn-Id"] = str(turn.id)
     return response
