@@ -125,6 +125,8 @@ class LiveTurn:
                 news = _waiting_in(follower.queue, heartbeat_seconds)
                 with self._lock:
                     follower.may_send = False
+                    if not news and not follower.queue.empty():
+                        continue  # It came as the wait was over: a heartbeat must not cut what is half sent.
                 ended = bool(news) and news[-1].name in ("end", "error")
                 yield from _from(after, news) if news else (None,)
                 begun = True

@@ -6,9 +6,11 @@ import socket
 import threading
 from collections.abc import Iterator
 from http.client import HTTPResponse
+from queue import SimpleQueue
 
 import pytest
 
+from rag_assistant.answering import stream
 from rag_assistant.answering.stream import LiveTurn, Send
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.records import Event
@@ -141,6 +143,23 @@ def test_who_came_later_and_has_seen_more_gets_nothing_twice() -> None:
     live.add("def")
     assert next(followed) == Event("token", {"text": "ef"}, 6)
     assert sent == []
+
+
+def test_a_heartbeat_never_cuts_a_token_that_is_half_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    live, half = LiveTurn(ModelCall()), Event("rest", {"bytes": b"cd"})
+    live.begin(Event("start", {}, 0))
+    followed = live.follow(0, 0.05, lambda _token: half)
+    assert next(followed) == Event("start", {}, 0)
+    waiting_in = stream._waiting_in
+
+    def too_late(queue: SimpleQueue[Event], timeout_seconds: float) -> list[Event]:
+        """Wait in vain, while text comes just behind the wait."""
+        monkeypatch.setattr(stream, "_waiting_in", waiting_in)
+        live.add("abcd")
+        return []
+
+    monkeypatch.setattr(stream, "_waiting_in", too_late)
+    assert next(followed) == half
 
 
 @pytest.mark.parametrize("protocol", ["HTTP/1.0", "HTTP/1.1"])
