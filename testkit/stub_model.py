@@ -35,6 +35,8 @@ class Reply:
     break_at: int | None = None
     seconds_between: float = 0.0
     seconds_before: float = 0.0
+    # The first piece waits until it is set.
+    gate: threading.Event | None = None
     bytes_at_once: int | None = None
     usage: dict[str, Any] | None = None
     # Each {"id", "name", "arguments"}; arguments as a dict or as the text that is sent.
@@ -180,6 +182,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         parts = reply.parts()
         time.sleep(reply.seconds_before)
+        if reply.gate is not None:
+            reply.gate.wait(60)
         usage = reply.usage or {"prompt_tokens": 10, "completion_tokens": len(parts)}
         due = time.monotonic()
         for number, part in enumerate(parts):

@@ -32,6 +32,7 @@ from rag_assistant.llm.reader import AnswerReader
 from rag_assistant.records import ModelRequest
 from testkit.shared_data import shared_jsonl
 from testkit.stub_model import Reply, StubModel
+from tests.web.conftest import until
 
 QUESTION = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}]
 REQUEST = ModelRequest(tuple(QUESTION))
@@ -279,13 +280,6 @@ def test_stop_closes_the_upstream_long_before_its_deadline(stub: StubModel, repl
     assert not thread.is_alive()
     assert len(ended) == 1
     until(lambda: stub.requests[0].left_after is not None)
-
-
-def until(true) -> None:  # type: ignore[no-untyped-def]
-    end = time.monotonic() + 5
-    while not true():
-        assert time.monotonic() < end, "it never came"
-        time.sleep(0.01)
 
 
 def test_a_call_that_was_stopped_before_it_connected_ends_at_once(client: ModelClient, stub: StubModel) -> None:

@@ -2,7 +2,6 @@
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
@@ -11,6 +10,7 @@ import pytest
 from rag_assistant.storage import signals as module
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.signals import Signals
+from tests.web.conftest import until
 
 Open = Callable[..., Signals]
 
@@ -34,13 +34,6 @@ def opened(request: pytest.FixtureRequest) -> Iterator[Open]:
             return signals
 
         yield open_signals
-
-
-def until(true: Callable[[], object]) -> None:
-    end = time.monotonic() + 30
-    while not true():
-        assert time.monotonic() < end, "it never came"
-        time.sleep(0.01)
 
 
 def test_text_and_stop_reach_another_process_and_only_whom_they_concern(opened: Open) -> None:

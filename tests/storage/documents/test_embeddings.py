@@ -1,8 +1,5 @@
 """Several embedding models side by side: one is searched, another is on its way to be."""
 
-import time
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -14,6 +11,7 @@ from rag_assistant.storage.database import Database
 from rag_assistant.storage.tables import embeddings
 from testkit.embedders import WordHashEmbedder
 from testkit.shelf import KEY, Shelf, key_of
+from tests.web.conftest import until
 
 
 class OtherEmbedder(WordHashEmbedder):
@@ -28,13 +26,6 @@ class Nameless(OtherEmbedder):
     """A model with another name."""
 
     name = "other"
-
-
-def until(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + 5
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def opened(shelf: Shelf, make: type[WordHashEmbedder]) -> Embedders:

@@ -42,10 +42,8 @@ def test_a_server_that_runs_sees_the_first_account_within_a_second(
 ) -> None:
     assert client.get("/api/conversations").status_code == 200
     services.accounts._people.add("Ann", "admin", None)
-    end = time.monotonic() + 3
-    while client.get("/api/conversations").status_code != 401:
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    monkeypatch.setattr(services.accounts, "_clock", lambda: time.monotonic() + 1.0)
+    assert client.get("/api/conversations").status_code == 401
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.org"])

@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from rag_assistant.records import Question
 from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
 from tests.web.api.conversations import FILLER, contents, conversation_of, run, said, turn_ids, view
-from tests.web.conftest import ask, events_of, upload
+from tests.web.conftest import ask, events_of, until, upload
 
 
 def test_an_empty_answer_can_be_retried_and_the_server_starts_again(
@@ -67,17 +66,17 @@ def test_a_prompt_count_that_is_the_answers_does_not_make_requests_longer(client
 
 def in_the_middle_of_a_compaction(app: Flask, stub: StubModel, conversation: int, meanwhile: Any) -> Any:
     """Start a compaction by hand, do something while the model writes, and return the compaction's response."""
-    stub.replies.append(Reply("A summary of it.", seconds_before=1.0))
+    done = threading.Event()
+    stub.replies.append(Reply("A summary of it.", gate=done))
     found: list[Any] = []
     thread = threading.Thread(
         target=lambda: found.append(app.test_client().post(f"/api/conversations/{conversation}/compact"))
     )
     before = len(stub.requests)
     thread.start()
-    end = time.monotonic() + 10
-    while len(stub.requests) == before and time.monotonic() < end:
-        time.sleep(0.02)
+    until(lambda: len(stub.requests) > before)
     meanwhile()
+    done.set()
     thread.join()
     return found[0]
 
