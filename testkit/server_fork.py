@@ -4,22 +4,26 @@ Most of a start is loading modules. What is forked here goes through the same ``
 the start itself run that command (tests/test_server.py), with the model that embeds for people; here it is the quick
 one, which takes half as long for a question. With KILL_AT in its environment, a server ends itself at that step; with
 LEASE_SECONDS others are taken for dead sooner than for people, and with REQUEST_SECONDS a request has to be whole
-sooner. As a program this module is the process that forks.
+sooner. As a program this module is the process that forks, one for all processes in which tests run.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import gc
 import json
 import os
 import re
 import runpy
 import select
+import selectors
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from importlib import import_module
@@ -45,8 +49,8 @@ from testkit.stub_model import StubModel
 # Loaded by the program itself; what an application loads, the warm-up shows.
 LOADED_BY_THE_PROGRAM = ("rag_assistant.server.worker", "psycopg", "rag_assistant.cli", "rag_assistant.server.serve")
 
-# What the program says once it has warmed up.
-WARM = b"warm\n"
+# Where the process that forks is found.
+SOCKET = "socket"
 
 
 class ForkedServer:
@@ -86,44 +90,70 @@ class ForkedServer:
 
 
 class ServerFork:
-    """Runs the process that forks, and keeps a folder that a server has filled, to begin others with."""
+    """Connects to the process that forks, and keeps a folder that a server has filled, to begin others with.
+
+    The first one to come with a folder starts the process, and it ends when the last one has closed.
+    """
 
     def __init__(self, folder: Path) -> None:
-        self._forker = subprocess.Popen(
-            [sys.executable, "-m", __spec__.name, str(folder)],
-            cwd=PROJECT,
-            # glibc settles the number once; by the time a forked server asks for few, the warm-up has settled on many.
-            env=os.environ | {"MALLOC_ARENA_MAX": str(MAX_ARENAS)},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
-        self._filled = folder / "data"
-        self._warm = False
+        folder.mkdir(exist_ok=True)
+        self._filled: Path | None = None
+        self._forker: subprocess.Popen[bytes] | None = None
+        connection = socket.socket(socket.AF_UNIX)
+        with alone(folder):
+            try:
+                connection.connect(str(folder / SOCKET))
+            except OSError:
+                self._forker = start_forker(folder)
+                connection.connect(str(folder / SOCKET))
+        with connection:
+            self._orders, self._answers = connection.makefile("wb"), connection.makefile("rb")
 
     def launch(self, environment: dict[str, str], log: Path) -> Launched:
         """Fork a server. A folder that is not there yet begins as one with a migrated database and the guide."""
-        assert self._forker.stdin is not None
-        assert self._forker.stdout is not None
-        if not self._warm:
-            self._warm = self._forker.stdout.readline() == WARM
+        if self._filled is None and (warm := self._answers.readline()):
+            self._filled = Path(os.fsdecode(warm.rstrip(b"\n")))
         data_dir = Path(environment["DATA_DIR"])
-        if self._warm and not data_dir.exists() and "DATABASE_URL" not in environment:
+        if self._filled is not None and not data_dir.exists() and "DATABASE_URL" not in environment:
             shutil.copytree(self._filled, data_dir)
-        self._forker.stdin.write(json.dumps({"environment": environment, "log": str(log)}).encode() + b"\n")
-        self._forker.stdin.flush()
-        return ForkedServer(int(self._forker.stdout.readline()))
+        self._orders.write(json.dumps({"environment": environment, "log": str(log)}).encode() + b"\n")
+        self._orders.flush()
+        return ForkedServer(int(self._answers.readline()))
 
     def close(self) -> None:
-        """End the process that forks. The servers are ended by whoever started them."""
-        assert self._forker.stdin is not None
-        assert self._forker.stdout is not None
-        self._forker.stdin.close()
-        self._forker.wait(10)
-        self._forker.stdout.close()
+        """Need no more servers; whoever started them ends them. Who started the process waits for its end."""
+        self._orders.close()
+        self._answers.close()
+        if self._forker is not None:
+            self._forker.wait()
 
 
-def main(folder: Path) -> None:
-    """Load everything, then fork a server for each line of the input, and print its number."""
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Let nobody else begin or end the process that forks."""
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def start_forker(folder: Path) -> subprocess.Popen[bytes]:
+    """Start the process that forks; it listens already, and answers once it has loaded everything."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(folder / SOCKET))
+        listener.listen()
+        return subprocess.Popen(
+            [sys.executable, "-m", __spec__.name, str(folder), str(listener.fileno())],
+            cwd=PROJECT,
+            # glibc settles the number once; by the time a forked server asks for few, the warm-up has settled on many.
+            env=os.environ | {"MALLOC_ARENA_MAX": str(MAX_ARENAS)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            pass_fds=[listener.fileno()],
+        )
+
+
+def main(folder: Path, listener: socket.socket) -> None:
+    """Load everything and fill a folder, then serve."""
     for name in LOADED_BY_THE_PROGRAM:
         import_module(name)
     gc.disable()
@@ -131,24 +161,59 @@ def main(folder: Path) -> None:
     compressed = assets.Compressed()
     assets.Compressed = lambda: compressed  # type: ignore[assignment, misc]
     loopback_only()
-    compile_once(folder)
-    warm_up(folder)
+    own = Path(tempfile.mkdtemp(dir=folder))
+    compile_once(own)
+    filled = warm_up(own)
     gc.collect()
     gc.enable()
     gc.freeze()  # A collection that looked at all of it would copy it into each server.
-    sys.stdout.buffer.write(WARM)
-    sys.stdout.flush()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # Nobody waits for the servers here, so the system takes their ends.
-    for line in sys.stdin:
+    serve(listener, folder, os.fsencode(filled) + b"\n")
+
+
+def serve(listener: socket.socket, folder: Path, greeting: bytes) -> None:
+    """Fork a server for each line of a connection and answer with its number, until the last connection is closed."""
+    with selectors.DefaultSelector() as waiting:
+        waiting.register(listener, selectors.EVENT_READ)
+        needed = True
+        while needed:
+            for key, _ in waiting.select():
+                if key.fileobj is listener:
+                    connection, _ = listener.accept()
+                    connection.sendall(greeting)
+                    waiting.register(connection, selectors.EVENT_READ, connection)
+                elif not take_order(key.data, waiting):
+                    waiting.unregister(key.data)
+                    key.data.close()
+                    needed = is_needed(waiting, folder)
+
+
+def take_order(connection: socket.socket, waiting: selectors.BaseSelector) -> bool:
+    """Fork a server as the next line says; return False if there is none, since the connection was closed."""
+    with connection.makefile("rb") as lines:
+        line = lines.readline()
+    if line:
         order = json.loads(line)
         pid = os.fork()
         if pid == 0:
+            for key in list(waiting.get_map().values()):
+                os.close(key.fd)
             become_server(order["environment"], order["log"])
-        print(pid, flush=True)
+        connection.sendall(b"%d\n" % pid)
+    return bool(line)
 
 
-def warm_up(folder: Path) -> None:
-    """Do once what every server does for its first page and its first question, and leave a folder with the guide."""
+def is_needed(waiting: selectors.BaseSelector, folder: Path) -> bool:
+    """Tell whether somebody is connected or about to be; if not, nobody will be any more."""
+    with alone(folder):
+        found = len(waiting.get_map()) > 1 or bool(waiting.select(0))
+        if not found:
+            (folder / SOCKET).unlink()
+    return found
+
+
+def warm_up(folder: Path) -> Path:
+    """Do once what every server does for its first page and its first question; return a folder with the guide."""
     with run_app(folder / "first") as app:
         services: Services = app.extensions["assistant"]
         services.start()
@@ -164,7 +229,7 @@ def warm_up(folder: Path) -> None:
         addresses = set(re.findall(r'/static/v-[^"]+', client.get("/conversations/1").text))
         for address in addresses:
             client.get(address, headers={"Accept-Encoding": "gzip, deflate, br, zstd"})
-    (folder / "first").rename(folder / "data")
+    return folder / "first"
 
 
 @contextlib.contextmanager
@@ -214,4 +279,4 @@ def become_server(environment: dict[str, str], log: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), socket.socket(fileno=int(sys.argv[2])))

@@ -42,10 +42,19 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
                 terminalreporter.write_line(f"Matrix on {counted}")
 
 
+@pytest.fixture(scope="session")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all processes share in which these tests run."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
 @pytest.fixture(scope="session", autouse=True)
-def _compiled_once(tmp_path_factory: pytest.TempPathFactory) -> None:
+def _compiled_once(run_folder: Path) -> None:
     """Let all applications share their URL rules and templates: to compile them takes longer than most tests."""
-    compile_once(tmp_path_factory.mktemp("templates"))
+    templates = run_folder / "templates"
+    templates.mkdir(exist_ok=True)
+    compile_once(templates)
     gc.freeze()  # Modules stay; to look through them again and again takes a twentieth of the time.
     gc.enable()
 
@@ -102,9 +111,9 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def server_fork(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerFork]:
+def server_fork(run_folder: Path) -> Iterator[ServerFork]:
     """The process from which the servers of the tests are forked."""
-    running = ServerFork(tmp_path_factory.mktemp("server_fork"))
+    running = ServerFork(run_folder / "server_fork")
     yield running
     running.close()
 
