@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, until
 
-mcp = pytest.importorskip("mcp", reason="pip install -r requirements-mcp.txt")
+# To load it takes a second, in each of the processes that tests run in.
+pytestmark = pytest.mark.skipif(find_spec("mcp") is None, reason="pip install -r requirements-mcp.txt")
 PROJECT = Path(__file__).resolve().parents[3]
 
 
