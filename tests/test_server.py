@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -18,7 +19,6 @@ import pytest
 
 from rag_assistant.storage.accounts.people import PeopleStore
 from rag_assistant.storage.database import Database, sqlite_url
-from rag_assistant.storage.migrate import migrate
 from testkit.gguf import carried_gguf
 from testkit.otlp_collector import Collector
 from testkit.server_fork import ServerFork
@@ -256,12 +256,11 @@ def descendants(pid: int) -> dict[int, str]:
 
 
 def test_a_header_that_only_looks_like_the_proxys_signs_nobody_in(
-    tmp_path: Path, stub: StubModel, server_fork: ServerFork
+    tmp_path: Path, migrated: Path, stub: StubModel, server_fork: ServerFork
 ) -> None:
     """What the server itself makes of headers decides: WSGI takes ``Remote_User`` for ``Remote-User``."""
-    (tmp_path / "data").mkdir()
+    shutil.copytree(migrated, tmp_path / "data")
     database = Database(sqlite_url(tmp_path / "data"))
-    migrate(database)
     for name in ("Ann", "Ben"):
         PeopleStore(database).add(name, "member", None)
     database.close()

@@ -1,5 +1,6 @@
 """Somebody else holds the database: what waits goes on, and nothing is reported that is not so."""
 
+import shutil
 import threading
 import time
 from pathlib import Path
@@ -13,15 +14,13 @@ from rag_assistant.storage import database as module
 from rag_assistant.storage.conversations.answer_log import AnswerLog
 from rag_assistant.storage.conversations.conversations import ConversationManager
 from rag_assistant.storage.database import Database, sqlite_url
-from rag_assistant.storage.migrate import migrate
 
 
 @pytest.fixture
-def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Database:
+def opened(tmp_path: Path, migrated: Path, monkeypatch: pytest.MonkeyPatch) -> Database:
     monkeypatch.setattr(module, "BUSY_TIMEOUT_MS", 200)
-    made = Database(sqlite_url(tmp_path))
-    migrate(made)
-    return made
+    shutil.copytree(migrated, tmp_path, dirs_exist_ok=True)
+    return Database(sqlite_url(tmp_path))
 
 
 def test_a_database_that_stays_locked_is_a_failure_of_storage(opened: Database, tmp_path: Path) -> None:

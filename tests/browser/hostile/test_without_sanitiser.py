@@ -1,6 +1,7 @@
 """The real pages with the sanitiser off: an answer is HTML as the model wrote it, and the policy alone guards."""
 
 import re
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,7 +36,8 @@ class Unguarded:
 
 
 @pytest.fixture
-def unguarded(tmp_path: Path, stub: StubModel, monkeypatch: pytest.MonkeyPatch) -> Iterator[Unguarded]:
+def unguarded(tmp_path: Path, migrated: Path, stub: StubModel, monkeypatch: pytest.MonkeyPatch) -> Iterator[Unguarded]:
+    shutil.copytree(migrated, tmp_path / "data")
     monkeypatch.setattr(minilm, "MiniLM", WordHashEmbedder)
     monkeypatch.setattr("rag_assistant.factory.GUIDE", tmp_path / "no-guide")
     files = {"DATA_DIR": str(tmp_path / "data"), "SETTINGS_FILE": str(tmp_path / "settings.json")}

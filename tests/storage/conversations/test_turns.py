@@ -1,5 +1,6 @@
 """Turns in the database: acceptance, the window, endings, crashes."""
 
+import shutil
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,6 @@ from rag_assistant.storage.conversations.conversations import ConversationManage
 from rag_assistant.storage.conversations.history import HistoryStore
 from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.database import Database, sqlite_url
-from rag_assistant.storage.migrate import migrate
 from rag_assistant.storage.sent_texts import keep_texts
 
 
@@ -192,9 +192,9 @@ def test_the_latest_used_conversation_comes_first(turns: TurnStore, database: Da
     assert [c.id for c in manager.page(9, (latest.updated_at, latest.id))] == [second]
 
 
-def test_many_answers_written_at_once_are_whole_and_in_order(tmp_path: Path) -> None:
+def test_many_answers_written_at_once_are_whole_and_in_order(tmp_path: Path, migrated: Path) -> None:
+    shutil.copytree(migrated, tmp_path, dirs_exist_ok=True)
     database = Database(sqlite_url(tmp_path))
-    migrate(database)
     turns, answers = TurnStore(database, "here", str.lower), AnswerLog(database, "here")
     running = [ask(turns, f"Q{n}") for n in range(16)]
     whole = "".join(f"{n} " for n in range(100))
@@ -212,14 +212,13 @@ def test_many_answers_written_at_once_are_whole_and_in_order(tmp_path: Path) -> 
     database.close()
 
 
-def test_the_window_reads_only_the_window(tmp_path: Path) -> None:
+def test_the_window_reads_only_the_window(tmp_path: Path, migrated: Path) -> None:
     """SQLite's own count of steps is the same behind 10 and behind 400 turns."""
     steps = []
     for count in (10, 400):
         folder = tmp_path / str(count)
-        folder.mkdir()
+        shutil.copytree(migrated, folder)
         database = Database(sqlite_url(folder))
-        migrate(database)
         turns = TurnStore(database, "here", str.lower)
         turn = ask(turns, "now", talk(turns, count))
         taken = 0

@@ -1,6 +1,7 @@
 """Whether the connected model answers: asked by a button, over the API, and never at an address from a request."""
 
 import re
+import shutil
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,12 +19,13 @@ ELSEWHERE = {"openai_base_url": "http://127.0.0.1:1/v1"}
 
 
 @pytest.fixture
-def app_with(tmp_path: Path) -> Iterator[AppWith]:
+def app_with(tmp_path: Path, migrated: Path) -> Iterator[AppWith]:
     """Return what makes an application with further variables of its environment."""
     made: list[Flask] = []
 
     def make(**environment: str) -> Flask:
         folder = tmp_path / str(len(made))
+        shutil.copytree(migrated, folder)
         made.append(create_app({"DATA_DIR": str(folder), "SETTINGS_FILE": str(folder / "none.json")} | environment))
         return made[-1]
 
