@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assistant.answering.request import FEWER_PASSAGES, WITHOUT_PASSAGES, BuiltRequest, Draft, Found, build_request
@@ -18,6 +18,7 @@ from rag_assistant.history import HistoryPolicy
 from rag_assistant.llm.endpoint import Endpoint
 from rag_assistant.records import Conversation, Message, RelatedTurn, Source
 from tests.history.conversations import conversations, iteration, policies, turn
+from tests.history.examples import many_examples
 
 CONVERSATION = Conversation(1, "Talk", datetime.now(UTC), datetime.now(UTC), 0, 0, 0)
 RULES = Rules(5, "window", "trim")
@@ -66,7 +67,7 @@ def built_or_refused(draft: Draft) -> BuiltRequest | None:
         return None
 
 
-@settings(deadline=None)
+@many_examples
 @given(drafts())
 def test_the_same_draft_gives_the_same_bytes_and_stays_as_it_is(draft: Draft) -> None:
     messages = copy.deepcopy(draft.window.messages)

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assistant.retrieval.excerpts import excerpt
+from tests.history.examples import many_examples
 
 FILLING = "The sea is calm today. " * 60
 
@@ -50,6 +51,7 @@ def test_a_long_line_costs_little() -> None:
     assert time.process_time() - began < 3
 
 
+@many_examples
 @given(st.text(max_size=300), st.lists(st.text(min_size=1, max_size=5), max_size=3), st.integers(1, 50))
 def test_an_excerpt_is_a_part_of_its_text(text: str, words: list[str], max_chars: int) -> None:
     part = excerpt(text, words, max_chars)
