@@ -42,6 +42,7 @@ def _of_any_engine(key: Any) -> Any:
 def compile_once(templates: Path) -> None:
     """Let the applications of this process share URL rules, SQL and scripts, and the templates through a folder."""
     assets.read_files = cache(assets.read_files)
+    assets.read_modules = cache(assets.read_modules)
     Flask.jinja_options = Flask.jinja_options | {"bytecode_cache": FileSystemBytecodeCache(str(templates))}
     Rule.compile = _compile_shared  # type: ignore[assignment, method-assign]
     shared = partial(create_engine, execution_options={"compiled_cache": _CompiledSql()})
