@@ -56,6 +56,7 @@ def _compiled_once(run_folder: Path) -> None:
     templates.mkdir(exist_ok=True)
     compile_once(templates)
     gc.freeze()  # Modules stay; to look through them again and again takes a twentieth of the time.
+    gc.set_threshold(50_000, 20, 20)  # By default, what an application is made of is looked through every few tests.
     gc.enable()
 
 
