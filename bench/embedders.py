@@ -69,8 +69,8 @@ def main() -> None:
         print("The shared data is not on this machine; nothing to measure.")
         return
     embedders: dict[str, Embedder] = {
-        "MiniLM int8": MiniLM(2),
-        "multilingual-e5": MultilingualE5(2),
+        "MiniLM int8": MiniLM(),
+        "multilingual-e5": MultilingualE5(),
         "wordllama": Wordllama(),
     }
     print("| data set | measure | keywords | " + " | ".join(f"{n} alone | + {n}" for n in embedders) + " |")

@@ -37,7 +37,7 @@ from rag_assistant.storage.tables import chunks, documents, now
 RESULTS = Path(__file__).resolve().parent / "results"
 # How long a passage is, and how many of a set there are at most.
 MODELS: dict[str, tuple[Callable[[], Any], int, int]] = {
-    "MiniLM": (lambda: MiniLM(1), 300, 1_000),
+    "MiniLM": (MiniLM, 300, 1_000),
     "wordllama": (Wordllama, 200, 60_000),
 }
 QUESTIONS_OF_A_SET = 100

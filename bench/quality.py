@@ -22,7 +22,7 @@ def cited_passages() -> None:
         print("The shared data is not on this machine; nothing to measure.")
         return
     print("| set | passages | questions | right documents | spans | tokens |\n|---|---|---|---|---|---|")
-    embedder = CachedMiniLM(2)
+    embedder = CachedMiniLM()
     for collection in (sets.mtrag(), sets.each(sets.doc2dial(), 3)):
         with shelf_of(collection, embedder) as shelf:
             print(*evidence(collection, shelf), sep="\n", flush=True)

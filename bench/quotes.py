@@ -33,7 +33,7 @@ def main(wanted: Sequence[str] = ()) -> None:
         "covidqa": sets.covidqa,
         "doc2dial": sets.doc2dial,
     }
-    embedder = CachedMiniLM(2)
+    embedder = CachedMiniLM()
     print("| set | in the passages | quoted | words | sentences |\n|---|---|---|---|---|")
     for name, make in makers.items():
         if wanted and name not in wanted:

@@ -36,7 +36,7 @@ def main() -> None:
     questions = json.loads(QUESTIONS.read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory() as folder:
         database = open_database(Path(folder))
-        shelf = CollectionShelf(database, Collection("tables", {}), CachedMiniLM(2))
+        shelf = CollectionShelf(database, Collection("tables", {}), CachedMiniLM())
         for name in sorted({one["file"] for one in questions}):
             extracted = read(DATA / name)
             shelf.put(Path(name).name, Path(name).name, extracted, chunk_document(extracted, CHUNK_CHARS))

@@ -17,7 +17,7 @@ class WordHashEmbedder:
     dimension = 384
     loaded = True
 
-    def __init__(self, threads: int = 1) -> None:
+    def __init__(self) -> None:
         self.embedded: list[str] = []
 
     def load(self) -> None:

@@ -49,8 +49,8 @@ class KeptVectors:
 class CachedMiniLM(MiniLM):
     """The product's embedder, with its vectors kept."""
 
-    def __init__(self, threads: int = 1, file: Path = FILE) -> None:
-        super().__init__(threads)
+    def __init__(self, file: Path = FILE) -> None:
+        super().__init__()
         self._kept = KeptVectors(file)
 
     @property
@@ -66,8 +66,8 @@ class CachedMiniLM(MiniLM):
 class CachedMultilingualE5(MultilingualE5):
     """The multilingual embedder, with its vectors kept."""
 
-    def __init__(self, threads: int = 1, file: Path = FILE) -> None:
-        super().__init__(threads)
+    def __init__(self, file: Path = FILE) -> None:
+        super().__init__()
         self._kept = KeptVectors(file)
 
     def embed(self, texts: Sequence[str]) -> Vectors:

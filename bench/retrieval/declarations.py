@@ -38,7 +38,7 @@ def main() -> None:
                 for number, text in enumerate(asked[language], 1)
             ]
             collection = Collection(f"declaration {name}", documents_of(language), questions)
-            with shelf_of(collection, CachedMiniLM(1)) as shelf:
+            with shelf_of(collection, CachedMiniLM()) as shelf:
                 ways = (shelf.by_plain_bm25, shelf.by_keywords, shelf.by_both)
                 print(*rows_of_ways(collection, shelf.size, ways), sep="\n", flush=True)
 

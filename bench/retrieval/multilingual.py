@@ -25,7 +25,7 @@ def main() -> None:
         with ExitStack() as open_shelves:
             one, other = (
                 open_shelves.enter_context(shelf_of(collection, embedder))
-                for embedder in (CachedMiniLM(2), CachedMultilingualE5(2))
+                for embedder in (CachedMiniLM(), CachedMultilingualE5())
             )
             ways = (one.by_keywords, one.by_vectors, one.by_both, other.by_vectors, other.by_both)
             print(*rows_of_ways(collection, one.size, ways), sep="\n", flush=True)

@@ -114,7 +114,7 @@ def main() -> None:
     single = [sets.judged("cranfield"), sets.judged("cacm"), sets.covidqa(), *map(sets.xquad, sets.xquad_languages())]
     said = [asked.exchanges[-3:] for asked in mtrag.questions if len(asked.exchanges) > 1]
     behind = [conversations.behind_conversations(one, said) for one in single]
-    embedder = CachedMiniLM(2)
+    embedder = CachedMiniLM()
     with ExitStack() as open_shelves:
         shelves: dict[str, CollectionShelf] = {}
         for collection in [*talks, *single, *([mtrag] if whole else [])]:

@@ -29,6 +29,7 @@ from rag_assistant.conversations.window import rules_for
 from rag_assistant.errors import ConversationBusy, InvalidRequest, NothingWaits, Overloaded
 from rag_assistant.presenters.turn_events import last_event, replay
 from rag_assistant.records import Conversation, Event, Question, Turn, Unset
+from rag_assistant.runtime.courtesy import answering
 from rag_assistant.validation import INVALID_CHARACTER, storable
 
 if TYPE_CHECKING:
@@ -337,7 +338,8 @@ class Assistant:
     def _conclude(self, turn: Turn, live: LiveTurn, deps: Dependencies, answer: Callable[[], Turn]) -> None:
         """Answer a turn, keep how it ended, whatever happens, and tell all who follow."""
         try:
-            live.finish(last_event(answer()))
+            with answering():
+                live.finish(last_event(answer()))
         except Exception:
             log.exception("Turn %s could not be kept as it ended", turn.id)
             deps.writer.last_resort(turn, live)

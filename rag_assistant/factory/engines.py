@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -99,11 +98,10 @@ def open_embedder(source: dict[str, Any], values: Settings) -> EmbeddingModel:
     from rag_assistant.retrieval.embeddings.multilingual_e5 import MultilingualE5
 
     kind, _, name = source["embedder"].partition(":")
-    threads = max(1, (os.cpu_count() or 1) // 2)
     if kind == "builtin":
-        return MiniLM(threads)
+        return MiniLM()
     if kind == "builtin-multilingual":
-        return MultilingualE5(threads)
+        return MultilingualE5()
     if kind == "endpoint":
         # The key of one endpoint is never sent to another.
         own = source["base_url"] == embedder_source(values).get("base_url")

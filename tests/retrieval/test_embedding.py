@@ -1,5 +1,6 @@
 """The embedding model itself."""
 
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from rag_assistant.errors import EmbedderFailed
 from rag_assistant.retrieval.embeddings import minilm
 from rag_assistant.retrieval.embeddings.minilm import MiniLM
-from rag_assistant.runtime import model_files
+from rag_assistant.runtime import courtesy, model_files
 
 pytestmark = pytest.mark.model
 
@@ -52,6 +53,21 @@ def test_the_end_of_a_long_text_counts(model: MiniLM) -> None:
 def test_a_text_has_the_same_vector_in_whatever_company(model: MiniLM) -> None:
     alone = model.embed(["A goose."])[0]
     assert np.array_equal(model.embed(["A very long text. " * 50, "A goose."])[1], alone)
+
+
+def test_several_texts_at_once_have_the_vectors_that_each_has_alone(
+    model: MiniLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = [model.embed([text])[0] for text in TEXTS]
+    met, embed_one = threading.Barrier(2), model._embed_one
+
+    def together(text: str) -> minilm.Vectors:
+        met.wait(60)  # Broken, and so raised, if one is embedded alone.
+        return embed_one(text)
+
+    monkeypatch.setattr(courtesy, "cores_to_take", lambda: 2)
+    monkeypatch.setattr(model, "_embed_one", together)
+    assert np.array_equal(model.embed(TEXTS), alone)
 
 
 def test_vectors_are_those_of_the_model_file_as_it_is(model: MiniLM) -> None:

@@ -26,7 +26,7 @@ def mean_of(outliers: tuple[int, ...], given: Vectors) -> Vectors:
     weight[OUTLIER] = 500
     parts = spared(linear(SIZE, 3 * SIZE)), linear(SIZE, SIZE), spared(linear(SIZE, 64)), linear(64, SIZE)
     layer = Layer(parts[0], parts[1], plain, parts[2], parts[3], plain)
-    session = open_session(encoder_model(Norm(weight, plain.bias), [layer], 4, 1e-12), 1)
+    session = open_session(encoder_model(Norm(weight, plain.bias), [layer], 4, 1e-12))
     mean: Vectors = session.run(None, {"embeddings": given[None]})[0][0]
     return mean
 

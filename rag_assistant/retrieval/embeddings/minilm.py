@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from rag_assistant.errors import EmbedderFailed, ModelFileMissing
 from rag_assistant.retrieval.embeddings.familiarity import Familiarity, familiarity
 from rag_assistant.retrieval.embeddings.minilm_weights import TokenTable, read_minilm
+from rag_assistant.runtime.courtesy import share_out
 from rag_assistant.runtime.model_files import EMBEDDING_MODEL, EMBEDDING_TOKENIZER
 
 Vectors = NDArray[np.float32]
@@ -33,8 +34,7 @@ class MiniLM:
     name = "all-MiniLM-L6-v2-int8"
     dimension = 384
 
-    def __init__(self, threads: int = 1) -> None:
-        self._threads = threads
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._loaded: tuple[Any, TokenTable, Any] | None = None
 
@@ -50,11 +50,15 @@ class MiniLM:
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return one vector of length 1 for each text, as float32 rows. Raises EmbedderFailed.
 
-        One text at a time: batches padded to their longest text were slower (18 chunks a second against 24).
+        Each text by itself, several at once where cores are free: batches padded to their longest text were slower
+        (18 chunks a second against 24).
         """
         vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
-        for row, text in enumerate(texts):
-            vectors[row] = self._embed_one(text)
+
+        def embed(row: int) -> None:
+            vectors[row] = self._embed_one(texts[row])
+
+        share_out(len(texts), embed)
         if len(texts) > 1:
             return_freed_memory()
         return vectors
@@ -103,20 +107,19 @@ class MiniLM:
         tokenizer.no_padding()
         tokenizer.enable_truncation(MAX_TOKENS)
         table, encoder = read_minilm(model)
-        session = open_session(encoder, self._threads)
+        session = open_session(encoder)
         return_freed_memory()
         return tokenizer, table, session
 
 
-def open_session(model: bytes, threads: int) -> Any:
-    """Return what runs an ONNX model."""
+def open_session(model: bytes) -> Any:
+    """Return what runs an ONNX model, each run in the thread that asks for it."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
+    options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
-    # Spinning threads would burn a core between two questions; the arena would keep the largest batch's memory.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    # The arena would keep the largest batch's memory.
     options.enable_cpu_mem_arena = False
     if not has_vnni():
         # Their quick multiplication of 8 bits adds in 16, which overflow: twice the time, and right.

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from rag_assistant.errors import EmbedderFailed, ModelFileMissing
 from rag_assistant.retrieval.embeddings.e5_weights import E5Weights, e5_model, read_weights
 from rag_assistant.retrieval.embeddings.minilm import Vectors, open_session, return_freed_memory
+from rag_assistant.runtime.courtesy import share_out
 from rag_assistant.runtime.model_files import ModelFile
 from rag_assistant.settings.package_files import command_for_extra
 
@@ -42,8 +43,7 @@ class MultilingualE5:
     # XQuAD's articles (docs/benchmarks.md).
     cosine_range = (0.75, 0.9)
 
-    def __init__(self, threads: int = 1) -> None:
-        self._threads = threads
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._loaded: tuple[E5Weights, Any, Any] | None = None
 
@@ -68,13 +68,16 @@ class MultilingualE5:
     def _embedded(self, texts: Sequence[str], prefix: str) -> Vectors:
         weights, tokenizer, session = self._parts()
         vectors = np.empty((len(texts), self.dimension), np.float32)
-        for row, text in enumerate(texts):
-            plain = SPACES.sub(" ", (prefix + text).translate(weights.characters))
+
+        def embed(row: int) -> None:
+            plain = SPACES.sub(" ", (prefix + texts[row]).translate(weights.characters))
             ids = tokenizer.encode(plain, add_special_tokens=False).ids
             size = weights.max_tokens - 2
             windows = [ids[start : start + size] for start in range(0, max(1, len(ids)), size)]
             total = sum(len(window) * _mean(weights, session, window) for window in windows)
             vectors[row] = total / max(float(np.linalg.norm(total)), 1e-12)
+
+        share_out(len(texts), embed)
         return vectors
 
     def _parts(self) -> tuple[E5Weights, Any, Any]:
@@ -95,7 +98,7 @@ class MultilingualE5:
         tokenizer = Tokenizer(Unigram(weights.pieces, weights.unknown, False))
         tokenizer.pre_tokenizer = Metaspace(WORD_BEGINS, prepend_scheme="always", split=True)
         weights.pieces.clear()  # A quarter of a million, which the tokenizer has now.
-        session = open_session(e5_model(weights), self._threads)
+        session = open_session(e5_model(weights))
         return_freed_memory()
         return weights, tokenizer, session
 
