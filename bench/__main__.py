@@ -1,10 +1,15 @@
-"""Run benchmarks by name; without one, those that need nothing but the project."""
+"""Run benchmarks by name; without one, those that need nothing but the project, and what lies beside it.
+
+At the end each aim is printed with what came of it, and so that table of docs/benchmarks.md is written.
+"""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 from bench import (
+    aims,
     answers,
     documents,
     embedders,
@@ -17,20 +22,30 @@ from bench import (
     promises,
     quality,
     questions,
+    routes,
     rows,
     scaling,
     scans,
+    searches,
+    side,
     start,
+    stored,
 )
+from bench.aims import AIMS, Figures
 
-PARTS = {
+PARTS: dict[str, Callable[[], Figures | None]] = {
     "prepare": prepare.main,
     "answers": answers.main,
+    "side": side.main,
     "start": start.main,
     "ingest": ingest.main,
+    "searches": searches.main,
+    "stored": stored.main,
+    "routes": routes.main,
     "promises": promises.main,
 }
-ON_REQUEST = {
+ON_REQUEST: dict[str, Callable[[], Figures | None]] = {
+    aims.MILLION: searches.million,
     "neighbours": neighbours.main,
     "embedders": embedders.main,
     "indexes": indexes.main,
@@ -46,13 +61,19 @@ ON_REQUEST = {
 
 
 def run(names: list[str]) -> None:
-    """Run the named parts, or all that need nothing but the project."""
+    """Run the named parts, or all that need nothing but the project; print the aims that they decide."""
     known = PARTS | ON_REQUEST
-    for name in names or PARTS:
+    for name in names:
         if name not in known:
             sys.exit(f'Unknown benchmark "{name}". Available: {", ".join(known)}.')
+    taken: Figures = {}
+    for name in names or PARTS:
         print(f"\n## {name}\n", flush=True)
-        known[name]()
+        taken |= known[name]() or {}
+        aims.keep(taken)
+    decided = [aim for aim in AIMS if not names or aim.part in names]
+    if decided:
+        print(f"\n## Aims\n\n{aims.table(decided, taken)}", flush=True)
 
 
 if __name__ == "__main__":

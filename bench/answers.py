@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 import tempfile
 import time
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
+from bench.aims import Figure, Figures
 from bench.readers import different_question
 from bench.stage import (
     add_conversation,
@@ -25,42 +27,86 @@ from rag_assistant.retrieval.embeddings.minilm import MiniLM
 CHUNKS = 1_000
 WINDOW_TURNS = 10
 STARTS_PER_SECOND = 25
+MAX_START_SECONDS = 20
 ROUNDS = 10
+# Of questions asked twice, in turn; each is ten.
+BLOCKS = 12
 
 
-def main() -> None:
+def main() -> Figures:
     """Print a table for each question of the benchmark."""
     print(f"Embedding the question costs {embedding_ms():.1f} ms of CPU, contained in the figures below.\n")
     with program("bench.paced_model") as model:
-        cpu_per_answer(model)
-        pacing(model)
+        few, many = cpu_per_answer(model), further_token(model, 100)
+        print(f"| each further token, 100 streams | 20 | {many:.3f} |\n", flush=True)
+        late = pacing(model)
+    return {
+        "further_token": Figure((few, many)),
+        "late_100": Figure(late[100][1:2]),
+        "late_500": Figure(late[500][:2]),
+        "streams_2000": Figure(late[2000][2:3], f"{late[2000][3]:.0f} carried"),
+    }
 
 
 def embedding_ms() -> float:
-    """Return the CPU milliseconds for the vector of a question of the readers."""
-    embedder = MiniLM()
+    """Return the CPU milliseconds for the vector of a question of the readers, one after the other."""
+    embedder, chance = MiniLM(), random.SystemRandom()
     embedder.embed(["warm"])
     began = time.process_time()
     for _ in range(100):
-        embedder.embed([different_question()])
+        embedder.embed([different_question(chance)])
     return (time.process_time() - began) * 10
 
 
-def cpu_per_answer(model: str) -> None:
-    """CPU time of the server for an answer of 10 and of 100 tokens at 20 tokens a second, at 10 streams at once."""
+def embedding_in_answer_ms(model: str) -> float:
+    """Return what an answer costs less where its question was asked before, so that its vector is known."""
+    with tempfile.TemporaryDirectory() as folder:
+        data = Path(folder) / "data"
+        prepare(data, 0)
+        with server(data, OPENAI_BASE_URL=model, OPENAI_MODEL="10@100") as (url, process):
+            wait_for(f"{url}/readyz")
+            read_streams(url, 10)
+            spent = [0.0, 0.0]
+            for block in range(BLOCKS):
+                for again in (0, 1):
+                    began = cpu_seconds(process)
+                    whole(read_streams(url, 10, spread=2.0, seed=block), 10)
+                    spent[again] += cpu_seconds(process) - began
+    return (spent[0] - spent[1]) * 1000 / BLOCKS / 10
+
+
+def cpu_per_answer(model: str) -> float:
+    """Print the server's CPU time for an answer of 10 and of 100 tokens, 10 streams at once.
+
+    Return that of a further token at 20 a second.
+    """
     print("| tokens | tokens per second | CPU ms per answer |\n|---|---|---|")
     print(f"| 10, without documents | 20 | {measure_cpu(model, 10, 20, MAX_PASSAGES='0'):.1f} |")
     print(f"| 10, the first of a conversation | 20 | {measure_cpu(model, 10, 20, conversations=0):.1f} |", flush=True)
+    further = {}
     for per_second in (20, 0):
         used = {tokens: measure_cpu(model, tokens, per_second) for tokens in (10, 100)}
         for tokens, ms in used.items():
             print(f"| {tokens} | {per_second or 'all at once'} | {ms:.1f} |")
-        print(f"| each further token | {per_second or 'all at once'} | {(used[100] - used[10]) / 90:.3f} |", flush=True)
-    print()
+        further[per_second] = (used[100] - used[10]) / 90
+        print(f"| each further token | {per_second or 'all at once'} | {further[per_second]:.3f} |", flush=True)
+    return further[20]
+
+
+def further_token(model: str, streams: int) -> float:
+    """Return the CPU milliseconds of a further token at 20 a second, with so many streams."""
+    used = [measure_cpu(model, tokens, 20, conversations=0, streams=streams, rounds=3) for tokens in (10, 100)]
+    return (used[1] - used[0]) / 90
 
 
 def measure_cpu(
-    model: str, tokens: int, per_second: int, conversations: int = 10 * (ROUNDS + 1), **environment: str
+    model: str,
+    tokens: int,
+    per_second: int,
+    conversations: int = 10 * (ROUNDS + 1),
+    streams: int = 10,
+    rounds: int = ROUNDS,
+    **environment: str,
 ) -> float:
     """Return CPU milliseconds per answer, with retrieval over 1,000 chunks.
 
@@ -73,24 +119,28 @@ def measure_cpu(
         environment |= {"OPENAI_BASE_URL": model, "OPENAI_MODEL": f"{tokens}@{per_second}", "QUERY_REWRITING": "words"}
         with server(data, **environment) as (url, process):
             wait_for(f"{url}/readyz")
-            read_streams(url, 10, conversation_ids[-10:])
+            read_streams(url, streams, conversation_ids[-10:])
             began = cpu_seconds(process)
-            for n in range(ROUNDS):
-                whole(read_streams(url, 10, conversation_ids[10 * n : 10 * (n + 1)]), tokens)
-            return (cpu_seconds(process) - began) / ROUNDS / 10 * 1000
+            for n in range(rounds):
+                whole(read_streams(url, streams, conversation_ids[10 * n : 10 * (n + 1)]), tokens)
+            return (cpu_seconds(process) - began) / rounds / streams * 1000
 
 
-def pacing(model: str) -> None:
-    """Streams of 20 tokens a second: how late tokens come once all of them run, and how many streams are whole."""
-    print("Streams of 20 tokens a second, 25 more each second, then all together for 5 s.")
+def pacing(model: str) -> dict[int, tuple[float, ...]]:
+    """Print how late tokens come once all streams run, 20 tokens a second each, and how many streams are whole.
+
+    Return for each number of streams what ``show_pacing`` does.
+    """
+    print("Streams of 20 tokens a second, 25 or more each second, then all together for 5 s.")
     print("Late: behind the moment at which the model sent the token, while all of them run.\n")
     print("| streams | complete | refused (503) | first token p50 ms | late p50 ms | late p99 ms | CPU share |")
     print("|---" * 7 + "|")
+    found = {}
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
         prepare(data, 0)
-        for streams in (1, 10, 50, 100, 200, 520):
-            spread = streams / STARTS_PER_SECOND
+        for streams in (1, 10, 50, 100, 200, 500, 2000):
+            spread = min(streams / STARTS_PER_SECOND, MAX_START_SECONDS)
             tokens = int((spread + 5) * 20)
             with server(data, OPENAI_BASE_URL=model, OPENAI_MODEL=f"{tokens}@20", QUERY_REWRITING="off") as (
                 url,
@@ -101,7 +151,8 @@ def pacing(model: str) -> None:
                 began, cpu = time.monotonic(), cpu_seconds(process)
                 seen = read_streams(url, streams, spread=spread)
                 share = (cpu_seconds(process) - cpu) / (time.monotonic() - began)
-            show_pacing(seen, tokens, share)
+            found[streams] = show_pacing(seen, tokens, share)
+    return found
 
 
 def warm_up(url: str) -> None:
@@ -116,19 +167,24 @@ def warm_up(url: str) -> None:
     connection.close()
 
 
-def show_pacing(seen: list[dict[str, Any]], tokens: int, share: float) -> None:
-    """Print one row about the streams that were read."""
+def show_pacing(seen: list[dict[str, Any]], tokens: int, share: float) -> tuple[float, ...]:
+    """Print one row about the streams that were read.
+
+    Return how late a token is (p50 and p99, in ms), how many streams were neither whole nor refused, how many whole.
+    """
     accepted = [one for one in seen if one["status"] == 200]
     refused = [one for one in seen if one["status"] == 503 and one["retry_after"]]
     complete = [one for one in accepted if one["tokens"] == tokens and one["ended"] == "end"]
     all_run = max(one["late"][0][0] for one in accepted)
     late = [value * 1000 for one in accepted for sent, value in one["late"] if sent >= all_run]
     first = [one["first"] * 1000 for one in accepted]
+    p50, p99 = percentile(late, 0.5), percentile(late, 0.99)
     print(
-        f"| {len(seen)} | {len(complete)} | {len(refused)} | {percentile(first, 0.5):.1f} "
-        f"| {percentile(late, 0.5):.1f} | {percentile(late, 0.99):.1f} | {share:.0%} |",
+        f"| {len(seen)} | {len(complete)} | {len(refused)} | {percentile(first, 0.5):.1f} | {p50:.1f} | {p99:.1f} "
+        f"| {share:.0%} |",
         flush=True,
     )
+    return p50, p99, len(seen) - len(complete) - len(refused), len(complete)
 
 
 def prepare(data: Path, conversations: int) -> list[int]:

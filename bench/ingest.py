@@ -1,27 +1,41 @@
-"""(d) Ingest: chunks per second from a file to ready, beside the bare embedder on the same chunks."""
+"""(d) Ingest: chunks a second from a file to ready beside the bare embedder, cores taken, and what words find."""
 
 from __future__ import annotations
 
+import contextlib
 import io
 import logging
 import tempfile
+import threading
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
+from bench.aims import Figure, Figures
+from bench.indexes import fill
+from bench.stage import open_database, wait_until_ready
 from bench.words import text_of
 from rag_assistant.documents.embedding import CHUNKS_AT_ONCE
 from rag_assistant.factory import create_app
 from rag_assistant.retrieval.chunking import indexed_text
-from rag_assistant.storage.documents.rows import UNFINISHED
+from rag_assistant.runtime import courtesy
+from rag_assistant.storage.documents.chunks import ChunkStore
+from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.web.services import Services
 
 DOCUMENTS = 8
-WORDS = 3_000
+WORDS_OF_A_CHUNK = 120
+CHUNKS_OF_A_DOCUMENT = 25
+# What words find is so much.
+INDEXED = 5_000
 
 
-def main() -> None:
-    """Print both speeds and their ratio."""
+def main() -> Figures:
+    """Print both speeds, with the cores that they take while nobody asks and while somebody does."""
     logging.disable(logging.INFO)
     with tempfile.TemporaryDirectory() as folder:
+        found_by_words = chunks_indexed_a_second(Path(folder) / "words")
+        print(f"Words find {found_by_words:,.0f} chunks a second.\n", flush=True)
         app = create_app(
             {"DATA_DIR": folder, "SETTINGS_FILE": f"{folder}/none.json", "OPENAI_BASE_URL": "http://127.0.0.1:9"}
         )
@@ -30,35 +44,74 @@ def main() -> None:
         services.library.start()
         embedder = services.embedders.configured().embedder
         wait_until_ready(services)
-        for n in range(DOCUMENTS):
-            text = "\n\n".join(text_of(120, seed) for seed in range(n * 1000, n * 1000 + WORDS // 120))
-            services.library.accept(io.BytesIO(text.encode()), f"{n}.txt")
-        began, cpu = time.perf_counter(), time.process_time()
-        wait_until_ready(services)
-        whole, whole_cpu = time.perf_counter() - began, time.process_time() - cpu
+        print("| | chunks a second | CPU ms per chunk | cores |\n|---|---|---|---|")
+        idle = add_documents(services, "while nobody asks", 0)
+        with somebody_asks():
+            busy = add_documents(services, "while somebody asks", DOCUMENTS * CHUNKS_OF_A_DOCUMENT)
         texts = chunk_texts(services)
         began, cpu = time.perf_counter(), time.process_time()
         for start in range(0, len(texts), CHUNKS_AT_ONCE):
             embedder.embed(texts[start : start + CHUNKS_AT_ONCE])
-        bare, bare_cpu = time.perf_counter() - began, time.process_time() - cpu
+        report("bare embedder", len(texts), time.perf_counter() - began, time.process_time() - cpu)
         services.close()
-    count = len(texts)
-    print("| | chunks per second | CPU ms per chunk |\n|---|---|---|")
-    print(f"| bare embedder | {count / bare:.1f} | {bare_cpu / count * 1000:.1f} |")
-    print(f"| file to ready | {count / whole:.1f} | {whole_cpu / count * 1000:.1f} |")
-    print(f"\n{count} chunks; ingest runs at {bare / whole:.0%} of the bare embedder.")
+    return {
+        "cores_idle": Figure((idle,)),
+        "cores_busy": Figure((busy,)),
+        "found_by_words": Figure((found_by_words,)),
+    }
 
 
-def wait_until_ready(services: Services) -> None:
-    """Wait until nothing is worked on."""
-    while any(document.state in UNFINISHED for document in services.documents.page(200)):
-        time.sleep(0.02)
+def add_documents(services: Services, name: str, first_seed: int) -> float:
+    """Add documents and wait until they are ready; return how many cores that took."""
+    chunks = DOCUMENTS * CHUNKS_OF_A_DOCUMENT
+    texts = [text_of(WORDS_OF_A_CHUNK, first_seed + n) for n in range(chunks)]
+    for first in range(0, chunks, CHUNKS_OF_A_DOCUMENT):
+        text = "\n\n".join(texts[first : first + CHUNKS_OF_A_DOCUMENT])
+        services.library.accept(io.BytesIO(text.encode()), f"{name} {first}.txt")
+    began, cpu = time.perf_counter(), time.process_time()
+    wait_until_ready(services)
+    return report(f"file to ready, {name}", chunks, time.perf_counter() - began, time.process_time() - cpu)
+
+
+def report(what: str, chunks: int, seconds: float, cpu_seconds: float) -> float:
+    """Print one row, and return how many cores were taken."""
+    cores = cpu_seconds / seconds
+    print(f"| {what} | {chunks / seconds:.1f} | {cpu_seconds / chunks * 1000:.1f} | {cores:.2f} |", flush=True)
+    return cores
+
+
+@contextlib.contextmanager
+def somebody_asks() -> Iterator[None]:
+    """Let the server believe that an answer is written, and that requests come all the time."""
+    ended = threading.Event()
+
+    def ask() -> None:
+        with courtesy.answering():
+            while not ended.wait(courtesy.BUSY_SECONDS / 2):
+                courtesy.note_request()
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    yield
+    ended.set()
+    asking.join()
+
+
+def chunks_indexed_a_second(folder: Path) -> float:
+    """Return how many chunks are stemmed, kept and indexed in a second, so that words find them."""
+    database = open_database(folder)
+    texts = [text_of(WORDS_OF_A_CHUNK, seed) for seed in range(INDEXED)]
+    began = time.perf_counter()
+    fill(DocumentStore(database, "bench"), ChunkStore(database), texts, INDEXED)
+    seconds = time.perf_counter() - began
+    database.close()
+    return INDEXED / seconds
 
 
 def chunk_texts(services: Services) -> list[str]:
     """Return the texts of the chunks that were just embedded."""
     texts: list[str] = []
-    for document in services.documents.page(DOCUMENTS):
+    for document in services.documents.page(2 * DOCUMENTS):
         chunks = services.embeddings.without_embedding(document.id, "no such embedder")
         texts += [indexed_text(one.document, one.section, one.text) for one in chunks]
     return texts

@@ -1,6 +1,7 @@
 """Readers for benchmarks: ask many questions at once over the streaming API and note when each token arrives.
 
-As a program: ``python -m bench.readers URL STREAMS SECONDS CONVERSATIONS`` prints one JSON object for each stream.
+As a program: ``python -m bench.readers URL STREAMS SECONDS CONVERSATIONS [SEED]`` prints one JSON object for each
+stream; the same seed asks the same questions.
 """
 
 from __future__ import annotations
@@ -10,26 +11,27 @@ import json
 import random
 import sys
 import time
+from itertools import zip_longest
 from typing import Any
 
 from bench.words import common_words
 
 
-def different_question() -> str:
+def different_question(chance: random.Random) -> str:
     """Return a question that was hardly asked before: the vectors of the newest questions are remembered."""
-    one, other = random.SystemRandom().sample(common_words(), 2)
+    one, other = chance.sample(common_words(), 2)
     return f"What does the {one} of the {other} say about the weather?"
 
 
-async def read_one(host: str, port: int, conversation: int | None, begin: float) -> dict[str, Any]:
-    """Ask one question; return the status, when the first text came, and when each token was sent and how late it was.
+async def read_one(host: str, port: int, question: str, conversation: int | None, begin: float) -> dict[str, Any]:
+    """Ask a question; return the status, when the first text came, and when each token was sent and how late it was.
 
     All in seconds.
     """
     await asyncio.sleep(max(0.0, begin - time.monotonic()))
-    body = {"question": different_question()}
+    body: dict[str, Any] = {"question": question}
     if conversation is not None:
-        body |= {"conversation_id": conversation}  # type: ignore[dict-item]
+        body |= {"conversation_id": conversation}
     data = json.dumps(body).encode()
     asked = time.monotonic()
     reader, writer = await asyncio.open_connection(host, port)
@@ -67,16 +69,15 @@ def take(seen: dict[str, Any], block: bytes, asked: float, now: float) -> None:
         seen["ended"] = name.decode()
 
 
-async def main(url: str, streams: int, spread: float, conversations: list[int]) -> None:
+async def main(url: str, streams: int, spread: float, conversations: list[int], chance: random.Random) -> None:
     """Ask ``streams`` questions, spread over some seconds, and print what each reader saw."""
     host, port = url.removeprefix("http://").split(":")
+    questions = [different_question(chance) for _ in range(streams)]
     begin = time.monotonic() + 0.1
     found = await asyncio.gather(
         *(
-            read_one(
-                host, int(port), conversations[n] if n < len(conversations) else None, begin + spread * n / streams
-            )
-            for n in range(streams)
+            read_one(host, int(port), question, conversation, begin + spread * n / streams)
+            for n, (question, conversation) in enumerate(zip_longest(questions, conversations[:streams]))
         )
     )
     for one in found:
@@ -85,4 +86,6 @@ async def main(url: str, streams: int, spread: float, conversations: list[int]) 
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), json.loads(sys.argv[4])))
+    given = sys.argv[1:]
+    seeded = random.Random(given[4]) if len(given) > 4 else random.SystemRandom()
+    asyncio.run(main(given[0], int(given[1]), float(given[2]), json.loads(given[3]), seeded))

@@ -12,21 +12,29 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import psutil
+from flask import Flask
 from sqlalchemy import insert
 
 from bench.words import guide_text, text_of
+from rag_assistant.factory import create_app
 from rag_assistant.records import Chunk, ExtractedText, NewDocument
+from rag_assistant.retrieval.embeddings import minilm
 from rag_assistant.retrieval.terms import index_terms
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.embeddings import EmbeddingStore
+from rag_assistant.storage.documents.rows import UNFINISHED
 from rag_assistant.storage.migrate import migrate
 from rag_assistant.storage.tables import conversations, messages, turns
+from rag_assistant.web.services import Services
+from testkit.embedders import WordHashEmbedder
 from testkit.server_process import ServerProcess, run_command
+from testkit.stub_model import StubModel
 
 PROJECT = Path(__file__).resolve().parents[1]
 EMBEDDER = "all-MiniLM-L6-v2-int8"
@@ -103,6 +111,27 @@ def open_database(folder: Path) -> Database:
 
 
 @contextlib.contextmanager
+def application(folder: Path, stub: StubModel, **environment: str) -> Iterator[tuple[Flask, Services]]:
+    """Run the application in this process, without the guide and with an embedder that takes no time."""
+    given = {"DATA_DIR": f"{folder}/data", "SETTINGS_FILE": f"{folder}/settings.json", "QUERY_REWRITING": "words"}
+    quick = mock.patch.object(minilm, "MiniLM", WordHashEmbedder)
+    with quick, mock.patch("rag_assistant.factory.GUIDE", folder / "no-guide"):
+        app = create_app(given | {"OPENAI_BASE_URL": stub.url, "OPENAI_MODEL": "stub-model"} | environment)
+        services: Services = app.extensions["assistant"]
+        services.start()
+        try:
+            yield app, services
+        finally:
+            services.close()
+
+
+def wait_until_ready(services: Services) -> None:
+    """Wait until nothing is worked on."""
+    while any(document.state in UNFINISHED for document in services.documents.page(200)):
+        time.sleep(0.02)
+
+
+@contextlib.contextmanager
 def program(*arguments: str) -> Iterator[str]:
     """Run a module that prints its URL and ends with its input; give the URL."""
     process = subprocess.Popen(
@@ -152,13 +181,14 @@ def cpu_seconds(process: psutil.Process) -> float:
 
 
 def read_streams(
-    url: str, streams: int, conversation_ids: list[int] | None = None, spread: float = 0.1
+    url: str, streams: int, conversation_ids: list[int] | None = None, spread: float = 0.1, seed: int | None = None
 ) -> list[dict[str, Any]]:
-    """Ask ``streams`` questions within ``spread`` seconds from a process of its own; return what its readers saw."""
-    output = subprocess.check_output(
-        [sys.executable, "-m", "bench.readers", url, str(streams), str(spread), json.dumps(conversation_ids or [])],
-        cwd=PROJECT,
-    )
+    """Ask ``streams`` questions within ``spread`` seconds from a process of its own; return what its readers saw.
+
+    The same ``seed`` asks the same questions.
+    """
+    given = [url, str(streams), str(spread), json.dumps(conversation_ids or []), *([] if seed is None else [str(seed)])]
+    output = subprocess.check_output([sys.executable, "-m", "bench.readers", *given], cwd=PROJECT)
     return [json.loads(line) for line in output.splitlines()]
 
 

@@ -1,4 +1,4 @@
-"""(c) Start: time to /healthz and to ready, resident memory idle, with an endpoint and with quotes."""
+"""(c) Start: time to /healthz and to ready, memory idle and after many answers, with an endpoint and with quotes."""
 
 from __future__ import annotations
 
@@ -8,15 +8,20 @@ from pathlib import Path
 
 import psutil
 
-from bench.stage import program, server, wait_for
+from bench.aims import Figure, Figures
+from bench.stage import program, read_streams, server, wait_for
+from rag_assistant.runtime.memory import GIVE_BACK_AFTER_SECONDS
+
+ANSWERS, ANSWERS_AT_ONCE = 2_000, 50
 
 
-def main() -> None:
+def main() -> Figures:
     """Print times and memory for a first and a second start."""
     print("| start | model | /healthz s | ready s | processes | RSS MB | PSS MB |\n|---|---|---|---|---|---|---|")
+    figures: Figures = {}
     with tempfile.TemporaryDirectory() as folder, program("bench.paced_model") as model:
         for name, environment in (
-            ("endpoint", {"OPENAI_BASE_URL": model, "OPENAI_MODEL": "1@0"}),
+            ("endpoint", {"OPENAI_BASE_URL": model, "OPENAI_MODEL": "10@0"}),
             ("quotes", {}),
         ):
             data = Path(folder) / name / "data"
@@ -29,14 +34,32 @@ def main() -> None:
                     wait_for(f"{url}/readyz")
                     ready = time.monotonic() - began
                     time.sleep(3)
-                    times = f"{healthy:.2f} | {ready:.2f}"
-                    print(f"| {start}, idle | {name} | {times} | {memory_mb(process)} |", flush=True)
+                    idle = memory_mb(process)
+                    print(f"| {start}, idle | {name} | {healthy:.2f} | {ready:.2f} | {in_words(idle)} |", flush=True)
                     if start == "second":
-                        print(f"| {start}, at /healthz | {name} | | | {before} |", flush=True)
+                        print(f"| {start}, at /healthz | {name} | | | {in_words(before)} |", flush=True)
+                    if (start, name) == ("second", "endpoint"):
+                        answer_many(url)
+                        after = memory_mb(process)
+                        print(f"| {start}, after {ANSWERS:,} answers | {name} | | | {in_words(after)} |", flush=True)
+                        figures = {"start": Figure((healthy, ready)), "memory": Figure((idle[2], after[2]))}
+    return figures
 
 
-def memory_mb(process: psutil.Process) -> str:
+def answer_many(url: str) -> None:
+    """Let the server answer, and then rest until what it does not need is given back."""
+    for _ in range(ANSWERS // ANSWERS_AT_ONCE):
+        read_streams(url, ANSWERS_AT_ONCE, spread=2.0)
+    time.sleep(GIVE_BACK_AFTER_SECONDS + 3)
+
+
+def memory_mb(process: psutil.Process) -> tuple[int, float, float]:
     """Return how many processes there are, their resident memory, and that with each shared page counted once."""
     everyone = [process, *process.children(recursive=True)]
     figures = [one.memory_full_info() for one in everyone]
-    return f"{len(everyone)} | {sum(f.rss for f in figures) / 1e6:.0f} | {sum(f.pss for f in figures) / 1e6:.0f}"
+    return len(everyone), sum(one.rss for one in figures) / 1e6, sum(one.pss for one in figures) / 1e6
+
+
+def in_words(memory: tuple[int, float, float]) -> str:
+    """Return them as cells of a table."""
+    return " | ".join(f"{one:.0f}" for one in memory)

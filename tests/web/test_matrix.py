@@ -10,31 +10,20 @@ from collections.abc import Callable, Iterator
 from statistics import median
 
 import pytest
-from flask import Flask
 from werkzeug.test import TestResponse
 
 from rag_assistant.factory import create_app
 from rag_assistant.web.policy import POLICIES
 from rag_assistant.web.services import Services
 from testkit.people import quick_passwords
+from testkit.routes import ENDINGS, path_of, routes, send
 from testkit.stub_model import StubModel
 from tests.web.conftest import ask
 from tests.web.named_requests import NAMED
-from tests.web.world import CANARY, MISSING, MODEL, TAG, World, fill, kept_of_owner, of_missing, send
-
-# What answers everybody: these are asked about elsewhere.
-STATIC = ("static", "versioned_static")
+from tests.web.world import CANARY, MISSING, TAG, World, fill, kept_of_owner, of_missing
 
 # What has no id of its own, or one that is only there once something was cited.
 LED_BY_A_SECRET = ("source_pages.source", "shared_pages.shared", "sharing_api.shared")
-# What ends something comes last, so that everything before it finds it.
-ENDINGS = (
-    "history_pages.erase", "sharing_api.revoke", "api.erase_turn", "openai.delete_response",
-    "document_pages.delete_document", "documents_api.delete",
-    "pages.delete_conversation", "pages.restore_conversation", "conversations_api.delete_conversation",
-    "conversations_api.restore_conversation", "history_pages.purge", "sidebar.erase",
-    "conversations_api.purge_conversation",
-)  # fmt: skip
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
@@ -49,26 +38,6 @@ def world(
     with quick_passwords():
         yield fill(World(app, services))
     services.close()
-
-
-def routes(app: Flask) -> list[tuple[str, str, str]]:
-    """Return endpoint, method and rule of every route, what ends something last."""
-    found = [
-        (rule.endpoint, method, rule.rule)
-        for rule in app.url_map.iter_rules()
-        for method in sorted((rule.methods or set()) - {"OPTIONS", "HEAD"})
-        if rule.endpoint not in STATIC
-    ]
-    rank = {name: place for place, name in enumerate(ENDINGS, 2)}
-    return sorted(found, key=lambda route: (rank.get(route[0], route[1] != "GET"), route[2]))
-
-
-def path_of(rule: str, ids: dict[str, int], trash: bool = False) -> str:
-    """Return an address of a rule; a name that is neither an id nor a number within one is an error here."""
-    known = {"version": 1, "n": 1, "number": 1, "name": MODEL, "response_id": f"resp_{ids['turn_id']}"} | ids
-    if trash:
-        known["conversation_id"] = known["deleted"]
-    return re.sub(r"<(?:\w+:)?(\w+)>", lambda found: str(known[found[1]]), rule)
 
 
 def has_foreign_id(rule: str) -> bool:

@@ -1,7 +1,5 @@
 """People with what is theirs, a client for each kind of caller who asks about it, and what each route is sent."""
 
-import io
-import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,55 +12,12 @@ from rag_assistant.records import ABILITIES, ExternalIdentity
 from rag_assistant.storage.accounts.identities import LinkedIdentityStore
 from rag_assistant.web.services import Services
 from testkit.people import ACTOR, add_person, client_of, token_client
+from testkit.routes import send
 from tests.web.conftest import ask, upload
 
 MISSING = 999_999
 CANARY = "zebracanary"
 TAG = f"{CANARY}tag"
-MODEL = "rag-assistant"
-CHAT: dict[str, Any] = {"model": MODEL, "messages": [{"role": "user", "content": "Why?"}]}
-
-# What a route is sent, so that it gets as far as looking for what it names.
-JSON_BODIES: dict[str, dict[str, Any]] = {
-    "conversations_api.change_conversation": {"title": "Seized"},
-    "conversations_api.edit_summary": {"text": "Seized."},
-    "conversations_api.command": {"command": "/history"},
-    "api.change_turn": {"pinned": True},
-    "ratings_api.rate": {"rating": "down"},
-    "documents_api.change": {"name": "seized.txt"},
-    "documents_api.add_web_page": {"url": "http://127.0.0.1/"},
-    "libraries_api.add": {"name": "Seized"},
-    "libraries_api.change": {"everyone": "write"},
-    "libraries_api.share": {"person": "Cat", "access": "write"},
-    "sharing_api.make": {"with_sources": True},
-    "api.query": {"question": "Why?"},
-    "api.query_stream": {"question": "Why?"},
-    "openai.chat_completions": CHAT,
-    "openai.embeddings": {"model": "rag-assistant-embeddings", "input": ["Why?"]},
-    "openai.create_response": {"model": MODEL, "input": "Why?"},
-    "mcp.mcp": {"jsonrpc": "2.0", "id": 1, "method": "tools/list"},
-    "openai.compact": {"model": MODEL, "input": CHAT["messages"]},
-}
-FORMS: dict[str, dict[str, Any]] = {
-    "pages.ask": {"question": "Why?"},
-    "pages.rename": {"title": "Seized"},
-    "pages.choices": {"on_overflow": "trim"},
-    "pages.choose_version": {"version": "1"},
-    "history_pages.edit_summary": {"text": "Seized."},
-    "history_pages.mark": {"pinned": "true"},
-    "rating_pages.rate": {"rating": "down"},
-    "document_pages.change": {"name": "seized.txt", "tags": "seized"},
-    "document_pages.act_on_selected": {"do": "ask"},
-    "library_pages.add": {"name": "Seized"},
-    "library_pages.change": {"everyone": "write"},
-    "library_pages.share": {"person": "Cat", "access": "write"},
-    "sidebar.pin": {"pinned": "true"},
-    "sidebar.choose_theme": {"theme": "dark"},
-}
-QUERIES = {
-    "api.search": "?q=why",
-    "api.erase_turn": "?permanently=1",
-}
 
 
 @dataclass
@@ -85,19 +40,6 @@ class World:
     def call(self, who: str, endpoint: str, method: str, path: str) -> TestResponse:
         self.cells += 1
         return send(self.callers[who], endpoint, method, path)
-
-
-def send(client: FlaskClient, endpoint: str, method: str, path: str) -> TestResponse:
-    more: dict[str, Any] = {}
-    if endpoint in JSON_BODIES and method != "GET":
-        more["json"] = JSON_BODIES[endpoint]
-    elif endpoint in FORMS and method != "GET":
-        more["data"] = FORMS[endpoint]
-    elif endpoint in ("documents_api.add", "document_pages.add_documents"):
-        more["data"] = {"file": (io.BytesIO(b"Geese."), f"note {time.monotonic_ns()}.txt")}
-    response = client.open(path + QUERIES.get(endpoint, ""), method=method, buffered=True, **more)
-    assert response.status_code != 500, (method, path)
-    return response
 
 
 def fill(world: World) -> World:

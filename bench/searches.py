@@ -1,0 +1,171 @@
+"""What a search costs once its question is embedded: keywords, vectors and passages, in the whole library and in half.
+
+Real passages and questions (mtrag), random vectors, and the index that the product would use. CPU time of this process
+and of Chroma's, each question asked once.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import psutil
+from sqlalchemy import insert, select, update
+
+from bench import aims
+from bench.aims import Figure, Figures
+from bench.indexes import CHUNK_CHARS, DIMENSION, fill
+from bench.retrieval import sets
+from bench.stage import cpu_seconds, open_database
+from rag_assistant.records import EVERYTHING, KnownEmbedder, Scope
+from rag_assistant.retrieval.embeddings.minilm import Vectors
+from rag_assistant.retrieval.embeddings.registry import Embedders
+from rag_assistant.retrieval.indexes.chroma import ChromaIndex
+from rag_assistant.retrieval.indexes.vector_search import VectorSearch
+from rag_assistant.retrieval.search import CANDIDATES, Retriever
+from rag_assistant.retrieval.terms import query_terms
+from rag_assistant.settings.schema import Settings
+from rag_assistant.storage.database import Database
+from rag_assistant.storage.documents.chunks import ChunkStore
+from rag_assistant.storage.documents.documents import DocumentStore
+from rag_assistant.storage.documents.embeddings import EmbeddingStore
+from rag_assistant.storage.documents.keywords import KeywordIndex
+from rag_assistant.storage.tables import chunks, document_tags, documents, embedders, embeddings
+
+SIZES = (10_000, 100_000)
+A_MILLION = 1_000_000
+PASSAGES = 5
+HALF = "half"
+ROWS_AT_ONCE = 20_000
+DIFFERENT_VECTORS = 4_096
+
+
+class Instantly:
+    """An embedding model that takes no time: each text has one of some random vectors."""
+
+    name = "instantly"
+
+    def __init__(self) -> None:
+        rows = np.random.default_rng(1).standard_normal((DIFFERENT_VECTORS, DIMENSION)).astype(np.float32)
+        self._rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+    def load(self) -> None:
+        """There is nothing to load."""
+
+    def close(self) -> None:
+        """There is nothing to give back."""
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return a vector for each text."""
+        rows: Vectors = self._rows[[zlib.crc32(text.encode()) % DIFFERENT_VECTORS for text in texts]]
+        return rows
+
+
+def main() -> Figures:
+    """Print what a search costs in libraries of several sizes."""
+    found = [measured(size) for size in SIZES] if sets.DATA.exists() else []
+    if not found:
+        return aims.without("searches", "the shared data is not beside the checkout")
+    return {
+        "scoped": Figure(tuple(scoped for _, _, scoped in found)),
+        "hybrid": Figure(tuple(whole for _, whole, _ in found)),
+    }
+
+
+def million() -> Figures:
+    """Print it for a million chunks."""
+    if not sets.DATA.exists():
+        return aims.without(aims.MILLION, "the shared data is not beside the checkout")
+    keywords, whole, _ = measured(A_MILLION)
+    return {"keywords_million": Figure((keywords,)), "hybrid_million": Figure((whole,))}
+
+
+def measured(size: int) -> tuple[float, float, float]:
+    """Print and return the CPU ms of a search by keywords, of a whole one, and of one in half of the library."""
+    collection = sets.mtrag()
+    texts = [f"{title} {text}"[:CHUNK_CHARS] for title, text in collection.documents.values()]
+    questions = itertools.cycle([asked.rewrite for asked in collection.questions])
+    each = len(collection.questions) // 3
+    with tempfile.TemporaryDirectory() as folder:
+        database = open_database(Path(folder))
+        library = Library(database, Path(folder))
+        library.fill(texts, size)
+        library.wait_for_index()
+        tasks: dict[str, Callable[[str], object]] = {
+            "keywords": library.keywords,
+            "whole search": lambda question: library.retriever.search(question, PASSAGES, EVERYTHING),
+            "in half of it": lambda question: library.retriever.search(question, PASSAGES, Scope(tags=(HALF,))),
+        }
+        spent = {name: cpu_ms(task, list(itertools.islice(questions, each))) for name, task in tasks.items()}
+        print(f"{size:,} chunks, CPU ms: {', '.join(f'{name} {ms:.1f}' for name, ms in spent.items())}", flush=True)
+        library.close()
+        database.close()
+    keywords, whole, scoped = spent.values()
+    return keywords, whole, scoped
+
+
+class Library:
+    """Chunks with random vectors, half of whose documents have a tag, and what searches them."""
+
+    def __init__(self, database: Database, folder: Path) -> None:
+        self._database = database
+        self._keywords = KeywordIndex(database)
+        self._store = EmbeddingStore(database)
+        self._embedders = Embedders(self._store, {"embedder": "bench"}, lambda _source: Instantly())
+        self._folder = folder
+        self._vectors = VectorSearch(self._store, self._embedders, self._open_index)
+        self.retriever = Retriever(ChunkStore(database), self._keywords, self._vectors)
+
+    def _open_index(self, known: KnownEmbedder) -> ChromaIndex:
+        return ChromaIndex(self._store, known.key, None, self._folder / "chroma", Settings().chroma_from_chunks)
+
+    def keywords(self, question: str) -> object:
+        """Search by keywords alone."""
+        return self._keywords.search(query_terms(question, self._keywords.languages()), CANDIDATES)
+
+    def fill(self, texts: list[str], size: int) -> None:
+        """Keep ``size`` chunks, made of the texts."""
+        fill(DocumentStore(self._database, "bench"), ChunkStore(self._database), texts, size)
+        key, chance = self._embedders.configured().key, np.random.default_rng(2)
+        with self._database.write() as connection:
+            tagged = select(documents.c.id).where(documents.c.id % 2 == 0)
+            connection.execute(
+                insert(document_tags), [{"document_id": n, "tag": HALF} for n in connection.execute(tagged).scalars()]
+            )
+            connection.execute(update(documents).values(state="ready", embedded=documents.c.chunks))
+            ids = connection.execute(select(chunks.c.id).order_by(chunks.c.id)).scalars().all()
+            for first in range(0, len(ids), ROWS_AT_ONCE):
+                some = ids[first : first + ROWS_AT_ONCE]
+                rows = chance.standard_normal((len(some), DIMENSION)).astype(np.float32)
+                rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+                pairs = zip(some, rows, strict=True)
+                connection.execute(
+                    insert(embeddings), [{"chunk_id": n, "embedder": key, "vector": row.tobytes()} for n, row in pairs]
+                )
+            connection.execute(update(embedders).values(additions=len(ids)))
+
+    def wait_for_index(self) -> None:
+        """Read the vectors; wait until Chroma has them where they are enough for it."""
+        self._vectors.warm_up()
+        index = self._vectors.index
+        while index is not None and index.state == "behind":
+            time.sleep(1)
+
+    def close(self) -> None:
+        """End what runs."""
+        self._vectors.close()
+
+
+def cpu_ms(task: Callable[[str], object], questions: list[str]) -> float:
+    """Return the mean of the CPU milliseconds of a task, what it keeps busy in other processes included."""
+    task(questions[0])
+    process = psutil.Process()
+    began = cpu_seconds(process)
+    for question in questions[1:]:
+        task(question)
+    return (cpu_seconds(process) - began) * 1000 / (len(questions) - 1)
