@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
-from sqlalchemy import Engine, event, func, insert, select
+from sqlalchemy import Engine, event, func, insert, select, update
 
 from rag_assistant.storage import full_text
 from rag_assistant.storage.conversations import search
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.tables import conversations, documents, messages, now, turns
 from rag_assistant.web.services import Services
+from tests.web.conftest import ask
 
 STEPS_AT_ONCE = 50
 # Each list is full before it grows.
@@ -28,6 +29,7 @@ PATHS = (
     "/settings",
     "/deleted",
     "/ratings",
+    "/api/ratings",
     "/turns/1",
     "/api/conversations",
     "/api/conversations?pinned=1",
@@ -76,6 +78,8 @@ def grow(services: Services, rows: int) -> None:
             ],
         )
         TURN_WORDS.insert(connection, [(number, "geese hiss") for number in turn_ids])
+        all_of_it = {"turns": first + rows - 1, "visible_turns": first + rows - 1}
+        connection.execute(update(conversations).where(conversations.c.id == 1).values(all_of_it))
         file = {"name": "a", "media_type": "text/plain", "size_bytes": 1, "owner": "", "file": "", "state": "ready"}
         file |= {"chunks": 0, "embedded": 0, "created_at": now()}
         contents = [{"sha256": f"{first + n}", "content_key": f"1 {first + n}"} for n in range(rows)]
@@ -92,6 +96,12 @@ def steps_of(client: FlaskClient) -> dict[str, int]:
     with counted_steps() as steps:
         assert client.post(f"{ONE}/commands", json={"command": "/history"}).status_code == 200
     found["/history"] = sum(steps)
+    newest = ask(client, conversation_id=1)["turn_id"]
+    assert client.put(f"/api/turns/{newest}/rating", json={"rating": "up"}).status_code == 200
+    for name, path in {"the newest turn": f"/turns/{newest}", "rated answers": "/ratings"}.items():
+        with counted_steps() as steps:
+            assert client.get(path).status_code == 200
+        found[name] = sum(steps)
     with counted_steps() as steps:
         assert client.head(ONE).status_code == 200
     return found | {"HEAD": sum(steps)}

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, select
 from rag_assistant.history.references import keeps
 from rag_assistant.records import Correction, Turn
 from rag_assistant.storage.database import Database
-from rag_assistant.storage.tables import history_changes, receipts, summaries, turns
+from rag_assistant.storage.tables import HIDDEN, history_changes, receipts, summaries, turns
 
 
 class CorrectionStore:
@@ -39,7 +39,7 @@ class CorrectionStore:
         """Return the turns that an answer could draw on and that were excluded or erased, with the answer's id."""
         hidden = connection.execute(
             select(turns.c.number, turns.c.excluded)
-            .where(turns.c.conversation_id == answered[0].conversation_id, ~turns.c.visible)
+            .where(turns.c.conversation_id == answered[0].conversation_id, HIDDEN)
             .where(turns.c.excluded | turns.c.erased_at.is_not(None))
             .where(turns.c.number < max(turn.number for turn in answered))
             .order_by(turns.c.number)

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, bindparam, case, false, func, or_, select, update
 
-from rag_assistant.storage.tables import conversations, history_changes, messages, summaries, turns
+from rag_assistant.storage.tables import HIDDEN, conversations, history_changes, messages, summaries, turns
 
 MAX_HIDDEN_LISTED = 200
 ROLES = ("user", "assistant", "tool")
@@ -99,7 +99,7 @@ def _made_room(connection: Connection, conversation_id: int, context_start: int)
 
 def _hidden_runs(connection: Connection, *conditions: Any) -> list[dict[str, Any]]:
     """Return what no rule brings back: the newest turns one by one, of those before them a run for each reason."""
-    hidden = *conditions, ~turns.c.visible, turns.c.status != "running"
+    hidden = *conditions, HIDDEN, turns.c.status != "running"
     listed = connection.execute(
         select(turns.c.number, turns.c.message_count, WHY_HIDDEN)
         .where(*hidden)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, delete, exists, insert, select, update
 
 from rag_assistant.errors import TurnNotRatable
 from rag_assistant.records import Turn, Unset
@@ -55,17 +55,14 @@ class RatingStore:
 
         Those of deleted conversations are left out.
         """
-        query = (
-            select(turns)
-            .join(ratings, ratings.c.turn_id == turns.c.id)
-            .join(conversations, conversations.c.id == turns.c.conversation_id)
-            .where(conversations.c.deleted_at.is_(None))
-        )
+        query = select(turns).join(ratings, ratings.c.turn_id == turns.c.id)
         if before is not None:
             query = query.where(turns.c.id < before)
         with self._database.read() as connection:
-            query = query.where(own_conversations(connection))
-            rows = connection.execute(query.order_by(turns.c.id.desc()).limit(limit)).mappings()
+            # A join would begin with all conversations that were not deleted.
+            kept = conversations.c.deleted_at.is_(None), own_conversations(connection)
+            query = query.where(exists().where(conversations.c.id == turns.c.conversation_id, *kept))
+            rows = connection.execute(query.order_by(ratings.c.turn_id.desc()).limit(limit)).mappings()
             return [_as_rated(connection, turn) for turn in as_turns(connection, rows)]
 
     def keep_result(self, turn_id: int, rated_at: datetime, result: dict[str, Any]) -> None:

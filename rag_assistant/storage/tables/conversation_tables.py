@@ -167,6 +167,9 @@ turns = Table(
     sqlite_autoincrement=True,
 )
 
+# As the index of hidden turns has it. ~turns.c.visible comes to SQLite as visible = 0, for which it does not use that.
+HIDDEN = text("NOT turns.visible")
+
 messages = Table(
     "messages",
     metadata,
