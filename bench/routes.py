@@ -40,10 +40,13 @@ WAITS = frozenset(
 )
 # What would end the session, or change who there is: it has nothing to do with how much there is.
 OF_PEOPLE = ("account_pages.", "people_pages.", "provider_pages.")
-# What goes through all that it is asked about: a file of everything, and what is erased for good.
-WHOLE = frozenset(
-    "archive_api.export conversations_api.export conversations_api.purge_conversation sidebar.erase".split()
+# What goes through everything by its nature: a file of all that there is, and, of the conversation that never ends, a
+# file of it and its erasure.
+OF_EVERYTHING = "archive_api.export"
+OF_ALL_TURNS = frozenset(
+    "conversations_api.export conversations_api.purge_conversation history_pages.purge sidebar.erase".split()
 )
+LONG = " (the long one)"
 TYPED = ("/conversations?part=1&q=", "/api/conversations?q=", "/documents?q=", "/api/documents?q=")
 TRIES_AS_TYPED = 5
 
@@ -55,10 +58,10 @@ class Found:
     ms: dict[str, list[float]] = field(default_factory=dict)
     refused: dict[str, int] = field(default_factory=dict)
 
-    def worst(self, whole: bool = False) -> list[tuple[float, str]]:
-        """Return the median of each call, the slowest first: of those that go through everything, or of the others."""
-        chosen = ((median(ms), what) for what, ms in self.ms.items() if what.startswith("*") == whole)
-        return sorted(chosen, reverse=True)
+    @property
+    def slowest(self) -> list[tuple[float, str]]:
+        """The median of each call, the slowest first."""
+        return sorted(((median(ms), what) for what, ms in self.ms.items()), reverse=True)
 
 
 def main() -> Figures:
@@ -111,10 +114,12 @@ def call_all(app: Flask, client: FlaskClient, filled: Crowd, real: dict[str, Any
     for endpoint, method, rule in routes(app):
         name = endpoint.rpartition(".")[2]
         changes_people = method != "GET" and endpoint.startswith(OF_PEOPLE)
-        if name in WAITS or changes_people or (only and method != only):
+        if name in WAITS or changes_people or endpoint == OF_EVERYTHING or (only and method != only):
             continue
-        for kind, ids in variants(filled, real, "_id>" in rule):
-            what = f"{'*' if endpoint in WHOLE else ''}{method} {rule}{kind}{'' if only else ', signed in'}"
+        for kind, ids in variants(filled, real, "_id>" in rule, method == "GET"):
+            if kind == LONG and endpoint in OF_ALL_TURNS:
+                continue
+            what = f"{method} {rule}{kind}{'' if only else ', signed in'}"
             began = time.thread_time()
             response = send(client, endpoint, method, path_of(rule, ids))
             found.ms.setdefault(what, []).append((time.thread_time() - began) * 1000)
@@ -122,8 +127,8 @@ def call_all(app: Flask, client: FlaskClient, filled: Crowd, real: dict[str, Any
                 found.refused[what] = response.status_code
 
 
-def variants(filled: Crowd, real: dict[str, Any], has_id: bool) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the ids with which a route is called, each with what to say of them."""
+def variants(filled: Crowd, real: dict[str, Any], has_id: bool, reads: bool) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the ids with which a route is called, each with what to say of them: another turn for each change."""
     chance = random.Random()
     for _ in range(CALLS):
         yield "", real | (filled.ordinary(chance) if has_id else {})
@@ -131,7 +136,8 @@ def variants(filled: Crowd, real: dict[str, Any], has_id: bool) -> Iterator[tupl
         for _ in range(CALLS):
             yield " (what was asked)", real
         for _ in range(CALLS):
-            yield " (the long one)", real | {"conversation_id": filled.long, "turn_id": real["long_turn"]}
+            turn_id = real["long_turn"] if reads else chance.choice(filled.long_turns)
+            yield LONG, real | {"conversation_id": filled.long, "turn_id": turn_id}
 
 
 def type_words(client: FlaskClient, found: Found, who: str) -> None:
@@ -143,22 +149,29 @@ def type_words(client: FlaskClient, found: Found, who: str) -> None:
             for typed in (*(one[:end] for end in range(1, len(one) + 1)), f"{one} {other[:2]}", f"{one} {other}"):
                 letters = f"{len(typed)} letters" if " " not in typed else "two words"
                 began = time.thread_time()
-                assert client.get(path + typed.replace(" ", "+")).status_code == 200
+                response = client.get(path + typed.replace(" ", "+"), buffered=True)
+                assert response.status_code == 200, response.text
                 found.ms.setdefault(f"{path}, {letters}{who}", []).append((time.thread_time() - began) * 1000)
 
 
 def report(found: Found, typed: Found) -> Figures:
-    """Print the slowest of all, and return the slowest."""
-    slowest, as_typed = found.worst(), typed.worst()
-    print(
-        f"{len(found.ms)} calls, of which {len(found.refused)} were refused; CPU ms, the median of each, slowest first."
+    """Print the slowest of all, and return the slowest that reads and the slowest that changes something."""
+    reads, changes = (
+        [one for one in found.slowest if one[1].startswith("GET") == is_read] for is_read in (True, False)
     )
-    for title, rows in (("", slowest), ("Go through everything", found.worst(whole=True)), ("As one types", as_typed)):
-        print(f"\n{title}\n| call | ms |\n|---|---|")
+    print(f"CPU ms, the median of each of {len(found.ms)} calls ({len(found.refused)} refused), the slowest first.")
+    for rows in (reads, changes, typed.slowest):
+        print("\n| call | ms |\n|---|---|")
         for ms, what in rows[:SHOWN]:
             print(f"| `{what}` | {ms:.1f} |", flush=True)
-    middle = median(ms for ms, _ in slowest)
     return {
-        "routes": Figure((slowest[0][0],), f"{slowest[0][1]}; the median of all {middle:.1f}"),
-        "typing": Figure((as_typed[0][0],), as_typed[0][1]),
+        "routes": Figure(
+            (reads[0][0], changes[0][0]), f"`{reads[0][1]}`, `{changes[0][1]}`; {medians(reads, changes)}"
+        ),
+        "typing": Figure(typed.slowest[0][:1], f"`{typed.slowest[0][1]}`"),
     }
+
+
+def medians(*calls: list[tuple[float, str]]) -> str:
+    """Return what the call in the middle takes, of those that read and of those that change something."""
+    return "the median of all " + " and ".join(f"{median(ms for ms, _ in some):.1f}" for some in calls)

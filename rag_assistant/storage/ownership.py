@@ -30,10 +30,15 @@ FIRST_ADMIN = select(func.min(people.c.id)).where(people.c.role == "admin").scal
 OWNER = func.coalesce(PERSON, FIRST_ADMIN)
 
 
-def own_conversations(connection: Connection) -> ColumnElement[bool]:
-    """Return the condition that a conversation belongs to the person of a connection."""
+def own_conversations(connection: Connection, *, of_few: bool = False) -> ColumnElement[bool]:
+    """Return the condition that a conversation belongs to the person of a connection.
+
+    ``of_few``: the other conditions leave fewer than the person has, so that SQLite is to begin with those.
+    """
     person = person_of(connection)
-    return true() if person is None else conversations.c.person_id == person
+    if person is None:
+        return true()
+    return (conversations.c.person_id + 0 if of_few else conversations.c.person_id) == person
 
 
 def key_of(connection: Connection, key: str) -> str:

@@ -5,14 +5,16 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import Engine, event, func, insert, select, update
 
 from rag_assistant.storage import full_text
 from rag_assistant.storage.conversations import search
 from rag_assistant.storage.full_text import TURN_WORDS
-from rag_assistant.storage.tables import conversations, documents, messages, now, turns
+from rag_assistant.storage.tables import conversations, documents, messages, now, people, turns
 from rag_assistant.web.services import Services
+from testkit.people import add_person, client_of, quick_passwords
 from tests.web.conftest import ask
 
 STEPS_AT_ONCE = 50
@@ -80,6 +82,7 @@ def grow(services: Services, rows: int) -> None:
         TURN_WORDS.insert(connection, [(number, "geese hiss") for number in turn_ids])
         all_of_it = {"turns": first + rows - 1, "visible_turns": first + rows - 1}
         connection.execute(update(conversations).where(conversations.c.id == 1).values(all_of_it))
+        connection.execute(update(conversations).values(person_id=select(func.min(people.c.id)).scalar_subquery()))
         file = {"name": "a", "media_type": "text/plain", "size_bytes": 1, "owner": "", "file": "", "state": "ready"}
         file |= {"chunks": 0, "embedded": 0, "created_at": now()}
         contents = [{"sha256": f"{first + n}", "content_key": f"1 {first + n}"} for n in range(rows)]
@@ -91,7 +94,7 @@ def steps_of(client: FlaskClient) -> dict[str, int]:
     found = {}
     for path in PATHS:
         with counted_steps() as steps:
-            assert client.get(path).status_code == 200
+            assert client.get(path, buffered=True).status_code == 200
         found[path] = sum(steps)
     with counted_steps() as steps:
         assert client.post(f"{ONE}/commands", json={"command": "/history"}).status_code == 200
@@ -100,19 +103,24 @@ def steps_of(client: FlaskClient) -> dict[str, int]:
     assert client.put(f"/api/turns/{newest}/rating", json={"rating": "up"}).status_code == 200
     for name, path in {"the newest turn": f"/turns/{newest}", "rated answers": "/ratings"}.items():
         with counted_steps() as steps:
-            assert client.get(path).status_code == 200
+            assert client.get(path, buffered=True).status_code == 200
         found[name] = sum(steps)
     with counted_steps() as steps:
         assert client.head(ONE).status_code == 200
     return found | {"HEAD": sum(steps)}
 
 
-@pytest.mark.usefixtures("app")
+@pytest.mark.parametrize("signed_in", [False, True])
 def test_a_page_takes_no_more_steps_when_much_more_is_stored(
-    client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
+    app: Flask, client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch, signed_in: bool
 ) -> None:
     monkeypatch.setattr(full_text, "MAX_RANKED_WHILE_TYPING", FEW // 2)
     monkeypatch.setattr(search, "MAX_HITS", FEW // 2)
+    monkeypatch.setattr(search, "MAX_LISTED", FEW // 2)
+    if signed_in:
+        with quick_passwords():
+            add_person(services, "Ann", "admin")
+            client = client_of(app, "Ann")
     grow(services, FEW)
     before = steps_of(client)
     assert before["/conversations"], "steps are counted"

@@ -84,7 +84,7 @@ class ConversationManager:
             query = query.where(conversations.c.pinned if pinned else ~conversations.c.pinned)
         if listed:
             query = query.where(conversations.c.listed)
-        return self._listed(query, conversations.c.updated_at, limit, before, until)
+        return self._listed(query, conversations.c.updated_at, limit, before, until, of_few=bool(pinned))
 
     def deleted(self, limit: int, before: Cursor | None = None) -> list[Conversation]:
         """Return up to ``limit`` conversations that were put away, the last first, behind ``before``."""
@@ -92,7 +92,14 @@ class ConversationManager:
         return self._listed(query, conversations.c.deleted_at, limit, before, None)
 
     def _listed(
-        self, query: Select[Any], moment: Column[Any], limit: int, before: Cursor | None, until: Cursor | None
+        self,
+        query: Select[Any],
+        moment: Column[Any],
+        limit: int,
+        before: Cursor | None,
+        until: Cursor | None,
+        *,
+        of_few: bool = False,
     ) -> list[Conversation]:
         cursor = tuple_(moment, conversations.c.id)
         if before is not None:
@@ -100,7 +107,7 @@ class ConversationManager:
         if until is not None:
             query = query.where(cursor >= tuple_(*until))
         with self._database.read() as connection:
-            query = query.where(own_conversations(connection))
+            query = query.where(own_conversations(connection, of_few=of_few))
             rows = connection.execute(query.order_by(moment.desc(), conversations.c.id.desc()).limit(limit))
             return _conversations_of(connection, rows.mappings().all())
 
@@ -274,5 +281,6 @@ def _record_of(row: Row, summary: Summary | None) -> Conversation:
 
 def count_pinned(connection: Connection) -> int:
     """Return how many conversations stand first in the list."""
-    pinned = conversations.c.pinned, conversations.c.deleted_at.is_(None), own_conversations(connection)
+    own = own_conversations(connection, of_few=True)
+    pinned = conversations.c.pinned, conversations.c.deleted_at.is_(None), own
     return connection.execute(select(func.count()).select_from(conversations).where(*pinned)).scalar_one()

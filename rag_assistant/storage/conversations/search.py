@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Connection, RowMapping, exists, or_, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, exists, func, or_, select
 
 from rag_assistant.storage.database import person_of
 from rag_assistant.storage.full_text import TURN_WORDS, beginning
@@ -12,6 +12,8 @@ from rag_assistant.storage.ownership import own_conversations
 from rag_assistant.storage.tables import conversations, messages, turns
 
 MAX_HITS = 1000
+# Who has more turns than that: each hit is looked up then, instead of listing all turns that a hit may be.
+MAX_LISTED = 10_000
 # Shorter beginnings stand for so many words that they are looked for in titles alone, and as words.
 MIN_BEGINNING_CHARS = 3
 
@@ -24,9 +26,7 @@ def find_conversations(connection: Connection, words: Sequence[str], limit: int,
     begun = typing and len(words[-1]) >= MIN_BEGINNING_CHARS
     asked = [*words[:-1], beginning(words[-1])] if begun else words
     # Other people's turns must not take the places of what is found.
-    own = select(turns.c.id).join(conversations, conversations.c.id == turns.c.conversation_id)
-    own = own.where(own_conversations(connection))
-    only = None if person_of(connection) is None else TURN_WORDS.among(connection, own)
+    only = None if person_of(connection) is None else _own_turns(connection)
     hits = TURN_WORDS.best_or_newest(connection, asked, MAX_HITS, only)
     # The best turn of each conversation; hits come in their order.
     best: dict[int, tuple[int, int]] = {}
@@ -39,6 +39,17 @@ def find_conversations(connection: Connection, words: Sequence[str], limit: int,
     texts = _texts(connection, [best[one][0] for one in chosen if one in best])
     rows |= _rows_of(connection, [one for one in chosen if one not in rows])
     return [(rows[one], *_told(best.get(one), texts)) for one in chosen]
+
+
+def _own_turns(connection: Connection) -> ColumnElement[bool]:
+    """Return the condition that a turn whose words are searched belongs to the person of a connection."""
+    own = select(turns.c.id).join(conversations, conversations.c.id == turns.c.conversation_id)
+    own = own.where(own_conversations(connection))
+    some = own.limit(MAX_LISTED + 1).subquery()
+    if connection.execute(select(func.count()).select_from(some)).scalar_one() <= MAX_LISTED:
+        return TURN_WORDS.among(connection, own)
+    _, key = TURN_WORDS.columns(connection)
+    return own.where(turns.c.id == key).exists()
 
 
 def _told(hit: tuple[int, int] | None, texts: Mapping[int, str]) -> tuple[int | None, str]:
