@@ -116,13 +116,12 @@ AIMS = (
     Aim(
         "routes", "routes", "CPU of the slowest page or API call at 100,000 conversations, 10,000 documents and a "
         "conversation of 1,000,000 messages: of those that read / that change something", (30, 30), "ms",
-        "of those that read, templates of a page with a hundred rows; a change of what the model may see counts all "
-        "turns of the conversation anew, and erasing looks through them",
+        "of those that read, the templates of a page with a hundred rows; a change of what the model may see counts "
+        "all turns of the conversation anew",
     ),
     Aim(
         "typing", "routes", "the same of a search as one types", (50,), "ms",
-        "the beginning of a word stands for many words, of which FTS5 merges all rows; for somebody who is signed in, "
-        "all turns of theirs are listed first",
+        "the beginning of a word stands for many words, of which FTS5 merges all rows",
     ),
     Aim(
         "start", "start", "second start: until /healthz / until ready", (0.7, 1.2), "s",
