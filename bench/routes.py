@@ -2,7 +2,8 @@
 
 CPU time of the thread that answers, in this process. What waits for a model is measured elsewhere. Each address is
 called with an ordinary conversation and document, drawn at random each time, with the one that never ends, and with
-what was really asked; those that read first without accounts, then all of them as somebody to whom everything belongs.
+what was really asked; those that read first without accounts, then all of them as somebody to whom all conversations
+belong.
 """
 
 from __future__ import annotations
