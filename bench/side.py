@@ -16,7 +16,7 @@ from bench.answers import embedding_in_answer_ms
 from bench.stage import PROJECT, program
 
 PEERS = PROJECT.parent / "shared" / "perf" / "run.sh"
-ROUNDS = 3
+ROUNDS = 2
 
 # What each says of itself, by its name and how many ask at once.
 Rows = dict[tuple[str, int], dict[str, Any]]

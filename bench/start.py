@@ -12,7 +12,7 @@ from bench.aims import Figure, Figures
 from bench.stage import program, read_streams, server, wait_for
 from rag_assistant.runtime.memory import GIVE_BACK_AFTER_SECONDS
 
-ANSWERS, ANSWERS_AT_ONCE = 2_000, 50
+ANSWERS, ANSWERS_AT_ONCE = 2_000, 100
 
 
 def main() -> Figures:
