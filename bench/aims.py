@@ -75,11 +75,11 @@ AIMS = (
     ),
     Aim(
         "further_token", "answers", "CPU of a further token at 20 a second, 10 / 100 streams", (0.14, 0.05), "ms",
-        "a thread for each stream and each reader; [one thread for all](#in-a-conversation) would do",
+        "receiving, committing and sending: [one thread](#in-a-conversation) does it for all streams",
     ),
     Aim(
         "late_100", "answers", "100 streams of 20 tokens a second: how late a token is, p99", (10,), "ms",
-        "threads that wait for each other and for a core",
+        "the tick of up to 20 ms, and a core",
     ),
     Aim(
         "late_500", "answers", "500 streams: how late a token is, p50 / p99", (40, 120), "ms",
