@@ -52,4 +52,4 @@ def test_both_engines_rank_by_the_same_scores(both: list[Shelf], monkeypatch: py
             scores = [score for _, score in lite] == pytest.approx([score for _, score in postgres])
             same += {number for number, _ in lite} == {number for number, _ in postgres} and scores
     assert asked > 40
-    assert same >= (0.9 if few else 0.97) * asked, f"the same ten for {same} of {asked}"
+    assert same >= (0.9 if few else 0.95) * asked, f"the same ten for {same} of {asked}"
