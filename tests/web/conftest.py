@@ -145,7 +145,7 @@ def upload(
     response = client.post("/api/documents", data={"file": (io.BytesIO(content), name)} | fields)
     assert response.status_code == 202, response.text
     document: dict[str, Any] = response.json
-    end = time.monotonic() + 60
+    end = time.monotonic() + 120
     while wait and document["state"] not in ("ready", "failed"):
         assert time.monotonic() < end, document
         time.sleep(0.02)
@@ -167,7 +167,7 @@ def owned_by_the_dead(services: Services) -> Iterator[str]:
     services.turns.owner = alive
 
 
-def until(true: Any, seconds: float = 60.0) -> None:
+def until(true: Any, seconds: float = 120.0) -> None:
     """Wait until something is so."""
     end = time.monotonic() + seconds
     while not true():
