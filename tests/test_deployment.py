@@ -1,5 +1,6 @@
 """What deploy/ hands out: as far as it can be checked without a container engine and without a machine of its own."""
 
+import json
 import re
 import shlex
 import shutil
@@ -50,6 +51,15 @@ def test_the_proxies_take_their_configuration() -> None:
     for command in commands:
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
         assert ended.returncode == 0, ended.stderr
+
+
+def test_caddy_listens_on_this_machine_alone_unless_it_is_told_otherwise() -> None:
+    caddy = shutil.which("caddy", path=str(Path(sys.executable).parent))
+    if not caddy:
+        pytest.skip("Caddy is not installed")
+    words = [caddy, "adapt", "--config", str(DEPLOY / "Caddyfile"), "--adapter", "caddyfile"]
+    adapted = json.loads(subprocess.check_output(words, stderr=subprocess.DEVNULL))
+    assert [server["listen"] for server in adapted["apps"]["http"]["servers"].values()] == [["127.0.0.1:8080"]]
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
