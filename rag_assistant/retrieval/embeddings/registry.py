@@ -11,9 +11,10 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rag_assistant.errors import EmbedderFailed
 from rag_assistant.records import KnownEmbedder
@@ -30,6 +31,7 @@ RETRY_INTERVAL_SECONDS = 30.0
 SAME_MODEL = 0.99  # The cosine of two probes above which both come from one model; rounding moves the fourth decimal.
 
 Source = dict[str, Any]
+Cosine = TypeVar("Cosine", float, NDArray[np.float64])
 
 
 class EmbeddingModel(Protocol):
@@ -89,8 +91,8 @@ class Embedder:
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         return (rows / np.where(lengths > 0, lengths, 1)).astype(np.float32)
 
-    def similarity(self, cosine: float) -> float:
-        """Return what a cosine of two of its vectors means, from about 0 for unrelated texts to about 1.
+    def similarity(self, cosine: Cosine) -> Cosine:
+        """Return what a cosine of two of its vectors means, or each of many, from about 0 for unrelated texts to 1.
 
         Everything that weighs cosines or compares them with a limit was measured with a model that spreads them over
         all of 0 to 1; of one that does not, ``cosine_range`` says between which they lie.

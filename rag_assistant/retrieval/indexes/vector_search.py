@@ -133,7 +133,8 @@ class ServingVectors:
         With ``within``, only of those.
         """
         hits = self._space.search(vector, limit, self._known.version, within)
-        return [(chunk_id, self._embedder.similarity(cosine)) for chunk_id, cosine in hits]
+        similarities = self._embedder.similarity(np.array([cosine for _, cosine in hits]))
+        return [(chunk_id, one) for (chunk_id, _), one in zip(hits, similarities.tolist(), strict=True)]
 
 
 class VectorSearch:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, select, text
 
 from rag_assistant.history.erasing import may_lean_on, receipt_without, search_without
 from rag_assistant.history.references import Receipt, packed, references_in, unpacked
@@ -30,8 +30,10 @@ _OTHER_VERSION = (
     .where(_OWN, turns.c.number == bindparam("number"), answer_versions.c.version == bindparam("version"))
 )
 _BODY = select(receipts.c.body).where(receipts.c.turn_id == bindparam("turn"))
-_INSERT = insert(receipts)
-_NEW_BODY = update(receipts).where(receipts.c.turn_id == bindparam("turn")).values(body=bindparam("new_body"))
+_KEEP = text(
+    "INSERT INTO receipts (turn_id, body) VALUES (:turn, :body) "
+    "ON CONFLICT (turn_id) DO UPDATE SET body = excluded.body"
+).bindparams(bindparam("body", type_=receipts.c.body.type))
 NUMBERS_AT_ONCE = 500
 
 
@@ -43,12 +45,11 @@ def keep_receipt(
     recalled: Sequence[PastTurn] = (),
 ) -> None:
     """Keep the receipt of a turn and the texts of its sources, in the place of those that it has."""
-    rows = connection.execute(_VERSIONS, {"conversation": turn.conversation_id})
-    versions = {row.number: row.version for row in rows}
+    others = connection.execute(_VERSIONS, {"conversation": turn.conversation_id}).all() if past or recalled else ()
+    versions: dict[int, int] = dict(map(tuple, others))
     body, texts = packed(receipt, turn, past, recalled, versions)
     keep_texts(connection, turn.conversation_id, texts | texts_of(turn.sources), turn.sources)
-    if not connection.execute(_NEW_BODY, {"turn": turn.id, "new_body": body}).rowcount:
-        connection.execute(_INSERT, {"turn_id": turn.id, "body": body})
+    connection.execute(_KEEP, {"turn": turn.id, "body": body})
 
 
 def load_receipt(connection: Connection, turn_id: int) -> Receipt | None:

@@ -37,7 +37,9 @@ _END = (
         error_message=bindparam("new_error_message"),
         retry_at=bindparam("new_retry_at"),
         finished_at=bindparam("moment"),
+        message_count=turns.c.message_count + bindparam("more"),
     )
+    .returning(turns.c.message_count)
 )
 _PURGE = update(turns).where(turns.c.id == bindparam("turn")).values(visible=False, purged=True, waiting=None)
 _COUNT = (
@@ -87,7 +89,7 @@ def end_turn(
     error_type, error_message = error or (None, None)
     wait = turn.retry_after_seconds
     lock_conversation(connection, turn.conversation_id)
-    ended = connection.execute(
+    count = connection.execute(
         _END,
         {
             "turn": turn.id,
@@ -105,14 +107,15 @@ def end_turn(
             "new_error_message": error_message,
             "new_retry_at": None if wait is None else moment + timedelta(seconds=wait),
             "moment": moment,
+            "more": int(bool(answer)),
         },
-    )
-    if not ended.rowcount:
+    ).scalar()
+    if count is None:
         return load_turn(connection, turn.id)
     keep_texts(connection, turn.conversation_id, texts_of(turn.sources), turn.sources)
     connection.execute(_DROP_PARTS, {"turn": turn.id})
     if answer:
-        insert_messages(connection, turn.id, [{"role": "assistant", "content": answer}])
+        connection.execute(INSERT_MESSAGE, message_row(turn.id, count - 1, "assistant", answer))
     if answer.strip():
         TURN_WORDS.insert(connection, [(turn.id, words_found_by(turn.question, answer, words_of))])
     said = messages_in(connection, turn.id)
