@@ -15,7 +15,6 @@ from sqlalchemy import (
     BindParameter,
     ColumnElement,
     Connection,
-    Executable,
     Integer,
     Select,
     Subquery,
@@ -32,6 +31,7 @@ from sqlalchemy import (
 )
 
 from rag_assistant.storage.postgres_ranking import Hit, RankedWords, rarest
+from rag_assistant.storage.prepared import Prepared
 
 # FTS5 scores every row that holds any of the words, at 1.4 to 2.5 ms of CPU for 1,000. Beyond so many, the rarest
 # words alone choose the candidates, and all words rank them: at 100,000 chunks half the time, and 97 % of the first
@@ -48,7 +48,7 @@ MAX_SCORED_FOR_SUREST = 2_000
 CERTAINTY_SCALE = 1.3
 
 # A statement is built once: that costs more than to run it.
-_built = cache(text)
+_built = cache(lambda statement: Prepared(text(statement)))
 
 
 class WordIndex:
@@ -65,7 +65,9 @@ class WordIndex:
         self._config: ColumnElement[Any] = literal_column(f"'{configuration}'::regconfig")
         self._fts = table(name, column("rowid"), column("words"))
         # FTS5's rank is BM25 with its sign turned: the smaller the better.
-        self._by_rank = text(f"SELECT rowid, -rank FROM {name} WHERE {name} MATCH :any_word ORDER BY rank LIMIT :limit")
+        self._by_rank = _built(
+            f"SELECT rowid, -rank FROM {name} WHERE {name} MATCH :any_word ORDER BY rank LIMIT :limit"
+        )
         # Of those for which more holds: ordered by its own rank, FTS5 would score them all.
         score = (-func.bm25(literal_column(name))).label("score")
         ranked = select(self._fts.c.rowid, score).where(_match(name, bindparam("any_word")))
@@ -83,7 +85,7 @@ class WordIndex:
                 f"INSERT INTO {self.name} ({self._key}, words) "
                 f"VALUES (:id, to_tsvector('{self._configuration}', :words))"
             )
-        connection.execute(_built(statement), [{"id": row_id, "words": words} for row_id, words in rows])
+        _built(statement).run(connection, *({"id": row_id, "words": words} for row_id, words in rows))
 
     def copy(self, connection: Connection, pairs: Subquery) -> None:
         """Index rows by the words of others: ``pairs`` has an ``old_id`` for each ``new_id``."""
@@ -179,7 +181,7 @@ class WordIndex:
                 "FROM json_array_elements_text(CAST(:words AS json)) WITH ORDINALITY AS asked(word, n) ORDER BY n"
             )
         given = {"words": _as_json(connection, words), "most": most + 1}
-        return dict(zip(words, connection.execute(_built(query), given).scalars(), strict=True))
+        return {word: rows for word, (rows,) in zip(words, _built(query).rows(connection, given), strict=True)}
 
     def _held(self, connection: Connection, words: Sequence[str], ids: Sequence[int]) -> Iterator[tuple[str, int]]:
         """Yield (word, id) for each of the words that each of the rows holds."""
@@ -196,7 +198,7 @@ class WordIndex:
                 "SELECT value::bigint FROM json_array_elements_text(CAST(:ids AS json)))"
             )
         given = {"words": _as_json(connection, words), "ids": json.dumps(list(ids))}
-        for n, row_id in connection.execute(_built(query), given):
+        for n, row_id in _built(query).rows(connection, given):
             yield words[n], row_id
 
     def _newest(
@@ -214,7 +216,8 @@ class WordIndex:
 
     def _rows_at_most(self, connection: Connection) -> int:
         _, key = self.columns(connection)
-        return connection.execute(_built(f"SELECT max({key.name}) FROM {self.name}")).scalar() or 0
+        ((rows,),) = _built(f"SELECT max({key.name}) FROM {self.name}").rows(connection)
+        return rows or 0
 
     # --- SQLite: FTS5 counts and ranks
 
@@ -224,15 +227,21 @@ class WordIndex:
         if only is None and self._may_be_too_much(connection, words):
             choosing = rarest(self.counted(connection, words, MAX_SCORED), MAX_SCORED)
             if len(choosing) < len(words):
-                candidates = self._hits(connection, self._by_rank, choosing, max(limit, CANDIDATES))
+                candidates = self._hits(connection, choosing, max(limit, CANDIDATES))
                 among = self.among(connection, [row_id for row_id, _ in candidates])
-                return self._hits(connection, self._ranked.where(among), words, limit)
-        query = self._by_rank if only is None else self._ranked.where(only)
-        return self._hits(connection, query, words, limit)
+                return self._hits_of(connection, words, limit, among)
+        if only is not None:
+            return self._hits_of(connection, words, limit, only)
+        return self._hits(connection, words, limit)
 
-    @staticmethod
-    def _hits(connection: Connection, query: Executable, words: Sequence[str], limit: int) -> list[Hit]:
-        found = connection.execute(query, {"any_word": _any_of(words), "limit": limit}).all()
+    def _hits(self, connection: Connection, words: Sequence[str], limit: int) -> list[Hit]:
+        found = self._by_rank.rows(connection, {"any_word": _any_of(words), "limit": limit})
+        return [(row_id, score) for row_id, score in found]
+
+    def _hits_of(
+        self, connection: Connection, words: Sequence[str], limit: int, only: ColumnElement[bool]
+    ) -> list[Hit]:
+        found = connection.execute(self._ranked.where(only), {"any_word": _any_of(words), "limit": limit})
         return [(row_id, score) for row_id, score in found]
 
     def _may_be_too_much(self, connection: Connection, words: Sequence[str]) -> bool:

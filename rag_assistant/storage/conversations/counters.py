@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, bindparam, case, false, func, or_, select, update
 
+from rag_assistant.storage.prepared import Prepared
 from rag_assistant.storage.tables import HIDDEN, conversations, history_changes, messages, summaries, turns
 
 MAX_HIDDEN_LISTED = 200
@@ -22,7 +23,7 @@ WHY_HIDDEN = case(
 )
 
 MORE_MESSAGES = {f"{role}_messages": conversations.c[f"{role}_messages"] + bindparam(f"more_{role}") for role in ROLES}
-_MESSAGES_IN = (
+_MESSAGES_IN = Prepared(
     select(messages.c.role, func.count()).where(messages.c.turn_id == bindparam("turn")).group_by(messages.c.role)
 )
 _OF_TURN = select(turns.c.conversation_id).where(turns.c.id == bindparam("turn")).scalar_subquery()
@@ -51,7 +52,7 @@ def recount(connection: Connection, conversation_id: int) -> None:
 
 def messages_in(connection: Connection, turn_id: int) -> dict[str, int]:
     """Return how many messages each role has in a turn."""
-    return dict.fromkeys(ROLES, 0) | {row[0]: row[1] for row in connection.execute(_MESSAGES_IN, {"turn": turn_id})}
+    return dict.fromkeys(ROLES, 0) | dict(_MESSAGES_IN.rows(connection, {"turn": turn_id}))
 
 
 def count_messages(connection: Connection, turn_id: int, sign: int = 1) -> None:

@@ -70,14 +70,14 @@ class HistoryStore:
         if conversation.held_turns:
             query = WHOLE_AND_HELD if newest is None else WINDOW_AND_HELD
         with self._database.read() as connection:
-            rows = connection.execute(query, params).all()
+            rows = query.rows(connection, params)
             return past_turns(rows, partial(load_texts, connection, conversation.id))
 
     def between(self, conversation: Conversation, first: int, last: int) -> list[PastTurn]:
         """Return the turns from number ``first`` to ``last`` that are in the model's view, oldest first."""
         params = {"conversation": conversation.id, "first": max(first, conversation.view_start), "before": last + 1}
         with self._database.read() as connection:
-            rows = connection.execute(WHOLE_WITH_MARKS, params).all()
+            rows = WHOLE_WITH_MARKS.rows(connection, params)
             return past_turns(rows, partial(load_texts, connection, conversation.id))
 
     def pictures(self, turn: Turn) -> tuple[DataUrl, ...]:

@@ -13,11 +13,12 @@ from rag_assistant.history.references import Receipt, packed, references_in, unp
 from rag_assistant.records import Message, PastTurn, Turn
 from rag_assistant.storage.conversations.pictures import keys_of_pictures, message_of
 from rag_assistant.storage.conversations.turn_rows import load_turn
+from rag_assistant.storage.prepared import Prepared
 from rag_assistant.storage.sent_texts import drop_texts, keep_texts, keys_in, load_texts, texts_of
 from rag_assistant.storage.tables import answer_versions, messages, receipts, turns
 
 _OWN = turns.c.conversation_id == bindparam("conversation")
-_VERSIONS = select(turns.c.number, turns.c.version).where(_OWN, turns.c.version > 1)
+_VERSIONS = Prepared(select(turns.c.number, turns.c.version).where(_OWN, turns.c.version > 1))
 _SAID = (
     select(turns.c.number, turns.c.version, messages.c.role, messages.c.content, messages.c.extra)
     .join_from(turns, messages, messages.c.turn_id == turns.c.id)
@@ -30,10 +31,12 @@ _OTHER_VERSION = (
     .where(_OWN, turns.c.number == bindparam("number"), answer_versions.c.version == bindparam("version"))
 )
 _BODY = select(receipts.c.body).where(receipts.c.turn_id == bindparam("turn"))
-_KEEP = text(
-    "INSERT INTO receipts (turn_id, body) VALUES (:turn, :body) "
-    "ON CONFLICT (turn_id) DO UPDATE SET body = excluded.body"
-).bindparams(bindparam("body", type_=receipts.c.body.type))
+_KEEP = Prepared(
+    text(
+        "INSERT INTO receipts (turn_id, body) VALUES (:turn, :body) "
+        "ON CONFLICT (turn_id) DO UPDATE SET body = excluded.body"
+    ).bindparams(bindparam("body", type_=receipts.c.body.type))
+)
 NUMBERS_AT_ONCE = 500
 
 
@@ -45,11 +48,11 @@ def keep_receipt(
     recalled: Sequence[PastTurn] = (),
 ) -> None:
     """Keep the receipt of a turn and the texts of its sources, in the place of those that it has."""
-    others = connection.execute(_VERSIONS, {"conversation": turn.conversation_id}).all() if past or recalled else ()
-    versions: dict[int, int] = dict(map(tuple, others))
+    own = {"conversation": turn.conversation_id}
+    versions = dict(_VERSIONS.rows(connection, own)) if past or recalled else {}
     body, texts = packed(receipt, turn, past, recalled, versions)
     keep_texts(connection, turn.conversation_id, texts | texts_of(turn.sources), turn.sources)
-    connection.execute(_KEEP, {"turn": turn.id, "body": body})
+    _KEEP.run(connection, {"turn": turn.id, "body": body})
 
 
 def load_receipt(connection: Connection, turn_id: int) -> Receipt | None:

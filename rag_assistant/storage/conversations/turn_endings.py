@@ -13,6 +13,7 @@ from rag_assistant.records import Message, Turn, TurnStatus
 from rag_assistant.storage.conversations.counters import MORE_MESSAGES, messages_in, recount
 from rag_assistant.storage.conversations.turn_rows import load_turn
 from rag_assistant.storage.full_text import TURN_WORDS
+from rag_assistant.storage.prepared import Prepared
 from rag_assistant.storage.sent_texts import as_kept, keep_texts, texts_of
 from rag_assistant.storage.tables import answer_parts, conversations, messages, now, turns
 
@@ -20,7 +21,7 @@ from rag_assistant.storage.tables import answer_parts, conversations, messages, 
 MAX_INDEXED_CHARS = 200_000
 
 _LOCK = select(conversations.c.id).where(conversations.c.id == bindparam("conversation")).with_for_update()
-_END = (
+_END = Prepared(
     update(turns)
     .where(turns.c.id == bindparam("turn"), turns.c.status == "running", turns.c.owner == bindparam("present_owner"))
     .values(
@@ -42,7 +43,7 @@ _END = (
     .returning(turns.c.message_count)
 )
 _PURGE = update(turns).where(turns.c.id == bindparam("turn")).values(visible=False, purged=True, waiting=None)
-_COUNT = (
+_COUNT = Prepared(
     update(conversations)
     .where(conversations.c.id == bindparam("conversation"))
     .values(
@@ -53,14 +54,14 @@ _COUNT = (
         listed=conversations.c.listed | bindparam("answered"),
     )
 )
-_DROP_PARTS = delete(answer_parts).where(answer_parts.c.turn_id == bindparam("turn"))
+_DROP_PARTS = Prepared(delete(answer_parts).where(answer_parts.c.turn_id == bindparam("turn")))
 _COUNT_MESSAGES = (
     update(turns)
     .where(turns.c.id == bindparam("turn"))
     .values(message_count=turns.c.message_count + bindparam("more"))
     .returning(turns.c.message_count)
 )
-INSERT_MESSAGE = insert(messages)
+INSERT_MESSAGE = Prepared(insert(messages))
 
 
 def lock_conversation(connection: Connection, conversation_id: int) -> None:
@@ -89,8 +90,8 @@ def end_turn(
     error_type, error_message = error or (None, None)
     wait = turn.retry_after_seconds
     lock_conversation(connection, turn.conversation_id)
-    count = connection.execute(
-        _END,
+    counted = _END.rows(
+        connection,
         {
             "turn": turn.id,
             "present_owner": owner,
@@ -109,19 +110,20 @@ def end_turn(
             "moment": moment,
             "more": int(bool(answer)),
         },
-    ).scalar()
-    if count is None:
+    )
+    if not counted:
         return load_turn(connection, turn.id)
     keep_texts(connection, turn.conversation_id, texts_of(turn.sources), turn.sources)
-    connection.execute(_DROP_PARTS, {"turn": turn.id})
+    _DROP_PARTS.run(connection, {"turn": turn.id})
     if answer:
-        connection.execute(INSERT_MESSAGE, message_row(turn.id, count - 1, "assistant", answer))
+        ((count,),) = counted
+        INSERT_MESSAGE.run(connection, message_row(turn.id, count - 1, "assistant", answer))
     if answer.strip():
         TURN_WORDS.insert(connection, [(turn.id, words_found_by(turn.question, answer, words_of))])
     said = messages_in(connection, turn.id)
     more = {"more_turns": int(visible), "more_messages": sum(said.values()) * visible, "answered": status != "failed"}
     of_roles = {f"more_{role}": count for role, count in said.items()}
-    connection.execute(_COUNT, {"conversation": turn.conversation_id, "moment": moment} | more | of_roles)
+    _COUNT.run(connection, {"conversation": turn.conversation_id, "moment": moment} | more | of_roles)
     if purged:
         connection.execute(_PURGE, {"turn": turn.confirms_turn})
     if turn.waiting is not None or turn.pinned or not visible:
@@ -151,7 +153,7 @@ def insert_messages(connection: Connection, turn_id: int, said: Sequence[Message
         extra = {name: value for name, value in message.items() if name not in ("role", "content")}
         row = {"turn_id": turn_id, "position": position, "role": message["role"], "content": message.get("content")}
         rows.append(row | {"extra": extra or None})
-    connection.execute(INSERT_MESSAGE, rows)
+    INSERT_MESSAGE.run(connection, *rows)
 
 
 def message_row(turn_id: int, position: int, role: str, content: str) -> dict[str, Any]:

@@ -64,6 +64,7 @@ from rag_assistant.storage.conversations.versions import (
 from rag_assistant.storage.database import Database, person_of
 from rag_assistant.storage.leases import is_nobodys
 from rag_assistant.storage.ownership import OF_PERSON, key_of
+from rag_assistant.storage.prepared import Prepared
 from rag_assistant.storage.sent_texts import as_kept
 from rag_assistant.storage.tables import conversations, now, turns
 
@@ -91,7 +92,7 @@ _NEXT_NUMBER = (
 _INSERT_TURN = insert(turns).returning(turns.c.id)
 _RUNS_HERE = turns.c.id == bindparam("turn"), turns.c.status == "running", turns.c.owner == bindparam("present_owner")
 _LOCK_OURS = select(turns.c.id).where(*_RUNS_HERE).with_for_update()
-_KEEP_FIGURES = (
+_KEEP_FIGURES = Prepared(
     update(turns)
     .where(*_RUNS_HERE)
     .values({name: bindparam(f"new_{name}") for name in ("history", "sources", "search", "model", "notes")})
@@ -181,7 +182,7 @@ class TurnStore:
         ).scalar_one()
         images = keep_pictures(connection, conversation_id, question.images)
         asked = message_row(turn_id, 0, "user", question.text) | ({"extra": {IMAGES: images}} if images else {})
-        connection.execute(INSERT_MESSAGE, asked)
+        INSERT_MESSAGE.run(connection, asked)
         turn = Turn(
             id=turn_id,
             conversation_id=conversation_id,
@@ -257,7 +258,7 @@ class TurnStore:
                 "new_model": turn.model,
                 "new_notes": list(turn.notes),
             }
-            if not connection.execute(_KEEP_FIGURES, kept).rowcount:
+            if not _KEEP_FIGURES.run(connection, kept):
                 raise AnswerTakenOver
             keep_receipt(connection, turn, receipt, past, recalled)
 

@@ -13,6 +13,7 @@ from rag_assistant.storage.documents.embeddings import count_dropped
 from rag_assistant.storage.documents.scope import ChunksInScope, in_scope
 from rag_assistant.storage.full_text import CHUNK_WORDS
 from rag_assistant.storage.ownership import readable, reads_everything
+from rag_assistant.storage.prepared import Prepared
 from rag_assistant.storage.sent_texts import keep_passages_of
 from rag_assistant.storage.tables import chunks, document_texts, documents, documents_to_index
 
@@ -31,8 +32,8 @@ _PASSAGES: Select[Any] = (
     .where(chunks.c.id.in_(bindparam("chunks", expanding=True)), documents.c.replaces.is_(None))
 )
 _CHUNK = tuple(chunks.c[name] for name in Chunk.__slots__)
-_PENDING = select(chunks.c.id).where(
-    chunks.c.document_id.in_(select(documents.c.id).where(documents.c.replaces.is_not(None)))
+_PENDING = Prepared(
+    select(chunks.c.id).where(chunks.c.document_id.in_(select(documents.c.id).where(documents.c.replaces.is_not(None))))
 )
 
 
@@ -105,7 +106,7 @@ class ChunkStore:
     def pending_ids(self) -> set[int]:
         """Return the ids of the chunks of newer versions that are not to be found yet."""
         with self._database.read() as connection:
-            return set(connection.execute(_PENDING).scalars())
+            return {chunk_id for (chunk_id,) in _PENDING.rows(connection)}
 
     def next_to_index(self, after: int) -> int | None:
         """Return the first document behind ``after`` whose words are to be indexed."""

@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, delete, exists, func, insert, select, update
+from sqlalchemy import Connection, Select, delete, exists, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from rag_assistant.records import KnownEmbedder, UnembeddedChunk
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.vector_table import is_there, keep_vectors
+from rag_assistant.storage.prepared import Prepared
 from rag_assistant.storage.tables import chunks, documents, embedders, embeddings
 
-_SERVING = select(embedders).where(embedders.c.active)
+_SERVING = Prepared(select(embedders).where(embedders.c.active))
 
 
 class EmbeddingStore:
@@ -26,13 +27,13 @@ class EmbeddingStore:
     def known(self) -> list[KnownEmbedder]:
         """Return every embedding model whose vectors are kept."""
         with self._database.read() as connection:
-            return [_as_known(row) for row in connection.execute(select(embedders)).mappings()]
+            return [_as_known(row) for row in connection.execute(select(embedders))]
 
     def serving(self) -> KnownEmbedder | None:
         """Return the model whose vectors are searched; ``None`` while there is none yet."""
         with self._database.read() as connection:
-            row = connection.execute(_SERVING).mappings().first()
-            return _as_known(row) if row is not None else None
+            rows = _SERVING.rows(connection)
+        return _as_known(rows[0]) if rows else None
 
     def keep(self, key: str, source: dict[str, Any], dimension: int, probe: bytes | None) -> None:
         """Keep a model, or what leads to it now; the first of all becomes the active one."""
@@ -164,12 +165,7 @@ def _lacking(embedder: str) -> Select[Any]:
     return select(chunks.c.id, chunks.c.text).where(~has_one)
 
 
-def _as_known(row: RowMapping) -> KnownEmbedder:
-    return KnownEmbedder(
-        key=row["key"],
-        source=dict(row["source"]),
-        dimension=row["dimension"],
-        probe=row["probe"],
-        active=row["active"],
-        version=(row["additions"], row["deletions"]),
-    )
+def _as_known(row: Sequence[Any]) -> KnownEmbedder:
+    """Return the model of a row of its table."""
+    key, source, dimension, probe, active, additions, deletions = row
+    return KnownEmbedder(key, dict(source), dimension, probe, active, (additions, deletions))

@@ -11,13 +11,16 @@ from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.scope import in_scope
 from rag_assistant.storage.full_text import CHUNK_WORDS
 from rag_assistant.storage.ownership import reads_everything
+from rag_assistant.storage.prepared import Prepared
 from rag_assistant.storage.tables import chunks
 
 # Each language is one look into the index, however many chunks are in it.
-LANGUAGES = text(
-    "WITH RECURSIVE found(language) AS (SELECT min(language) FROM chunks UNION ALL "
-    "SELECT (SELECT min(language) FROM chunks WHERE language > found.language) FROM found "
-    "WHERE found.language IS NOT NULL) SELECT language FROM found WHERE language IS NOT NULL"
+LANGUAGES = Prepared(
+    text(
+        "WITH RECURSIVE found(language) AS (SELECT min(language) FROM chunks UNION ALL "
+        "SELECT (SELECT min(language) FROM chunks WHERE language > found.language) FROM found "
+        "WHERE found.language IS NOT NULL) SELECT language FROM found WHERE language IS NOT NULL"
+    )
 )
 
 
@@ -30,7 +33,7 @@ class KeywordIndex:
     def languages(self) -> list[str]:
         """Return the languages by which chunks are indexed, ``""`` among them if some are in none that is known."""
         with self._database.read() as connection:
-            return list(connection.execute(LANGUAGES).scalars())
+            return [language for (language,) in LANGUAGES.rows(connection)]
 
     def unknown(self, words: Sequence[str]) -> set[str]:
         """Return those of some words that no chunk holds."""
