@@ -1,7 +1,8 @@
 """Stream an answer from an OpenAI-compatible endpoint.
 
-The SDK builds the request, authenticates and reads errors; the stream itself is read here, line by line, because the
-SDK's object for each token costs more than all the rest of the server (docs/benchmarks.md).
+The SDK's client lists models and gives the headers; a request goes over the connection below it, and its stream is read
+here, line by line, because the SDK's object for each token costs more than all the rest of the server, and its way to
+that connection as much as a search (docs/benchmarks.md).
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from contextlib import closing
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rag_assistant.errors import (
@@ -31,10 +33,11 @@ from rag_assistant.llm.failures import failures_named
 from rag_assistant.llm.pump import StreamPump, TextSink
 from rag_assistant.llm.reader import AnswerReader
 from rag_assistant.llm.refusals import refuses_tools
-from rag_assistant.llm.sdk import sdk_client
+from rag_assistant.llm.sdk import headers_of, sdk_client, status_error
 from rag_assistant.records import MAX_INT32, ModelReply, ModelRequest
 
 if TYPE_CHECKING:
+    import httpx2
     import openai
 
 log = logging.getLogger(__name__)
@@ -47,6 +50,16 @@ LIMIT_PROBE_TIMEOUT_SECONDS = 2.0
 LIMIT_NAMES = ("max_model_len", "context_length", "context_window", "max_context_length", "n_ctx")
 
 
+@dataclass(frozen=True)
+class _Clients:
+    """How an endpoint is reached: with the SDK, and with the connection below it, which takes questions at ``url``."""
+
+    sdk: openai.OpenAI
+    http: httpx2.Client
+    url: httpx2.URL
+    headers: dict[str, str]
+
+
 class ModelClient:
     """Speaks to endpoints. Its clients are made at the first use: importing the SDK takes half a second."""
 
@@ -55,7 +68,7 @@ class ModelClient:
         self._watchdog = Watchdog()
         self._pump = StreamPump()
         self._lock = threading.Lock()
-        self._clients: dict[tuple[str, str | None], openai.OpenAI] = {}
+        self._clients: dict[tuple[str, str | None], _Clients] = {}
         self._first_models: dict[str, str] = {}
         self._limits: dict[tuple[str, str | None], int | None] = {}
 
@@ -151,7 +164,7 @@ class ModelClient:
         current_call.set(call)
         call.wait_for(timeout_seconds, "no list of models arrived")
         with failures_named(endpoint, call), self._watchdog.watching(call):
-            answer = self._client(endpoint).models.with_raw_response.list()
+            answer = self._to(endpoint).sdk.models.with_raw_response.list()
             try:
                 listed = json.loads(answer.text)["data"]
                 return {str(model["id"]): _limit_in(model) for model in listed}
@@ -173,9 +186,8 @@ class ModelClient:
         with (
             failures_named(endpoint, call, lambda: reader.shown),
             self._watchdog.watching(call),
-            self._open(endpoint, _request_body(endpoint, request), call) as opened,
+            closing(self._open(endpoint, _request_body(endpoint, request), call)) as response,
         ):
-            response = opened.response
             if is_event_stream(response.headers):
                 self._pump.run(body_of(response), lambda piece: take(reader.feed(piece)), sink)
                 reader.check()
@@ -188,30 +200,21 @@ class ModelClient:
         calls = reader.tool_calls.calls()
         return ModelReply(reader.finish_reason, reader.usage, calls, thought=reader.thought)
 
-    def _open(self, endpoint: Endpoint, body: bytes, call: ModelCall) -> openai.Stream[Any]:
-        """Send a request and return the SDK's stream when the headers are there.
-
-        The body is ours: the SDK's typed ``create`` spends 2 ms on looking at every message again.
-        """
-        import openai
-
+    def _open(self, endpoint: Endpoint, body: bytes, call: ModelCall) -> httpx2.Response:
+        """Send a request, and return the response when its headers are there. Raises openai.APIStatusError."""
         from rag_assistant.llm.transport import current_call
 
         current_call.set(call)
-        headers = {"Content-Type": "application/json"}
-        if call.traceparent is not None:
-            headers["traceparent"] = call.traceparent
-        return self._client(endpoint).post(
-            "/chat/completions",
-            content=body,
-            options={"headers": headers},
-            cast_to=object,
-            stream=True,
-            stream_cls=openai.Stream[object],
-        )
+        to = self._to(endpoint)
+        headers = to.headers if call.traceparent is None else to.headers | {"traceparent": call.traceparent}
+        response = to.http.send(to.http.build_request("POST", to.url, headers=headers, content=body), stream=True)
+        if response.is_success:
+            return response
+        with closing(response):
+            raise status_error(response)
 
-    def _client(self, endpoint: Endpoint) -> openai.OpenAI:
-        """Return the SDK's client for an endpoint. It never retries by itself and keeps no connection open."""
+    def _to(self, endpoint: Endpoint) -> _Clients:
+        """Return how an endpoint is reached. Nothing is retried by itself, and no connection is kept open."""
         import httpx2
 
         from rag_assistant.llm.transport import SocketTransport
@@ -219,14 +222,12 @@ class ModelClient:
         key = (endpoint.base_url, endpoint.api_key)
         with self._lock:
             if key not in self._clients:
-                self._clients[key] = sdk_client(
-                    base_url=endpoint.base_url,
-                    api_key=endpoint.api_key or "none",
-                    max_retries=0,
-                    http_client=httpx2.Client(
-                        transport=SocketTransport(lambda: self._deadlines().connect), timeout=None
-                    ),
+                http = httpx2.Client(transport=SocketTransport(lambda: self._deadlines().connect), timeout=None)
+                sdk = sdk_client(
+                    base_url=endpoint.base_url, api_key=endpoint.api_key or "none", max_retries=0, http_client=http
                 )
+                url = httpx2.URL(f"{endpoint.base_url.rstrip('/')}/chat/completions")
+                self._clients[key] = _Clients(sdk, http, url, headers_of(sdk))
             return self._clients[key]
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from openai import OpenAI
+    from httpx2 import Response
+    from openai import APIStatusError, OpenAI
 
 
 def sdk_client(**options: Any) -> OpenAI:
@@ -21,3 +22,22 @@ def sdk_client(**options: Any) -> OpenAI:
             return {}
 
     return Client(**options)
+
+
+def headers_of(client: OpenAI) -> dict[str, str]:
+    """Return the headers with which a client sends each request, its key among them."""
+    headers = {**client.default_headers, **client.auth_headers}
+    return {name: value for name, value in headers.items() if isinstance(value, str)}
+
+
+def status_error(response: Response) -> APIStatusError:
+    """Read a response that refuses a request, and return what the SDK raises for it."""
+    import openai
+
+    response.read()
+    try:
+        body = response.json()
+    except (ValueError, RecursionError):
+        body = response.text.strip()
+    told = body.get("error", body) if isinstance(body, dict) else body
+    return openai.APIStatusError(f"Error code: {response.status_code}", response=response, body=told)
