@@ -75,6 +75,9 @@ def share_out(count: int, do: Callable[[int], object]) -> None:
 
     When fewer may, the others end with the number they are at. Whatever ``do`` raises is raised.
     """
+    if count == 1:  # A question, which should not wait for a pool of threads.
+        do(0)
+        return
     numbers = iter(range(count))
 
     def work(place: int) -> None:

@@ -281,13 +281,16 @@ class Database:
     def _failures_named(self) -> Iterator[None]:
         """Turn what the database refuses into StorageFailed; broken rules of a table stay what they are.
 
-        The driver's own exceptions come from what runs beside SQLAlchemy, such as the begin of a transaction.
+        The driver's own exceptions come from what runs beside SQLAlchemy, such as prepared statements.
         """
+        driver = self._reader.dialect.loaded_dbapi
         try:
             yield
         except IntegrityError:
             raise
-        except (SQLAlchemyError, self._reader.dialect.loaded_dbapi.Error) as error:
+        except driver.IntegrityError as error:
+            raise IntegrityError(None, None, error) from error
+        except (SQLAlchemyError, driver.Error) as error:
             raise _storage_failed(error, is_sqlite=self.is_sqlite) from error
 
     def _sqlite_engine(self, synchronous: str, begin: str, pool_size: int) -> Engine:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from sqlalchemy import Connection, Dialect, Executable
@@ -30,7 +31,7 @@ class _Compiled:
 class Prepared:
     """A statement whose values are named. PostgreSQL runs it through SQLAlchemy, as any other.
 
-    On SQLite a broken rule of a table is StorageFailed outside, and no IntegrityError.
+    What SQLite's driver raises becomes an error of ours at the end of the transaction.
     """
 
     def __init__(self, statement: Executable) -> None:
@@ -45,11 +46,19 @@ class Prepared:
         found = self._ready(connection.dialect).found
         return [_converted(row, found) for row in rows] if found else rows
 
+    def mappings(self, connection: Connection, values: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Run it and return all rows by the names of their columns."""
+        return [dict(zip(self._names, row, strict=True)) for row in self.rows(connection, values)]
+
     def run(self, connection: Connection, *values: Mapping[str, Any]) -> int:
         """Run it once with each of the ``values``, and return how many rows it made, changed or deleted."""
         if connection.dialect.name != "sqlite":
             return connection.execute(self._statement, values).rowcount
         return sum(self._run_in_sqlite(connection, one).rowcount for one in values)
+
+    @cached_property
+    def _names(self) -> Sequence[str]:
+        return list(self._statement.exported_columns.keys())  # type: ignore[attr-defined]
 
     def _run_in_sqlite(self, connection: Connection, values: Mapping[str, Any]) -> Any:
         ready = self._ready(connection.dialect)

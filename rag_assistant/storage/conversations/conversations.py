@@ -15,6 +15,7 @@ from rag_assistant.storage.database import Database, person_of
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.leases import is_nobodys
 from rag_assistant.storage.ownership import OF_PERSON, OWNER, own_conversations
+from rag_assistant.storage.prepared import Prepared
 from rag_assistant.storage.tables import conversations, now, summaries, turns
 
 MAX_TITLE_CHARS = 200
@@ -26,7 +27,7 @@ Cursor = tuple[datetime, int]
 # As it is kept, or with other values.
 Row = RowMapping | Mapping[str, Any]
 
-_INSERT = (
+_INSERT = Prepared(
     insert(conversations)
     .values(
         title=bindparam("new_title"),
@@ -212,8 +213,8 @@ def insert_conversation(connection: Connection, title: str, scope: Scope = EVERY
         "new_scope": scope.as_dict(),
         "new_listed": listed,
     }
-    conversation_id: int = connection.execute(_INSERT, made).scalar_one()
-    return conversation_id
+    ((conversation_id,),) = _INSERT.rows(connection, made)
+    return int(conversation_id)
 
 
 def load_conversation(connection: Connection, conversation_id: int, *, lock: bool = False) -> RowMapping:

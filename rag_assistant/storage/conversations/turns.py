@@ -74,7 +74,7 @@ TURNS_AT_ONCE = 200
 CRASHED = ("AnswerInterrupted", "The server stopped before the answer was complete. The text so far was saved.")
 CRASHED_EARLY = ("AnswerInterrupted", "The server ended before the first word. Your question was saved; try again.")
 
-_NEXT_NUMBER = (
+_NEXT_NUMBER = Prepared(
     update(conversations)
     .where(conversations.c.id == bindparam("conversation"), conversations.c.deleted_at.is_(None), OF_PERSON)
     .values(
@@ -89,7 +89,12 @@ _NEXT_NUMBER = (
     )
     .returning(conversations)
 )
-_INSERT_TURN = insert(turns).returning(turns.c.id)
+_OF_NEW_TURN = (
+    "conversation_id number status visible owner request idempotency_key request_hash message_count notes created_at"
+).split()
+_INSERT_TURN = Prepared(
+    insert(turns).values({name: bindparam(f"new_{name}") for name in _OF_NEW_TURN}).returning(turns.c.id)
+)
 _RUNS_HERE = turns.c.id == bindparam("turn"), turns.c.status == "running", turns.c.owner == bindparam("present_owner")
 _LOCK_OURS = select(turns.c.id).where(*_RUNS_HERE).with_for_update()
 _KEEP_FIGURES = Prepared(
@@ -159,27 +164,25 @@ class TurnStore:
             "moment": moment,
             "interactive": question.interactive,
         }
-        row = connection.execute(_NEXT_NUMBER, next_one).mappings().first()
-        if row is None:
+        numbered = _NEXT_NUMBER.mappings(connection, next_one)
+        if not numbered:
             raise not_found(connection, conversation_id)
-        conversation = conversation_of(connection, row)
+        conversation = conversation_of(connection, numbered[0])
         scope = conversation.scope if isinstance(question.scope, Unset) else question.scope
-        turn_id = connection.execute(
-            _INSERT_TURN,
-            {
-                "conversation_id": conversation_id,
-                "number": conversation.turns,
-                "status": "running",
-                "visible": False,
-                "owner": self.owner,
-                "request": request_of(replace(question, scope=scope)),
-                "idempotency_key": _key_of(connection, question),
-                "request_hash": hash_of(question) if question.idempotency_key else None,
-                "message_count": 1,
-                "notes": [],
-                "created_at": moment,
-            },
-        ).scalar_one()
+        new = {
+            "new_conversation_id": conversation_id,
+            "new_number": conversation.turns,
+            "new_status": "running",
+            "new_visible": False,
+            "new_owner": self.owner,
+            "new_request": request_of(replace(question, scope=scope)),
+            "new_idempotency_key": _key_of(connection, question),
+            "new_request_hash": hash_of(question) if question.idempotency_key else None,
+            "new_message_count": 1,
+            "new_notes": [],
+            "new_created_at": moment,
+        }
+        ((turn_id,),) = _INSERT_TURN.rows(connection, new)
         images = keep_pictures(connection, conversation_id, question.images)
         asked = message_row(turn_id, 0, "user", question.text) | ({"extra": {IMAGES: images}} if images else {})
         INSERT_MESSAGE.run(connection, asked)
