@@ -15,6 +15,7 @@ from tests.browser.talk import say
 AT_ONCE = 300
 # A request whose first line is longer is refused.
 MAX_QUERY_CHARS = 3_500
+MAX_QUESTION_CHARS = 8_000
 
 # Notes what comes into the page, also for a moment only.
 LOOK_ON = """
@@ -41,8 +42,8 @@ def test_a_streamed_answer_never_becomes_more_than_text(
     for turn, start in enumerate(range(0, len(corpus), AT_ONCE), 1):
         text = joined(corpus[start : start + AT_ONCE], "streamed")
         stub.default = Reply(text, pieces=re.findall(r"(?s).{1,61}", text))
-        # A question with the character 0 is refused.
-        say(page, joined(corpus[start : start + 20], "asked").replace("\0", ""))
+        # A question with the character 0 is refused, and one that is longer.
+        say(page, joined(corpus[start : start + 20], "asked").replace("\0", "")[:MAX_QUESTION_CHARS])
         expect(page.locator(f"#turn-{turn}.completed")).to_be_visible()
     assert page.evaluate("window.__seen") == []
     assert page.evaluate(INSPECT, own_elements) == []
