@@ -95,7 +95,8 @@ AIMS = (
     ),
     Aim(
         "hybrid", "searches", "CPU of a whole search of 10,000 / 100,000 chunks, without the question's vector",
-        (4, 12), "ms", "FTS5 scores up to 10,000 rows, at 1.4 to 2.5 ms for 1,000, before the rarest words alone do",
+        (4, 12), "ms", "FTS5 merges the rows of all words of a question, which takes most of it; to score fewer of "
+        "them ([tried](retrieval-benchmarks.md#how-long-it-takes)) saves nothing",
     ),
     Aim(
         "hybrid_million", MILLION, "the same, 1,000,000 chunks", (40,), "ms",
