@@ -151,7 +151,7 @@ def program(*arguments: str) -> Iterator[str]:
 def server(data_dir: Path, **environment: str) -> Iterator[tuple[str, psutil.Process]]:
     """Run ``python app.py`` as a user does; give its URL and its process."""
     running = ServerProcess(data_dir.parent, run_command, DATA_DIR=str(data_dir), **environment)
-    running.start()
+    running.start("/healthz")
     try:
         assert running.process is not None
         yield running.url, psutil.Process(running.process.pid)

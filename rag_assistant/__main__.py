@@ -6,6 +6,7 @@ is wrong.
 
 from __future__ import annotations
 
+import gc
 import os
 from importlib import import_module
 
@@ -106,6 +107,7 @@ def _set_for_this_run(**values: object) -> None:
 
 
 def _serve() -> None:
+    gc.disable()  # Until everything is loaded; nothing of it is garbage.
     from rag_assistant.server import serve as server
 
     server.serve("rag_assistant.factory:create_app()")

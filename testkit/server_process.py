@@ -74,7 +74,7 @@ class ServerProcess:
         self._launch = launch
         self.url = f"http://127.0.0.1:{self.port}"
 
-    def start(self, path: str = "/healthz") -> float:
+    def start(self, path: str = "/readyz") -> float:
         """Start the server and return after how many seconds ``path`` answered 200."""
         began = time.monotonic()
         self.launch()

@@ -55,7 +55,7 @@ def server_of(stub: StubModel, folder: Path, launch: Launch) -> Iterator[ServerP
 
 
 def test_a_second_start_answers_and_is_ready_a_little_later(server: ServerProcess) -> None:
-    server.start("/readyz")
+    server.start()
     kept = [server.data, *server.data.rglob("*")]
     assert [path for path in kept if path.stat().st_mode & 0o077] == [], "what is kept is for its owner alone"
     assert "assistant.db" in {path.name for path in kept}
@@ -67,18 +67,18 @@ def test_a_second_start_answers_and_is_ready_a_little_later(server: ServerProces
 def test_a_master_that_is_killed_takes_its_worker_along_so_that_the_port_is_free_at_once(
     forked: ServerProcess,
 ) -> None:
-    forked.start("/readyz")
+    forked.start()
     assert forked.process is not None
     os.kill(forked.process.pid, signal.SIGKILL)
     forked.process.wait()
-    forked.start("/healthz")
+    forked.start()
     assert forked.call("GET", "/healthz") == (200, {"status": "ok"})
 
 
 @pytest.mark.parametrize("cuts", [2, pytest.param(6, marks=pytest.mark.long)])
 def test_a_kill_in_the_middle_of_an_answer_loses_nothing_that_was_shown(forked: ServerProcess, cuts: int) -> None:
     chance = random.Random(7)
-    forked.start("/readyz")
+    forked.start()
     conversation = None
     for cut in range(cuts):
         fields: dict[str, Any] = {} if conversation is None else {"conversation_id": conversation}
@@ -104,7 +104,7 @@ def test_a_kill_in_the_middle_of_an_answer_loses_nothing_that_was_shown(forked: 
 
 
 def test_a_reader_who_loses_the_connection_comes_back_and_misses_nothing(forked: ServerProcess) -> None:
-    forked.start("/readyz")
+    forked.start()
     text, position = "", None
     stream = forked.stream("Why?").read(until_length=10)
     turn_id = stream.turn_id
@@ -120,7 +120,7 @@ def test_a_reader_who_loses_the_connection_comes_back_and_misses_nothing(forked:
 
 def test_an_end_on_request_comes_soon_and_keeps_what_is_written(forked: ServerProcess, stub: StubModel) -> None:
     stub.default = Reply("word " * 2000, seconds_between=0.05)
-    forked.start("/readyz")
+    forked.start()
     streams = [forked.stream("Why?").read(until_length=30) for _ in range(10)]
     forked.terminate()
     for stream in streams:
@@ -139,7 +139,7 @@ def test_an_end_on_request_keeps_how_far_an_answer_came_that_nobody_follows(
     forked: ServerProcess, stub: StubModel
 ) -> None:
     stub.default = Reply("word " * 2000, seconds_between=0.05)
-    forked.start("/readyz")
+    forked.start()
     stream = forked.stream("Why?").read(until_length=30)
     stream.close()
     forked.terminate()
@@ -152,7 +152,7 @@ def test_an_end_on_request_keeps_how_far_an_answer_came_that_nobody_follows(
 
 
 def test_an_end_on_request_leaves_the_database_in_one_file(forked: ServerProcess) -> None:
-    forked.start("/readyz")
+    forked.start()
     for number in range(3):
         forked.call("POST", "/api/query", {"question": f"Question {number}"})
     forked.terminate()
@@ -166,7 +166,7 @@ def test_an_end_on_request_sends_the_last_traces(forked: ServerProcess) -> None:
     collector = Collector()
     # By itself it would send nothing for ten minutes.
     forked.environment |= {"OTLP_ENDPOINT": collector.url, "OTEL_BSP_SCHEDULE_DELAY": "600000"}
-    forked.start("/readyz")
+    forked.start()
     forked.call("POST", "/api/query", {"question": "Why?"})
     assert collector.bodies == []
     forked.terminate()
@@ -177,7 +177,7 @@ def test_an_end_on_request_sends_the_last_traces(forked: ServerProcess) -> None:
 @pytest.mark.long
 def test_an_end_on_request_while_a_document_is_embedded_is_no_crash(server: ServerProcess) -> None:
     server.environment |= {"DRAIN_SECONDS": "0", "LAST_ANSWERS_SECONDS": "0"}
-    server.start("/readyz")
+    server.start()
     text = "\n\n".join(f"Goose {n} was counted by the keeper of the lighthouse. " * 20 for n in range(100))
     document = f"/api/documents/{server.upload('geese.txt', text)}"
     while not server.call("GET", document)[1]["embedded"]:
@@ -207,7 +207,7 @@ def test_a_wrong_setting_stops_the_start_with_one_sentence(server: ServerProcess
 
 
 def test_a_change_of_settings_json_counts_without_a_restart(forked: ServerProcess, tmp_path: Path) -> None:
-    forked.start("/readyz")
+    forked.start()
     (tmp_path / "settings.json").write_text('{"max_history_turns": 2}')
     end = time.monotonic() + 30
     while forked.call("POST", "/api/query", {"question": "Why?"})[1]["history"]["max_history_turns"] != 2:
@@ -217,7 +217,7 @@ def test_a_change_of_settings_json_counts_without_a_restart(forked: ServerProces
 
 def test_the_log_has_a_line_for_each_request_if_asked_for_without_what_was_searched(forked: ServerProcess) -> None:
     forked.environment |= {"ACCESS_LOG": "true", "LOG_FORMAT": "json"}
-    forked.start("/readyz")
+    forked.start()
     forked.call("GET", "/api/search?q=canary")
     forked.terminate()
     lines = [json.loads(line) for line in forked.log.read_text().splitlines() if line.startswith("{")]
@@ -231,7 +231,7 @@ def test_the_log_has_a_line_for_each_request_if_asked_for_without_what_was_searc
 @pytest.mark.long
 def test_no_child_outlives_the_server(tmp_path: Path) -> None:
     server = ServerProcess(tmp_path, LOCAL_MODEL=str(carried_gguf()))
-    server.start("/readyz")
+    server.start()
     children = descendants(server.process.pid)  # type: ignore[union-attr]
     assert any("local_model_server" in command for command in children.values())
     assert server.process is not None
@@ -267,7 +267,7 @@ def test_a_header_that_only_looks_like_the_proxys_signs_nobody_in(
     proxy = "127.0.0.2"
     settings = {"PROXY_USER_HEADER": "Remote-User", "PROXY_USER_FROM": f'["{proxy}"]', "OPENAI_BASE_URL": stub.url}
     server = ServerProcess(tmp_path, server_fork.launch, **settings)
-    server.start("/healthz")
+    server.start()
 
     def name_seen(address: str, *headers: tuple[str, str]) -> str | int:
         connection = http.client.HTTPConnection("127.0.0.1", server.port, source_address=(address, 0), timeout=30)

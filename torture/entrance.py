@@ -30,7 +30,7 @@ class Entrance(ServerProcess):
         self._chance = chance
         self._killed: list[ServerProcess] = []
 
-    def start(self, path: str = "/healthz") -> float:
+    def start(self, path: str = "/readyz") -> float:
         """Start what was killed, and return after how many seconds it answered."""
         began = time.monotonic()
         while self._killed:

@@ -16,10 +16,8 @@ from typing import Any
 from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
 from gunicorn.glogging import Logger
-from gunicorn.http.errors import ParseException
-from gunicorn.util import import_app
 
-from rag_assistant.errors import AssistantError, MalformedBody
+from rag_assistant.errors import AssistantError
 from rag_assistant.runtime.courtesy import take_turns_often
 from rag_assistant.runtime.data_dir import open_data_dir
 from rag_assistant.runtime.log_lines import configure_logging
@@ -28,7 +26,6 @@ from rag_assistant.runtime.supervised_process import end_with_parent
 from rag_assistant.settings.live import open_settings
 from rag_assistant.settings.package_files import home
 from rag_assistant.settings.schema import Settings
-from rag_assistant.web.errors import answer_assistant_error
 
 log = logging.getLogger(__name__)
 access_log = logging.getLogger("rag_assistant.access")
@@ -107,32 +104,24 @@ class Server(BaseApplication):
             "logger_class": ServerLog,
             "accesslog": "-" if settings.access_log else None,
             "when_ready": say_where,
+            "post_fork": prepare_process,
             "worker_exit": leave_in_order,
             "worker_tmp_dir": "/dev/shm",  # noqa: S108 - the heartbeat's file; a slow disk must not stop it
         }
         for name, value in options.items():
             self.cfg.set(name, value)
 
-    def load(self) -> Any:
-        """Make the application and start its services. What keeps it from starting is one sentence in the log.
+    @property
+    def base_path(self) -> str:
+        """Where the application is found."""
+        return self._settings.base_path
 
-        A body in parts of impossible sizes is found by gunicorn while the application reads it.
-        """
-        # A master that is killed could not tell us; gunicorn would see it after seconds, with the port still taken.
-        end_with_parent()
-        limit_arenas()
-        take_turns_often()
-        gc.disable()  # Nothing of what is loaded is garbage.
-        try:
-            app: Any = import_app(self._app_uri)
-            app.extensions["assistant"].start()
-            app.register_error_handler(ParseException, answer_malformed_body)
-            gc.freeze()  # What is there stays; to look through it would keep every thread waiting for some 100 ms.
-            gc.enable()
-        except AssistantError as error:
-            log.error("Cannot start. %s", error)
-            sys.exit(Arbiter.WORKER_BOOT_ERROR)
-        return app
+    def load(self) -> Any:
+        """Make the application and start its services. Raises AssistantError."""
+        # The process that watches over this one loads none of it, and stays small.
+        from rag_assistant.server.application import load_application
+
+        return load_application(self._app_uri)
 
 
 def serve(app_uri: str) -> None:
@@ -149,7 +138,10 @@ def serve(app_uri: str) -> None:
     configure_logging(settings.log_level, settings.log_format)
     refuse_used_port(settings)
     print(f"Settings: {live.path}\nData: {data_dir}", flush=True)
-    Server(app_uri, settings).run()
+    server = Server(app_uri, settings)
+    gc.freeze()  # A collection would copy what the two processes share.
+    gc.enable()
+    server.run()
 
 
 def max_connections(settings: Settings) -> int:
@@ -173,33 +165,38 @@ def refuse_used_port(settings: Settings) -> None:
             )
 
 
-def answer_malformed_body(error: ParseException) -> Any:
-    """Answer a request whose body could not be taken apart."""
-    return answer_assistant_error(MalformedBody(f"The body of the request could not be read: {error}."))
-
-
 def say_where(arbiter: Arbiter) -> None:
     """Print the address when we listen on it; PORT=0 lets the system choose."""
     host, port = arbiter.LISTENERS[0].getsockname()[:2]
     print(f"The assistant is starting on http://{host}:{port}", flush=True)
 
 
+def prepare_process(_arbiter: Arbiter, _worker: Any) -> None:
+    """Set in the process that serves what is to hold before anything is loaded."""
+    # A master that is killed could not tell us; gunicorn would see it after seconds, with the port still taken.
+    end_with_parent()
+    limit_arenas()
+    take_turns_often()
+    gc.disable()  # Until everything is loaded; nothing of it is garbage.
+
+
 def leave_in_order(_arbiter: Arbiter, worker: Any) -> None:
     """Keep how far answers came, let others take over, leave SQLite as one file, send the last traces, and end.
 
     A log beside it would be missed by whoever copies only that. Python's own end is left out: a thread that embeds
-    meanwhile would come back from C++ into an interpreter that has gone, which ends a process by SIGABRT.
+    or loads meanwhile would come back from C++ into an interpreter that has gone, which ends a process by SIGABRT.
     """
-    app = getattr(worker, "wsgi", None)
-    if app is None:
+    loading = getattr(worker, "loading", None)
+    if loading is None:  # Told by the master, of a worker that has ended.
         return
     ending = sys.exc_info()[1]
-    services = app.extensions["assistant"]
     try:
-        services.assistant.close()
-        services.membership.leave()
-        services.database.checkpoint()
-        services.observer.close()
+        if loading.app is not None:
+            services = loading.app.extensions["assistant"]
+            services.assistant.close()
+            services.membership.leave()
+            services.database.checkpoint()
+            services.observer.close()
     except Exception:
         log.exception("The server did not leave in order")
     finally:

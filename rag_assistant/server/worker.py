@@ -18,7 +18,7 @@ import struct
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, MutableMapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -29,8 +29,9 @@ from werkzeug.exceptions import RequestTimeout
 
 from rag_assistant.runtime.courtesy import note_request
 from rag_assistant.runtime.memory import give_back_soon
+from rag_assistant.runtime.request_context import BEGUN
 from rag_assistant.server.lines import Lines, who_sends
-from rag_assistant.web.occupancy import BEGUN
+from rag_assistant.server.loading import Loading
 
 MAX_WAIT_SECONDS = 10.0
 BYTES_AT_ONCE = 65536
@@ -137,6 +138,8 @@ class Worker(ThreadWorker):
         self._handled = threading.local()
         self._large = 0
         self._is_ending = False
+        server: Any = self.app
+        self.loading = Loading(server.base_path)
         self._waiting_large: deque[Connection] = deque()
 
     def accept(self, listener: Any) -> None:
@@ -228,21 +231,19 @@ class Worker(ThreadWorker):
         return self.handle(conn)
 
     def load_wsgi(self) -> None:
-        """Load the application, and let it say when a request has begun to answer."""
-        super().load_wsgi()
-        app: Any = self.wsgi
-        entered = app.wsgi_app
+        """Begin to load the application; it is there when the loop runs, or a little later."""
+        self.loading.start(self.app.wsgi)
+        self.wsgi = self._enter
 
-        def enter(wsgi: dict[str, Any], start_response: Any) -> Any:
-            conn: Connection = self._handled.conn
-            if not conn.waits_for_answer or conn.who is None:
-                return entered(wsgi, start_response)  # It is over soon.
-            wsgi[BEGUN] = partial(self._say_begun, conn)
-            response = entered(wsgi, start_response)
-            self._say_begun(conn)
-            return response
-
-        app.wsgi_app = enter
+    def _enter(self, wsgi: MutableMapping[str, Any], start_response: Any) -> Iterable[bytes]:
+        """Let the application answer a request, and say when it has begun to."""
+        conn: Connection = self._handled.conn
+        if not conn.waits_for_answer or conn.who is None:
+            return self.loading(wsgi, start_response)  # It is over soon.
+        wsgi[BEGUN] = partial(self._say_begun, conn)
+        response = self.loading(wsgi, start_response)
+        self._say_begun(conn)
+        return response
 
     def _say_begun(self, conn: Connection) -> None:
         with contextlib.suppress(OSError):  # At the end nobody listens any more.
@@ -272,7 +273,7 @@ class Worker(ThreadWorker):
 
         Who tells it twice, as systemd and gunicorn's master do together, is heard once.
         """
-        app: Any = self.wsgi
+        app = self.loading.app
         if app is None:
             super().handle_exit(sig, frame)
         elif not self._is_ending:

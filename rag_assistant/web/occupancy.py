@@ -9,13 +9,12 @@ from typing import Any
 from flask import Flask, request
 
 from rag_assistant.accounts.places import Kind
+from rag_assistant.runtime.request_context import BEGUN
 from rag_assistant.web.identity import identity
 from rag_assistant.web.security import SAFE_METHODS
 from rag_assistant.web.services import services
 
 PLACE, WORK = "rag_assistant.place", "rag_assistant.work"
-# Where the server listens for the moment from which a request only waits for its answer; see server/lines.py.
-BEGUN = "rag_assistant.begun"
 
 
 class Occupancy:

@@ -10,6 +10,7 @@ from flask.testing import FlaskClient
 
 from rag_assistant import __version__
 from rag_assistant.factory import create_app
+from rag_assistant.server.loading import ALIVE, ALIVE_HEADERS
 from rag_assistant.settings.schema import SECRET, Settings
 from rag_assistant.web.services import Services
 from testkit.stub_model import StubModel
@@ -20,6 +21,7 @@ def test_health_needs_nothing(environment: dict[str, str]) -> None:
     app = create_app(environment)
     response = app.test_client().get("/healthz")
     assert (response.json, response.headers["X-Version"]) == ({"status": "ok"}, __version__)
+    assert (response.data, set(ALIVE_HEADERS) - set(response.headers)) == (ALIVE, set()), "the same as while it loads"
     app.extensions["assistant"].close()
 
 
