@@ -1,5 +1,6 @@
 """Reading the weights of an ONNX model."""
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -26,3 +27,14 @@ def test_weights_are_read_as_they_were_written_and_in_their_order(tmp_path: Path
     for name, one in zip(names, given, strict=True):
         assert tensors[name].dtype == one.dtype
         assert np.array_equal(tensors[name], one)
+
+
+def test_a_model_is_written_with_its_weights_in_memory_once_more() -> None:
+    weights = np.zeros(2**20, np.float32)
+    graph = Graph()
+    graph.weight(weights)
+    tracemalloc.start()
+    graph.model({"x": (1,)}, "x")
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 1.1 * weights.nbytes

@@ -124,7 +124,9 @@ def open_session(model: bytes) -> Any:
     if not has_vnni():
         # Their quick multiplication of 8 bits adds in 16, which overflow: twice the time, and right.
         options.add_session_config_entry("session.x64quantprecision", "1")
-    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    session._model_bytes = None  # It is kept for a second opening, of which there is none.
+    return session
 
 
 def has_vnni() -> bool:

@@ -19,6 +19,7 @@ from rag_assistant.retrieval.embeddings.onnx_tensors import read_tensors
 
 HEADS, EPSILON = 12, 1e-12
 MATRICES_OF_A_LAYER = 6
+GIVEN = "inner.embeddings"
 MATRIX = re.compile(r"val_\d+_q")
 # What reaches further than 5 where half of all stay below 2, in questions and paragraphs of XQuAD: numbers of the
 # hidden state, and for each layer of what lies between its two last matrices.
@@ -49,14 +50,15 @@ def read_minilm(path: Path) -> tuple[TokenTable, bytes]:
         _layer(tensors, number, matrices[number * MATRICES_OF_A_LAYER :][:MATRICES_OF_A_LAYER])
         for number in range(len(matrices) // MATRICES_OF_A_LAYER)
     ]
-    given = "inner.embeddings"
-    words, places = f"{given}.word_embeddings.weight", f"{given}.position_embeddings.weight"
-    table = TokenTable(
-        tensors[f"{words}_q"],
-        tensors[f"{words}_scale"],
-        tensors[f"{places}_q"] * tensors[f"{places}_scale"] + tensors[f"{given}.token_type_embeddings.weight"][0],
-    )
-    return table, encoder_model(_norm(tensors, given), layers, HEADS, EPSILON)
+    # The table is read anew, so that what the matrices were read from is given back.
+    return _token_table(read_tensors(path)), encoder_model(_norm(tensors, GIVEN), layers, HEADS, EPSILON)
+
+
+def _token_table(tensors: dict[str, NDArray[Any]]) -> TokenTable:
+    words, places = f"{GIVEN}.word_embeddings.weight", f"{GIVEN}.position_embeddings.weight"
+    kinds = tensors[f"{GIVEN}.token_type_embeddings.weight"]
+    placed = tensors[f"{places}_q"] * tensors[f"{places}_scale"] + kinds[0]
+    return TokenTable(tensors[f"{words}_q"], tensors[f"{words}_scale"], placed)
 
 
 def _layer(tensors: dict[str, NDArray[Any]], number: int, matrices: list[str]) -> Layer:

@@ -26,15 +26,17 @@ class Graph:
 
     def __init__(self) -> None:
         self._nodes: list[bytes] = []
-        self._weights: list[bytes] = []
+        # What a weight begins with, and its content, which is copied only into the file.
+        self._weights: list[tuple[bytes, memoryview]] = []
         self._count = 0
 
     def weight(self, values: NDArray[Any]) -> str:
         """Add a constant and return its name."""
         name = self._fresh_name()
         dims = b"".join(_number(1, size) for size in values.shape)
-        held = _bytes(9, np.ascontiguousarray(values).tobytes())
-        self._weights.append(dims + _number(2, TYPES[values.dtype.name]) + _text(8, name) + held)
+        content = np.ascontiguousarray(values).reshape(-1).view(np.uint8).data
+        described = dims + _number(2, TYPES[values.dtype.name]) + _text(8, name)
+        self._weights.append((described + _head(9, len(content)), content))
         return name
 
     def add(self, op: str, *inputs: str, outputs: int = 1, domain: str = "", **attributes: Any) -> Any:
@@ -47,12 +49,14 @@ class Graph:
 
     def model(self, inputs: dict[str, Sequence[int | str]], output: str) -> bytes:
         """Return the file of a model with these inputs of float32, by their shapes, and one output."""
-        graph = b"".join(_bytes(1, node) for node in self._nodes) + _text(2, "graph")
-        graph += b"".join(_bytes(5, weight) for weight in self._weights)
-        graph += b"".join(_bytes(11, _value(name, shape)) for name, shape in inputs.items())
-        graph += _bytes(12, _value(output, None))
+        graph: list[bytes | memoryview] = [_bytes(1, node) for node in self._nodes]
+        graph.append(_text(2, "graph"))
+        for begin, content in self._weights:
+            graph += [_head(5, len(begin) + len(content)) + begin, content]
+        graph += [_bytes(11, _value(name, shape)) for name, shape in inputs.items()]
+        graph.append(_bytes(12, _value(output, None)))
         opsets = b"".join(_bytes(8, _text(1, name) + _number(2, version)) for name, version in OPSETS.items())
-        return _number(1, IR_VERSION) + opsets + _bytes(7, graph)
+        return b"".join([_number(1, IR_VERSION), opsets, _head(7, sum(map(len, graph))), *graph])
 
     def _fresh_name(self) -> str:
         self._count += 1
@@ -85,7 +89,12 @@ def _text(field: int, value: str) -> bytes:
 
 
 def _bytes(field: int, value: bytes) -> bytes:
-    return _varint(field << 3 | BYTES) + _varint(len(value)) + value
+    return _head(field, len(value)) + value
+
+
+def _head(field: int, size: int) -> bytes:
+    """Return what stands before so many bytes."""
+    return _varint(field << 3 | BYTES) + _varint(size)
 
 
 def _varint(value: int) -> bytes:
