@@ -221,7 +221,19 @@ def test_history_is_importable_without_the_rest() -> None:
     assert subprocess.check_output([sys.executable, "-c", code], text=True, cwd=PACKAGE.parent).strip() == "[]"
 
 
-def test_no_driver_of_postgresql_is_loaded_before_a_database_asks_for_it() -> None:
-    code = "import sys, rag_assistant.factory; print('psycopg' in sys.modules, 'huey' in sys.modules)"
-    said = subprocess.check_output([sys.executable, "-c", code], text=True, cwd=PACKAGE.parent)
-    assert said.strip() == "False True"
+def test_what_no_start_needs_is_not_loaded_before_it_is_used() -> None:
+    code = "import sys, rag_assistant.factory; print(*sys.modules)"
+    loaded = subprocess.check_output([sys.executable, "-c", code], text=True, cwd=PACKAGE.parent).split()
+    assert {"huey", "sqlalchemy.dialects.sqlite"} <= set(loaded)
+    late = "alembic chromadb obstore onnxruntime openai psycopg sqlalchemy.dialects.postgresql tokenizers"
+    assert set(late.split()).isdisjoint(loaded)
+
+
+def test_of_the_bodies_of_requests_none_is_compiled_before_it_is_used() -> None:
+    code = (
+        "import rag_assistant.factory\nfrom pydantic import BaseModel\n"
+        "def below(kind):\n    return {kind}.union(*map(below, kind.__subclasses__()))\n"
+        "print(*(one.__name__ for one in below(BaseModel) if one.__pydantic_complete__))"
+    )
+    compiled = subprocess.check_output([sys.executable, "-c", code], text=True, cwd=PACKAGE.parent).split()
+    assert compiled == ["SmartLevel"]  # The default of a setting.

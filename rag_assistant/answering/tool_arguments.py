@@ -20,7 +20,7 @@ MAX_DELETED_AT_ONCE = 100
 class Arguments(BaseModel):
     """The arguments of a tool; unknown ones are refused."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=True)
 
 
 def argument(default: Any, allowed: str, description: str, **limits: Any) -> Any:

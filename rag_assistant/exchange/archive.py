@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -13,10 +14,7 @@ from rag_assistant.records.archive import ArchivedDocument, WholeConversation
 from rag_assistant.validation import storable
 
 FORMAT, VERSION = "rag-assistant", 1
-KINDS: dict[str, TypeAdapter[Any]] = {
-    "document": TypeAdapter(ArchivedDocument),
-    "conversation": TypeAdapter(WholeConversation),
-}
+KINDS: dict[str, type[Any]] = {"document": ArchivedDocument, "conversation": WholeConversation}
 
 
 def head() -> str:
@@ -27,7 +25,7 @@ def head() -> str:
 def line_of(record: ArchivedDocument | WholeConversation) -> str:
     """Return the line of a record."""
     kind = "document" if isinstance(record, ArchivedDocument) else "conversation"
-    return json.dumps({kind: KINDS[kind].dump_python(record, mode="json")}, ensure_ascii=False) + "\n"
+    return json.dumps({kind: _adapter(kind).dump_python(record, mode="json")}, ensure_ascii=False) + "\n"
 
 
 def is_archive(text: str) -> bool:
@@ -50,6 +48,11 @@ def read_archive(text: str) -> Iterator[ArchivedDocument | WholeConversation]:
             yield _record(number, line)
 
 
+@cache
+def _adapter(kind: str) -> TypeAdapter[Any]:
+    return TypeAdapter(KINDS[kind])
+
+
 def _record(number: int, line: str) -> Any:
     try:
         content = json.loads(line)
@@ -61,7 +64,7 @@ def _record(number: int, line: str) -> Any:
     if kind not in KINDS:
         raise InvalidRequest(f"Line {number} of the archive must be an object with one of {', '.join(KINDS)} in it.")
     try:
-        return KINDS[kind].validate_python(content[kind])
+        return _adapter(kind).validate_python(content[kind])
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(one) for one in first["loc"])

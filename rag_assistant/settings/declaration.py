@@ -30,4 +30,5 @@ def setting(default: Any, allowed: str, description: str, *, live: bool = True, 
 class Group(BaseModel):
     """Settings of one topic."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    # The whole is checked, and never a group by itself.
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)

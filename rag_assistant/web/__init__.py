@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
 
 from flask import Flask, request
-from werkzeug.routing import IntegerConverter, Map
+from werkzeug.routing import IntegerConverter, Map, Rule
 
 from rag_assistant.records import MAX_INT32
 from rag_assistant.web import (
@@ -94,8 +96,21 @@ class NumberConverter(IntegerConverter):
         super().__init__(url_map, max=MAX_INT32)
 
 
+class LateRule(Rule):
+    """A rule that compiles what writes its address when it is to be written, which for most rules is never."""
+
+    def _compile_builder(self, append_unknown: bool = True) -> Callable[..., tuple[str, str]]:
+        compiled = cache(partial(super()._compile_builder, append_unknown))
+
+        def build(rule: Rule, /, **values: Any) -> tuple[str, str]:
+            return compiled()(rule, **values)
+
+        return build
+
+
 def init_app(app: Flask, services: Services) -> None:
     """Connect every way in over HTTP."""
+    app.url_rule_class = LateRule
     app.url_map.converters["int"] = NumberConverter
     app.wsgi_app = Entry(app.wsgi_app, services.settings.current)  # type: ignore[method-assign, assignment]
     request_ids.init_app(app)

@@ -56,7 +56,7 @@ DOCUMENT_NAME = f"text of 1 to {MAX_NAME_CHARS} characters without slashes or in
 class Strict(BaseModel):
     """A body: unknown fields are refused, types are not bent."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
 
 class QueryBody(Strict):

@@ -47,6 +47,12 @@ def test_an_empty_database_gets_the_schema_of_the_tables(empty: Database) -> Non
     with empty.engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"include_object": is_ours})
         assert compare_metadata(context, people.metadata) == []
+        if empty.is_sqlite:
+            made = connection.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE sql LIKE 'CREATE % WHERE %'")
+            conditions = {name: sql.partition(" WHERE ")[2].removesuffix(" = 1") for name, sql in made}
+    if empty.is_sqlite:
+        indexes = {index for table in people.metadata.tables.values() for index in table.indexes}
+        assert conditions == {index.name: index.info["where"] for index in indexes if index.info}
 
 
 def test_of_servers_that_start_together_one_makes_the_schema_and_the_others_wait(empty: Database) -> None:

@@ -8,6 +8,7 @@ from sqlalchemy import (
     JSON,
     Column,
     DateTime,
+    Index,
     Integer,
     MetaData,
     String,
@@ -29,6 +30,14 @@ processes = Table(
     # Those that servers should have in common, as they were at its start.
     Column("settings", JSON, nullable=False),
 )
+
+
+def partial_index(name: str, *columns: str, where: str, unique: bool = False) -> Index:
+    """Return an index over those rows that fulfil a condition, as a migration makes it.
+
+    SQLAlchemy's own arguments for the condition load the dialects of both databases, whichever is used.
+    """
+    return Index(name, *columns, unique=unique, info={"where": where})
 
 
 class UtcTime(TypeDecorator[datetime]):

@@ -18,13 +18,7 @@ from sqlalchemy import (
     true,
 )
 
-from rag_assistant.storage.tables.base import UtcTime, metadata
-
-
-def _some_turns(name: str, condition: str) -> Index:
-    """Return an index over those turns of a conversation that fulfil a condition."""
-    return Index(name, "conversation_id", "number", sqlite_where=text(condition), postgresql_where=text(condition))
-
+from rag_assistant.storage.tables.base import UtcTime, metadata, partial_index
 
 conversations = Table(
     "conversations",
@@ -73,21 +67,8 @@ conversations = Table(
     Index("ix_conversations_latest", "deleted_at", "updated_at", "id", "title"),
     Index("ix_conversations_person", "person_id", "deleted_at", "updated_at", "id"),
     Index("ix_conversations_listed", "listed", "deleted_at", "updated_at", "id"),
-    Index(
-        "ix_conversations_pinned",
-        "deleted_at",
-        "updated_at",
-        "id",
-        sqlite_where=text("pinned = 1"),
-        postgresql_where=text("pinned"),
-    ),
-    Index(
-        "ix_conversations_branches",
-        "origin_id",
-        "id",
-        sqlite_where=text("origin_id IS NOT NULL"),
-        postgresql_where=text("origin_id IS NOT NULL"),
-    ),
+    partial_index("ix_conversations_pinned", "deleted_at", "updated_at", "id", where="pinned"),
+    partial_index("ix_conversations_branches", "origin_id", "id", where="origin_id IS NOT NULL"),
     sqlite_autoincrement=True,
 )
 
@@ -138,32 +119,15 @@ turns = Table(
     Column("erased_at", UtcTime),
     # The turn of which it is a copy, in a branch; the first one, where a branch goes off a branch.
     Column("origin_id", Integer),
-    Index(
-        "ix_turns_origin",
-        "origin_id",
-        sqlite_where=text("origin_id IS NOT NULL"),
-        postgresql_where=text("origin_id IS NOT NULL"),
-    ),
+    partial_index("ix_turns_origin", "origin_id", where="origin_id IS NOT NULL"),
     UniqueConstraint("conversation_id", "number", name="uq_turns_number"),
     # The window: the newest visible turns of a conversation, without touching the others.
-    Index(
-        "ix_turns_visible",
-        "conversation_id",
-        "number",
-        sqlite_where=text("visible = 1"),
-        postgresql_where=text("visible"),
-    ),
-    _some_turns("ix_turns_held", "held"),
-    _some_turns("ix_turns_versions", "version > 1"),
-    _some_turns("ix_turns_hidden", "NOT visible"),
+    partial_index("ix_turns_visible", "conversation_id", "number", where="visible"),
+    partial_index("ix_turns_held", "conversation_id", "number", where="held"),
+    partial_index("ix_turns_versions", "conversation_id", "number", where="version > 1"),
+    partial_index("ix_turns_hidden", "conversation_id", "number", where="NOT visible"),
     # A conversation answers one question at a time.
-    Index(
-        "uq_turns_running",
-        "conversation_id",
-        unique=True,
-        sqlite_where=text("status = 'running'"),
-        postgresql_where=text("status = 'running'"),
-    ),
+    partial_index("uq_turns_running", "conversation_id", where="status = 'running'", unique=True),
     sqlite_autoincrement=True,
 )
 
@@ -210,12 +174,7 @@ sent_texts = Table(
     Column("document_id", Integer),
     Column("start", Integer),
     Column("end", Integer),
-    Index(
-        "ix_sent_texts_document",
-        "document_id",
-        sqlite_where=text("document_id IS NOT NULL"),
-        postgresql_where=text("document_id IS NOT NULL"),
-    ),
+    partial_index("ix_sent_texts_document", "document_id", where="document_id IS NOT NULL"),
     sqlite_with_rowid=False,
 )
 

@@ -14,10 +14,9 @@ from sqlalchemy import (
     Table,
     Text,
     false,
-    text,
 )
 
-from rag_assistant.storage.tables.base import UtcTime, metadata
+from rag_assistant.storage.tables.base import UtcTime, metadata, partial_index
 
 documents = Table(
     "documents",
@@ -58,12 +57,7 @@ documents = Table(
     Index("ix_documents_size", "size_bytes", "id"),
     Index("ix_documents_origin", "origin"),
     Index("ix_documents_library", "library_id", "id"),
-    Index(
-        "ix_documents_replaces",
-        "replaces",
-        sqlite_where=text("replaces IS NOT NULL"),
-        postgresql_where=text("replaces IS NOT NULL"),
-    ),
+    partial_index("ix_documents_replaces", "replaces", where="replaces IS NOT NULL"),
     sqlite_autoincrement=True,
 )
 

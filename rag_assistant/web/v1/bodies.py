@@ -59,17 +59,21 @@ REFUSED = {
 }
 
 
-class ImageUrl(BaseModel):
+class Lenient(BaseModel):
+    """A part of a body: unknown fields count for nothing, types are not bent."""
+
+    model_config = ConfigDict(extra="ignore", strict=True, defer_build=True)
+
+
+class ImageUrl(Lenient):
     """Where a picture is: in a data URL."""
 
-    model_config = ConfigDict(extra="ignore", strict=True)
     url: str
 
 
-class Part(BaseModel):
+class Part(Lenient):
     """A piece of a message. What is neither text nor a picture is refused when the message is read."""
 
-    model_config = ConfigDict(extra="ignore", strict=True)
     type: str
     text: str | None = None
     refusal: str | None = None
@@ -77,36 +81,32 @@ class Part(BaseModel):
     image_url: ImageUrl | str | None = None
 
 
-class CalledFunction(BaseModel):
+class CalledFunction(Lenient):
     """The function that an earlier message called."""
 
-    model_config = ConfigDict(extra="ignore", strict=True)
     name: str
     arguments: str = "{}"
 
 
-class Call(BaseModel):
+class Call(Lenient):
     """A call of a tool in an earlier message."""
 
-    model_config = ConfigDict(extra="ignore", strict=True)
     id: str | None = None
     function: CalledFunction
 
 
-class ChatMessage(BaseModel):
+class ChatMessage(Lenient):
     """A message of a chat; what else clients put into it, such as what an answer of ours had, is left out."""
 
-    model_config = ConfigDict(extra="ignore", strict=True)
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: str | list[Part] | None = None
     tool_calls: list[Call] | None = None
     tool_call_id: str | None = None
 
 
-class StreamOptions(BaseModel):
+class StreamOptions(Lenient):
     """What a stream has besides the answer."""
 
-    model_config = ConfigDict(extra="ignore", strict=True)
     include_usage: bool | None = False
 
 
@@ -140,10 +140,9 @@ class ChatBody(OpenAIBody):
     max_completion_tokens: int | None = field(None, "a whole number, 1 or more", ge=1)
 
 
-class Item(BaseModel):
+class Item(Lenient):
     """An item of a response's input: a message, a call or its output, a summary, or the id of an earlier message."""
 
-    model_config = ConfigDict(extra="ignore", strict=True)
     type: str | None = "message"
     id: str | None = None
     role: Literal["system", "developer", "user", "assistant"] | None = None
