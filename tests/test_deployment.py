@@ -6,6 +6,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -159,3 +160,12 @@ def test_the_image_is_made_of_what_there_is_and_runs_without_rights() -> None:
     assert "USER root" not in text
     environment = re.findall(r"(?:ENV |^    )([A-Z_]+)=", text, re.MULTILINE)
     assert {name.lower() for name in set(environment) - NOT_SETTINGS} <= Settings.model_fields.keys()
+
+
+def test_the_image_compiles_what_a_start_loads_by_the_names_that_it_has() -> None:
+    text = (DEPLOY / "Dockerfile").read_text()
+    imports = re.findall(r'-c "(import rag_assistant.*?)"', text)
+    assert len(imports) == 1
+    subprocess.run([sys.executable, "-c", imports[0]], cwd=PROJECT, check=True)
+    (folders,) = re.findall(r"compileall -q (.*)", text)
+    assert [name for name in folders.split() if find_spec(name) is None] == []
