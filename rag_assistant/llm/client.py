@@ -33,7 +33,7 @@ from rag_assistant.llm.failures import failures_named
 from rag_assistant.llm.pump import StreamPump, TextSink
 from rag_assistant.llm.reader import AnswerReader
 from rag_assistant.llm.refusals import refuses_tools
-from rag_assistant.llm.sdk import headers_of, sdk_client, status_error
+from rag_assistant.llm.sdk import headers_of, load_sdk, sdk_client, status_error
 from rag_assistant.records import MAX_INT32, ModelReply, ModelRequest
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class ModelClient:
 
     def warm_up(self) -> None:
         """Load the SDK, so that the first question does not wait for it."""
-        import openai  # noqa: F401
+        load_sdk()
 
     def stream(
         self,

@@ -1,4 +1,4 @@
-"""The OpenAI SDK's client, without its account of this machine.
+"""The OpenAI SDK, without what it loads for others, and its client, without its account of this machine.
 
 The SDK finds that out with a program of the system (``uname``), which would get our environment with the keys in it,
 and tells it to every endpoint.
@@ -6,6 +6,7 @@ and tells it to every endpoint.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,8 +14,20 @@ if TYPE_CHECKING:
     from openai import APIStatusError, OpenAI
 
 
+def load_sdk() -> None:
+    """Load the SDK. Where aiohttp is installed, it would load that, too: 7 MB for a client that is not used here."""
+    if "openai" in sys.modules or "aiohttp" in sys.modules:
+        return
+    sys.modules["aiohttp"] = None  # type: ignore[assignment] # Not to be imported, as Python has it.
+    try:
+        import openai  # noqa: F401
+    finally:
+        sys.modules.pop("aiohttp", None)
+
+
 def sdk_client(**options: Any) -> OpenAI:
     """Return a client; ``options`` are those of the SDK."""
+    load_sdk()
     import openai
 
     class Client(openai.OpenAI):
