@@ -150,7 +150,9 @@ def program(*arguments: str) -> Iterator[str]:
 @contextlib.contextmanager
 def server(data_dir: Path, **environment: str) -> Iterator[tuple[str, psutil.Process]]:
     """Run ``python app.py`` as a user does; give its URL and its process."""
-    running = ServerProcess(data_dir.parent, run_command, DATA_DIR=str(data_dir), **environment)
+    # A person's server keeps what it has compiled, for its next start.
+    own = {"DATA_DIR": str(data_dir), "PYTHONDONTWRITEBYTECODE": ""}
+    running = ServerProcess(data_dir.parent, run_command, **own, **environment)
     running.start("/healthz")
     try:
         assert running.process is not None
