@@ -28,12 +28,17 @@ def limit_arenas() -> None:
 def give_back_soon() -> None:
     """Give back, some seconds from now, what is not used then, once however often it was asked for meanwhile."""
     if _waiting.acquire(blocking=False):
-        timer = threading.Timer(GIVE_BACK_AFTER_SECONDS, _give_back)
+        timer = threading.Timer(GIVE_BACK_AFTER_SECONDS, _give_back_later)
         timer.daemon = True
         timer.start()
 
 
-def _give_back() -> None:
+def _give_back_later() -> None:
     _waiting.release()
+    give_back()
+
+
+def give_back() -> None:
+    """Give back what is not used now. It takes some milliseconds."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)

@@ -16,6 +16,7 @@ from rag_assistant.errors import AssistantError, DocumentNotFound, EmbedderFaile
 from rag_assistant.records import ALONE, NOBODY
 from rag_assistant.runtime.container import in_container
 from rag_assistant.runtime.data_dir import join_commands, lock_data_dir
+from rag_assistant.runtime.memory import give_back
 from rag_assistant.storage.migrate import migrate
 from rag_assistant.storage.pooler import refuse_forgetful_pooler
 
@@ -275,6 +276,8 @@ class Services:
             self.vectors.warm_up()
         except AssistantError as error:  # The server ends already, or the first question will tell.
             log.info("What is not loaded yet is loaded by the first question: %s", error)
+        finally:
+            give_back()
 
     def load_embedder(self) -> None:
         """Load the embedding model. Without it search goes on by keywords, and /readyz says so."""

@@ -6,8 +6,6 @@ averaged, so that nothing of it is silently left out.
 
 from __future__ import annotations
 
-import ctypes
-import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +18,7 @@ from rag_assistant.errors import EmbedderFailed, ModelFileMissing
 from rag_assistant.retrieval.embeddings.familiarity import Familiarity, familiarity
 from rag_assistant.retrieval.embeddings.minilm_weights import TokenTable, read_minilm
 from rag_assistant.runtime.courtesy import share_out
+from rag_assistant.runtime.memory import give_back
 from rag_assistant.runtime.model_files import EMBEDDING_MODEL, EMBEDDING_TOKENIZER
 
 Vectors = NDArray[np.float32]
@@ -60,7 +59,7 @@ class MiniLM:
 
         share_out(len(texts), embed)
         if len(texts) > 1:
-            return_freed_memory()
+            give_back()
         return vectors
 
     def close(self) -> None:
@@ -108,7 +107,7 @@ class MiniLM:
         tokenizer.enable_truncation(MAX_TOKENS)
         table, encoder = read_minilm(model)
         session = open_session(encoder)
-        return_freed_memory()
+        give_back()
         return tokenizer, table, session
 
 
@@ -135,11 +134,3 @@ def has_vnni() -> bool:
         return "vnni" in CPU_INFO.read_text()
     except OSError:
         return False
-
-
-def return_freed_memory() -> None:
-    """Give what was freed back to the system: after loading 63 of 229 MB, which glibc would keep for itself."""
-    if sys.platform == "linux":
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-        if trim is not None:
-            trim(0)

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from rag_assistant.errors import EmbedderFailed, ModelFileMissing
 from rag_assistant.retrieval.embeddings.e5_weights import E5Weights, e5_model, read_weights
-from rag_assistant.retrieval.embeddings.minilm import Vectors, open_session, return_freed_memory
+from rag_assistant.retrieval.embeddings.minilm import Vectors, open_session
 from rag_assistant.runtime.courtesy import share_out
+from rag_assistant.runtime.memory import give_back
 from rag_assistant.runtime.model_files import ModelFile
 from rag_assistant.settings.package_files import command_for_extra
 
@@ -55,7 +56,7 @@ class MultilingualE5:
         """Return one vector of length 1 for each passage, as float32 rows. Raises EmbedderFailed."""
         vectors = self._embedded(texts, PASSAGE)
         if len(texts) > 1:
-            return_freed_memory()
+            give_back()
         return vectors
 
     def embed_questions(self, texts: Sequence[str]) -> Vectors:
@@ -99,7 +100,7 @@ class MultilingualE5:
         tokenizer.pre_tokenizer = Metaspace(WORD_BEGINS, prepend_scheme="always", split=True)
         weights.pieces.clear()  # A quarter of a million, which the tokenizer has now.
         session = open_session(e5_model(weights))
-        return_freed_memory()
+        give_back()
         return weights, tokenizer, session
 
 
