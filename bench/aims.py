@@ -127,11 +127,11 @@ AIMS = (
     ),
     Aim(
         "start", "start", "second start: until /healthz / until ready", (0.7, 1.2), "s",
-        "importing: SDK, ORM and framework, and reading the embedding model",
+        "importing: ORM, framework and our own modules, and reading the embedding model",
     ),
     Aim(
         "memory", "start", "memory (PSS), idle / after 2,000 answers", (180, 200), "MB",
-        "SDK, ORM and framework have 60, the embedding model 50, gunicorn's second process what it does not share",
+        "SDK, ORM and framework have 60, the embedding model 30, gunicorn's second process 18 that it does not share",
     ),
     Aim(
         "cores_idle", "ingest", "cores that embedding takes while nobody asks, of two", (1.8,), "cores",
