@@ -7,14 +7,24 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from bench.retrieval.leaning import GROUPINGS, fold_of, learn, left_out, rows_of, set_left_out, table_of
+from bench.retrieval.leaning import (
+    GROUPINGS,
+    Row,
+    fold_of,
+    learn,
+    left_out,
+    rows_of,
+    set_left_out,
+    shares_left_out,
+    table_of,
+    without_context,
+)
 from bench.retrieval.measures import mean, standard_error
 from bench.retrieval.progress import say
 from bench.retrieval.scores import Measure, measures_of, values
 from bench.retrieval.sets import Asked, Collection, Exchange
 from bench.retrieval.shelf import CollectionShelf
-from rag_assistant.records import EVERYTHING
-from rag_assistant.retrieval.follow_up import MIN_SHARE, SearchQuery, context_of, share_of
+from rag_assistant.retrieval.follow_up import MIN_SHARE, SearchQuery
 from rag_assistant.retrieval.search import SURELY_ALONE
 
 Queries = dict[str, SearchQuery]
@@ -115,18 +125,20 @@ def in_force(collection: Collection, shelf: CollectionShelf) -> list[str]:
     return rows
 
 
-def spared(collection: Collection, shelf: CollectionShelf) -> list[str]:
-    """Return the row of how many questions are told apart without embedding their context, and what that changes."""
-    told: list[tuple[bool, float]] = []
-    for asked in collection.questions:
-        quick, whole = (
-            shelf.retriever.similarity(asked.text, asked.exchanges, EVERYTHING, least) for least in (SURELY_ALONE, 0.0)
-        )
-        if quick is not None and whole is not None:
-            told.append((quick != whole, share_of(asked.text, context_of(asked.exchanges), whole)))
-    leaning = [mean([is_spared and share >= limit for is_spared, share in told]) for limit in (0.3, 0.4, MIN_SHARE)]
-    shares = [mean([is_spared for is_spared, _ in told]), *leaning]
-    return [f"| {collection.name} ({len(told):,}) | " + " | ".join(f"{share:.1%}" for share in shares) + " |"]
+def spared(rows: Sequence[Row]) -> list[str]:
+    """Return the rows of how many questions are told apart without embedding their context, and what that changes.
+
+    The mean over all groupings, each question by what the other folds taught.
+    """
+    ways = [shares_left_out(without_context(rows), grouping) for grouping in range(GROUPINGS)]
+    lines = []
+    for name in dict.fromkeys(row.collection for row in rows):
+        of_set = [row for row in rows if row.collection == name]
+        told = [(way.get(row.id, 1.0) < SURELY_ALONE, row.told) for way in ways for row in of_set]
+        leaning = [mean([is_spared and share >= limit for is_spared, share in told]) for limit in (0.3, 0.4, MIN_SHARE)]
+        shares = [mean([is_spared for is_spared, _ in told]), *leaning]
+        lines.append(f"| {name} ({len(of_set):,}) | " + " | ".join(f"{share:.1%}" for share in shares) + " |")
+    return lines
 
 
 def print_what_is_learnt(
@@ -158,8 +170,11 @@ def print_what_is_learnt(
     print("|---|---|---|---|---|---|---|")
     for collection in behind:
         print(*behind_another(collection, shelves[collection.name], by_fold[collection.name]), sep="\n", flush=True)
-    learnt = table_of(learn(rows))
-    print(f"\nLearnt from all of them, for rag_assistant/retrieval/leaning.py:\n\n{learnt}", flush=True)
+    print("\nLearnt from all of them, for rag_assistant/retrieval/leaning.py:\n")
+    print(table_of("WEIGHTS", learn(rows)))
+    print(table_of("WEIGHTS_BY_QUESTIONS", learn(without_context(rows))))
+    print("\n| set | context not embedded | a dependence of 0.3 | 0.4 | 0.5 |\n|---|---|---|---|---|")
+    print(*spared(rows), sep="\n", flush=True)
     return {name: ways[0] for name, ways in by_fold.items()}
 
 

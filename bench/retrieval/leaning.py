@@ -1,4 +1,4 @@
-"""How much the conversation counts beside a question: learns the table of rag_assistant/retrieval/leaning.py.
+"""How much the conversation counts beside a question: learns the tables of rag_assistant/retrieval/leaning.py.
 
 What is reported comes from what had no part in it: each fifth of the conversations, or of the documents that
 stand-alone questions are about, is asked with what the others taught, and each set with what the other sets taught.
@@ -11,6 +11,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from rag_assistant.retrieval.follow_up import (
     context_of,
     is_about_something_else,
 )
-from rag_assistant.retrieval.leaning import WEIGHTS, features
+from rag_assistant.retrieval.leaning import WEIGHTS, features, leaning
 from rag_assistant.retrieval.tokenize import content_words
 
 SHARES = np.array([0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0])
@@ -47,7 +48,8 @@ Floats = NDArray[np.float64]
 class Row:
     """A question with what was said before it, and what each share of the context would lose.
 
-    With ``alone`` that is about something else. ``query`` has the context, whatever its share will be.
+    With ``alone`` that is about something else. ``query`` has the context, whatever its share will be. ``told`` is
+    how much the product counts the context; ``quick_figures`` are what it sees before it embeds that, if it looks.
     """
 
     collection: str
@@ -56,6 +58,8 @@ class Row:
     figures: Floats
     losses: Floats
     alone: bool
+    told: float
+    quick_figures: Floats | None
 
     @property
     def id(self) -> str:
@@ -100,15 +104,21 @@ def rows_of(name: str, questions: Sequence[Asked], shelf: CollectionShelf, *, al
     search = shelf.keywords.search
     for asked in questions:
         context = context_of(asked.exchanges)
-        similarity = shelf.retriever.similarity(asked.text, asked.exchanges, EVERYTHING) if context else None
+        similarity, quick = (
+            shelf.retriever.similarity(asked.text, asked.exchanges, EVERYTHING, min_share) for min_share in (0, inf)
+        )
         unknown = shelf.retriever.unknown(content_words(asked.text))
-        if similarity is None or is_about_something_else(asked.text, context, unknown):
+        if similarity is None or quick is None or is_about_something_else(asked.text, context, unknown):
             continue
         shelf.keywords.search = _remembered(search)  # type: ignore[method-assign]
         query = SearchQuery(asked.text, context, nearest=(similarity.library, similarity.context_library))
         losses = [_loss(asked, shelf, replace(query, share=float(share)), alone) for share in SHARES]
-        figures = np.array(list(features(asked.text, context, similarity).values()))
-        rows.append(Row(name, asked, query, figures, np.array(losses), alone))
+        figures, quick_figures = (
+            np.array(list(features(asked.text, context, one).values())) for one in (similarity, quick)
+        )
+        told = leaning(asked.text, context, similarity)
+        by_questions = quick_figures if quick.by_questions else None
+        rows.append(Row(name, asked, query, figures, np.array(losses), alone, told, by_questions))
     shelf.keywords.search = search  # type: ignore[method-assign]
     return rows
 
@@ -122,11 +132,26 @@ def fold_of(about: str, grouping: int) -> int:
 
 def left_out(rows: Sequence[Row], grouping: int) -> dict[str, SearchQuery]:
     """Return for each question, by its id, what is searched with after the other four fifths were learnt."""
-    queries: dict[str, SearchQuery] = {}
+    shares = shares_left_out(rows, grouping)
+    return {row.id: row.query_at(shares[row.id]) for row in rows}
+
+
+def shares_left_out(rows: Sequence[Row], grouping: int) -> dict[str, float]:
+    """Return for each question, by its id, how much its context counts after the other four fifths were learnt."""
+    shares: dict[str, float] = {}
     for fold in range(FOLDS):
         learnt = learn([row for row in rows if row.fold(grouping) != fold])
-        queries |= {row.id: row.query_at(learnt.share(row)) for row in rows if row.fold(grouping) == fold}
-    return queries
+        shares |= {row.id: learnt.share(row) for row in rows if row.fold(grouping) == fold}
+    return shares
+
+
+def without_context(rows: Sequence[Row]) -> list[Row]:
+    """Return the questions as the product sees them before it embeds a context: to be learnt is what it tells then."""
+    return [
+        replace(row, figures=row.quick_figures, losses=(SHARES - row.told) ** 2)
+        for row in rows
+        if row.quick_figures is not None
+    ]
 
 
 def set_left_out(rows: Sequence[Row]) -> dict[str, SearchQuery]:
@@ -156,11 +181,11 @@ def learn(rows: Sequence[Row]) -> Learnt:
     return Learnt(raw, float(weights[-1] - raw @ means))
 
 
-def table_of(learnt: Learnt) -> str:
-    """Return the table as it stands in rag_assistant/retrieval/leaning.py."""
-    names = [name for name in WEIGHTS if name != "constant"]
-    lines = [f'    "{name}": {weight:.3f},' for name, weight in zip(names, learnt.weights, strict=True)]
-    return "\n".join(["WEIGHTS = {", f'    "constant": {learnt.constant:.3f},', *lines, "}"])
+def table_of(name: str, learnt: Learnt) -> str:
+    """Return a table as it stands in rag_assistant/retrieval/leaning.py."""
+    figures = [figure for figure in WEIGHTS if figure != "constant"]
+    lines = [f'    "{figure}": {weight:.3f},' for figure, weight in zip(figures, learnt.weights, strict=True)]
+    return "\n".join([f"{name} = {{", f'    "constant": {learnt.constant:.3f},', *lines, "}"])
 
 
 def _slopes(losses: Floats, shares: Floats) -> Floats:

@@ -129,9 +129,6 @@ def main() -> None:
         _print("\n| set | measure | alone | current weights | difference | follow-up |\n|---|---|---|---|---|---|")
         for collection in [*talks, *behind]:
             _print(*conversations.in_force(collection, shelves[collection.name]))
-        _print("\n| set | context not embedded | a dependence of 0.3 | 0.4 | 0.5 |\n|---|---|---|---|---|")
-        for collection in [*talks, *behind]:
-            _print(*conversations.spared(collection, shelves[collection.name]))
         if not whole:
             return
         _print("\n| set | measure | plain BM25 | keywords | vectors | both |\n|---|---|---|---|---|---|")

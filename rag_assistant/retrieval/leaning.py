@@ -1,6 +1,6 @@
 """How surely a question leans on the conversation before it: a dozen figures, weighed by a small table. Pure.
 
-bench/retrieval/leaning.py made the table, and measures it on conversations that had no part in it.
+bench/retrieval/leaning.py made the tables, and measures them on conversations that had no part in it.
 """
 
 from __future__ import annotations
@@ -53,24 +53,44 @@ WEIGHTS = {
     "goes_on": 1.862,
     "shared": 0.772,
 }
+# The same before a context is embedded: what WEIGHTS say with it, told from the questions alone.
+WEIGHTS_BY_QUESTIONS = {
+    "constant": 0.311,
+    "last_question": -0.837,
+    "context": 0.852,
+    "library": -2.950,
+    "context_library": 3.229,
+    "question_misses": 1.549,
+    "context_misses": 0.652,
+    "gap": -5.052,
+    "telling": -0.172,
+    "tells_nothing": 2.130,
+    "pronoun": 0.357,
+    "goes_on": 1.851,
+    "shared": 0.778,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Similarity:
     """What vectors say of a question: its cosines to the last question and to the whole context, and the nearest
     chunks of the library to it and to the context, the nearest first.
+
+    With ``by_questions``, the sum of the vectors of the questions before stands for that of the context.
     """
 
     last_question: float
     context: float
     library: Sequence[Hit]
     context_library: Sequence[Hit]
+    by_questions: bool = False
 
 
 def leaning(question: str, context: str, similarity: Similarity) -> float:
     """Return from 0 to 1 how much the context should count beside a question's 1."""
+    weights = WEIGHTS_BY_QUESTIONS if similarity.by_questions else WEIGHTS
     figures = features(question, context, similarity)
-    return 1 / (1 + exp(-WEIGHTS["constant"] - sum(WEIGHTS[name] * value for name, value in figures.items())))
+    return 1 / (1 + exp(-weights["constant"] - sum(weights[name] * value for name, value in figures.items())))
 
 
 def features(question: str, context: str, similarity: Similarity) -> dict[str, float]:

@@ -51,9 +51,9 @@ FOLLOW_UP_CANDIDATES = 300
 MIN_CANDIDATES_READ = 10  # So many passages are read before one says that nothing was found.
 # How many sections are named where no passage is near enough.
 MAX_HEADINGS = 3
-# A question that leans by less on the questions before it stands alone: with the whole context, at most 0.2 % of a
+# A question that leans by less on the questions before it stands alone: with the whole context, at most 0.3 % of a
 # set's questions would be told to lean (docs/retrieval-benchmarks.md).
-SURELY_ALONE = 0.15
+SURELY_ALONE = 0.2
 # Of a model that knows fewer of a text's words whole, cosines between two questions say nothing: all look alike.
 MIN_KNOWN_WORDS = 0.5
 # Of a text of which a model sees single letters only, its vectors say nothing at all.
@@ -214,7 +214,8 @@ class Retriever:
         asked = vectors.of_questions(questions_before(exchanges)) if min_share and content_words(question) else []
         if asked:
             middle = np.sum(asked, axis=0) / (float(np.linalg.norm(np.sum(asked, axis=0))) or 1.0)
-            by_questions = Similarity(of_last, vectors.similarity(own, middle), library, nearest(middle))
+            near = vectors.similarity(own, middle)
+            by_questions = Similarity(of_last, near, library, nearest(middle), by_questions=True)
             if share_of(question, context, by_questions) < min_share:
                 return by_questions
         (around,) = vectors.of_questions([context])

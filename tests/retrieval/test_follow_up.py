@@ -1,5 +1,7 @@
 """Whether a question leans on the conversation before it, and on what."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +15,7 @@ from rag_assistant.retrieval.follow_up import (
     last_question,
     search_query,
 )
-from rag_assistant.retrieval.leaning import WEIGHTS, Similarity, features, leaning
+from rag_assistant.retrieval.leaning import WEIGHTS, WEIGHTS_BY_QUESTIONS, Similarity, features, leaning
 
 LAMP = [("Who lit the lamp?", "The keeper lit the lamp with oil of whales.")]
 
@@ -102,7 +104,12 @@ def test_the_farther_the_library_the_more_the_conversation_counts() -> None:
 
 
 def test_each_figure_has_a_weight() -> None:
-    assert ["constant", *features("Why?", "Who?", FAR)] == list(WEIGHTS)
+    assert ["constant", *features("Why?", "Who?", FAR)] == list(WEIGHTS) == list(WEIGHTS_BY_QUESTIONS)
+
+
+def test_what_the_questions_alone_say_is_weighed_in_its_own_way() -> None:
+    quick = replace(FAR, by_questions=True)
+    assert leaning("Why?", "Who lit the lamp?", quick) != leaning("Why?", "Who lit the lamp?", FAR)
 
 
 def test_an_empty_library_tells_nothing() -> None:
