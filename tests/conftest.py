@@ -11,6 +11,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from hypothesis import HealthCheck, settings
 
 from rag_assistant.retrieval.embeddings import minilm
 from rag_assistant.storage.database import Database, sqlite_url
@@ -27,6 +28,9 @@ MEMORY = Path("/dev/shm")
 MEMORY_NEEDED = 3_000_000_000
 
 loopback_only()
+# How long an example takes to make and to try says how busy the machine is.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 gc.disable()  # While modules are loaded, a collection finds nothing and looks through all of them.
 
 # What the tests write is gone when they end, so it need not reach a disk. pytest itself numbers the runs and cleans up.

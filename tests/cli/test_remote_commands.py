@@ -100,21 +100,25 @@ def test_a_chat_that_cannot_begin_says_why_with_its_exit_code(run: Run, services
 def test_ctrl_c_in_a_chat_stops_the_answer_there(
     elsewhere: dict[str, str], services: Services, stub: StubModel
 ) -> None:
-    stub.default = Reply(pieces=["One", " two"] + [" word"] * 200, seconds_between=0.1)
-    command = [sys.executable, "-m", "rag_assistant", "chat"]
-    running = subprocess.Popen(
+    stub.default = Reply(pieces=["One", " two"] + [" word"] * 2000, seconds_between=0.1)  # Longer than any wait.
+    # Tests that run in the background of a shell ignore the signal, which what they start inherits.
+    command = ["/usr/bin/env", "--default-signal=INT", sys.executable, "-m", "rag_assistant", "chat"]
+    with subprocess.Popen(
         command, cwd=PROJECT, env=elsewhere | {"PATH": ""}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-    )  # fmt: skip
-    assert running.stdin is not None
-    assert running.stdout is not None
-    running.stdin.write(b"Why?\n")
-    running.stdin.flush()
-    assert running.stdout.read(5) == b"> One"
-    os.kill(running.pid, signal.SIGINT)
-    until(lambda: services.turns.page(1, 1)[0].status == "stopped")
-    _, said = running.communicate(timeout=30)
-    assert (b"Stopped." in said, running.returncode) == (True, 0), said
+    ) as running:  # fmt: skip
+        try:
+            assert running.stdin is not None
+            assert running.stdout is not None
+            running.stdin.write(b"Why?\n")
+            running.stdin.flush()
+            assert running.stdout.read(5) == b"> One"
+            os.kill(running.pid, signal.SIGINT)
+            until(lambda: services.turns.page(1, 1)[0].status == "stopped")
+            _, said = running.communicate(timeout=120)
+            assert (b"Stopped." in said, running.returncode) == (True, 0), said
+        finally:
+            running.kill()
 
 
 def test_documents_are_added_listed_tagged_and_deleted_there(run: Run, tmp_path: Path, app: Flask) -> None:
