@@ -157,7 +157,8 @@ def postgres_database(postgres_server: Any, tmp_path: Path) -> Iterator[str]:
     """The URL of a migrated, empty PostgreSQL database."""
     name = f"test_{tmp_path.parent.name}_{tmp_path.name}".replace("-", "_").lower()[-60:]
     with administration(postgres_server) as connection:
-        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "migrated"')
+        # To copy the files takes half the CPU time that the default takes, which writes each page to the log, too.
+        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "migrated" STRATEGY = FILE_COPY')
     yield postgres_url(postgres_server, name)
     with administration(postgres_server) as connection:
         connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')

@@ -187,9 +187,11 @@ def test_an_end_on_request_while_a_document_is_embedded_is_no_crash(server: Serv
     assert (server.process.poll(), "terminate called" in server.log.read_text()) == (0, False)
 
 
-def test_a_second_server_on_the_same_folder_does_not_start(forked: ServerProcess, tmp_path: Path) -> None:
+def test_a_second_server_on_the_same_folder_does_not_start(
+    forked: ServerProcess, server_fork: ServerFork, tmp_path: Path
+) -> None:
     forked.start()
-    second = ServerProcess(tmp_path, OPENAI_BASE_URL="http://127.0.0.1:9/v1")
+    second = ServerProcess(tmp_path, server_fork.launch, OPENAI_BASE_URL="http://127.0.0.1:9/v1")
     with pytest.raises(AssertionError, match="a server uses it already") as stopped:
         second.start()
     assert "exited with code" not in str(stopped.value)

@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+# A process of ours loads modules for longer than this, and to look takes milliseconds.
+POLL_INTERVAL_SECONDS = 0.05
+
 
 class Processes:
     """Notes the command line and the environment of every process that this one has started meanwhile."""
@@ -18,7 +21,7 @@ class Processes:
         self._thread.start()
 
     def _look(self) -> None:
-        while not self._done.wait(0.01):
+        while not self._done.wait(POLL_INTERVAL_SECONDS):
             for number in set(descendants()) - self._before:
                 try:
                     folder = Path("/proc", str(number))
