@@ -45,6 +45,7 @@ def test_an_answer_given_anew_keeps_the_earlier_one_and_each_can_be_read_and_rat
     expect(turn.locator(".right-answer")).to_have_count(0)
 
 
+@pytest.mark.long
 def test_the_model_sees_the_answer_that_was_chosen(page: Page, stub: StubModel) -> None:
     page.goto("/")
     stub.default = Reply("The first answer.")

@@ -40,6 +40,7 @@ def test_documents_are_found_as_one_types_and_the_address_keeps_it(page: Page, s
     expect(page.locator("#drawer")).to_be_hidden()
 
 
+@pytest.mark.long
 def test_several_documents_are_asked_about(page: Page, server: ServerProcess, stub: StubModel) -> None:
     stub.default = Reply("Seventeen [1].")
     upload(server, "broken.pdf", b"%PDF-1.4 and nothing more", wait=False)

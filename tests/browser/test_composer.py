@@ -124,6 +124,7 @@ def test_the_gauge_grows_with_the_question_as_it_is_typed(page: Page, server: Se
     expect(part).to_have_attribute("width", "0%")
 
 
+@pytest.mark.long
 def test_commands_never_reach_the_model(page: Page, stub: StubModel) -> None:
     ask_many(page, 1)
     asked = len(stub.requests)

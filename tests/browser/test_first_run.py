@@ -101,6 +101,7 @@ def test_the_first_page_takes_documents_and_then_asks_about_them(page: Page) -> 
     expect(page.locator("#turn-1.completed .sources")).to_contain_text("geese.md")
 
 
+@pytest.mark.long
 def test_a_connected_model_has_no_note(page: Page) -> None:
     ask_many(page, 1)
     expect(page.locator(".notice-quotes")).to_have_count(0)

@@ -50,6 +50,7 @@ def test_a_control_that_is_drawn_anew_keeps_the_focus(page: Page) -> None:
     expect(seen).to_be_focused()
 
 
+@pytest.mark.long
 def test_escape_closes_one_thing_at_a_time(page: Page) -> None:
     ask_many(page, 1)
     page.get_by_role("link", name="What the model saw").click()

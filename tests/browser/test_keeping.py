@@ -57,6 +57,7 @@ def test_a_question_that_vanished_can_be_sent_again_after_a_reload(page: Page, s
     expect(page.locator(".unsent")).to_have_count(0)
 
 
+@pytest.mark.long
 def test_a_question_that_did_arrive_is_not_asked_twice(page: Page, server: ServerProcess, stub: StubModel) -> None:
     page.goto("/")
     cut_off(page, before_sending=False)

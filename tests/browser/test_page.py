@@ -49,6 +49,7 @@ def test_the_seventh_question_shows_the_notice_and_the_horizon(page: Page, stub:
     expect(page.locator("#drawer .message .role")).to_have_text(roles, ignore_case=True)
 
 
+@pytest.mark.long
 def test_stop_keeps_what_is_written(page: Page, stub: StubModel) -> None:
     stub.default = Reply("word " * 3000, seconds_between=0.02)
     page.goto("/")
@@ -72,6 +73,7 @@ def test_a_reload_in_the_middle_of_an_answer_loses_nothing(page: Page, stub: Stu
     expect(page.locator("#turn-1.completed .answer")).to_have_text(words)
 
 
+@pytest.mark.long
 def test_a_restart_of_the_server_keeps_what_was_shown(page: Page, stub: StubModel, server: ServerProcess) -> None:
     stub.default = Reply(" ".join(f"w{n}" for n in range(500)), seconds_between=0.02)
     page.goto("/")
@@ -130,6 +132,7 @@ def test_a_dropped_file_becomes_a_document_that_is_cited(page: Page, stub: StubM
     expect(page.locator("#drawer mark")).to_have_text("The lighthouse keeper feeds seventeen geese.")
 
 
+@pytest.mark.long
 def test_a_broken_settings_file_is_a_banner(page: Page, server: ServerProcess) -> None:
     path = server.environment["SETTINGS_FILE"]
     with open(path, "w") as file:  # noqa: PTH123
@@ -160,6 +163,7 @@ def test_a_first_question_gives_the_page_its_title_and_options(page: Page) -> No
     expect(page.get_by_role("button", name="Delete conversation")).to_be_visible()
 
 
+@pytest.mark.long
 def test_a_conversation_opens_at_its_latest_turn(page: Page, stub: StubModel) -> None:
     stub.default = Reply("word " * 400)
     page.goto("/")
@@ -205,6 +209,7 @@ def test_no_question_is_taken_while_an_answer_is_written_also_after_a_reload(pag
     expect(page.get_by_label("Your question")).to_have_value("Two")
 
 
+@pytest.mark.long
 def test_everything_fits_on_a_phone(page: Page) -> None:
     page.set_viewport_size({"width": 390, "height": 800})
     for path in ("/", "/documents"):
@@ -279,6 +284,7 @@ def test_no_text_runs_or_calls_out_wherever_it_stands(page: Page, stub: StubMode
     expect(page.locator(".drawn")).to_be_visible()
 
 
+@pytest.mark.long
 def test_the_policy_alone_stops_a_script_that_the_sanitiser_let_through(page: Page) -> None:
     page.goto("/")
     refused = page.evaluate(

@@ -78,6 +78,7 @@ def test_a_title_is_written_in_its_place(page: Page) -> None:
     expect(row(page, "A better title")).to_be_visible()
 
 
+@pytest.mark.long
 def test_an_empty_list_of_conversations_shows_nothing(page: Page) -> None:
     page.goto("/")
     expect(page.locator("#conversations .list-part")).to_have_css("height", "0px")
@@ -94,6 +95,7 @@ def test_a_conversation_is_pinned_and_unpinned(page: Page, server: ServerProcess
     expect(page.locator("#conversations .title")).to_have_text([f"Talk {n}" for n in range(1, 6)])
 
 
+@pytest.mark.long
 def test_a_conversation_is_deleted_at_once_and_brought_back(page: Page, server: ServerProcess) -> None:
     fill(server, 3)
     page.goto("/")
@@ -227,6 +229,7 @@ def test_a_title_half_written_is_not_kept_when_the_list_makes_room_for_what_was_
     assert [one["title"] for one in server.call("GET", "/api/conversations")[1]["conversations"]].count("Talk 2") == 1
 
 
+@pytest.mark.long
 def test_a_branch_is_marked_as_one(page: Page, server: ServerProcess) -> None:
     fill(server, 1, branched_from={"conversation_id": 9, "turn": 3})
     page.goto("/")

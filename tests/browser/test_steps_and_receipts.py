@@ -62,6 +62,7 @@ def test_tool_steps_are_shown_a_deletion_is_confirmed_and_the_next_request_is_wi
     expect(receipt.locator(".messages .role")).to_have_text(["system", "user"], ignore_case=True)
 
 
+@pytest.mark.long
 @pytest.mark.settings(RETRIEVAL_MODE="agent")
 def test_keep_deletes_nothing(page: Page, stub: StubModel, server: ServerProcess) -> None:
     before = server.call("GET", "/api/documents")[1]["documents"]

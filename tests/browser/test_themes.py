@@ -57,7 +57,7 @@ def test_an_error_has_the_theme_too(page: Page) -> None:
     expect(page.locator("body")).to_have_css("background-color", DARK)
 
 
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("width", [390, pytest.param(1280, marks=pytest.mark.long)])
 def test_from_right_to_left_everything_stands_on_the_other_side(page: Page, server: ServerProcess, width: int) -> None:
     fill(server, 60)
     page.set_viewport_size({"width": width, "height": 844})
@@ -127,6 +127,7 @@ def test_what_people_wrote_reads_in_its_own_direction_wherever_it_stands(page: P
         assert set(directions) == {"rtl"}, path
 
 
+@pytest.mark.long
 def test_a_question_reads_in_its_own_direction_and_stands_where_questions_stand(page: Page, stub: StubModel) -> None:
     stub.default = Reply("שלום " * 200, seconds_between=0.02)
     page.goto("/")

@@ -166,6 +166,7 @@ def test_the_window_is_set_without_scripts(chromium_without_scripts: Browser, se
     page.close()
 
 
+@pytest.mark.long
 def test_an_answer_moves_the_line_and_the_chip_stays(page: Page) -> None:
     ask_many(page, 5)
     expect(page.locator(".horizon")).to_have_count(0)

@@ -47,6 +47,7 @@ def test_an_answer_that_takes_its_time_comes_by_itself(plain: Page, stub: StubMo
     expect(plain.locator("#turn-1.completed .answer")).to_have_text("It took a while.")
 
 
+@pytest.mark.long
 def test_uploading_and_deleting_a_document(plain: Page, server: ServerProcess, tmp_path: Path) -> None:
     file = tmp_path / "geese.txt"
     file.write_text("Geese fly in the shape of a V.")
@@ -91,6 +92,7 @@ def test_the_window_the_settings_and_commands(plain: Page, server: ServerProcess
     expect(plain.locator(".result .dismiss")).to_be_hidden()
 
 
+@pytest.mark.long
 @pytest.mark.settings(MAX_HISTORY_TURNS="1", ON_OVERFLOW="ask")
 def test_the_question_about_older_turns_is_a_form(plain: Page, server: ServerProcess) -> None:
     for number in range(1, 3):

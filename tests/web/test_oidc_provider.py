@@ -106,7 +106,11 @@ def signs_in(environment: dict[str, str], stand_ins: None) -> Iterator[Callable[
 
 @pytest.mark.parametrize(
     ("method", "secret"),
-    [("client_secret_basic", CLIENT_SECRET), ("client_secret_post", CLIENT_SECRET), ("none", "")],
+    [
+        ("client_secret_basic", CLIENT_SECRET),
+        pytest.param("client_secret_post", CLIENT_SECRET, marks=pytest.mark.long),
+        ("none", ""),
+    ],
 )
 def test_somebody_signs_in_at_a_certified_provider(
     signs_in: Callable[..., FlaskClient], method: str, secret: str

@@ -67,7 +67,14 @@ def test_what_is_sought_is_shown_as_text(
     assert watch.reports == []
 
 
-@pytest.mark.parametrize("sought", ["geese", "script", "onerror src img x", "javascript alert href data"])
+@pytest.mark.parametrize(
+    "sought",
+    [
+        "geese",
+        "script",
+        *(pytest.param(words, marks=pytest.mark.long) for words in ("onerror src img x", "javascript alert href data")),
+    ],
+)
 def test_what_is_found_is_shown_as_text(
     page: Page, watch: Watch, hostile_server: ServerProcess, own_elements: list[str], sought: str
 ) -> None:

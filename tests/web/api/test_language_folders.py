@@ -29,7 +29,10 @@ def client(environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.Monk
     services.close()
 
 
-@pytest.mark.parametrize("language", ["german", "hindi", "chinese"])
+@pytest.mark.parametrize(
+    "language",
+    [pytest.param("german", marks=pytest.mark.long), "hindi", pytest.param("chinese", marks=pytest.mark.long)],
+)
 def test_a_folder_of_ten_documents_answers_ten_questions(client: FlaskClient, language: str) -> None:
     folder = json.loads((FOLDERS / f"{language}.json").read_text(encoding="utf-8"))
     for name, text in folder["documents"].items():

@@ -189,7 +189,7 @@ KINDS = [("always", "sqlite"), ("agent", "sqlite"), ("always", "postgresql")]
 AS_THEY_COME = settings(deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
 
 
-@pytest.mark.parametrize("environment", KINDS, indirect=True)
+@pytest.mark.parametrize("environment", [*KINDS[:2], pytest.param(KINDS[2], marks=pytest.mark.long)], indirect=True)
 @settings(AS_THEY_COME, max_examples=2)
 @given(steps=STEPS)
 def test_what_is_read_back_is_what_was_sent(

@@ -95,6 +95,7 @@ def test_what_may_change_something_needs_a_yes(client: FlaskClient, stub: StubMo
     assert kept.read_text() == "a `note`"
 
 
+@pytest.mark.long
 def test_after_a_no_nothing_is_called(client: FlaskClient, stub: StubModel, kept: Path) -> None:
     stub.replies.append(call("test__keep", text="a note"))
     asked = ask(client, "Keep a note.")

@@ -13,7 +13,8 @@ from tests.web.conftest import ask, upload
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("mode", ["positive", "negative"])
+# What is wrong, tests/web/test_fuzz.py asks, too.
+@pytest.mark.parametrize("mode", ["positive", pytest.param("negative", marks=pytest.mark.long)])
 @pytest.mark.parametrize("examples", [1, pytest.param(60, marks=(pytest.mark.long, pytest.mark.timeout(14_400)))])
 def test_every_operation_answers_as_described(
     app: Flask, client: FlaskClient, stub: StubModel, mode: str, examples: int
