@@ -48,7 +48,7 @@ def row(page: Page, name: str) -> Locator:
 
 def ready(page: Page, *names: str) -> None:
     for name in names:
-        expect(row(page, name).locator(".document-state")).to_have_text("ready", timeout=15_000)
+        expect(row(page, name).locator(".document-state")).to_have_text("ready")
 
 
 @pytest.mark.settings(EMBEDDER="endpoint:e")
@@ -59,7 +59,7 @@ def test_work_is_shown_cancelled_and_taken_up_again_in_place(page: Page, stub: S
     geese = row(page, "geese.txt")
     expect(geese.get_by_role("progressbar")).to_be_visible()
     expect(geese).to_contain_text("searchable by keyword; indexing 0 of 1")
-    expect(geese.locator(".reason")).to_contain_text("tried again in", timeout=15_000)
+    expect(geese.locator(".reason")).to_contain_text("tried again in")
     more(geese)
     tags = geese.get_by_label("Tags, separated by commas")
     tags.fill("half typ")
@@ -151,7 +151,7 @@ def test_a_newer_version_takes_the_place_of_the_older_one(page: Page) -> None:
     geese = row(page, "geese.txt")
     more(geese)
     geese.get_by_label("Newer version").set_input_files(a_file("new.txt", "The keeper feeds eighteen geese."))
-    expect(geese.locator(".size")).to_have_text("32 bytes", timeout=15_000)
+    expect(geese.locator(".size")).to_have_text("32 bytes")
     expect(page.locator("#library tr", has_text="new.txt")).to_have_count(0)
     ready(page, "geese.txt")
 
@@ -162,7 +162,7 @@ def test_a_large_text_is_shown_around_its_passage_and_read_on(page: Page, server
     text = "".join(f"Line {n} of the endless tale.\n" for n in range(20_000))
     add(page, a_file("tale.txt", text))
     tale = row(page, "tale.txt").get_by_role("link", name="tale.txt")
-    expect(row(page, "tale.txt")).to_contain_text(re.compile("searchable by keyword|ready"), timeout=20_000)
+    expect(row(page, "tale.txt")).to_contain_text(re.compile("searchable by keyword|ready"))
     start = text.index("Line 10000 ")
     page.goto(f"{tale.get_attribute('href')}?start={start}&end={start + 30}#passage")
     assert page.locator("mark#passage").evaluate("mark => mark.textContent") == text[start : start + 30]

@@ -94,7 +94,7 @@ def test_the_first_page_takes_documents_and_then_asks_about_them(page: Page) -> 
     welcome.get_by_label("Add documents").focus()
     welcome.get_by_label("Add documents").set_input_files(geese)
     example = welcome.get_by_role("button", name="How many geese are there?")
-    expect(example).to_be_visible(timeout=30_000)
+    expect(example).to_be_visible()
     expect(welcome).not_to_contain_text("guide")
     expect(welcome.get_by_label("Add documents")).to_be_focused()
     example.click()

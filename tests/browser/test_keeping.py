@@ -125,7 +125,7 @@ def test_a_connection_that_falls_silent_is_given_up_and_the_answer_comes_whole(
     )
     say(page, "Why?")
     watch_length(page)
-    expect(page.locator("#turn-1.completed .answer")).to_have_text(words, timeout=30_000)
+    expect(page.locator("#turn-1.completed .answer")).to_have_text(words)
     assert page.evaluate("window.left") is True
     assert page.evaluate("window.shorter") == []
 
@@ -140,7 +140,7 @@ def test_an_answer_never_gets_shorter_when_the_server_dies_and_comes_back(
     watch_length(page)
     server.kill()
     server.start()
-    expect(page.locator("#turn-1.interrupted")).to_be_visible(timeout=30_000)
+    expect(page.locator("#turn-1.interrupted")).to_be_visible()
     assert page.evaluate("window.shorter") == []
     assert server.call("GET", "/api/conversations/1")[1]["turns"] == 1
 

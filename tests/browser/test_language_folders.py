@@ -35,7 +35,7 @@ def test_a_folder_of_ten_documents_answers_ten_questions(
     page.goto("/documents")
     page.get_by_label("Add a folder").set_input_files(folder)
     uploads = page.get_by_role("region", name="Uploads")
-    expect(uploads.get_by_role("status")).to_have_text("10 files added", timeout=60_000)
+    expect(uploads.get_by_role("status")).to_have_text("10 files added")
     server.wait_for_documents()
     assert len(written["questions"]) == 10
     for question, (fact, document) in written["questions"].items():

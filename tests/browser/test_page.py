@@ -83,7 +83,7 @@ def test_a_restart_of_the_server_keeps_what_was_shown(page: Page, stub: StubMode
     server.kill()
     shown = page.locator(".answer").inner_text()
     server.start()
-    expect(page.locator("#turn-1.interrupted .error")).to_contain_text("Incomplete answer.", timeout=20_000)
+    expect(page.locator("#turn-1.interrupted .error")).to_contain_text("Incomplete answer.")
     assert page.locator("#turn-1 .answer").inner_text().startswith(shown)
 
 
@@ -124,7 +124,7 @@ def test_a_dropped_file_becomes_a_document_that_is_cited(page: Page, stub: StubM
             dispatchEvent(new DragEvent("drop", { dataTransfer: files, cancelable: true }));
         }"""
     )
-    expect(page.locator(".uploads .headline")).to_have_text("1 file added", timeout=30_000)
+    expect(page.locator(".uploads .headline")).to_have_text("1 file added")
     ask(page, "How many geese does the lighthouse keeper feed?", 1)
     source = page.locator("#turn-1 .sources a").first
     expect(source).to_have_text("1 keeper.txt")
@@ -279,7 +279,7 @@ def test_no_text_runs_or_calls_out_wherever_it_stands(page: Page, stub: StubMode
     page.get_by_label("Add documents").set_input_files(
         {"name": "<img src=x onerror=alert(1)>.md", "mimeType": "text/html", "buffer": "\n\n".join(PAYLOADS).encode()}
     )
-    expect(page.locator(".uploads .headline")).to_have_text("1 file added", timeout=30_000)
+    expect(page.locator(".uploads .headline")).to_have_text("1 file added")
     page.get_by_role("link", name="<img src=x onerror=alert(1)>.md").click()
     expect(page.locator(".drawn")).to_be_visible()
 

@@ -38,7 +38,7 @@ def test_choosing_files_adds_them_and_tells_what_became_of_those_that_failed(pag
     geese = [a_file(f"{n}.txt", f"Geese number {n}.") for n in range(1, 4)]
     choose(page, *geese, a_file("program", b"\x7fELF\0\0\0"), a_file("blank.txt", " \n"))
     uploads = page.get_by_role("region", name="Uploads")
-    expect(uploads.get_by_role("status")).to_have_text("3 files added, 2 failed", timeout=30_000)
+    expect(uploads.get_by_role("status")).to_have_text("3 files added, 2 failed")
     expect(uploads.get_by_role("listitem")).to_have_count(2)
     expect(item(page, "program").locator(".reason")).to_contain_text('"program" is a program')
     expect(item(page, "blank.txt").locator(".reason")).to_have_text("There is no text in this file.")
@@ -57,7 +57,7 @@ def test_choosing_files_adds_them_and_tells_what_became_of_those_that_failed(pag
     expect(item(page, "other.txt").locator(".reason")).to_have_text("Already in your library as 2.txt.")
     uploads.get_by_role("button", name="Close").click()
     choose(page, a_file("4.txt", "Geese number 4."))
-    expect(uploads.get_by_role("status")).to_have_text("1 file added", timeout=30_000)
+    expect(uploads.get_by_role("status")).to_have_text("1 file added")
     page.mouse.move(5, 5)
     page.clock.fast_forward(60_000)
     expect(uploads).to_have_count(0)
@@ -77,7 +77,7 @@ def test_a_dropped_folder_gives_its_files_without_the_hidden_ones(page: Page, tm
     expect(page.locator(".toast")).to_contain_text("No files found in what you dropped.")
     drop(page, folder)
     uploads = page.get_by_role("region", name="Uploads")
-    expect(uploads.get_by_role("status")).to_have_text("3 files added", timeout=30_000)
+    expect(uploads.get_by_role("status")).to_have_text("3 files added")
     for name in ("a.txt", "b.txt", "c.txt"):
         expect(page.locator("#library").get_by_role("link", name=name, exact=True)).to_be_visible()
     expect(page.locator("#library")).not_to_contain_text("hidden")
@@ -92,7 +92,7 @@ def test_a_chosen_folder_gives_its_files(page: Page, tmp_path: Path) -> None:
     page.goto("/documents")
     page.get_by_label("Add a folder").set_input_files(folder)
     uploads = page.get_by_role("region", name="Uploads")
-    expect(uploads.get_by_role("status")).to_have_text("1 file added", timeout=30_000)
+    expect(uploads.get_by_role("status")).to_have_text("1 file added")
     expect(page.locator("#library").get_by_role("link", name="a.txt", exact=True)).to_be_visible()
 
 
@@ -121,7 +121,7 @@ def test_three_are_sent_at_once_and_one_or_all_can_be_cancelled(page: Page) -> N
     for route in held:
         with contextlib.suppress(Error):  # One of them was given up.
             route.continue_()
-    expect(uploads.get_by_role("status")).to_have_text("4 files added, 1 cancelled", timeout=30_000)
+    expect(uploads.get_by_role("status")).to_have_text("4 files added, 1 cancelled")
     released.clear()
     choose(page, a_file("6.txt", "Geese number 6."), a_file("7.txt", "Geese number 7."))
     expect(uploads.locator("li.sending")).to_have_count(2)
@@ -137,9 +137,7 @@ def test_a_file_that_did_not_arrive_says_so_and_is_sent_again(page: Page) -> Non
     expect(geese.locator(".reason")).to_contain_text("the server cannot be reached")
     page.unroute("**/api/documents")
     geese.get_by_role("button", name="Retry").click()
-    expect(page.get_by_role("region", name="Uploads").get_by_role("status")).to_have_text(
-        "1 file added", timeout=30_000
-    )
+    expect(page.get_by_role("region", name="Uploads").get_by_role("status")).to_have_text("1 file added")
 
 
 @pytest.mark.long
@@ -188,7 +186,7 @@ def test_the_list_of_uploads_covers_neither_the_question_nor_a_row(page: Page, s
     page.goto("/documents")
     choose(page, *[a_file(f"{n}.bin", b"\x7fELF\0\0\0") for n in range(6)])
     uploads = page.get_by_role("region", name="Uploads")
-    expect(uploads.get_by_role("status")).to_have_text("6 failed", timeout=30_000)
+    expect(uploads.get_by_role("status")).to_have_text("6 failed")
     main, strip = page.locator("main").bounding_box(), uploads.bounding_box()
     assert main is not None
     assert strip is not None
