@@ -7,16 +7,18 @@ Pure: no Flask, no SQL, no network, no clock.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 from rag_assistant.history.turns import SYSTEM_ROLES
-from rag_assistant.records import EXCHANGES, Message, pictures_in, text_in, with_pictures
+from rag_assistant.records import EXCHANGES, MAX_INT32, Message, pictures_in, text_in, with_pictures
 
 Receipt = dict[str, Any]
+Run = tuple[int, int]
 
 RECALLED = re.compile(r"(?<=<earlier>\n).*?(?=\n</earlier>)", re.DOTALL)
+QUOTED_TURN = re.compile(r"\(turn (\d+)\)\n")
 
 
 def marker(text: str) -> str:
@@ -46,6 +48,35 @@ def receipt_without(receipt: Receipt, number: int, limit: int | None) -> Receipt
     return changed | {"erased_turns": sorted({*receipt.get("erased_turns", ()), number})}
 
 
+def turns_in(receipt: Receipt, number: int, limit: int | None) -> list[Run]:
+    """Return the turns before ``number`` of which its receipt may hold something, as runs of [first, last].
+
+    Without any other one ``receipt_without`` gives the receipt back as it is. An empty receipt stands for one that was
+    never kept: its search alone may lean on earlier turns.
+    """
+    requests = [receipt["request"]] if "request" in receipt else [receipt] if "messages" in receipt else []
+    runs: list[Run] = [
+        run for one in (*requests, *receipt.get("earlier_requests", ())) for run in _runs_in(one, receipt)
+    ]
+    kept = sorted(receipt.get("kept_turns", ()))
+    most = EXCHANGES if limit is None else min(limit, EXCHANGES)
+    runs += [(one, one) for one in kept]
+    if most:
+        runs.append((kept[-most] if len(kept) >= most else 1, number - 1))
+    return joined((first, min(last, number - 1)) for first, last in runs)
+
+
+def joined(runs: Iterable[Run]) -> list[Run]:
+    """Return runs in order, those that touch as one, without empty ones."""
+    found: list[Run] = []
+    for first, last in sorted(run for run in runs if run[0] <= run[1]):
+        if found and first <= found[-1][1] + 1:
+            found[-1] = found[-1][0], max(found[-1][1], last)
+        else:
+            found.append((first, last))
+    return found
+
+
 def may_lean_on(number: int, kept_turns: Sequence[int], limit: int | None) -> bool:
     """Tell whether turn ``number`` may be one of the exchanges with which a later question was searched."""
     newer = sum(kept > number for kept in kept_turns)
@@ -62,28 +93,45 @@ def search_without(search: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 def _request_without(request: Mapping[str, Any], receipt: Receipt, number: int) -> dict[str, Any]:
     messages: list[Message] = list(request["messages"])
-    first = next((n for n, one in enumerate(messages) if one["role"] not in SYSTEM_ROLES), len(messages))
-    asked = max((n for n, one in enumerate(messages) if one["role"] == "user"), default=len(messages))
-    for begin, end in _places_of(messages, first, asked, receipt, number):
-        messages[begin:end] = map(_erased, messages[begin:end])
+    asked = _place_of_question(messages)
+    for begin, end, runs in _groups_of(messages, asked, receipt):
+        if any(first <= number <= last for first, last in runs):
+            messages[begin:end] = map(_erased, messages[begin:end])
     # An earlier request of the same answer may have recalled more turns than the last one, which alone lists them.
     messages[asked:] = [_with_content(one, lambda text: _recalled_without(text, number)) for one in messages[asked:]]
     return {**request, "messages": messages}
 
 
-def _places_of(
-    messages: Sequence[Message], first: int, asked: int, receipt: Receipt, number: int
-) -> list[tuple[int, int]]:
-    """Return where a turn, or a summary made of it, stands among the messages from ``first`` to ``asked``."""
+def _runs_in(request: Mapping[str, Any], receipt: Receipt) -> Iterator[Run]:
+    """Yield of which turns a request may hold something."""
+    messages = request["messages"]
+    asked = _place_of_question(messages)
+    for _, _, runs in _groups_of(messages, asked, receipt):
+        yield from runs
+    for text in map(text_in, messages[asked:]):
+        if "<earlier>" in text and (recalled := RECALLED.search(text)):
+            yield from ((int(one), int(one)) for one in QUOTED_TURN.findall(recalled[0]))
+
+
+def _place_of_question(messages: Sequence[Message]) -> int:
+    return max((n for n, one in enumerate(messages) if one["role"] == "user"), default=len(messages))
+
+
+def _groups_of(messages: Sequence[Message], asked: int, receipt: Receipt) -> list[tuple[int, int, Sequence[Run]]]:
+    """Return where the turns before the question, and a summary, begin and end, each with the turns it may be made of.
+
+    Where they cannot be told apart, each may be made of any.
+    """
+    first = next((n for n, one in enumerate(messages) if one["role"] not in SYSTEM_ROLES), len(messages))
     starts = [n for n in range(first, asked) if n == first or _begins(messages, n)]
     groups = list(pairwise([*starts, asked]))
     summarised = [run for run in receipt.get("left_out", ()) if run["reason"] == "summarised"]
-    in_summary = any(run["first_turn"] <= number <= run["last_turn"] for run in summarised)
     # A summary stands in front of the turns that were kept.
-    numbers = [number if in_summary else 0] * bool(summarised) + list(receipt.get("kept_turns", ()))
-    if len(numbers) != len(groups):
-        return groups
-    return [group for group, one in zip(groups, numbers, strict=True) if one == number]
+    made_of: list[Sequence[Run]] = [[(run["first_turn"], run["last_turn"]) for run in summarised]] * bool(summarised)
+    made_of += [[(one, one)] for one in receipt.get("kept_turns", ())]
+    if len(made_of) != len(groups):
+        made_of = [[(1, MAX_INT32)]] * len(groups)
+    return [(begin, end, runs) for (begin, end), runs in zip(groups, made_of, strict=True)]
 
 
 def _begins(messages: Sequence[Message], n: int) -> bool:

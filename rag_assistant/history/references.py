@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -59,14 +59,22 @@ def key_of(text: str) -> str:
     return urlsafe_b64encode(sha256(text.encode(errors="surrogatepass")).digest())[:22].decode()
 
 
+class Packed(NamedTuple):
+    """A receipt with references: to ``texts``, the shared ones by their keys, and to what was said in ``turns``."""
+
+    body: Receipt
+    texts: dict[str, str]
+    turns: set[int]
+
+
 def packed(
     receipt: Receipt,
     turn: Turn,
     past: Sequence[PastTurn] = (),
     recalled: Sequence[PastTurn] = (),
     versions: Mapping[int, int] | None = None,
-) -> tuple[Receipt, dict[str, str]]:
-    """Return the receipt of a turn with references, and the shared texts by key that it refers to.
+) -> Packed:
+    """Return the receipt of a turn with references.
 
     ``past`` are turns that it may have been sent whole, ``recalled`` others of which the question and the answer may be
     quoted in it. ``versions`` are those of their answers that are not the first.
@@ -78,7 +86,7 @@ def packed(
         said["search"] = True
     body = {name: packer.value(name, value) for name, value in said.items()}
     others = {str(number): version for number, version in (versions or {}).items() if number in packer.past_turns}
-    return body | ({"versions": others} if others else {}), packer.texts
+    return Packed(body | ({"versions": others} if others else {}), packer.texts, packer.past_turns)
 
 
 def unpacked(

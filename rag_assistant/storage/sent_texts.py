@@ -1,6 +1,7 @@
-"""Texts that were sent to a model, each once in a conversation, by its hash: passages, instructions, tools.
+"""Texts that were sent to a model, by their hash: passages, instructions, tools.
 
-A passage is kept as a reference to its chunks, and as text from the moment on at which these go.
+Each is kept once for a block of turns, so that what is not used any more is found by reading those alone. A passage is
+kept as a reference to its chunks, and as text from the moment on at which these go.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, bindparam, delete, select, update
 
@@ -20,6 +21,8 @@ from rag_assistant.storage.tables import documents, sent_texts
 Kept = Any
 
 KEYS_AT_ONCE = 500
+# More of them take less room, since instructions and tools are kept for each block; fewer are read sooner.
+TURNS_IN_A_BLOCK = 100
 # What most sources say is not kept with each of them.
 UNSAID: dict[str, Any] = dict.fromkeys(("page", "section", "cited_in")) | {
     "start": 0,
@@ -32,16 +35,17 @@ UNSAID: dict[str, Any] = dict.fromkeys(("page", "section", "cited_in")) | {
 
 # These run for every answer, so they are handed to the driver as they are.
 _INSERT = (
-    'INSERT INTO sent_texts (conversation_id, "key", text, document_id, start, "end") VALUES {rows} '
+    'INSERT INTO sent_texts (conversation_id, block, "key", text, document_id, start, "end") VALUES {rows} '
     'ON CONFLICT DO NOTHING RETURNING "key"'
 )
-_TEXTS = 'SELECT "key", text FROM sent_texts WHERE conversation_id = {mark} AND "key" IN ({marks})'
+_TEXTS = 'SELECT "key", text FROM sent_texts WHERE conversation_id = {mark} AND block = {mark} AND "key" IN ({marks})'
 _CHUNKS = (
     'SELECT sent."key", chunks.start, chunks."end", chunks.text, chunks.gap FROM sent_texts AS sent JOIN chunks '
     'ON chunks.document_id = sent.document_id AND chunks.start >= sent.start AND chunks.start < sent."end" '
-    'WHERE sent.conversation_id = {mark} AND sent."key" IN ({marks}) ORDER BY sent."key", chunks.start'
+    'WHERE sent.conversation_id = {mark} AND sent.block = {mark} AND sent."key" IN ({marks}) '
+    'ORDER BY sent."key", chunks.start'
 )
-_OWN = sent_texts.c.conversation_id == bindparam("conversation")
+_OWN = (sent_texts.c.conversation_id == bindparam("conversation")) & (sent_texts.c.block == bindparam("own_block"))
 _AS_TEXT = (
     update(sent_texts)
     .where(_OWN, sent_texts.c.key == bindparam("this"))
@@ -49,59 +53,85 @@ _AS_TEXT = (
 )
 
 
-def keep_texts(
-    connection: Connection, conversation_id: int, texts: Mapping[str, str], sources: Sequence[Source] = ()
-) -> None:
+class Block(NamedTuple):
+    """Turns of a conversation that share the texts that were sent for them."""
+
+    conversation_id: int
+    number: int
+
+    @property
+    def turn_numbers(self) -> range:
+        """The numbers that its turns may have."""
+        return range(self.number * TURNS_IN_A_BLOCK, (self.number + 1) * TURNS_IN_A_BLOCK)
+
+
+def block_of(conversation_id: int, number: int) -> Block:
+    """Return the block of turn ``number``."""
+    return Block(conversation_id, number // TURNS_IN_A_BLOCK)
+
+
+def keep_texts(connection: Connection, block: Block, texts: Mapping[str, str], sources: Sequence[Source] = ()) -> None:
     """Keep texts by their keys, those of ``sources`` as references where their chunks still say the same."""
     passages = {key: one for one in sources if (key := key_of(one.text)) in texts}
     if passages:
         _hold(connection, {one.document_id for one in passages.values()})
     new: set[str] = set()
     for keys in _some_at_a_time(list(texts)):
-        rows = [_row(conversation_id, key, texts[key], passages.get(key)) for key in keys]
+        rows = [_row(block, key, texts[key], passages.get(key)) for key in keys]
         row_of_marks = f"({_marks(connection, len(rows[0]))})"
         statement = _INSERT.format(rows=", ".join([row_of_marks] * len(rows)))
         new |= {key for (key,) in connection.exec_driver_sql(statement, tuple(chain.from_iterable(rows)))}
     mine = [key for key in passages if key in new]
-    found = _made_of_chunks(connection, conversation_id, mine)
-    _write_out(connection, conversation_id, {key: texts[key] for key in mine if found.get(key) != texts[key]})
+    found = _made_of_chunks(connection, block, mine)
+    _write_out(connection, block, {key: texts[key] for key in mine if found.get(key) != texts[key]})
 
 
-def load_texts(connection: Connection, conversation_id: int, keys: Collection[str]) -> dict[str, str]:
-    """Return the texts of a conversation with some keys."""
+def load_texts(connection: Connection, block: Block, keys: Collection[str]) -> dict[str, str]:
+    """Return the texts of a block with some keys."""
     texts: dict[str, str] = {}
     for some in _some_at_a_time(list(keys)):
-        texts.update(tuple(row) for row in _query(connection, _TEXTS, conversation_id, some))
-    return texts | _made_of_chunks(connection, conversation_id, [key for key, found in texts.items() if found is None])
+        texts.update(tuple(row) for row in _query(connection, _TEXTS, block, some))
+    return texts | _made_of_chunks(connection, block, [key for key, found in texts.items() if found is None])
+
+
+def load_texts_of_turns(
+    connection: Connection, conversation_id: int, keys: Iterable[tuple[int, str]]
+) -> dict[str, str]:
+    """Return the texts with some keys, each given behind the number of a turn that refers to it."""
+    of_blocks: dict[Block, set[str]] = {}
+    for number, key in keys:
+        of_blocks.setdefault(block_of(conversation_id, number), set()).add(key)
+    # A text is the same in every block.
+    return {key: text for block, own in of_blocks.items() for key, text in load_texts(connection, block, own).items()}
 
 
 def keep_passages_of(connection: Connection, document_id: int) -> None:
     """Keep as text what was sent of a document, before its chunks go."""
     _hold(connection, [document_id], exclusively=True)
     rows = connection.execute(
-        select(sent_texts.c.conversation_id, sent_texts.c.key)
+        select(sent_texts.c.conversation_id, sent_texts.c.block, sent_texts.c.key)
         .where(sent_texts.c.document_id == document_id)
-        .order_by(sent_texts.c.conversation_id)
+        .order_by(sent_texts.c.conversation_id, sent_texts.c.block)
     ).all()
-    for conversation_id, own in groupby(rows, itemgetter(0)):
+    for place, own in groupby(rows, itemgetter(0, 1)):
         for keys in _some_at_a_time([row.key for row in own]):
-            _write_out(connection, conversation_id, _made_of_chunks(connection, conversation_id, keys))
+            _write_out(connection, Block(*place), _made_of_chunks(connection, Block(*place), keys))
 
 
-def copy_texts(connection: Connection, origin: int, made: int) -> None:
-    """Keep for a conversation what is kept for another one."""
+def copy_texts(connection: Connection, origin: int, last: Block) -> None:
+    """Keep for a conversation what is kept for the blocks of another one, up to its ``last``."""
     names = [column.name for column in sent_texts.columns if column.name != "conversation_id"]
-    own = select(bindparam("made", made), *(sent_texts.c[name] for name in names))
-    own = own.where(sent_texts.c.conversation_id == origin)
+    own = select(bindparam("made", last.conversation_id), *(sent_texts.c[name] for name in names))
+    own = own.where(sent_texts.c.conversation_id == origin, sent_texts.c.block <= last.number)
     connection.execute(sent_texts.insert().from_select(["conversation_id", *names], own))
 
 
-def drop_texts(connection: Connection, conversation_id: int, but: Collection[str]) -> None:
-    """Forget all texts of a conversation ``but`` those with some keys."""
-    own = sent_texts.c.conversation_id == conversation_id
-    unused = [key for key in connection.execute(select(sent_texts.c.key).where(own)).scalars() if key not in but]
+def drop_texts(connection: Connection, block: Block, but: Collection[str]) -> None:
+    """Forget all texts of a block ``but`` those with some keys."""
+    own = {"conversation": block.conversation_id, "own_block": block.number}
+    unused = [key for key in connection.execute(select(sent_texts.c.key).where(_OWN), own).scalars() if key not in but]
     for keys in _some_at_a_time(unused):
-        connection.execute(delete(sent_texts).where(own, sent_texts.c.key.in_(keys)))
+        connection.execute(delete(sent_texts).where(_OWN, sent_texts.c.key.in_(keys)), own)
 
 
 def as_kept(sources: Sequence[Source]) -> Kept:
@@ -119,13 +149,15 @@ def texts_of(sources: Iterable[Source]) -> dict[str, str]:
 
 
 def load_sources(
-    connection: Connection, conversation_id: int, kept: Sequence[Kept | None], *, cited: bool = False
+    connection: Connection, conversation_id: int, kept: Sequence[tuple[int, Kept | None]], *, cited: bool = False
 ) -> list[tuple[Source, ...]]:
-    """Return the sources that some turns of a conversation keep, turn by turn; with ``cited`` only those."""
-    chosen = [[one for one in _one_by_one(sources) if one.get("cited") or not cited] for sources in kept]
-    keys = {one["key"] for sources in chosen for one in sources if one.get("key")}
-    texts = load_texts(connection, conversation_id, keys)
-    return [tuple(_source(one, texts) for one in sources) for sources in chosen]
+    """Return the sources that some turns of a conversation keep, given by number; with ``cited`` only those."""
+    chosen = [
+        (number, [one for one in _one_by_one(sources) if one.get("cited") or not cited]) for number, sources in kept
+    ]
+    keys = ((number, one["key"]) for number, sources in chosen for one in sources if one.get("key"))
+    texts = load_texts_of_turns(connection, conversation_id, keys)
+    return [tuple(_source(one, texts) for one in sources) for _, sources in chosen]
 
 
 def keys_in(kept: Kept | None) -> Iterable[str]:
@@ -133,10 +165,10 @@ def keys_in(kept: Kept | None) -> Iterable[str]:
     return (one["key"] for one in _one_by_one(kept) if one.get("key"))
 
 
-def _row(conversation_id: int, key: str, text: str, passage: Source | None) -> tuple[Any, ...]:
+def _row(block: Block, key: str, text: str, passage: Source | None) -> tuple[Any, ...]:
     if passage is None:
-        return conversation_id, key, text, None, None, None
-    return conversation_id, key, None, passage.document_id, passage.start, passage.end
+        return *block, key, text, None, None, None
+    return *block, key, None, passage.document_id, passage.start, passage.end
 
 
 def _some_at_a_time(keys: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -157,11 +189,11 @@ def _source(fields: dict[str, Any], texts: Mapping[str, str]) -> Source:
     return Source(**values)
 
 
-def _made_of_chunks(connection: Connection, conversation_id: int, keys: Collection[str]) -> dict[str, str]:
+def _made_of_chunks(connection: Connection, block: Block, keys: Collection[str]) -> dict[str, str]:
     """Return the texts of passages as their chunks have them now; the head of a table stands in front alone."""
     texts: dict[str, str] = {}
     for some in _some_at_a_time(list(keys)):
-        for key, start, end, text, gap in _query(connection, _CHUNKS, conversation_id, some):
+        for key, start, end, text, gap in _query(connection, _CHUNKS, block, some):
             if key in texts:
                 texts[key] += (gap or "") + text.removeprefix(lead_of(text, start, end))
             else:
@@ -169,17 +201,18 @@ def _made_of_chunks(connection: Connection, conversation_id: int, keys: Collecti
     return texts
 
 
-def _query(connection: Connection, statement: str, conversation_id: int, keys: Sequence[str]) -> Iterable[Any]:
+def _query(connection: Connection, statement: str, block: Block, keys: Sequence[str]) -> Iterable[Any]:
     mark, marks = _marks(connection, 1), _marks(connection, len(keys))
-    return connection.exec_driver_sql(statement.format(mark=mark, marks=marks), (conversation_id, *keys))
+    return connection.exec_driver_sql(statement.format(mark=mark, marks=marks), (*block, *keys))
 
 
 def _marks(connection: Connection, count: int) -> str:
     return ", ".join(["?" if connection.dialect.name == "sqlite" else "%s"] * count)
 
 
-def _write_out(connection: Connection, conversation_id: int, texts: Mapping[str, str]) -> None:
-    rows = [{"conversation": conversation_id, "this": key, "new_text": one} for key, one in texts.items()]
+def _write_out(connection: Connection, block: Block, texts: Mapping[str, str]) -> None:
+    own = {"conversation": block.conversation_id, "own_block": block.number}
+    rows = [own | {"this": key, "new_text": one} for key, one in texts.items()]
     if rows:
         connection.execute(_AS_TEXT, rows)
 

@@ -15,6 +15,7 @@ from sqlalchemy import text
 from rag_assistant.errors import StorageFailed
 from rag_assistant.retrieval.terms import index_terms, query_terms
 from rag_assistant.settings.package_files import MIGRATIONS
+from rag_assistant.storage.conversations.erasing import TurnEraser
 from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.documents.chunks import ChunkStore
@@ -186,6 +187,67 @@ def test_receipts_and_sources_from_before_there_were_references_are_read_as_they
     turns = TurnStore(empty, "here", str)
     assert turns.receipt(1) == receipt
     assert [one.as_dict() for one in turns.get(1).sources] == [source]
+
+
+def test_of_a_long_conversation_what_was_sent_is_read_back_and_erased_after_the_migration(empty: Database) -> None:
+    upgrade_to(empty, "0023")
+    moment, count = "'2026-01-01'", 230
+    shared, secret = "Answer briefly. " * 9, "Of the geese. " * 9
+    texts = {"instructions": shared, "secret": secret, "group": json.dumps([[3, 3], [228, 228]])}
+    question = {"role": "user", "content": {"~": [["secret"], "Why?"]}}
+    system = {"role": "system", "content": {"~": [["instructions"]]}}
+    leaning = json.dumps({"query": "x", "by": "words", "leans_on": "Question 120"})
+    bodies: dict[int, dict[str, object]] = {
+        120: {"request": {"model": "m", "messages": [system, question]}, "kept_turns": []},
+        121: {"request": {"model": "m", "messages": [system, [120, 120], [121, 0, 0]]}, "kept_turns": [[120, 120]]},
+        229: {"request": {"model": "m", "messages": [system, ["group"], [229, 0, 0]]}, "kept_turns": [[3, 3], 228]},
+        230: {"request": {"model": "m", "messages": [system, [225, 229], [230, 0, 0]]}, "kept_turns": [[225, 229]]},
+    }
+    with empty.write() as connection:
+        connection.exec_driver_sql(
+            "INSERT INTO conversations (id, title, created_at, updated_at, overrides, turns, visible_turns, "
+            f"visible_messages) VALUES (1, 't', {moment}, {moment}, '{{}}', {count}, {count}, {2 * count})"
+        )
+        for number in range(1, count + 1):
+            search = leaning if number == 124 else None
+            connection.execute(
+                text(
+                    "INSERT INTO turns (id, conversation_id, number, status, visible, owner, request, created_at, "
+                    "message_count, search) VALUES (:number, 1, :number, 'completed', true, '', '{}', "
+                    f"{moment}, 2, :search)"
+                ),
+                {"number": number, "search": search},
+            )
+            said = "INSERT INTO messages (turn_id, position, role, content) VALUES (:number, 0, 'user', :question), "
+            said += "(:number, 1, 'assistant', 'So.')"
+            connection.execute(text(said), {"number": number, "question": f"Question {number}"})
+        for number, body in bodies.items():
+            kept = json.dumps(body | {"prefix_messages": 1})
+            connection.execute(text("INSERT INTO receipts VALUES (:number, :body)"), {"number": number, "body": kept})
+        for key, one in texts.items():
+            new = "INSERT INTO sent_texts (conversation_id, key, text) VALUES (1, :key, :text)"
+            connection.execute(text(new), {"key": key, "text": one})
+    migrate(empty)
+    turns, eraser = TurnStore(empty, "here", str), TurnEraser(empty, str)
+    assert [said_in(turns, number) for number in (229, 230)] == [
+        [shared, "Question 3", "So.", "Question 228", "So.", "Question 229"],
+        [shared, *(one for n in range(225, 230) for one in (f"Question {n}", "So.")), "Question 230"],
+    ]
+    eraser.erase(120)
+    eraser.erase(3)
+    assert said_in(turns, 121)[1] == "[Erased: 12 characters]"
+    assert said_in(turns, 229)[1:4] == ["[Erased: 10 characters]", "[Erased: 3 characters]", "Question 228"]
+    assert "120" not in str(turns.get(124).search)
+    with empty.read() as connection:
+        left = connection.execute(text("SELECT block, text FROM sent_texts ORDER BY block, text")).all()
+    assert secret not in {row.text for row in left}
+    assert {row.block for row in left if row.text == shared} == {1, 2}
+
+
+def said_in(turns: TurnStore, number: int) -> list[str]:
+    receipt = turns.receipt(number)
+    assert receipt is not None
+    return [message["content"] for message in receipt["request"]["messages"]]
 
 
 def test_documents_of_an_older_database_are_in_one_library_and_belong_to_nobody_yet(empty: Database) -> None:

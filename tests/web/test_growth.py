@@ -1,18 +1,20 @@
 """What a page costs does not grow with what is stored: SQLite's steps are counted, so that no busy machine matters."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from sqlalchemy import Engine, event, func, insert, select, update
+from sqlalchemy import Connection, Engine, event, func, insert, select, update
 
 from rag_assistant.storage import full_text
 from rag_assistant.storage.conversations import search
+from rag_assistant.storage.conversations.sent_turns import keep_sent_turns
 from rag_assistant.storage.full_text import TURN_WORDS
-from rag_assistant.storage.tables import conversations, documents, messages, now, people, turns
+from rag_assistant.storage.sent_texts import block_of, keep_texts
+from rag_assistant.storage.tables import conversations, documents, messages, now, people, receipts, turns
 from rag_assistant.web.services import Services
 from testkit.people import add_person, client_of, quick_passwords
 from tests.web.conftest import ask
@@ -80,6 +82,7 @@ def grow(services: Services, rows: int) -> None:
             ],
         )
         TURN_WORDS.insert(connection, [(number, "geese hiss") for number in turn_ids])
+        insert_receipts(connection, turn_ids, first)
         all_of_it = {"turns": first + rows - 1, "visible_turns": first + rows - 1}
         connection.execute(update(conversations).where(conversations.c.id == 1).values(all_of_it))
         connection.execute(update(conversations).values(person_id=select(func.min(people.c.id)).scalar_subquery()))
@@ -87,6 +90,18 @@ def grow(services: Services, rows: int) -> None:
         file |= {"chunks": 0, "embedded": 0, "created_at": now()}
         contents = [{"sha256": f"{first + n}", "content_key": f"1 {first + n}"} for n in range(rows)]
         connection.execute(insert(documents), [file | content for content in contents])
+
+
+def insert_receipts(connection: Connection, turn_ids: Sequence[int], first: int) -> None:
+    """Add a receipt to each of the first conversation's turns from number ``first`` on: it was sent the two before."""
+    rows = []
+    for number, turn_id in enumerate(turn_ids, first):
+        kept = [[number - 2, number - 1]] if number > 2 else []
+        body = {"request": {"model": "m", "messages": [*kept, [number, 0, 0]]}, "kept_turns": kept}
+        rows.append({"turn_id": turn_id, "body": body | {"prefix_messages": 4}})
+        keep_sent_turns(connection, 1, number, [(run[0], run[1]) for run in kept])
+        keep_texts(connection, block_of(1, number), {f"{number}": "Answer."})
+    connection.execute(insert(receipts), rows)
 
 
 def steps_of(client: FlaskClient) -> dict[str, int]:
@@ -127,3 +142,34 @@ def test_a_page_takes_no_more_steps_when_much_more_is_stored(
     grow(services, MANY)
     more = {path: steps - before[path] for path, steps in steps_of(client).items()}
     assert {path: steps for path, steps in more.items() if steps > MANY / 2} == {}
+
+
+def steps_of_changes(client: FlaskClient, turn_id: int) -> dict[str, int]:
+    """Return how many steps each change to the first conversation takes, and to one of its turns."""
+    of_turn = f"/api/turns/{turn_id}"
+    found = {}
+    for name, method, path, body in (
+        ("pin", "PATCH", of_turn, {"pinned": True}),
+        ("exclude", "PATCH", of_turn, {"excluded": True}),
+        ("take a mark back", "POST", f"{ONE}/undo", {}),
+        ("clear", "POST", f"{ONE}/clear", {}),
+        ("take a clear back", "POST", f"{ONE}/undo", {}),
+        ("erase", "DELETE", f"{of_turn}?permanently=1", {}),
+    ):
+        with counted_steps() as steps:
+            response = client.open(path, method=method, json=body)
+            assert response.status_code == 200, (name, response.text)
+        found[name] = sum(steps)
+    return found
+
+
+def test_a_change_reads_only_the_turns_that_it_is_about(client: FlaskClient, services: Services) -> None:
+    grow(services, FEW)
+    ids = [turn.id for turn in services.turns.every(1)]
+    before = steps_of_changes(client, ids[20])
+    grow(services, MANY)
+    after = steps_of_changes(client, ids[FEW // 2])
+    receipt = services.turns.receipt(ids[FEW // 2 + 1])
+    assert receipt is not None
+    assert receipt["erased_turns"] == [FEW // 2 + 1]
+    assert {name: steps for name, steps in after.items() if steps - before[name] > MANY / 2} == {}

@@ -13,12 +13,13 @@ from sqlalchemy import Connection, RowMapping, Select, Table, and_, func, insert
 from rag_assistant.errors import ConversationNotFound, InvalidRequest
 from rag_assistant.records import Branch, Conversation, Question, Turn
 from rag_assistant.storage.conversations.conversations import conversation_of, insert_conversation, load_conversation
-from rag_assistant.storage.conversations.counters import counted, covered_by, recount
+from rag_assistant.storage.conversations.counters import VisibleBefore, counted, covered_by, recount
 from rag_assistant.storage.conversations.receipts import collect_texts
+from rag_assistant.storage.conversations.sent_turns import copy_sent_turns
 from rag_assistant.storage.conversations.turn_rows import load_turn
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.full_text import TURN_WORDS
-from rag_assistant.storage.sent_texts import copy_texts
+from rag_assistant.storage.sent_texts import block_of, copy_texts
 from rag_assistant.storage.tables import answer_versions, conversations, messages, receipts, summaries, turns
 
 # What a copied turn does not take along: its places, its key, and a confirmation that waits, since one yes is enough.
@@ -53,11 +54,11 @@ class BranchStore:
 
         Raises ConversationNotFound.
         """
-        own = and_(turns.c.conversation_id == turn.conversation_id, turns.c.number < turn.number)
         with self._database.read() as connection:
             row = dict(load_conversation(connection, turn.conversation_id))
+            visible_before = VisibleBefore(connection, row, turn.conversation_id)
             row |= {"turns": turn.number - 1} | _view_before(connection, row, turn.number)
-            return conversation_of(connection, row | counted(connection, row, own))
+            return conversation_of(connection, row | counted(connection, row, visible_before))
 
 
 def branch_for(connection: Connection, question: Question, title: str) -> int:
@@ -140,8 +141,10 @@ def _copy_turns(connection: Connection, origin: int, made: int, before: int) -> 
     )
     for table in (messages, receipts, answer_versions):
         _copy_rows(connection, table, pairs)
-    copy_texts(connection, origin, made)
-    collect_texts(connection, made)  # Not those of the turns that were left behind.
+    copy_sent_turns(connection, origin, made, before)
+    last = block_of(made, before - 1)
+    copy_texts(connection, origin, last)
+    collect_texts(connection, last)  # Not those of the turns that were left behind.
     TURN_WORDS.copy(connection, pairs)
     said = select(messages.c.role, func.count()).join(pairs, pairs.c.new_id == messages.c.turn_id)
     counts = {f"{role}_messages": count for role, count in connection.execute(said.group_by(messages.c.role))}

@@ -1,17 +1,28 @@
 """The counters of a conversation: what was said in it, and what of it is in the model's view.
 
-The view is counted anew after a change of what the model may see, never for a question.
+The view is counted after a change of what the model may see, never for a question. Turns that it leaves as they were
+are not read again: how much is visible before a turn is counted from the nearest turn for which that is known.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, bindparam, case, false, func, or_, select, update
 
 from rag_assistant.storage.prepared import Prepared
-from rag_assistant.storage.tables import HIDDEN, conversations, history_changes, messages, summaries, turns
+from rag_assistant.storage.tables import (
+    HELD,
+    HIDDEN,
+    MARKED,
+    conversations,
+    history_changes,
+    messages,
+    summaries,
+    turns,
+)
 
 MAX_HIDDEN_LISTED = 200
 ROLES = ("user", "assistant", "tool")
@@ -30,24 +41,124 @@ _OF_TURN = select(turns.c.conversation_id).where(turns.c.id == bindparam("turn")
 _COUNT_MESSAGES = update(conversations).where(conversations.c.id == _OF_TURN).values(MORE_MESSAGES)
 
 
-def recount(connection: Connection, conversation_id: int) -> None:
-    """Count what is in the model's view of a conversation, and list what stands left out until the next change.
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """A number of turns, and of messages in them."""
 
-    Turns that come along wherever the window begins are marked as held: those that are pinned, those that wait for a
-    person, and those that a summary passed over.
+    turns: int = 0
+    messages: int = 0
+
+    def __add__(self, other: Sum) -> Sum:
+        return Sum(self.turns + other.turns, self.messages + other.messages)
+
+    def __sub__(self, other: Sum) -> Sum:
+        return Sum(self.turns - other.turns, self.messages - other.messages)
+
+
+class VisibleBefore:
+    """How much the model could see of the turns before a number, if its view began with the first one.
+
+    Knows it of the turn at which a view begins and of the last one, and counts from the nearest of them.
     """
-    row = connection.execute(select(conversations).where(conversations.c.id == conversation_id)).mappings().one()
-    own = turns.c.conversation_id == conversation_id
-    in_summary = _within(covered_by(connection, row["summary_id"]))
-    passed_over = (turns.c.number < row["view_start"]) & ~in_summary
-    held = (
-        turns.c.visible
-        & (turns.c.number >= row["context_start"])
-        & (turns.c.pinned | turns.c.waiting.is_not(None) | passed_over)
-    )
-    connection.execute(update(turns).where(own, turns.c.held | held).values(held=held))
-    values = counted(connection, dict(row), own) | {"changes": conversations.c.changes + 1}
+
+    def __init__(self, connection: Connection, row: Mapping[str, Any] | None, conversation_id: int) -> None:
+        """Begin with the counters of a conversation's ``row``, which have to be right; ``None`` knows nothing."""
+        self._connection = connection
+        self._own = turns.c.conversation_id == conversation_id
+        self._known = {1: Sum()}
+        if row is not None:
+            self._learn(row)
+
+    def __call__(self, number: int) -> Sum:
+        """Return it of the turns before a number."""
+        if number not in self._known:
+            nearest = min(self._known, key=lambda one: abs(one - number))
+            first, end = sorted((nearest, number))
+            known, between = self._known[nearest], self.between(first, end - 1)
+            self._known[number] = known + between if nearest < number else known - between
+        return self._known[number]
+
+    def between(self, first: int, last: int) -> Sum:
+        """Return it of the turns from number ``first`` to ``last``; each of them is read."""
+        return _count(self._connection, self._own, turns.c.visible, turns.c.number.between(first, last))
+
+    def change(self, number: int, by: Sum) -> None:
+        """Take into account that there is more to see of a turn, or less."""
+        self._known = {one: known + by if number < one else known for one, known in self._known.items()}
+
+    def _learn(self, row: Mapping[str, Any]) -> None:
+        context_start, view_start = row["context_start"], row["view_start"]
+        standing = {run["reason"]: Sum(run["turns"], run["messages"]) for run in row["standing_runs"]}
+        if context_start > 1:
+            hidden = _hidden_answers(self._connection, self._own, context_start)
+            self._known[context_start] = standing["cleared"] - hidden
+        if view_start > context_start:
+            # What is visible between the two is held, or a summary stands for it.
+            before = turns.c.number.between(context_start, view_start - 1)
+            held = _count(self._connection, self._own, HELD, before)
+            summarised = standing.get("summarised", Sum())
+            self._known[view_start] = self._known[context_start] + held + summarised
+        in_view = Sum(row["visible_turns"], row["visible_messages"])
+        self._known[row["turns"] + 1] = self._known[view_start] + in_view
+
+
+class Recount:
+    """Counts the view of a conversation after a change to it, or to its turns ``changing``, by their numbers.
+
+    Made before the change, so that it knows the counters as they were and the turns that will change.
+    """
+
+    def __init__(self, connection: Connection, conversation_id: int, *changing: int) -> None:
+        self._connection = connection
+        self._conversation_id = conversation_id
+        self._before = VisibleBefore(connection, _row(connection, conversation_id), conversation_id)
+        self._were = {number: self._visible_in(number) for number in changing}
+
+    def keep(self) -> None:
+        """Keep what is counted now, and list what stands left out until the next change."""
+        for number, before in self._were.items():
+            self._before.change(number, self._visible_in(number) - before)
+        _keep(self._connection, self._conversation_id, self._before)
+
+    def _visible_in(self, number: int) -> Sum:
+        own = turns.c.conversation_id == self._conversation_id
+        return _count(self._connection, own, turns.c.visible, turns.c.number == number)
+
+
+def recount(connection: Connection, conversation_id: int) -> None:
+    """Count the view of a conversation of which nothing was counted yet."""
+    _keep(connection, conversation_id, VisibleBefore(connection, None, conversation_id))
+
+
+def _row(connection: Connection, conversation_id: int) -> dict[str, Any]:
+    query = select(conversations).where(conversations.c.id == conversation_id)
+    return dict(connection.execute(query).mappings().one())
+
+
+def _keep(connection: Connection, conversation_id: int, visible_before: VisibleBefore) -> None:
+    row = _row(connection, conversation_id)
+    _mark_held(connection, row)
+    values = counted(connection, row, visible_before) | {"changes": conversations.c.changes + 1}
     connection.execute(update(conversations).where(conversations.c.id == conversation_id).values(values))
+
+
+def _mark_held(connection: Connection, row: Mapping[str, Any]) -> None:
+    """Mark as held the turns that come along wherever the window begins.
+
+    Those are the ones that are pinned, those that wait for a person, and those that a summary passed over.
+    """
+    own, number = turns.c.conversation_id == row["id"], turns.c.number
+    covered = covered_by(connection, row["summary_id"])
+    passed_over = (number < row["view_start"]) & ~_within(covered)
+    held = turns.c.visible & (number >= row["context_start"]) & (MARKED | passed_over)
+    connection.execute(update(turns).where(own, HELD, ~held).values(held=False))
+    connection.execute(update(turns).where(own, MARKED, ~turns.c.held, held).values(held=True))
+    starts = [row["context_start"], *(last + 1 for _, last in covered)]
+    ends = [*(first - 1 for first, _ in covered), row["view_start"] - 1]
+    for first, last in zip(starts, ends, strict=True):
+        if first <= last:
+            gap = number.between(first, last)
+            connection.execute(update(turns).where(own, gap, ~turns.c.held, held).values(held=True))
 
 
 def messages_in(connection: Connection, turn_id: int) -> dict[str, int]:
@@ -61,23 +172,31 @@ def count_messages(connection: Connection, turn_id: int, sign: int = 1) -> None:
     connection.execute(_COUNT_MESSAGES, {"turn": turn_id} | more)
 
 
-def counted(connection: Connection, row: Mapping[str, Any], own: ColumnElement[bool]) -> dict[str, Any]:
-    """Return the counters of a conversation whose view begins as ``row`` says, of its turns that are ``own``."""
+def counted(connection: Connection, row: Mapping[str, Any], visible_before: VisibleBefore) -> dict[str, Any]:
+    """Return the counters of a conversation whose view begins, and whose turns end, as ``row`` says."""
+    end, context_start = row["turns"] + 1, row["context_start"]
+    own = (turns.c.conversation_id == row["id"]) & (turns.c.number < end)
     covered = covered_by(connection, row["summary_id"])
-    in_view = _count(connection, own, turns.c.visible, turns.c.number >= row["view_start"])
+    in_view = visible_before(end) - visible_before(row["view_start"])
     runs = []
-    if row["context_start"] > 1:
-        cleared = _count(connection, own, ANSWERED, turns.c.number < row["context_start"])
-        runs.append(_run("cleared", *cleared, 1, row["context_start"] - 1))
-        if _made_room(connection, row["id"], row["context_start"]):
+    if context_start > 1:
+        cleared = visible_before(context_start) + _hidden_answers(connection, own, context_start)
+        runs.append(_run("cleared", cleared, 1, context_start - 1))
+        if _made_room(connection, row["id"], context_start):
             runs[0]["made_room"] = True
     if covered:
-        summarised = _count(connection, own, turns.c.visible, ~turns.c.held, _within(covered))
-        runs.append(_run("summarised", *summarised, covered[0][0], covered[-1][1]))
-    runs += _hidden_runs(connection, own, turns.c.number >= row["context_start"])
-    held_turns, _ = _count(connection, own, turns.c.held)
+        held = _count(connection, own, HELD, _within(covered))
+        summarised = sum((visible_before(last + 1) - visible_before(first) for first, last in covered), Sum()) - held
+        runs.append(_run("summarised", summarised, covered[0][0], covered[-1][1]))
+    runs += _hidden_runs(connection, own, turns.c.number >= context_start)
+    held_turns = _count(connection, own, HELD).turns
     names = ("visible_turns", "visible_messages", "held_turns", "standing_runs")
-    return dict(zip(names, (*in_view, held_turns, runs), strict=True))
+    return dict(zip(names, (in_view.turns, in_view.messages, held_turns, runs), strict=True))
+
+
+def _hidden_answers(connection: Connection, own: ColumnElement[bool], before: int) -> Sum:
+    """Return how much a person took out of the turns before a number."""
+    return _count(connection, own, HIDDEN, ANSWERED, turns.c.number < before)
 
 
 def _within(covered: Iterable[Sequence[int]]) -> ColumnElement[bool]:
@@ -107,7 +226,7 @@ def _hidden_runs(connection: Connection, *conditions: Any) -> list[dict[str, Any
         .order_by(turns.c.number.desc())
         .limit(MAX_HIDDEN_LISTED)
     ).all()
-    runs = [_run(reason, 1, message_count, number, number) for number, message_count, reason in reversed(listed)]
+    runs = [_run(reason, Sum(1, message_count), number, number) for number, message_count, reason in reversed(listed)]
     if len(listed) < MAX_HIDDEN_LISTED:
         return runs
     number = turns.c.number
@@ -116,7 +235,7 @@ def _hidden_runs(connection: Connection, *conditions: Any) -> list[dict[str, Any
         .where(*hidden, number < listed[-1].number)
         .group_by(WHY_HIDDEN)
     )
-    return [_run(reason, count, int(said), first, last) for reason, count, said, first, last in earlier] + runs
+    return [_run(reason, Sum(count, int(said)), first, last) for reason, count, said, first, last in earlier] + runs
 
 
 def covered_by(connection: Connection, summary_id: int | None) -> list[list[int]]:
@@ -129,13 +248,13 @@ def covered_by(connection: Connection, summary_id: int | None) -> list[list[int]
     return runs
 
 
-def _count(connection: Connection, *conditions: Any) -> tuple[int, int]:
+def _count(connection: Connection, *conditions: Any) -> Sum:
     """Return how many turns fulfil all conditions, and how many messages they have."""
     row = connection.execute(
         select(func.count(), func.coalesce(func.sum(turns.c.message_count), 0)).where(*conditions)
     ).one()
-    return int(row[0]), int(row[1])
+    return Sum(int(row[0]), int(row[1]))
 
 
-def _run(reason: str, turns_left: int, messages_left: int, first: int, last: int) -> dict[str, Any]:
-    return {"reason": reason, "turns": turns_left, "messages": messages_left, "first_turn": first, "last_turn": last}
+def _run(reason: str, left: Sum, first: int, last: int) -> dict[str, Any]:
+    return {"reason": reason, "turns": left.turns, "messages": left.messages, "first_turn": first, "last_turn": last}

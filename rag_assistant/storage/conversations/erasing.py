@@ -10,14 +10,17 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, delete, or_, select, update
 
+from rag_assistant.history.references import Receipt
 from rag_assistant.records import UNTITLED, Turn
 from rag_assistant.storage.conversations.conversations import load_conversation
-from rag_assistant.storage.conversations.counters import recount
+from rag_assistant.storage.conversations.counters import Recount
 from rag_assistant.storage.conversations.history import VIEW, refuse_while_running
 from rag_assistant.storage.conversations.receipts import ReceiptReader, collect_texts
+from rag_assistant.storage.conversations.sent_turns import later_turns_with
 from rag_assistant.storage.conversations.turn_rows import as_turns, load_turn
 from rag_assistant.storage.conversations.versions import take_answer_off, with_version
 from rag_assistant.storage.database import Database
+from rag_assistant.storage.sent_texts import block_of
 from rag_assistant.storage.tables import (
     answer_parts,
     answer_versions,
@@ -76,17 +79,18 @@ class TurnEraser:
         conversation = _conversation_of(connection, turn_id)
         refuse_while_running(connection, conversation)
         turn = load_turn(connection, turn_id)
+        counters = Recount(connection, turn.conversation_id, turn.number)
         # First, since what was sent is read by what is to be erased.
         reader = ReceiptReader(connection, turn.conversation_id)
-        _take_out_of_receipts(connection, turn, reader)
-        _take_out_of_versions(connection, turn, reader)
+        changed = _take_out_of_later_turns(connection, turn, reader)
         take_answer_off(connection, turn_id, ERASED | {"erased_at": now()})
         for table in (messages, answer_parts, answer_versions, ratings):
             connection.execute(delete(table).where(table.c.turn_id == turn_id))
         self._rename(connection, conversation, turn.question)
         _drop_summaries(connection, conversation, turn)
-        collect_texts(connection, turn.conversation_id)
-        recount(connection, turn.conversation_id)
+        for block in {block_of(turn.conversation_id, number) for number in (turn.number, *changed)}:
+            collect_texts(connection, block)
+        counters.keep()
 
     def _rename(self, connection: Connection, conversation: RowMapping, question: str) -> None:
         """Give a conversation whose title is the beginning of an erased question that of its first question left."""
@@ -157,34 +161,41 @@ def _same_view(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return all(one[name] == other[name] for name in ("context_start", "view_start", "summary_id"))
 
 
-def _take_out_of_receipts(connection: Connection, turn: Turn, reader: ReceiptReader) -> None:
-    """Take a turn out of what is kept of the requests of later ones, read some at a time."""
+def _take_out_of_later_turns(connection: Connection, turn: Turn, reader: ReceiptReader) -> list[int]:
+    """Take a turn out of what is kept of the requests of later ones, and return the numbers of those that held it."""
+    own = turns.c.conversation_id == turn.conversation_id
     query = (
         select(turns, receipts.c.body)
         .join_from(turns, receipts, receipts.c.turn_id == turns.c.id, isouter=True)
-        .where(turns.c.conversation_id == turn.conversation_id)
         .order_by(turns.c.number)
-        .limit(TURNS_AT_ONCE)
     )
-    after = turn.number
-    while rows := connection.execute(query.where(turns.c.number > after)).mappings().all():
+    numbers = later_turns_with(connection, turn.conversation_id, turn.number)
+    for start in range(0, len(numbers), TURNS_AT_ONCE):
+        some = turns.c.number.in_(numbers[start : start + TURNS_AT_ONCE])
+        rows = connection.execute(query.where(own, some)).mappings().all()
         for row, later in zip(rows, as_turns(connection, rows), strict=True):
-            search, body = reader.without(turn.number, later, row["body"])
-            if search != later.search:
-                connection.execute(update(turns).where(turns.c.id == later.id).values(search=search))
-            if body is not row["body"]:
-                connection.execute(update(receipts).where(receipts.c.turn_id == later.id).values(body=body))
-        after = rows[-1]["number"]
+            _take_out_of_answer(connection, turn, reader, later, row["body"])
+            if later.versions > 1:
+                _take_out_of_versions(connection, turn, reader, later)
+    return numbers
 
 
-def _take_out_of_versions(connection: Connection, turn: Turn, reader: ReceiptReader) -> None:
-    """Take a turn out of what is kept of the requests of answers that do not stand in their turns."""
-    own = turns.c.conversation_id == turn.conversation_id
-    query = select(answer_versions).join(turns, turns.c.id == answer_versions.c.turn_id)
-    for row in connection.execute(query.where(own, turns.c.number > turn.number)).mappings().all():
-        later = with_version(connection, load_turn(connection, row["turn_id"]), row)
-        search, body = reader.without(turn.number, later, row["receipt"])
-        this = answer_versions.c.turn_id == row["turn_id"], answer_versions.c.version == row["version"]
+def _take_out_of_answer(
+    connection: Connection, turn: Turn, reader: ReceiptReader, later: Turn, kept: Receipt | None
+) -> None:
+    search, body = reader.without(turn.number, later, kept)
+    if search != later.search:
+        connection.execute(update(turns).where(turns.c.id == later.id).values(search=search))
+    if body is not kept:
+        connection.execute(update(receipts).where(receipts.c.turn_id == later.id).values(body=body))
+
+
+def _take_out_of_versions(connection: Connection, turn: Turn, reader: ReceiptReader, later: Turn) -> None:
+    """Take a turn out of what is kept of the requests of answers that do not stand in their turn."""
+    query = select(answer_versions).where(answer_versions.c.turn_id == later.id)
+    for row in connection.execute(query).mappings().all():
+        search, body = reader.without(turn.number, with_version(connection, later, row), row["receipt"])
+        this = answer_versions.c.turn_id == later.id, answer_versions.c.version == row["version"]
         kept = {"figures": row["figures"] | {"search": search}, "receipt": body}
         connection.execute(update(answer_versions).where(*this).values(kept))
 

@@ -21,13 +21,22 @@ from rag_assistant.storage.conversations.conversations import (
 )
 from rag_assistant.storage.conversations.counters import recount
 from rag_assistant.storage.conversations.pictures import IMAGES, keep_pictures
+from rag_assistant.storage.conversations.sent_turns import keep_leaning
 from rag_assistant.storage.conversations.turn_endings import insert_messages, words_found_by
 from rag_assistant.storage.conversations.turn_rows import as_turns
 from rag_assistant.storage.conversations.versions import answer_in
 from rag_assistant.storage.database import Database, person_of
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.ownership import OWNER, key_of, own_conversations
-from rag_assistant.storage.sent_texts import as_kept, keep_texts, load_sources, load_texts, texts_of
+from rag_assistant.storage.sent_texts import (
+    Block,
+    as_kept,
+    block_of,
+    keep_texts,
+    load_sources,
+    load_texts,
+    texts_of,
+)
 from rag_assistant.storage.tables import answer_versions, conversations, messages, ratings, summaries, turns
 
 # What stands before the keys of conversations from other products, among the Idempotency-Keys of first turns.
@@ -124,16 +133,18 @@ class ExchangeStore:
                 )
                 .returning(turns.c.id)
             ).scalar_one()
-            self._insert_what_belongs(connection, made, turn_id, turn)
+            self._insert_what_belongs(connection, block_of(made, number), number, turn_id, turn)
         _count_messages(connection, made)
         if whole.summary is not None:
             _insert_summary(connection, made, whole.summary)
         recount(connection, made)
         return made
 
-    def _insert_what_belongs(self, connection: Connection, made: int, turn_id: int, turn: WholeTurn) -> None:
+    def _insert_what_belongs(
+        self, connection: Connection, block: Block, number: int, turn_id: int, turn: WholeTurn
+    ) -> None:
         if turn.erased_at is None:
-            images = keep_pictures(connection, made, turn.images)
+            images = keep_pictures(connection, block, turn.images)
             asked: Message = {"role": "user", "content": turn.question} | ({IMAGES: images} if images else {})
             said: list[Message] = [asked, *turn.answer.messages]
             insert_messages(connection, turn_id, said)
@@ -141,7 +152,8 @@ class ExchangeStore:
         if answer.strip():
             TURN_WORDS.insert(connection, [(turn_id, words_found_by(turn.question, answer, self._words_of))])
         for one in (turn.answer, *turn.others.values()):
-            keep_texts(connection, made, texts_of(one.sources), one.sources)
+            keep_texts(connection, block, texts_of(one.sources), one.sources)
+            keep_leaning(connection, block.conversation_id, number, one.search, one.history)
         for version, one in turn.others.items():
             connection.execute(
                 insert(answer_versions).values(
@@ -246,6 +258,7 @@ def _turn_of(connection: Connection, row: RowMapping, turn: Turn) -> WholeTurn:
     said = [*turn.iterations, *([{"role": "assistant", "content": turn.answer}] if turn.answer else [])]
     kept = select(answer_versions).where(answer_versions.c.turn_id == turn.id).order_by(answer_versions.c.version)
     others = connection.execute(kept).mappings().all() if turn.versions > 1 else []
+    block = block_of(turn.conversation_id, turn.number)
     return WholeTurn(
         question=turn.question,
         answer=_answer_of(row, said, turn.sources, row["finished_at"]),
@@ -259,12 +272,12 @@ def _turn_of(connection: Connection, row: RowMapping, turn: Turn) -> WholeTurn:
         version=turn.version,
         others={one["version"]: _other_answer_of(connection, turn, one) for one in others},
         rating=None if turn.rating is None else Rating(**asdict(turn.rating)),
-        images=tuple(load_texts(connection, turn.conversation_id, [key])[key] for key in turn.images),
+        images=tuple(load_texts(connection, block, [key])[key] for key in turn.images),
     )
 
 
 def _other_answer_of(connection: Connection, turn: Turn, row: RowMapping) -> WholeAnswer:
-    (sources,) = load_sources(connection, turn.conversation_id, [row["figures"]["sources"]])
+    (sources,) = load_sources(connection, turn.conversation_id, [(turn.number, row["figures"]["sources"])])
     return _answer_of(row["figures"], row["messages"], sources, row["finished_at"])
 
 

@@ -23,7 +23,7 @@ from sqlalchemy import (
 from rag_assistant.errors import ConversationBusy, HistoryChanged, NoSummary, NothingToUndo, TurnErased, TurnSummarised
 from rag_assistant.records import MAX_INT32, Conversation, DataUrl, PastTurn, RelatedTurn, Source, Turn, runs_of
 from rag_assistant.storage.conversations.conversations import conversation_of, load_conversation
-from rag_assistant.storage.conversations.counters import ROLES, covered_by, recount
+from rag_assistant.storage.conversations.counters import ROLES, Recount, covered_by
 from rag_assistant.storage.conversations.turn_rows import as_turns, load_turn
 from rag_assistant.storage.conversations.windows import (
     WHOLE,
@@ -35,7 +35,7 @@ from rag_assistant.storage.conversations.windows import (
 )
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.full_text import TURN_WORDS
-from rag_assistant.storage.sent_texts import load_sources, load_texts
+from rag_assistant.storage.sent_texts import block_of, load_sources, load_texts, load_texts_of_turns
 from rag_assistant.storage.tables import conversations, history_changes, now, summaries, turns
 
 ChangeKind = Literal["clear", "reset", "compact", "edit summary", "pin", "exclude"]
@@ -71,21 +71,21 @@ class HistoryStore:
             query = WHOLE_AND_HELD if newest is None else WINDOW_AND_HELD
         with self._database.read() as connection:
             rows = query.rows(connection, params)
-            return past_turns(rows, partial(load_texts, connection, conversation.id))
+            return past_turns(rows, partial(load_texts_of_turns, connection, conversation.id))
 
     def between(self, conversation: Conversation, first: int, last: int) -> list[PastTurn]:
         """Return the turns from number ``first`` to ``last`` that are in the model's view, oldest first."""
         params = {"conversation": conversation.id, "first": max(first, conversation.view_start), "before": last + 1}
         with self._database.read() as connection:
             rows = WHOLE_WITH_MARKS.rows(connection, params)
-            return past_turns(rows, partial(load_texts, connection, conversation.id))
+            return past_turns(rows, partial(load_texts_of_turns, connection, conversation.id))
 
     def pictures(self, turn: Turn) -> tuple[DataUrl, ...]:
         """Return the pictures beside the question of a turn."""
         if not turn.images:
             return ()
         with self._database.read() as connection:
-            found = load_texts(connection, turn.conversation_id, turn.images)
+            found = load_texts(connection, block_of(turn.conversation_id, turn.number), turn.images)
         return tuple(found[key] for key in turn.images)
 
     def counts(self, conversation_id: int) -> dict[str, int]:
@@ -127,7 +127,7 @@ class HistoryStore:
         own = turns.c.conversation_id == conversation.id, turns.c.number.in_(list(numbers))
         with self._database.read() as connection:
             found = connection.execute(select(turns.c.number, turns.c.sources).where(*own)).all()
-            loaded = load_sources(connection, conversation.id, [row.sources for row in found], cited=True)
+            loaded = load_sources(connection, conversation.id, [tuple(row) for row in found], cited=True)
         return {row.number: sources for row, sources in zip(found, loaded, strict=True)}
 
     # --- changes; each can be undone
@@ -195,7 +195,7 @@ class HistoryStore:
             marks = {"pinned": bool(pinned), "excluded": bool(excluded)}  # One rules the other out.
         if marks:
             kind: ChangeKind = "pin" if pinned is not None else "exclude"
-            with self._changing(turn.conversation_id, kind, turn_id=turn_id) as (connection, row):
+            with self._changing(turn.conversation_id, kind, turn=turn) as (connection, row):
                 covered = covered_by(connection, row["summary_id"])
                 if excluded and any(first <= turn.number <= last for first, last in covered):
                     raise TurnSummarised(turn.number)
@@ -225,12 +225,14 @@ class HistoryStore:
             if last is None:
                 raise NothingToUndo(conversation_id)
             before = dict(last["before"])
-            for turn_id, marks in before.pop("marks", {}).items():
-                connection.execute(update(turns).where(turns.c.id == int(turn_id)).values(marks))
-                _see(connection, int(turn_id))
+            marked = {int(turn_id): marks for turn_id, marks in before.pop("marks", {}).items()}
+            counters = Recount(connection, conversation_id, *(load_turn(connection, one).number for one in marked))
+            for turn_id, marks in marked.items():
+                connection.execute(update(turns).where(turns.c.id == turn_id).values(marks))
+                _see(connection, turn_id)
             _set(connection, conversation_id, before)
             connection.execute(delete(history_changes).where(history_changes.c.id == last["id"]))
-            recount(connection, conversation_id)
+            counters.keep()
         return self._get(conversation_id), last["kind"]
 
     def last_change(self, conversation_id: int) -> str | None:
@@ -259,7 +261,7 @@ class HistoryStore:
 
     @contextmanager
     def _changing(
-        self, conversation_id: int, kind: ChangeKind, running: int | None = None, turn_id: int | None = None
+        self, conversation_id: int, kind: ChangeKind, running: int | None = None, turn: Turn | None = None
     ) -> Iterator[tuple[Connection, RowMapping]]:
         """Give a transaction for a change, with the conversation's row before it; the change is noted for ``undo``.
 
@@ -272,24 +274,25 @@ class HistoryStore:
             row = load_conversation(connection, conversation_id, lock=True)
             refuse_while_running(connection, row, running)
             own = kind == "reset" and running is None
-            before = _undoable(connection, row, own, turn_id)
+            before = _undoable(connection, row, own, turn)
+            counters = Recount(connection, conversation_id, *([turn.number] if turn else ()))
             yield connection, row
-            if _undoable(connection, load_conversation(connection, conversation_id), own, turn_id) == before:
+            if _undoable(connection, load_conversation(connection, conversation_id), own, turn) == before:
                 return
             connection.execute(
                 insert(history_changes).values(
                     conversation_id=conversation_id, kind=kind, before=before, created_at=now()
                 )
             )
-            recount(connection, conversation_id)
+            counters.keep()
 
 
-def _undoable(connection: Connection, row: RowMapping, own: bool, turn_id: int | None) -> dict[str, Any]:
+def _undoable(connection: Connection, row: RowMapping, own: bool, turn: Turn | None) -> dict[str, Any]:
     """Return what ``undo`` brings back: the view, with ``own`` what was set for the conversation, a turn's marks."""
     state: dict[str, Any] = {name: row[name] for name in (*VIEW, *(("overrides",) if own else ()))}
-    if turn_id is not None:
-        marks = connection.execute(select(turns).where(turns.c.id == turn_id)).mappings().one()
-        state["marks"] = {str(turn_id): {name: marks[name] for name in MARKS}}
+    if turn is not None:
+        marks = connection.execute(select(turns).where(turns.c.id == turn.id)).mappings().one()
+        state["marks"] = {str(turn.id): {name: marks[name] for name in MARKS}}
     return state
 
 

@@ -1,26 +1,26 @@
-"""Pictures of questions: kept once in a conversation, by their hash, beside the texts that were sent to a model."""
+"""Pictures of questions: kept once for a block of turns, by their hash, beside the texts that were sent to a model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import ColumnElement, Connection, select
 
 from rag_assistant.history.references import key_of
 from rag_assistant.records import DataUrl, Message, with_pictures
-from rag_assistant.storage.sent_texts import keep_texts
+from rag_assistant.storage.sent_texts import Block, keep_texts
 from rag_assistant.storage.tables import messages, turns
 
 # Where a message's row has the keys of its pictures.
 IMAGES = "images"
 
 
-def keep_pictures(connection: Connection, conversation_id: int, pictures: Sequence[DataUrl]) -> list[str]:
+def keep_pictures(connection: Connection, block: Block, pictures: Sequence[DataUrl]) -> list[str]:
     """Keep pictures and return their keys."""
     kept = {key_of(url): url for url in pictures}
     if kept:
-        keep_texts(connection, conversation_id, kept)
+        keep_texts(connection, block, kept)
     return [key_of(url) for url in pictures]
 
 
@@ -33,8 +33,9 @@ def message_of(
     return with_pictures({"role": role, "content": content} | more, [picture(key) for key in keys])
 
 
-def keys_of_pictures(connection: Connection, conversation_id: int) -> set[str]:
-    """Return the keys of all pictures of a conversation."""
+def keys_of_pictures(connection: Connection, own: ColumnElement[bool]) -> set[str]:
+    """Return the keys of all pictures of the turns that are ``own``."""
     query = select(messages.c.extra).join(turns, turns.c.id == messages.c.turn_id)
-    own = turns.c.conversation_id == conversation_id, messages.c.position == 0, messages.c.extra.is_not(None)
-    return {key for extra in connection.execute(query.where(*own)).scalars() for key in (extra or {}).get(IMAGES, ())}
+    asked_with_more = messages.c.position == 0, messages.c.extra.is_not(None)
+    found = connection.execute(query.where(own, *asked_with_more)).scalars()
+    return {key for extra in found for key in (extra or {}).get(IMAGES, ())}

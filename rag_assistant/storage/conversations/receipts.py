@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, select, text
 
-from rag_assistant.history.erasing import may_lean_on, receipt_without, search_without
+from rag_assistant.history.erasing import joined, may_lean_on, receipt_without, search_without, turns_in
 from rag_assistant.history.references import Receipt, packed, references_in, unpacked
 from rag_assistant.records import Message, PastTurn, Turn
 from rag_assistant.storage.conversations.pictures import keys_of_pictures, message_of
+from rag_assistant.storage.conversations.sent_turns import keep_sent_turns
 from rag_assistant.storage.conversations.turn_rows import load_turn
 from rag_assistant.storage.prepared import Prepared
-from rag_assistant.storage.sent_texts import drop_texts, keep_texts, keys_in, load_texts, texts_of
+from rag_assistant.storage.sent_texts import Block, block_of, drop_texts, keep_texts, keys_in, load_texts, texts_of
 from rag_assistant.storage.tables import answer_versions, messages, receipts, turns
 
 _OWN = turns.c.conversation_id == bindparam("conversation")
@@ -50,8 +52,11 @@ def keep_receipt(
     """Keep the receipt of a turn and the texts of its sources, in the place of those that it has."""
     own = {"conversation": turn.conversation_id}
     versions = dict(_VERSIONS.rows(connection, own)) if past or recalled else {}
-    body, texts = packed(receipt, turn, past, recalled, versions)
-    keep_texts(connection, turn.conversation_id, texts | texts_of(turn.sources), turn.sources)
+    body, texts, turns_found = packed(receipt, turn, past, recalled, versions)
+    keep_texts(connection, block_of_turn(turn), texts | texts_of(turn.sources), turn.sources)
+    runs = turns_in(receipt, turn.number, (turn.history or {}).get("max_history_turns"))
+    runs = joined([*runs, *((number, number) for number in turns_found)])
+    keep_sent_turns(connection, turn.conversation_id, turn.number, runs)
     _KEEP.run(connection, {"turn": turn.id, "body": body})
 
 
@@ -62,20 +67,27 @@ def load_receipt(connection: Connection, turn_id: int) -> Receipt | None:
     return None if body is None else ReceiptReader(connection, turn.conversation_id).unpack(turn, body)
 
 
-def collect_texts(connection: Connection, conversation_id: int) -> None:
-    """Forget the texts of a conversation to which no receipt and no source refers any more."""
-    reader = ReceiptReader(connection, conversation_id)
-    own = turns.c.conversation_id == conversation_id
+def collect_texts(connection: Connection, block: Block) -> None:
+    """Forget the texts of a block to which no receipt, no source and no picture of its turns refers any more."""
+    reader = ReceiptReader(connection, block.conversation_id)
+    numbers = block.turn_numbers
+    own = (turns.c.conversation_id == block.conversation_id) & turns.c.number.between(numbers[0], numbers[-1])
     of_turns = select(turns.c.sources, receipts.c.body).join(receipts, receipts.c.turn_id == turns.c.id, isouter=True)
-    of_versions = select(answer_versions.c.figures["sources"], answer_versions.c.receipt).join(
-        turns, turns.c.id == answer_versions.c.turn_id
+    of_versions = select(answer_versions.c.figures["sources"], answer_versions.c.receipt).join_from(
+        turns, answer_versions, turns.c.id == answer_versions.c.turn_id
     )
-    used = keys_of_pictures(connection, conversation_id)
+    used = keys_of_pictures(connection, own)
+    text_of = partial(reader.text, block)
     for query in (of_turns, of_versions):
         for sources, body in connection.execute(query.where(own)):
             used.update(keys_in(sources))
-            used.update(key for key in references_in(body, reader.text) if isinstance(key, str))
-    drop_texts(connection, conversation_id, used)
+            used.update(key for key in references_in(body, text_of) if isinstance(key, str))
+    drop_texts(connection, block, used)
+
+
+def block_of_turn(turn: Turn) -> Block:
+    """Return the block of texts to which a turn belongs."""
+    return block_of(turn.conversation_id, turn.number)
 
 
 class ReceiptReader:
@@ -91,11 +103,13 @@ class ReceiptReader:
         """Return a receipt of a turn as it was before it was packed; the answer of the turn is the one it is about."""
         known = {one.number: one.messages for one in self.past_turns(turn, body)}
         own = [{"role": "user", "content": turn.question}, *turn.iterations]
-        return unpacked(body, turn.search, lambda number: own if number == turn.number else known[number], self.text)
+        text_of = partial(self.text, block_of_turn(turn))
+        return unpacked(body, turn.search, lambda number: own if number == turn.number else known[number], text_of)
 
     def past_turns(self, turn: Turn, body: Receipt) -> list[PastTurn]:
         """Return the earlier turns to which a receipt of a turn refers, with the answers that they had then."""
-        numbers = sorted({one for one in references_in(body, self.text) if isinstance(one, int)} - {turn.number})
+        found = references_in(body, partial(self.text, block_of_turn(turn)))
+        numbers = sorted({one for one in found if isinstance(one, int)} - {turn.number})
         versions = {number: body.get("versions", {}).get(str(number), 1) for number in numbers}
         self._read([number for number in numbers if (number, versions[number]) not in self._said])
         return [PastTurn(number, tuple(self._said_in(number, versions[number]))) for number in numbers]
@@ -113,14 +127,14 @@ class ReceiptReader:
         if left is whole and others == past:
             return search, body
         versions = {int(one): version for one, version in body.get("versions", {}).items()}
-        packed_again, texts = packed(left, replace(turn, search=search), others, others, versions)
-        keep_texts(self._connection, turn.conversation_id, texts)
+        packed_again, texts, _ = packed(left, replace(turn, search=search), others, others, versions)
+        keep_texts(self._connection, block_of_turn(turn), texts)
         return search, packed_again
 
-    def text(self, key: str) -> str:
-        """Return a shared text."""
+    def text(self, block: Block, key: str) -> str:
+        """Return a text that the turns of a block share; it is the same in every block."""
         if key not in self._texts:
-            self._texts |= load_texts(self._connection, self._conversation_id, [key])
+            self._texts |= load_texts(self._connection, block, [key])
         return self._texts[key]
 
     def _said_in(self, number: int, version: int) -> Sequence[Message]:
@@ -136,5 +150,6 @@ class ReceiptReader:
             some = {"conversation": self._conversation_id, "numbers": numbers[start : start + NUMBERS_AT_ONCE]}
             found: dict[tuple[int, int], list[Message]] = {}
             for number, version, role, content, extra in self._connection.execute(_SAID, some):
-                found.setdefault((number, version), []).append(message_of(role, content, extra, self.text))
+                picture_of = partial(self.text, block_of(self._conversation_id, number))
+                found.setdefault((number, version), []).append(message_of(role, content, extra, picture_of))
             self._said |= found

@@ -10,11 +10,12 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from rag_assistant.records import Message, Turn, TurnStatus
-from rag_assistant.storage.conversations.counters import MORE_MESSAGES, messages_in, recount
+from rag_assistant.storage.conversations.counters import MORE_MESSAGES, Recount, messages_in
+from rag_assistant.storage.conversations.sent_turns import keep_leaning
 from rag_assistant.storage.conversations.turn_rows import load_turn
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.prepared import Prepared
-from rag_assistant.storage.sent_texts import as_kept, keep_texts, texts_of
+from rag_assistant.storage.sent_texts import as_kept, block_of, keep_texts, texts_of
 from rag_assistant.storage.tables import answer_parts, conversations, messages, now, turns
 
 # How many characters of a turn are found by their words; PostgreSQL takes a megabyte of them at most.
@@ -113,7 +114,9 @@ def end_turn(
     )
     if not counted:
         return load_turn(connection, turn.id)
-    keep_texts(connection, turn.conversation_id, texts_of(turn.sources), turn.sources)
+    keep_texts(connection, block_of(turn.conversation_id, turn.number), texts_of(turn.sources), turn.sources)
+    if turn.history is None:  # There is no receipt: it was not announced.
+        keep_leaning(connection, turn.conversation_id, turn.number, turn.search, None)
     _DROP_PARTS.run(connection, {"turn": turn.id})
     if answer:
         ((count,),) = counted
@@ -124,10 +127,12 @@ def end_turn(
     more = {"more_turns": int(visible), "more_messages": sum(said.values()) * visible, "answered": status != "failed"}
     of_roles = {f"more_{role}": count for role, count in said.items()}
     _COUNT.run(connection, {"conversation": turn.conversation_id, "moment": moment} | more | of_roles)
-    if purged:
-        connection.execute(_PURGE, {"turn": turn.confirms_turn})
     if turn.waiting is not None or turn.pinned or not visible:
-        recount(connection, turn.conversation_id)
+        confirmed = [load_turn(connection, turn.confirms_turn)] if purged and turn.confirms_turn else []
+        counters = Recount(connection, turn.conversation_id, *(one.number for one in confirmed))
+        for one in confirmed:
+            connection.execute(_PURGE, {"turn": one.id})
+        counters.keep()
     return replace(
         turn,
         status=status,

@@ -55,7 +55,7 @@ def as_turns(connection: Connection, rows: Iterable[RowMapping]) -> list[Turn]:
     found: dict[int, tuple[Source, ...]] = {}
     for conversation_id in {row["conversation_id"] for row in rows if row["sources"]}:
         own = [row for row in rows if row["conversation_id"] == conversation_id]
-        sources = load_sources(connection, conversation_id, [row["sources"] for row in own])
+        sources = load_sources(connection, conversation_id, [(row["number"], row["sources"]) for row in own])
         found |= zip((row["id"] for row in own), sources, strict=True)
     return [_as_turn(connection, row, said[row["id"]], found.get(row["id"], ()), rated.get(row["id"])) for row in rows]
 

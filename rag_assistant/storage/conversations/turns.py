@@ -38,7 +38,7 @@ from rag_assistant.storage.conversations.conversations import (
     load_conversation,
     not_found,
 )
-from rag_assistant.storage.conversations.counters import recount
+from rag_assistant.storage.conversations.counters import Recount
 from rag_assistant.storage.conversations.pictures import IMAGES, keep_pictures
 from rag_assistant.storage.conversations.receipts import keep_receipt, load_receipt
 from rag_assistant.storage.conversations.turn_endings import (
@@ -65,7 +65,7 @@ from rag_assistant.storage.database import Database, person_of
 from rag_assistant.storage.leases import is_nobodys
 from rag_assistant.storage.ownership import OF_PERSON, key_of
 from rag_assistant.storage.prepared import Prepared
-from rag_assistant.storage.sent_texts import as_kept
+from rag_assistant.storage.sent_texts import as_kept, block_of
 from rag_assistant.storage.tables import conversations, now, turns
 
 log = logging.getLogger(__name__)
@@ -183,7 +183,7 @@ class TurnStore:
             "new_created_at": moment,
         }
         ((turn_id,),) = _INSERT_TURN.rows(connection, new)
-        images = keep_pictures(connection, conversation_id, question.images)
+        images = keep_pictures(connection, block_of(conversation_id, conversation.turns), question.images)
         asked = message_row(turn_id, 0, "user", question.text) | ({"extra": {IMAGES: images}} if images else {})
         INSERT_MESSAGE.run(connection, asked)
         turn = Turn(
@@ -218,8 +218,9 @@ class TurnStore:
                 raise TurnNotRetryable(
                     f"Turn {turn_id} is not the last of its conversation any more. Ask the question again."
                 )
+            counters = Recount(connection, turn.conversation_id, turn.number)
             take_answer_off(connection, turn_id, {"status": "running", "owner": self.owner})
-            recount(connection, turn.conversation_id)
+            counters.keep()
             return _running(connection, turn)
 
     def regenerate(self, turn_id: int) -> tuple[Turn, Conversation]:
@@ -235,8 +236,9 @@ class TurnStore:
             if turn.answer.strip():
                 keep_version(connection, turn)
                 values |= {"version": turn.versions + 1, "versions": turn.versions + 1}
+            counters = Recount(connection, turn.conversation_id, turn.number)
             take_answer_off(connection, turn_id, values)
-            recount(connection, turn.conversation_id)
+            counters.keep()
             return _running(connection, turn)
 
     def keep_receipt(

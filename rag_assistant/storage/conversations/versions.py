@@ -11,7 +11,7 @@ from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 from rag_assistant.errors import ConversationBusy, TurnErased, TurnNotRegenerable, VersionFixed, VersionNotFound
 from rag_assistant.records import AnswerVersion, Turn
 from rag_assistant.storage.conversations.conversations import load_conversation
-from rag_assistant.storage.conversations.counters import count_messages, covered_by, recount
+from rag_assistant.storage.conversations.counters import Recount, count_messages, covered_by
 from rag_assistant.storage.conversations.turn_endings import insert_messages, words_found_by
 from rag_assistant.storage.conversations.turn_rows import load_turn
 from rag_assistant.storage.database import Database
@@ -65,10 +65,11 @@ class VersionStore:
                 return turn
             row = load_version(connection, turn, version)
             _refuse_to_choose(connection, turn, conversation)
+            counters = Recount(connection, turn.conversation_id, turn.number)
             keep_version(connection, turn)
             take_answer_off(connection, turn_id, row["figures"] | {"version": version})
             self._put_on(connection, turn, row)
-            recount(connection, turn.conversation_id)
+            counters.keep()
             return load_turn(connection, turn_id)
 
     def _put_on(self, connection: Connection, turn: Turn, row: RowMapping) -> None:
@@ -206,7 +207,7 @@ def _summaries_in_reach(connection: Connection, conversation: RowMapping) -> set
 def version_of(connection: Connection, turn: Turn, row: RowMapping) -> AnswerVersion:
     """Return the record of such a row of a turn."""
     figures = row["figures"]
-    (sources,) = load_sources(connection, turn.conversation_id, [figures["sources"]])
+    (sources,) = load_sources(connection, turn.conversation_id, [(turn.number, figures["sources"])])
     return AnswerVersion(
         version=row["version"],
         status=figures["status"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Select, Subquery, bindparam, false, null, select, union
@@ -10,7 +10,7 @@ from sqlalchemy import Select, Subquery, bindparam, false, null, select, union
 from rag_assistant.records import Message, PastTurn
 from rag_assistant.storage.conversations.pictures import IMAGES, message_of
 from rag_assistant.storage.prepared import Prepared
-from rag_assistant.storage.tables import messages, turns
+from rag_assistant.storage.tables import HELD, messages, turns
 
 
 def _newest(limited: bool) -> Select[Any]:
@@ -45,7 +45,7 @@ def _messages_with_marks(chosen: Subquery) -> Select[Any]:
 def _and_held(newest: Select[Any]) -> Subquery:
     held = select(turns.c.id).where(
         turns.c.conversation_id == bindparam("conversation"),
-        turns.c.held,
+        HELD,
         turns.c.number < bindparam("before"),
     )
     return union(select(newest.subquery().c.id), held).subquery()
@@ -58,9 +58,9 @@ WINDOW_AND_HELD, WHOLE_AND_HELD = (
 WHOLE_WITH_MARKS = Prepared(_messages_with_marks(_newest(limited=False).subquery()))
 
 
-def past_turns(rows: Sequence[Any], load: Callable[[Collection[str]], Mapping[str, str]]) -> list[PastTurn]:
-    """Return the turns of the rows that one of these queries gave; ``load`` gives shared texts by their keys."""
-    keys = {key for *_, extra in rows for key in (extra or {}).get(IMAGES, ())}
+def past_turns(rows: Sequence[Any], load: Callable[[Iterable[tuple[int, str]]], Mapping[str, str]]) -> list[PastTurn]:
+    """Return the turns of the rows that one of these queries gave; ``load`` is as ``load_texts_of_turns``."""
+    keys = {(number, key) for number, *_, extra in rows for key in (extra or {}).get(IMAGES, ())}
     pictures = load(keys) if keys else {}
     messages_of: dict[int, list[Message]] = {}
     marks: dict[int, tuple[bool, str | None]] = {}

@@ -6,6 +6,7 @@ from sqlalchemy import (
     JSON,
     Boolean,
     Column,
+    ColumnElement,
     ForeignKey,
     Index,
     Integer,
@@ -14,7 +15,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     false,
-    text,
+    literal_column,
     true,
 )
 
@@ -126,13 +127,16 @@ turns = Table(
     partial_index("ix_turns_held", "conversation_id", "number", where="held"),
     partial_index("ix_turns_versions", "conversation_id", "number", where="version > 1"),
     partial_index("ix_turns_hidden", "conversation_id", "number", where="NOT visible"),
+    partial_index("ix_turns_marked", "conversation_id", "number", where="pinned OR waiting IS NOT NULL"),
     # A conversation answers one question at a time.
     partial_index("uq_turns_running", "conversation_id", where="status = 'running'", unique=True),
     sqlite_autoincrement=True,
 )
 
-# As the index of hidden turns has it. ~turns.c.visible comes to SQLite as visible = 0, for which it does not use that.
-HIDDEN = text("NOT turns.visible")
+# As the indexes have it. turns.c.held comes to SQLite as held = 1, for which it does not use the index of held turns.
+HIDDEN: ColumnElement[bool] = literal_column("NOT turns.visible")
+HELD: ColumnElement[bool] = literal_column("turns.held")
+MARKED: ColumnElement[bool] = literal_column("(turns.pinned OR turns.waiting IS NOT NULL)")
 
 messages = Table(
     "messages",
@@ -163,11 +167,24 @@ receipts = Table(
     Column("body", JSON, nullable=False),
 )
 
-# Texts that the receipts and sources of a conversation refer to, each once, by its hash.
+# Of which turns the receipt or the search of turn ``number`` may hold something: see sent_turns.py.
+sent_turns = Table(
+    "sent_turns",
+    metadata,
+    Column("conversation_id", Integer, ForeignKey("conversations.id", ondelete="CASCADE"), primary_key=True),
+    Column("magnitude", Integer, primary_key=True),
+    Column("first_turn", Integer, primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("last_turn", Integer, primary_key=True),
+    sqlite_with_rowid=False,
+)
+
+# Texts that the receipts and sources of a block of turns refer to, each once, by its hash: see sent_texts.py.
 sent_texts = Table(
     "sent_texts",
     metadata,
     Column("conversation_id", Integer, ForeignKey("conversations.id", ondelete="CASCADE"), primary_key=True),
+    Column("block", Integer, primary_key=True),
     Column("key", String, primary_key=True),
     Column("text", Text),
     # In the place of the text, while they are there: the chunks of a document of which it is made.

@@ -131,7 +131,7 @@ def test_a_crash_leaves_the_committed_text_as_an_interrupted_turn(turns: TurnSto
 def test_a_crash_leaves_what_was_known_of_the_answer(turns: TurnStore, database: Database) -> None:
     turn = ask(turns)
     source = Source(1, 3, "a.txt", None, 0, 4, "Text", 1.0)
-    turns.keep_receipt(replace(turn, model="m", notes=("Trimmed.",), sources=(source,)), {"request": {}})
+    turns.keep_receipt(replace(turn, model="m", notes=("Trimmed.",), sources=(source,)), {"request": {"messages": []}})
     AnswerLog(database, "here").append(turn.id, 0, "Because [1].")
     turns.interrupt_unfinished(mark_cited)
     left = turns.get(turn.id)

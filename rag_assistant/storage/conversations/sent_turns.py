@@ -1,0 +1,68 @@
+"""Of which earlier turns the requests of a turn may hold something, so that one is erased without reading all later
+ones.
+
+Kept as runs of turns, found by their length: a run of 2^(k - 1) to 2^k - 1 turns that holds a turn begins at most
+2^k - 2 turns before it. What is kept may name too much, and never too little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, literal, select
+
+from rag_assistant.history.erasing import Run, search_without, turns_in
+from rag_assistant.records import MAX_INT32
+from rag_assistant.storage.tables import sent_turns
+
+# It runs for every answer, so it is handed to the driver as it is.
+_INSERT = (
+    "INSERT INTO sent_turns (conversation_id, magnitude, first_turn, number, last_turn) VALUES ({marks}) "
+    "ON CONFLICT DO NOTHING"
+)
+_HOLDING = select(sent_turns.c.number).where(
+    sent_turns.c.conversation_id == bindparam("conversation"),
+    sent_turns.c.magnitude == bindparam("magnitude"),
+    sent_turns.c.first_turn.between(bindparam("earliest"), bindparam("turn")),
+    sent_turns.c.last_turn >= bindparam("turn"),
+)
+
+
+def keep_sent_turns(connection: Connection, conversation_id: int, number: int, runs: Iterable[Run]) -> None:
+    """Keep that turn ``number`` may hold something of the turns in some runs of [first, last]."""
+    rows = [(conversation_id, (last - first + 1).bit_length(), first, number, last) for first, last in runs]
+    if rows:
+        mark = "?" if connection.dialect.name == "sqlite" else "%s"
+        connection.exec_driver_sql(_INSERT.format(marks=", ".join([mark] * len(rows[0]))), rows)
+
+
+def keep_leaning(
+    connection: Connection,
+    conversation_id: int,
+    number: int,
+    search: Mapping[str, Any] | None,
+    history: Mapping[str, Any] | None,
+) -> None:
+    """Keep on which turns the search of turn ``number`` may lean, which has no receipt."""
+    if search_without(search) != search:
+        limit = (history or {}).get("max_history_turns")
+        keep_sent_turns(connection, conversation_id, number, turns_in({}, number, limit))
+
+
+def later_turns_with(connection: Connection, conversation_id: int, number: int) -> list[int]:
+    """Return the numbers of the later turns that may hold something of turn ``number``."""
+    own = {"conversation": conversation_id, "turn": number}
+    found: set[int] = set()
+    for magnitude in range(1, MAX_INT32.bit_length() + 1):
+        earliest = number - (1 << magnitude) + 2
+        found.update(connection.execute(_HOLDING, own | {"magnitude": magnitude, "earliest": earliest}).scalars())
+    return sorted(found)
+
+
+def copy_sent_turns(connection: Connection, origin: int, made: int, before: int) -> None:
+    """Keep for a conversation what is kept for the turns of another one with a number below ``before``."""
+    names = [column.name for column in sent_turns.columns if column.name != "conversation_id"]
+    own = select(literal(made), *(sent_turns.c[name] for name in names))
+    own = own.where(sent_turns.c.conversation_id == origin, sent_turns.c.number < before)
+    connection.execute(sent_turns.insert().from_select(["conversation_id", *names], own))
