@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, insert, select, text, update
 
 from bench.stage import add_conversation
 from bench.words import guide_text, text_of
@@ -73,8 +73,22 @@ def fill(database: Database) -> Crowd:
         for start, end in _parts(LONG_TURNS):
             words = ((n, _words(guide_text(2 * n)) + " " + _words(guide_text(2 * n + 1))) for n in range(start, end))
             TURN_WORDS.insert(connection, [(first + n, some) for n, some in words])
+        _add_receipts(connection, long)
     of_others = range(1, CONVERSATIONS + 1)
     return Crowd(long, range(first, first + LONG_TURNS), of_others, of_others, range(1, DOCUMENTS + 1))
+
+
+def _add_receipts(connection: Connection, conversation_id: int) -> None:
+    """Say of each turn of a conversation that it was sent the five before it."""
+    own = {"conversation": conversation_id}
+    window = "[' || (number - 5) || ', ' || (number - 1) || ']"
+    sent = f"""{{"model": "m", "messages": [{window}, [' || number || ', 0, 0]]}}"""
+    body = f"""'{{"request": {sent}, "kept_turns": [{window}], "prefix_messages": 10}}'"""
+    of_turns = "FROM turns WHERE conversation_id = :conversation AND number > 5"
+    connection.execute(text(f"INSERT INTO receipts (turn_id, body) SELECT id, {body} {of_turns}"), own)
+    columns = "conversation_id, magnitude, first_turn, number, last_turn"
+    runs = f"SELECT conversation_id, 3, number - 5, number, number - 1 {of_turns}"
+    connection.execute(text(f"INSERT INTO sent_turns ({columns}) {runs}"), own)
 
 
 def _parts(count: int) -> Iterator[tuple[int, int]]:

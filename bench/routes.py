@@ -42,11 +42,10 @@ WAITS = frozenset(
 # What would end the session, or change who there is: it has nothing to do with how much there is.
 OF_PEOPLE = ("account_pages.", "people_pages.", "provider_pages.")
 # What goes through everything by its nature: a file of all that there is, and, of the conversation that never ends, a
-# file of it and erasing for good, which looks through what was sent in all later turns.
+# file of it and erasing all of it.
 OF_EVERYTHING = "archive_api.export"
 OF_ALL_TURNS = frozenset(
-    "conversations_api.export conversations_api.purge_conversation history_pages.purge sidebar.erase "
-    "history_pages.erase api.erase_turn openai.delete_response".split()
+    "conversations_api.export conversations_api.purge_conversation history_pages.purge sidebar.erase".split()
 )
 LONG = " (the long one)"
 TYPED = ("/conversations?part=1&q=", "/api/conversations?q=", "/documents?q=", "/api/documents?q=")

@@ -1,8 +1,9 @@
-"""Dates and numbers as a language writes them."""
+"""Dates and numbers as a language writes them: those of a list are often the same."""
 
 from __future__ import annotations
 
 from datetime import date, datetime, timedelta
+from functools import lru_cache
 
 from babel.dates import format_date, format_skeleton, format_time, format_timedelta
 from babel.numbers import format_decimal
@@ -10,6 +11,7 @@ from babel.numbers import format_decimal
 from rag_assistant.i18n.languages import LANGUAGES
 
 
+@lru_cache(maxsize=1_000)
 def day(code: str, when: date, *, short: bool = False) -> str:
     """Return a day: "3 September 2026", or in short "3 Sept 2026"."""
     return format_date(when, "medium" if short else "long", LANGUAGES[code].locale)
@@ -30,6 +32,7 @@ def duration(code: str, seconds: float) -> str:
     return format_timedelta(timedelta(seconds=seconds), locale=LANGUAGES[code].locale)
 
 
+@lru_cache(maxsize=1_000)
 def number(code: str, value: float, digits: int | None = None) -> str:
     """Return a number with its thousands apart: "12,345"; with ``digits``, that many behind the point."""
     pattern = None if digits is None else f"#,##0.{'0' * digits}".rstrip(".")

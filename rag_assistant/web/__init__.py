@@ -11,6 +11,7 @@ from werkzeug.routing import IntegerConverter, Map, Rule
 
 from rag_assistant.records import MAX_INT32
 from rag_assistant.web import (
+    addresses,
     assets,
     errors,
     health,
@@ -115,6 +116,7 @@ def init_app(app: Flask, services: Services) -> None:
     app.wsgi_app = Entry(app.wsgi_app, services.settings.current)  # type: ignore[method-assign, assignment]
     request_ids.init_app(app)
     security.init_app(app, services.settings.current)
+    addresses.init_app(app)
     languages.init_app(app)
     errors.init_app(app)
     health.init_app(app, services)

@@ -6,6 +6,7 @@ API for; to everybody else the API speaks English.
 
 from __future__ import annotations
 
+from functools import cache, partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -30,16 +31,22 @@ def init_app(app: Flask) -> None:
     app.add_template_filter(said)
     app.add_template_filter(number)
     app.after_request(_speak_to_our_page)
-    app.context_processor(lambda: {"language": language()})
+    app.context_processor(_spoken)
+
+
+def _spoken() -> dict[str, Any]:
+    """Return the language for a page, and its own ``_``, which does not look at the request each time."""
+    chosen = language()
+    return {"language": chosen, "_": partial(_in_language, chosen.code)}
 
 
 def language() -> Language:
     """Return the language in which the request at hand is answered; English where there is none."""
     if not has_request_context():
         return ENGLISH
-    if "language" not in g:
-        g.language = _chosen()
-    chosen: Language = g.language
+    chosen: Language | None = g.get("language")
+    if chosen is None:
+        chosen = g.language = _chosen()
     return chosen
 
 
@@ -55,12 +62,13 @@ def ngettext(one: str, many: str, n: int, **values: Any) -> str:
 
 def in_template(text: str, **values: Any) -> Markup:
     """Return a text for a template: what is HTML in our own text stays so, the values are escaped."""
-    return _filled(text, catalogs.gettext(language().code, text), values)
+    return _in_language(language().code, text, **values)
 
 
 def in_template_by_number(one: str, many: str, n: int, **values: Any) -> Markup:
     """Return the form of a text for a template that suits a number, which stands in it as ``{n}``."""
-    return _filled(one, catalogs.ngettext(language().code, one, many, n), {"n": number(n)} | values)
+    text = catalogs.ngettext(language().code, one, many, n)
+    return _filled(_as_markup(one, text), {"n": number(n)} | values)
 
 
 def said(sentence: Any) -> str:
@@ -73,8 +81,29 @@ def number(value: float, digits: int | None = None) -> str:
     return figures.number(language().code, value, digits)
 
 
-def _filled(source: str, text: str, values: dict[str, Any]) -> Markup:
-    return (Markup(text) if "<" in source else escape(text)).format(**values)  # noqa: S704 - Our own text.
+def _in_language(code: str, text: str, /, **values: Any) -> Markup:
+    return _filled(_escaped(code, text), values) if values else _as_it_is(code, text)
+
+
+@cache
+def _escaped(code: str, text: str) -> Markup:
+    """Return one of our own texts in a language as HTML: a page has the same ones many times."""
+    return _as_markup(text, catalogs.gettext(code, text))
+
+
+@cache
+def _as_it_is(code: str, text: str) -> Markup:
+    """Return one of our own texts in which nothing stands in a place."""
+    return _filled(_escaped(code, text), {})
+
+
+def _as_markup(source: str, text: str) -> Markup:
+    return Markup(text) if "<" in source else escape(text)  # noqa: S704 - Our own text.
+
+
+def _filled(text: Markup, values: dict[str, Any]) -> Markup:
+    # As Markup.format does where a place is a name alone, without its parser, which takes longer than all else here.
+    return Markup(str(text).format(**{name: escape(value) for name, value in values.items()}))  # noqa: S704 - Escaped.
 
 
 def _chosen() -> Language:

@@ -16,7 +16,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 TEMPLATES = sorted((PROJECT / "templates").glob("*.html"))
 SCRIPTS = sorted((PROJECT / "static" / "js").rglob("*.js"))
 # The documentation and the description of the API are in English.
-IN_ENGLISH = ("help.html", "api_docs.html")
+IN_ENGLISH = ("help.html", "_api_operations.html", "api_docs.html")
 LANGUAGE = pytest.mark.parametrize("language", TRANSLATED, ids=lambda language: language.code)
 PLACE = re.compile(r"\{\w+\}")
 TAG = re.compile(r"<[^>]+>")

@@ -6,12 +6,15 @@ import json
 from typing import Any
 
 from flask import Blueprint, Response, current_app, jsonify, render_template, request
+from markupsafe import Markup, escape
 
 from rag_assistant.web.errors import error_kinds
 from rag_assistant.web.openapi.document import openapi_document
 
 blueprint = Blueprint("openapi", __name__)
 Schema = dict[str, Any]
+# Stands for where the server is: nothing else differs between two who look at the page.
+ANYWHERE = "https://anywhere.invalid"
 
 
 @blueprint.get("/openapi.json")
@@ -23,6 +26,15 @@ def openapi_json() -> Response:
 @blueprint.get("/docs")
 def docs() -> str:
     """Show the description of the API."""
+    listed: Markup | None = current_app.extensions.get("api_operations")
+    if listed is None:
+        listed = current_app.extensions["api_operations"] = _listed()
+    here = request.host_url.rstrip("/") + request.script_root
+    return render_template("api_docs.html", listed=listed.replace(ANYWHERE, escape(here)))
+
+
+def _listed() -> Markup:
+    """Return all operations and schemas as HTML, with ``ANYWHERE`` in the place of the server's address."""
     document = _document()
     grouped: dict[str, list[Schema]] = {tag["name"]: [] for tag in document["tags"]}
     for path, methods in document["paths"].items():
@@ -30,7 +42,10 @@ def docs() -> str:
             shown = operation | {"method": method.upper(), "path": path, "call": _call(method.upper(), path, operation)}
             grouped[operation["tags"][0]].append(shown)
     schemas = document["components"]["schemas"]
-    return render_template("api_docs.html", groups=grouped, schemas=schemas, errors=error_kinds(), as_json=_as_json)
+    drawn = render_template(
+        "_api_operations.html", groups=grouped, schemas=schemas, errors=error_kinds(), as_json=_as_json
+    )
+    return Markup(drawn)  # noqa: S704 - A template of ours drew it.
 
 
 def _document() -> Schema:
@@ -42,8 +57,7 @@ def _document() -> Schema:
 
 def _call(method: str, path: str, operation: Schema) -> str:
     """Return an operation as a command."""
-    address = request.host_url.rstrip("/") + request.script_root + path
-    parts = ["curl -s", *([f"-X {method}"] if method not in ("GET", "POST") else []), f"'{address}'"]
+    parts = ["curl -s", *([f"-X {method}"] if method not in ("GET", "POST") else []), f"'{ANYWHERE}{path}'"]
     content = operation.get("requestBody", {}).get("content", {})
     example = content.get("application/json", {}).get("example")
     if "multipart/form-data" in content and example is None:

@@ -89,7 +89,7 @@ def choose_theme() -> Response:
 @blueprint.app_template_filter()
 def day(moment: datetime, *, short: bool = False) -> str:
     """Return a moment's day, where the reader lives, as it is read: 3 September 2026, or in short 3 Sept 2026."""
-    return figures.day(language().code, _where_the_reader_lives(moment), short=short)
+    return figures.day(language().code, _where_the_reader_lives(moment).date(), short=short)
 
 
 @blueprint.app_template_filter()

@@ -227,3 +227,10 @@ def test_a_failed_answer_is_a_problem_too(client: FlaskClient, stub: StubModel) 
     assert (response.status_code, response.mimetype) == (502, PROBLEM)
     assert response.json["code"] == "ModelRefused"
     assert response.json["title"] == "Model refused"
+
+
+def test_the_page_names_the_server_at_the_address_that_was_asked(client: FlaskClient) -> None:
+    for base in ("http://localhost", "http://127.0.0.1:5000"):
+        page = client.get("/docs", base_url=base).text
+        assert f"{base}/api/query" in page
+        assert "anywhere.invalid" not in page
