@@ -117,8 +117,7 @@ AIMS = (
     Aim(
         "routes", "routes", "CPU of the slowest page or API call at 100,000 conversations, 10,000 documents and a "
         "conversation of 1,000,000 messages: of those that read / that change something", (30, 30), "ms",
-        "of those that read, the templates of a page with a hundred rows; a change of what the model may see counts "
-        "all turns of the conversation anew",
+        "the templates of a page with a hundred rows",
     ),
     Aim(
         "typing", "routes", "the same of a search as one types", (50,), "ms",
