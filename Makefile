@@ -23,7 +23,7 @@ PARALLEL := -n $$(($$(nproc) + 4)) --maxprocesses 8 --dist worksteal
 test test-long: export PYTHONDONTWRITEBYTECODE =
 # What is never imported need not be compiled, which takes a third of pip's time.
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-# uv takes a sixth of the CPU time that pip takes. Of pip's settings it is told the index; where it fails, pip, which
+# uv takes an eighth of the CPU time that pip takes. Of pip's settings it is told the index; where it fails, pip, which
 # knows them all, does it and says what is wrong.
 INDEX = $$($(PIP) config list 2>/dev/null | sed -n "s/^[^=]*\.index-url='\(.*\)'/\1/p" | head -n 1)
 # $(call install,the environment,what)
