@@ -117,12 +117,12 @@ AIMS = (
     Aim(
         "routes", "routes", "CPU of the slowest page or API call at 100,000 conversations, 10,000 documents and a "
         "conversation of 1,000,000 messages: of those that read / that change something", (30, 30), "ms",
-        "the templates of a page with a hundred rows",
+        "the templates of a page with many turns or rows; erasing packs what later turns were sent again",
     ),
     Aim(
         "typing", "routes", "the same of a search as one types", (50,), "ms",
-        "the Documents page draws a hundred rows; the beginning of a word stands for many words, of which FTS5 "
-        "merges all rows",
+        "the beginning of a word stands for many words, of which FTS5 merges all rows; the Documents page draws a "
+        "hundred rows",
     ),
     Aim(
         "start", "start", "second start: until /healthz / until ready", (0.7, 1.2), "s",
