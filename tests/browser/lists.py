@@ -60,10 +60,11 @@ def lengthen(server: ServerProcess, count: int) -> None:
                 (made, number),
             )
         # What was sent is kept for each block of turns.
-        names = 'conversation_id, "key", text, document_id, start, "end"'
+        columns = 'conversation_id, "key", text, document_id, start, "end"'
         for block in range(1, count // TURNS_IN_A_BLOCK + 1):
             database.execute(
-                f"INSERT INTO sent_texts (block, {names}) SELECT ?, {names} FROM sent_texts WHERE block = 0", (block,)
+                f"INSERT INTO sent_texts (block, {columns}) SELECT ?, {columns} FROM sent_texts WHERE block = 0",
+                (block,),
             )
         database.execute(
             "UPDATE conversations SET turns = ?, visible_turns = ?, visible_messages = ?", (count, count, 2 * count)
