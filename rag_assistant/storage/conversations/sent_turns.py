@@ -10,16 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, literal, select
+from sqlalchemy import Connection, bindparam, literal, select, text
 
 from rag_assistant.history.erasing import Run, search_without, turns_in
 from rag_assistant.records import MAX_INT32
+from rag_assistant.storage.prepared import Prepared
 from rag_assistant.storage.tables import sent_turns
 
-# It runs for every answer, so it is handed to the driver as it is.
-_INSERT = (
-    "INSERT INTO sent_turns (conversation_id, magnitude, first_turn, number, last_turn) VALUES ({marks}) "
-    "ON CONFLICT DO NOTHING"
+_INSERT = Prepared(
+    text(
+        "INSERT INTO sent_turns (conversation_id, magnitude, first_turn, number, last_turn) "
+        "VALUES (:conversation, :magnitude, :first, :number, :last) ON CONFLICT DO NOTHING"
+    )
 )
 _HOLDING = select(sent_turns.c.number).where(
     sent_turns.c.conversation_id == bindparam("conversation"),
@@ -31,10 +33,10 @@ _HOLDING = select(sent_turns.c.number).where(
 
 def keep_sent_turns(connection: Connection, conversation_id: int, number: int, runs: Iterable[Run]) -> None:
     """Keep that turn ``number`` may hold something of the turns in some runs of [first, last]."""
-    rows = [(conversation_id, (last - first + 1).bit_length(), first, number, last) for first, last in runs]
+    own = {"conversation": conversation_id, "number": number}
+    rows = [own | {"magnitude": (last - first + 1).bit_length(), "first": first, "last": last} for first, last in runs]
     if rows:
-        mark = "?" if connection.dialect.name == "sqlite" else "%s"
-        connection.exec_driver_sql(_INSERT.format(marks=", ".join([mark] * len(rows[0]))), rows)
+        _INSERT.run(connection, *rows)
 
 
 def keep_leaning(
