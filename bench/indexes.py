@@ -100,7 +100,9 @@ def times_of_search(database: Database, size: int, questions: list[str]) -> tupl
     """Return the times of a keyword search and of a whole one."""
     vectors, keywords = Store(size), KeywordIndex(database)
     retriever = Retriever(ChunkStore(database), keywords, KnownVectors(vectors))
-    alone = times(lambda question: keywords.search(query_terms(question, keywords.languages()), CANDIDATES), questions)
+    alone = times(
+        lambda question: keywords.search(query_terms(question, keywords.state().languages), CANDIDATES), questions
+    )
     return alone, times(lambda question: retriever.search(question, 5), questions)
 
 

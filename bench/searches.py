@@ -26,6 +26,7 @@ from rag_assistant.records import EVERYTHING, KnownEmbedder, Scope
 from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.embeddings.registry import Embedders
 from rag_assistant.retrieval.indexes.chroma import ChromaIndex
+from rag_assistant.retrieval.indexes.keywords_in_memory import KeywordsInMemory
 from rag_assistant.retrieval.indexes.vector_search import VectorSearch
 from rag_assistant.retrieval.search import CANDIDATES, Retriever
 from rag_assistant.retrieval.terms import query_terms
@@ -122,14 +123,16 @@ class Library:
         self._embedders = Embedders(self._store, {"embedder": "bench"}, lambda _source: Words())
         self._folder = folder
         self._vectors = VectorSearch(self._store, self._embedders, self._open_index)
-        self.retriever = Retriever(ChunkStore(database), self._keywords, self._vectors)
+        self._in_memory = KeywordsInMemory(self._keywords)
+        self.retriever = Retriever(ChunkStore(database), self._keywords, self._vectors, in_memory=self._in_memory)
 
     def _open_index(self, known: KnownEmbedder) -> ChromaIndex:
         return ChromaIndex(self._store, known.key, None, self._folder / "chroma", Settings().chroma_from_chunks)
 
     def keywords(self, question: str) -> object:
         """Search by keywords alone."""
-        return self._keywords.search(query_terms(question, self._keywords.languages()), CANDIDATES)
+        state = self._keywords.state()
+        return self._in_memory.best(query_terms(question, state.languages), CANDIDATES, state)
 
     def fill(self, texts: list[str], size: int) -> None:
         """Keep ``size`` chunks, made of the texts."""
@@ -150,7 +153,9 @@ class Library:
             connection.execute(update(embedders).values(additions=len(held)))
 
     def wait_for_index(self) -> None:
-        """Read the vectors; wait until Chroma has them where they are enough for it."""
+        """Read words and vectors; wait until Chroma has them where they are enough for it."""
+        while self._in_memory.best(["word"], 1, self._keywords.state()) is None:
+            time.sleep(0.1)
         self._vectors.warm_up()
         index = self._vectors.index
         while index is not None and index.state == "behind":
@@ -159,6 +164,7 @@ class Library:
     def close(self) -> None:
         """End what runs."""
         self._vectors.close()
+        self._in_memory.close()
 
 
 def cpu_ms(task: Callable[[str], object], questions: list[str]) -> float:

@@ -13,7 +13,7 @@ from bench.retrieval.cache import Cached
 from bench.retrieval.sets import Collection
 from bench.stage import open_database
 from rag_assistant.extraction.loaders import PLAIN
-from rag_assistant.records import Chunk, ExtractedText, NewDocument, Passage, Scope
+from rag_assistant.records import Chunk, ExtractedText, NewDocument, Passage
 from rag_assistant.retrieval.chunking import chunk_document, indexed_text
 from rag_assistant.retrieval.follow_up import SearchQuery
 from rag_assistant.retrieval.search import CANDIDATES
@@ -21,7 +21,6 @@ from rag_assistant.retrieval.terms import index_terms, query_terms
 from rag_assistant.retrieval.tokenize import search_words
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.database import Database
-from rag_assistant.storage.documents.scope import ChunksInScope
 from testkit.shelf import Shelf
 
 CHUNK_CHARS: int = Settings.model_fields["chunk_chars"].default
@@ -53,7 +52,7 @@ class CollectionShelf(Shelf):
         self.chunks.keep_text(document.id, extracted, *index_terms(title, pieces))
         words = [" ".join(search_words(one)) for one in texts]
         rows = self._embedder.embed(texts)
-        ids = sorted(ChunksInScope(self.database, Scope((document.id,))).ids())
+        ids = [one.chunk_id for one in self.embeddings.without_embedding(document.id, self._key)]
         self.document_of |= dict.fromkeys(ids, name)
         vectors = [(chunk_id, row.tobytes()) for chunk_id, row in zip(ids, rows, strict=True)]
         if vectors:
@@ -68,7 +67,7 @@ class CollectionShelf(Shelf):
 
     def by_keywords(self, question: str, limit: int = LOOKED_AT) -> list[Passage]:
         """Return what the product's keyword search finds alone."""
-        terms = query_terms(question, self.keywords.languages())
+        terms = query_terms(question, self.keywords.state().languages)
         return self._passages([hit for hit, _ in self.keywords.search(terms, CANDIDATES)][:limit])
 
     def by_vectors(self, question: str, limit: int = LOOKED_AT) -> list[Passage]:

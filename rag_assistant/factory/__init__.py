@@ -137,6 +137,7 @@ def build_services(settings: LiveSettings) -> Services:
         embeddings=stores.embeddings,
         embedders=search.embedders,
         vectors=search.vectors,
+        keywords=search.keywords,
         retriever=search.retriever,
         models=models,
         local_servers=LocalServers(values.port),
@@ -192,7 +193,8 @@ def services_of_person(
     from rag_assistant.documents.unfamiliar import UnfamiliarDocuments
     from rag_assistant.retrieval.search import Retriever
 
-    retriever = Retriever(stores.chunks, KeywordIndex(stores.database), vectors, whole.retriever.reranking)
+    keywords = KeywordIndex(stores.database)
+    retriever = Retriever(stores.chunks, keywords, vectors, whole.retriever.reranking, whole.keywords)
     library = whole.library.over(stores.documents, limits.refuse_bytes)
     tools = Tools(stores.documents, retriever, library.remove, whole.tools.remote)
     settings = whole.settings

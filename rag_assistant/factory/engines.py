@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rag_assistant.llm.reranking import EndpointReranker
     from rag_assistant.records import KnownEmbedder
     from rag_assistant.retrieval.embeddings.registry import Embedders, EmbeddingModel
+    from rag_assistant.retrieval.indexes.keywords_in_memory import KeywordsInMemory
     from rag_assistant.retrieval.indexes.vector_search import ApproximateIndex, VectorSearch
     from rag_assistant.retrieval.search import Retriever
 from rag_assistant.factory.stores import Stores
@@ -32,6 +33,7 @@ class Search:
 
     embedders: Embedders
     vectors: VectorSearch
+    keywords: KeywordsInMemory
     retriever: Retriever
 
 
@@ -40,6 +42,7 @@ def build_search(values: Settings, data_dir: Path, stores: Stores) -> Search:
     # Loading numpy and with it the search takes a while.
     from rag_assistant.retrieval.embeddings.registry import Embedders
     from rag_assistant.retrieval.indexes.chroma import ChromaIndex
+    from rag_assistant.retrieval.indexes.keywords_in_memory import KeywordsInMemory
     from rag_assistant.retrieval.indexes.pgvector import PgVectorIndex
     from rag_assistant.retrieval.indexes.vector_search import VectorSearch
     from rag_assistant.retrieval.reranking import Reranking
@@ -61,7 +64,9 @@ def build_search(values: Settings, data_dir: Path, stores: Stores) -> Search:
     embedders = Embedders(stores.embeddings, embedder_source(values), lambda source: open_embedder(source, values))
     vectors = VectorSearch(stores.embeddings, embedders, open_index)
     reranking = Reranking(open_reranker(values))
-    return Search(embedders, vectors, Retriever(stores.chunks, KeywordIndex(stores.database), vectors, reranking))
+    keywords = KeywordIndex(stores.database)
+    in_memory = KeywordsInMemory(keywords)
+    return Search(embedders, vectors, in_memory, Retriever(stores.chunks, keywords, vectors, reranking, in_memory))
 
 
 def build_remote_tools(values: Settings) -> RemoteTools:

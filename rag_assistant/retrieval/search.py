@@ -38,6 +38,7 @@ from rag_assistant.retrieval.tokenize import content_words
 from rag_assistant.telemetry.steps import measured
 
 if TYPE_CHECKING:
+    from rag_assistant.retrieval.indexes.keywords_in_memory import KeywordsInMemory
     from rag_assistant.storage.documents.chunks import ChunkStore
     from rag_assistant.storage.documents.keywords import KeywordIndex
     from rag_assistant.storage.documents.scope import ChunksInScope
@@ -98,10 +99,16 @@ class Retriever:
     """Searches the library. A document that was deleted is never found, whatever an index still holds."""
 
     def __init__(
-        self, chunks: ChunkStore, keywords: KeywordIndex, vectors: VectorIndex, reranking: Reranking = NO_RERANKING
+        self,
+        chunks: ChunkStore,
+        keywords: KeywordIndex,
+        vectors: VectorIndex,
+        reranking: Reranking = NO_RERANKING,
+        in_memory: KeywordsInMemory | None = None,
     ) -> None:
         self._chunks = chunks
         self._keywords = keywords
+        self._in_memory = in_memory
         self._vectors = vectors
         self.reranking = reranking
 
@@ -154,9 +161,10 @@ class Retriever:
         Some of them may be deleted.
         """
         # What is not to be found yet must not take the places of what is.
-        pending = self._chunks.pending_ids()
-        by_vector, familiarity = self._by_vector(asked, scope, pending)
-        ranked = fuse(self._by_keyword(asked, scope, pending), by_vector, VECTOR_WEIGHT * familiarity.pieces)
+        pending, within = self._chunks.pending_ids(), self._chunks.within(scope)
+        by_vector, familiarity = self._by_vector(asked, within, pending)
+        by_keyword = self._by_keyword(asked, scope, within, pending)
+        ranked = fuse(by_keyword, by_vector, VECTOR_WEIGHT * familiarity.pieces)
         knows_text = by_vector and familiarity.pieces >= MIN_KNOWN_PIECES
         return ranked, by_vector[0][1] if knows_text else None
 
@@ -185,7 +193,7 @@ class Retriever:
 
     def unknown(self, words: Sequence[str]) -> set[str]:
         """Return those of some words that no chunk holds in any form."""
-        forms = forms_of(words, self._keywords.languages())
+        forms = forms_of(words, self._keywords.state().languages)
         unknown = self._keywords.unknown([form for some in forms.values() for form in some])
         return {word for word, some in forms.items() if some <= unknown}
 
@@ -204,10 +212,10 @@ class Retriever:
         last = last_question(exchanges)
         if vectors.familiarity(" ".join([question, last, context])).words < MIN_KNOWN_WORDS:
             return None
-        pending = self._chunks.pending_ids()
+        pending, within = self._chunks.pending_ids(), self._chunks.within(scope)
 
         def nearest(vector: Vectors) -> list[Hit]:
-            return self._nearest(vectors, vector, FOLLOW_UP_CANDIDATES, scope, pending)
+            return _nearest(vectors, vector, FOLLOW_UP_CANDIDATES, within, pending)
 
         own, before = vectors.of_questions([question, last])
         of_last, library = vectors.similarity(own, before), nearest(own)
@@ -243,17 +251,23 @@ class Retriever:
         return choose(None)
 
     @measured("keywords")
-    def _by_keyword(self, asked: SearchQuery, scope: Scope, pending: Set[int]) -> list[Hit]:
-        languages = self._keywords.languages()
+    def _by_keyword(
+        self, asked: SearchQuery, scope: Scope, within: ChunksInScope | None, pending: Set[int]
+    ) -> list[Hit]:
+        state = self._keywords.state()
 
         def hits(text: str) -> list[Hit]:
-            found = self._keywords.search(query_terms(text, languages), CANDIDATES + len(pending), scope)
+            terms, limit = query_terms(text, state.languages), CANDIDATES + len(pending)
+            found = self._in_memory.best(terms, limit, state, within) if self._in_memory else None
+            found = self._keywords.search(terms, limit, scope) if found is None else found
             return _without_pending(found, pending, CANDIDATES)
 
         return add(hits(asked.text), hits(asked.context), asked.share) if asked.is_follow_up else hits(asked.text)
 
     @measured("vectors")
-    def _by_vector(self, asked: SearchQuery, scope: Scope, pending: Set[int]) -> tuple[list[Hit], Familiarity]:
+    def _by_vector(
+        self, asked: SearchQuery, within: ChunksInScope | None, pending: Set[int]
+    ) -> tuple[list[Hit], Familiarity]:
         """Return the nearest chunks, and how well the model knows the question: nothing where it does not work."""
         nothing: tuple[list[Hit], Familiarity] = ([], Familiarity(0.0, 0.0))
         vectors = self._vectors.now()
@@ -267,18 +281,12 @@ class Retriever:
             log.warning("Searching by keywords alone: %s", error)
             return nothing
         limit = FOLLOW_UP_CANDIDATES if asked.is_follow_up else CANDIDATES
-        nearest = asked.nearest or [self._nearest(vectors, vector, limit, scope, pending) for vector in embedded]
+        nearest = asked.nearest or [_nearest(vectors, vector, limit, within, pending) for vector in embedded]
         if not asked.is_follow_up:
             return list(nearest[0][:limit]), familiarity
         own, context = embedded
         length = float(np.linalg.norm(own + np.float32(asked.share) * context)) or 1.0
         return mix(nearest[0], nearest[1], asked.share, length), familiarity
-
-    def _nearest(
-        self, vectors: QueryVectors, vector: Vectors, limit: int, scope: Scope, pending: Set[int]
-    ) -> list[Hit]:
-        within = self._chunks.within(scope)
-        return _without_pending(vectors.search(vector, limit + len(pending), within), pending, limit)
 
     @measured("passages")
     def _existing(self, ranked: Iterable[Hit], limit: int) -> list[Passage]:
@@ -297,6 +305,12 @@ class Retriever:
 def sections_of(passages: Iterable[Passage]) -> list[str]:
     """Return the documents and sections of some passages, each once."""
     return list(dict.fromkeys(HEADING_SEPARATOR.join(filter(None, (one.document, one.section))) for one in passages))
+
+
+def _nearest(
+    vectors: QueryVectors, vector: Vectors, limit: int, within: ChunksInScope | None, pending: Set[int]
+) -> list[Hit]:
+    return _without_pending(vectors.search(vector, limit + len(pending), within), pending, limit)
 
 
 def _without_pending(hits: Sequence[Hit], pending: Set[int], limit: int) -> list[Hit]:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from rag_assistant.llm.models import LanguageModels
     from rag_assistant.records import Person
     from rag_assistant.retrieval.embeddings.registry import Embedders
+    from rag_assistant.retrieval.indexes.keywords_in_memory import KeywordsInMemory
     from rag_assistant.retrieval.indexes.vector_search import ApproximateIndex, VectorSearch
     from rag_assistant.retrieval.search import Retriever
     from rag_assistant.runtime.probe import Probe
@@ -105,6 +106,7 @@ class Services:
     uploads: Uploads
     embedders: Embedders
     vectors: VectorSearch
+    keywords: KeywordsInMemory
     retriever: Retriever
     models: LanguageModels
     local_servers: LocalServers
@@ -257,6 +259,7 @@ class Services:
         self.settings.close()
         self.models.close()
         self.vectors.close()
+        self.keywords.close()
         self.embedders.close()
         self.membership.leave()
         self.database.close()
@@ -274,6 +277,7 @@ class Services:
             if self.models.connected:
                 self.models.client.warm_up()
             self.vectors.warm_up()
+            self.keywords.warm_up()
         except AssistantError as error:  # The server ends already, or the first question will tell.
             log.info("What is not loaded yet is loaded by the first question: %s", error)
         finally:

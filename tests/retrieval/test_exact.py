@@ -1,13 +1,14 @@
 """The exact index holds each vector once, and has them before the first question."""
 
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
 
 from rag_assistant.retrieval.indexes.exact import ExactIndex
 from rag_assistant.storage.database import Database
+from rag_assistant.storage.documents.scope import ChunksInScope
 from testkit.shelf import Shelf
 
 DIMENSION = 384
@@ -25,6 +26,18 @@ class Vectors:
     def vectors_after(self, _embedder: str, chunk_id: int, limit: int) -> list[tuple[int, bytes]]:
         numbers = range(chunk_id + 1, min(chunk_id + limit, self.count) + 1)
         return [(number, np.full(DIMENSION, number, np.float32).tobytes()) for number in numbers]
+
+
+class Half(ChunksInScope):
+    """The second half of them."""
+
+    def __init__(self) -> None:
+        pass
+
+    few = None
+
+    def among(self, chunk_ids: Sequence[int]) -> set[int]:
+        return {number for number in chunk_ids if number > 5_000}
 
 
 @pytest.fixture
@@ -45,7 +58,8 @@ def test_vectors_are_in_memory_once_also_while_they_are_read() -> None:
     assert in_use < 1.2 * once
     assert peak < 1.4 * once
     tracemalloc.reset_peak()
-    index.search(np.ones(DIMENSION, np.float32), 10, chunk_ids=range(1, 5_000))
+    found = index.search(np.ones(DIMENSION, np.float32), 10, within=Half())
+    assert [number for number, _ in found] == list(range(10_000, 9_990, -1))
     assert tracemalloc.get_traced_memory()[1] < in_use + once / 10, "a scope copies no vectors"
 
 

@@ -149,7 +149,7 @@ def test_older_chunks_wait_to_be_indexed_by_language_and_turns_are_with_their_ma
     assert chunks.next_to_index(0) == 1
     name, ids, pieces = chunks.to_index(1)
     chunks.index(1, ids, *index_terms(name, pieces))
-    assert (chunks.next_to_index(0), keywords.languages()) == (None, ["german"])
+    assert (chunks.next_to_index(0), keywords.state().languages) == (None, ("german",))
     assert [keywords.search(query_terms(asked, ["german"]), 5)[0][0] for asked in ("Haus", "किताब")] == [1, 2]
     with empty.read() as connection:
         found = {word: TURN_WORDS.best_or_newest(connection, [word], 5) for word in ("हिन्दी", "yes", "geese", "ह")}

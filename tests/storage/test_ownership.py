@@ -248,10 +248,11 @@ def test_no_chunk_of_another_persons_document_is_found(
     anns, bens = ann.chunks.within(EVERYTHING), ben.chunks.within(EVERYTHING)
     assert anns is not None
     assert bens is not None
-    theirs, mine = anns.ids(), bens.ids()
+    theirs, mine = anns.few, bens.few
     assert theirs
     assert mine
     assert not theirs & mine
+    assert (anns.among(sorted(theirs | mine)), bens.among(sorted(theirs | mine))) == (theirs, mine)
     assert set(ben.chunks.passages(sorted(theirs | mine))) == mine
     assert ben.chunks.texts_at({(foxes.id, 0), (geese.id, 0)}, EVERYTHING).keys() == {(geese.id, 0)}
     assert ben.chunks.beginnings([foxes.id, geese.id], 9).keys() == {geese.id}

@@ -6,13 +6,17 @@ Up to some ten thousand chunks nothing is faster, it has no file that can break,
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rag_assistant.retrieval.embeddings.minilm import Vectors
+from rag_assistant.retrieval.hybrid import Hit
+from rag_assistant.retrieval.indexes.scoped import best_within
+
+if TYPE_CHECKING:
+    from rag_assistant.storage.documents.scope import ChunksInScope
 
 ROWS_AT_ONCE = 1000
 # Room for so many more, as a share of those that are there: it is no memory until it is used.
@@ -44,21 +48,18 @@ class ExactIndex:
     def __len__(self) -> int:
         return len(self._ids)
 
-    def search(self, vector: Vectors, limit: int, chunk_ids: Collection[int] | None = None) -> list[tuple[int, float]]:
-        """Return up to ``limit`` chunk ids with their cosine, the nearest first; with ``chunk_ids``, only of those."""
+    def search(self, vector: Vectors, limit: int, within: ChunksInScope | None = None) -> list[Hit]:
+        """Return up to ``limit`` chunk ids with their cosine, the nearest first; with ``within``, only of those."""
         with self._lock:
             ids, rows = self._ids, self._rows
+        few = within.few if within is not None else None
+        if few is not None:
+            chosen = np.flatnonzero(np.isin(ids, np.fromiter(few, np.int64, len(few))))
+            return _nearest(ids[chosen], rows[chosen] @ vector, limit)
         cosines = rows @ vector
-        if chunk_ids is not None:
-            # Their cosines are chosen and not their rows, which would be copied.
-            chosen = np.isin(ids, np.fromiter(chunk_ids, np.int64, len(chunk_ids)))
-            ids, cosines = ids[chosen], cosines[chosen]
-        if not len(ids):
-            return []
-        limit = min(limit, len(ids))
-        nearest = np.argpartition(-cosines, limit - 1)[:limit]
-        nearest = nearest[np.argsort(-cosines[nearest], kind="stable")]
-        return list(zip(ids[nearest].tolist(), cosines[nearest].tolist(), strict=True))
+        if within is None:
+            return _nearest(ids, cosines, limit)
+        return best_within(lambda count: _nearest(ids, cosines, count), limit, within.among)
 
     def refresh(self, version: tuple[int, int]) -> None:
         """Take over what was embedded up to a ``version`` of the store; start anew after a deletion."""
@@ -100,3 +101,12 @@ class ExactIndex:
         size = total + total // SPARE
         self._room = np.empty(size, np.int64), np.empty((size, self._dimension), np.float32)
         self._room[0][:kept], self._room[1][:kept] = ids[:kept], rows[:kept]
+
+
+def _nearest(ids: NDArray[np.int64], cosines: Vectors, limit: int) -> list[Hit]:
+    if not len(ids):
+        return []
+    limit = min(limit, len(ids))
+    nearest = np.argpartition(-cosines, limit - 1)[:limit]
+    nearest = nearest[np.argsort(-cosines[nearest], kind="stable")]
+    return list(zip(ids[nearest].tolist(), cosines[nearest].tolist(), strict=True))

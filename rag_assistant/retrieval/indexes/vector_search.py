@@ -85,7 +85,7 @@ class VectorSpace:
             else:
                 return found
         self._exact.refresh(version)
-        return self._exact.search(vector, limit, within.ids() if within is not None else None)
+        return self._exact.search(vector, limit, within)
 
 
 class ServingVectors:

@@ -10,8 +10,8 @@ from sqlalchemy import Connection, Select, bindparam, delete, func, insert, sele
 from rag_assistant.records import Chunk, ExtractedText, Passage, Scope
 from rag_assistant.storage.database import Database, person_of
 from rag_assistant.storage.documents.embeddings import count_dropped
+from rag_assistant.storage.documents.keywords import drop_words, index_words
 from rag_assistant.storage.documents.scope import ChunksInScope, in_scope
-from rag_assistant.storage.full_text import CHUNK_WORDS
 from rag_assistant.storage.ownership import readable, reads_everything
 from rag_assistant.storage.prepared import Prepared
 from rag_assistant.storage.sent_texts import keep_passages_of
@@ -140,9 +140,9 @@ class ChunkStore:
                 return
             if not connection.execute(delete(documents_to_index).where(waits)).rowcount:
                 return
-            CHUNK_WORDS.drop(connection, own)
+            drop_words(connection, own)
             if ids:
-                CHUNK_WORDS.insert(connection, list(zip(ids, words, strict=True)))
+                index_words(connection, list(zip(ids, words, strict=True)))
                 connection.execute(
                     update(chunks).where(chunks.c.id == bindparam("chunk")).values(language=bindparam("spoken")),
                     [{"chunk": one, "spoken": piece.language} for one, piece in zip(ids, pieces, strict=True)],
@@ -183,7 +183,7 @@ def drop_chunks(connection: Connection, document_id: int) -> None:
     keep_passages_of(connection, document_id)
     own = select(chunks.c.id).where(chunks.c.document_id == document_id)
     count_dropped(connection, own)
-    CHUNK_WORDS.drop(connection, own)
+    drop_words(connection, own)
     connection.execute(delete(documents_to_index).where(documents_to_index.c.document_id == document_id))
     connection.execute(delete(document_texts).where(document_texts.c.document_id == document_id))
     connection.execute(delete(chunks).where(chunks.c.document_id == document_id))
@@ -223,7 +223,7 @@ def _insert(
         ids = list(
             connection.execute(insert(chunks).returning(chunks.c.id, sort_by_parameter_order=True), rows).scalars()
         )
-        CHUNK_WORDS.insert(connection, list(zip(ids, words, strict=True)))
+        index_words(connection, list(zip(ids, words, strict=True)))
 
 
 def _chunk_row(document_id: int, piece: Chunk) -> dict[str, Any]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, select, text
+from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, select, text
 
 from rag_assistant.records import EVERYTHING, Scope
 from rag_assistant.storage.database import Database
@@ -12,16 +14,32 @@ from rag_assistant.storage.documents.scope import in_scope
 from rag_assistant.storage.full_text import CHUNK_WORDS
 from rag_assistant.storage.ownership import reads_everything
 from rag_assistant.storage.prepared import Prepared
-from rag_assistant.storage.tables import chunks
+from rag_assistant.storage.tables import chunks, word_changes
 
 # Each language is one look into the index, however many chunks are in it.
-LANGUAGES = Prepared(
+STATE = Prepared(
     text(
         "WITH RECURSIVE found(language) AS (SELECT min(language) FROM chunks UNION ALL "
         "SELECT (SELECT min(language) FROM chunks WHERE language > found.language) FROM found "
-        "WHERE found.language IS NOT NULL) SELECT language FROM found WHERE language IS NOT NULL"
+        "WHERE found.language IS NOT NULL) SELECT language, (SELECT max(id) FROM chunks), "
+        "(SELECT coalesce(max(id), 0) FROM word_changes) FROM found WHERE language IS NOT NULL"
     )
 )
+# An index in memory that is further behind than so many changes reads all words again.
+MAX_CHANGES_KEPT = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordState:
+    """What keyword search knows of the library: in which languages its chunks are indexed, and which came last.
+
+    The languages have ``""`` among them if some chunks are in none that is known. ``change`` moves with the words that
+    SQLite holds; PostgreSQL, which searches them for several servers, notes none.
+    """
+
+    languages: tuple[str, ...] = ()
+    last_chunk: int = 0
+    change: int | None = None
 
 
 class KeywordIndex:
@@ -30,10 +48,13 @@ class KeywordIndex:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def languages(self) -> list[str]:
-        """Return the languages by which chunks are indexed, ``""`` among them if some are in none that is known."""
+    def state(self) -> KeywordState:
+        """Return what is indexed now."""
         with self._database.read() as connection:
-            return [language for (language,) in LANGUAGES.rows(connection)]
+            rows = STATE.rows(connection)
+        if not rows:
+            return KeywordState()
+        return KeywordState(tuple(row[0] for row in rows), rows[0][1], rows[0][2] if self._database.is_sqlite else None)
 
     def unknown(self, words: Sequence[str]) -> set[str]:
         """Return those of some words that no chunk holds."""
@@ -54,7 +75,45 @@ class KeywordIndex:
             everything = not scope and reads_everything(connection)
             return CHUNK_WORDS.best(connection, words, limit, None if everything else self._within(connection, scope))
 
+    def changes_after(self, change: int) -> list[tuple[int, int, int]] | None:
+        """Return the changes after one: their number, and from which chunk to which. ``None`` if some are forgotten."""
+        with self._database.read() as connection:
+            later = select(word_changes).where(word_changes.c.id > change).order_by(word_changes.c.id)
+            found = [(n, first, last) for n, first, last in connection.execute(later)]
+        return found if not found or found[0][0] == change + 1 else None
+
+    def words_between(self, first: int, last: int, limit: int) -> list[tuple[int, str]]:
+        """Return up to ``limit`` chunks with an id from ``first`` to ``last`` and their words, in the order of ids."""
+        with self._database.read() as connection:
+            words, key = CHUNK_WORDS.columns(connection)
+            query = select(key, words.c.words).where(key.between(first, last)).order_by(key).limit(limit)
+            return [(chunk_id, found) for chunk_id, found in connection.execute(query)]
+
     @staticmethod
     def _within(connection: Connection, scope: Scope) -> ColumnElement[bool]:
         found = select(chunks.c.id).where(in_scope(connection, chunks.c.document_id, scope))
         return CHUNK_WORDS.among(connection, found)
+
+
+def index_words(connection: Connection, rows: Sequence[tuple[int, str]]) -> None:
+    """Let chunks be found by their words, given as (id, words)."""
+    CHUNK_WORDS.insert(connection, rows)
+    if rows:
+        ids = [chunk_id for chunk_id, _ in rows]
+        _note_change(connection, min(ids), max(ids))
+
+
+def drop_words(connection: Connection, ids: Select[Any]) -> None:
+    """Let the chunks that a query names no longer be found by words."""
+    own = ids.subquery().c.id
+    first, last = connection.execute(select(func.min(own), func.max(own))).one()
+    if first is not None:
+        CHUNK_WORDS.drop(connection, ids)
+        _note_change(connection, first, last)
+
+
+def _note_change(connection: Connection, first: int, last: int) -> None:
+    if connection.dialect.name == "sqlite":
+        note = insert(word_changes).values(first_chunk=first, last_chunk=last).returning(word_changes.c.id)
+        forgotten = connection.execute(note).scalar_one() - MAX_CHANGES_KEPT
+        connection.execute(delete(word_changes).where(word_changes.c.id <= forgotten))

@@ -2,31 +2,64 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cached_property
+
 import orjson
-from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select, true
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    Connection,
+    Integer,
+    Select,
+    and_,
+    any_,
+    func,
+    literal,
+    or_,
+    select,
+    text,
+    true,
+)
 
 from rag_assistant.records import Scope
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.ownership import readable
+from rag_assistant.storage.prepared import Prepared
 from rag_assistant.storage.tables import chunks, document_tags, documents
+
+# Of so few chunks the ids are read; of more, only the documents of those that were found.
+MAX_FEW = 2_000
+
+_DOCUMENTS_OF = Prepared(text("SELECT id, document_id FROM chunks WHERE id IN (SELECT value FROM json_each(:chunks))"))
 
 
 class ChunksInScope:
-    """The chunks of a scope that whoever asks may read: as ids, or as a condition in SQL over the same database."""
+    """The chunks of a scope that whoever asks may read: as ids, or as a condition in SQL over the same database.
+
+    It is made for one search.
+    """
 
     def __init__(self, database: Database, scope: Scope) -> None:
         self.database = database
         self._scope = scope
 
-    def ids(self) -> set[int]:
-        """Return the ids of all of them."""
+    @cached_property
+    def few(self) -> set[int] | None:
+        """The ids of all of them, ``None`` where there are more than ``MAX_FEW``."""
+        if sum(self._documents.values()) > MAX_FEW:
+            return None
         with self.database.read() as connection:
-            query = self._query(connection)
+            return set(connection.execute(self._query(connection)).scalars())
+
+    def among(self, chunk_ids: Sequence[int]) -> set[int]:
+        """Return those of some ids that are ids of these chunks."""
+        with self.database.read() as connection:
             if not self.database.is_sqlite:
-                return set(connection.execute(query).scalars())
-            # All in one value, since a row for each of them takes six times as long.
-            together = select(func.json_group_array(query.subquery().c.id))
-            return set(orjson.loads(connection.execute(together).scalar_one()))
+                asked = chunks.c.id == any_(literal(list(chunk_ids), ARRAY(Integer)))
+                return set(connection.execute(self._query(connection).where(asked)).scalars())
+            found = _DOCUMENTS_OF.rows(connection, {"chunks": orjson.dumps(chunk_ids).decode()})
+            return {chunk_id for chunk_id, document_id in found if document_id in self._documents}
 
     def holds(self, connection: Connection, chunk_id: ColumnElement[int]) -> ColumnElement[bool]:
         """Return the condition that a chunk is one of them."""
@@ -36,6 +69,13 @@ class ChunksInScope:
         """Tell whether there are more than so many."""
         some = self._query(connection).limit(count + 1).subquery()
         return connection.execute(select(func.count()).select_from(some)).scalar_one() > count
+
+    @cached_property
+    def _documents(self) -> dict[int, int]:
+        """The documents of the scope, each with how many chunks it has."""
+        with self.database.read() as connection:
+            query = select(documents.c.id, documents.c.chunks).where(in_scope(connection, documents.c.id, self._scope))
+            return {row.id: row.chunks for row in connection.execute(query)}
 
     def _query(self, connection: Connection) -> Select[int]:
         return select(chunks.c.id).where(in_scope(connection, chunks.c.document_id, self._scope))

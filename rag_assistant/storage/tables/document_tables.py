@@ -141,6 +141,16 @@ chunks = Table(
     sqlite_autoincrement=True,
 )
 
+# What was done to the words of chunks: each row tells from which chunk to which. An index in memory follows it.
+word_changes = Table(
+    "word_changes",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("first_chunk", Integer, nullable=False),
+    Column("last_chunk", Integer, nullable=False),
+    sqlite_autoincrement=True,
+)
+
 embeddings = Table(
     "embeddings",
     metadata,

@@ -270,7 +270,8 @@ def test_what_stands_between_two_chunks_that_touch_is_kept_with_the_second(shelf
     assert shelf.chunks.keep_text(document.id, ExtractedText(text, "text/plain"), pieces, ["w"] * len(pieces))
     within = shelf.chunks.within(Scope((document.id,)))
     assert within is not None
-    found = shelf.chunks.passages(sorted(within.ids()))
+    assert within.few is not None
+    found = shelf.chunks.passages(sorted(within.few))
     assert [passage.gap for passage in found.values()] == [None, "\n\n", None, None]
 
 

@@ -45,7 +45,7 @@ def test_both_engines_rank_by_the_same_scores(both: list[Shelf], monkeypatch: py
         monkeypatch.setattr(postgres_ranking, "MAX_CANDIDATES", 60)
     same = asked = 0
     for heading in headings():
-        words = query_terms(heading, both[0].keywords.languages())
+        words = query_terms(heading, both[0].keywords.state().languages)
         lite, postgres = (shelf.keywords.search(words, LIMIT) for shelf in both)
         if lite:
             asked += 1

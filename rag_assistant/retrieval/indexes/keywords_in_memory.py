@@ -1,0 +1,133 @@
+"""Keyword search in memory, for libraries that are large enough: it follows the words that SQLite holds.
+
+While it is behind, FTS5 answers: nobody waits for it, and nothing of it is kept on the disk.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rag_assistant.errors import StorageFailed
+from rag_assistant.retrieval.hybrid import Hit
+from rag_assistant.retrieval.indexes.scoped import best_within
+from rag_assistant.runtime.courtesy import step_aside
+from rag_assistant.runtime.memory import give_back
+
+if TYPE_CHECKING:
+    from rag_assistant.retrieval.indexes.tantivy_words import TantivyWords
+    from rag_assistant.storage.documents.keywords import KeywordIndex, KeywordState
+    from rag_assistant.storage.documents.scope import ChunksInScope
+
+log = logging.getLogger(__name__)
+
+# Fewer are found by FTS5 in a millisecond or two, without the 20 MB that tantivy takes (docs/benchmarks.md).
+FROM_CHUNKS = 1_000
+ROWS_AT_ONCE = 200
+RETRY_INTERVAL_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class _InStep:
+    """An index, and the number of the change up to which it has everything."""
+
+    change: int
+    words: TantivyWords
+
+
+class KeywordsInMemory:
+    """The words of all chunks, whoever may read them."""
+
+    def __init__(self, store: KeywordIndex, from_chunks: int = FROM_CHUNKS) -> None:
+        self._store = store
+        self._from_chunks = from_chunks
+        self._held: _InStep | None = None
+        self._behind = threading.Event()
+        self._closing = threading.Event()
+        self._starting = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def best(
+        self, words: Sequence[str], limit: int, state: KeywordState, within: ChunksInScope | None = None
+    ) -> list[Hit] | None:
+        """Return up to ``limit`` chunk ids with their score (higher is better) that hold any of ``words``.
+
+        With ``within``, only of those. ``None`` while it is not in step with a ``state`` of the library, where this is
+        small, and on PostgreSQL.
+        """
+        if not words:
+            return []
+        held = self._in_step(state)
+        if held is None:
+            return None
+        if within is None:
+            return held.words.best(words, limit)
+        if within.few is not None:
+            return held.words.best(words, limit, within.few)
+        return best_within(lambda count: held.words.best(words, count), limit, within.among)
+
+    def warm_up(self) -> None:
+        """Begin to read the words, if there are enough of them."""
+        self._in_step(self._store.state())
+
+    def close(self) -> None:
+        """Stop following."""
+        self._closing.set()
+        self._behind.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _in_step(self, state: KeywordState) -> _InStep | None:
+        if state.change is None or state.last_chunk < self._from_chunks:
+            return None
+        held = self._held
+        if held is not None and held.change == state.change:
+            return held
+        self._behind.set()
+        with self._starting:
+            if self._thread is None and not self._closing.is_set():
+                self._thread = threading.Thread(target=self._follow, name="keywords", daemon=True)
+                self._thread.start()
+        return None
+
+    def _follow(self) -> None:
+        while self._behind.wait() and not self._closing.is_set():
+            self._behind.clear()
+            try:
+                self._catch_up()
+            except StorageFailed as error:
+                log.warning("The database alone searches for keywords: %s", error)
+                self._closing.wait(RETRY_INTERVAL_SECONDS)
+
+    def _catch_up(self) -> None:
+        from rag_assistant.retrieval.indexes.tantivy_words import TantivyWords
+
+        state, held = self._store.state(), self._held
+        changes = self._store.changes_after(held.change) if held is not None else None
+        if held is not None and changes is not None:
+            ranges = [(first, last) for _, first, last in changes]
+            held.words.change(ranges, self._words(ranges))
+            self._held = _InStep(max([held.change, *(n for n, _, _ in changes)]), held.words)
+            return
+        # What is changed meanwhile comes with the next change, once more.
+        words = TantivyWords()
+        words.change([], self._words([(0, state.last_chunk)]))
+        if not self._closing.is_set() and state.change is not None:
+            self._held = _InStep(state.change, words)
+            give_back()
+
+    def _words(self, ranges: Sequence[tuple[int, int]]) -> Iterator[tuple[int, str]]:
+        """Yield the chunks of some ranges of ids, each once, with their words."""
+        seen: set[int] = set()
+        for first, last in ranges:
+            while first <= last and not self._closing.is_set():
+                rows = self._store.words_between(first, last, ROWS_AT_ONCE)
+                yield from (row for row in rows if row[0] not in seen)
+                seen.update(chunk_id for chunk_id, _ in rows)
+                if len(rows) < ROWS_AT_ONCE:
+                    break
+                first = rows[-1][0] + 1
+                step_aside()

@@ -1,0 +1,76 @@
+"""The words of chunks in tantivy's index, in memory: BM25 as Lucene reckons it, with k1 = 1.2 and b = 0.75.
+
+It looks at a fraction of the chunks that hold a word, since it knows of blocks of them how good they can be at most
+(Ding and Suel 2011, "Faster top-k document retrieval using block-max indexes"). FTS5 ranks every one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from tantivy import (
+    Document,
+    FieldType,
+    Filter,
+    Index,
+    Occur,
+    Query,
+    SchemaBuilder,
+    TextAnalyzerBuilder,
+    Tokenizer,
+)
+
+from rag_assistant.retrieval.hybrid import Hit
+
+# The least that tantivy takes for what is not committed yet.
+WRITER_BYTES = 15_000_000
+
+# As FTS5 has them: a word with an apostrophe is two, and Latin letters count without their accents.
+APOSTROPHES = str.maketrans("'\u2019", "  ")
+ANALYZER = TextAnalyzerBuilder(Tokenizer.whitespace()).filter(Filter.ascii_fold()).build()
+SCHEMA = (
+    SchemaBuilder()
+    .add_unsigned_field("id", indexed=True, fast=True)
+    .add_text_field("words", tokenizer_name="words", index_option="freq")
+    .build()
+)
+
+
+class TantivyWords:
+    """Finds chunks by their words, the best first, as they were at the last ``change``. One thread changes it."""
+
+    def __init__(self) -> None:
+        self._index = Index(SCHEMA)
+        self._index.register_tokenizer("words", ANALYZER)
+        self._searcher = self._index.searcher()
+
+    def change(self, ranges: Sequence[tuple[int, int]], words: Iterable[tuple[int, str]]) -> None:
+        """Forget the chunks with ids in some ranges, both ends included; add others, given as (id, words)."""
+        # Kept open, it would hold its memory and two threads.
+        writer = self._index.writer(WRITER_BYTES, num_threads=1)
+        for first, last in ranges:
+            writer.delete_documents_by_query(Query.range_query(SCHEMA, "id", FieldType.Unsigned, first, last))
+        for chunk_id, text in words:
+            document = Document()
+            document.add_unsigned("id", chunk_id)
+            document.add_text("words", text.translate(APOSTROPHES))
+            writer.add_document(document)
+        writer.commit()
+        writer.wait_merging_threads()
+        self._index.reload()
+        self._searcher = self._index.searcher()
+
+    def best(self, words: Sequence[str], limit: int, among: Collection[int] | None = None) -> list[Hit]:
+        """Return up to ``limit`` ids of chunks that hold any of ``words``, with their score, the best first.
+
+        With ``among``, which should not be many, only of these.
+        """
+        searcher = self._searcher
+        terms = dict.fromkeys(ANALYZER.analyze(" ".join(words).translate(APOSTROPHES)))
+        asked = Query.boolean_query([(Occur.Should, Query.term_query(SCHEMA, "words", term, "freq")) for term in terms])
+        if among is not None:
+            these = Query.const_score_query(Query.term_set_query(SCHEMA, "id", sorted(among)), 0.0)
+            asked = Query.boolean_query([(Occur.Must, these), (Occur.Must, asked)])
+        found = searcher.search(asked, limit, count=False).hits
+        ids = searcher.fast_field_values("id", [address for _, address in found])
+        return [(int(chunk_id or 0), score) for chunk_id, (score, _) in zip(ids, found, strict=True)]
