@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 # Fewer are found by FTS5 in a millisecond or two, without the 20 MB that tantivy takes (docs/benchmarks.md).
-FROM_CHUNKS = 1_000
+FROM_CHUNKS = 500
 ROWS_AT_ONCE = 200
 RETRY_INTERVAL_SECONDS = 10.0
 
