@@ -16,9 +16,8 @@ from dataclasses import dataclass
 
 log = logging.getLogger(__name__)
 
-# Above so many streams, what arrives within a tick is read, committed and shown together. It is long enough for a few
-# tokens of all streams together, and too short to be seen.
-MAX_STREAMS_WITHOUT_TICK = 5
+# After each round, what arrives within a tick is read, committed and shown together. It is long enough for a few tokens
+# of all streams, or of one that is fast, and too short to be seen; what comes after a pause waits for nothing.
 MIN_TICK_SECONDS = 0.007
 MAX_TICK_SECONDS = 0.02
 TICK_SECONDS_OF_ONE_STREAM = 0.2
@@ -142,8 +141,7 @@ class StreamPump:
             while True:
                 for given_back in self._round():
                     given_back.set()
-                if tick_seconds := _tick_seconds(len(self._selector.get_map())):
-                    time.sleep(tick_seconds)
+                time.sleep(_tick_seconds(len(self._selector.get_map())))
         except Exception:
             log.exception("The thread that reads all streams failed; they go on with another one")
         with self._lock:
@@ -170,6 +168,4 @@ class StreamPump:
 
 def _tick_seconds(streams: int) -> float:
     """Return how long to let more arrive before the next round."""
-    if streams <= MAX_STREAMS_WITHOUT_TICK:
-        return 0.0
-    return max(MIN_TICK_SECONDS, min(MAX_TICK_SECONDS, TICK_SECONDS_OF_ONE_STREAM / streams))
+    return max(MIN_TICK_SECONDS, min(MAX_TICK_SECONDS, TICK_SECONDS_OF_ONE_STREAM / max(streams, 1)))
