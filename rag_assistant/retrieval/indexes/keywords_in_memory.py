@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rag_assistant.errors import StorageFailed
 from rag_assistant.retrieval.hybrid import Hit
 from rag_assistant.retrieval.indexes.scoped import best_within
 from rag_assistant.runtime.courtesy import step_aside
@@ -98,8 +97,9 @@ class KeywordsInMemory:
             self._behind.clear()
             try:
                 self._catch_up()
-            except StorageFailed as error:
-                log.warning("The database alone searches for keywords: %s", error)
+            except Exception as error:  # noqa: BLE001 - whatever happens here, FTS5 goes on
+                log.warning("SQLite alone searches for keywords. %s: %s", type(error).__name__, error)
+                self._held = None
                 self._closing.wait(RETRY_INTERVAL_SECONDS)
 
     def _catch_up(self) -> None:

@@ -7,6 +7,7 @@ It looks at a fraction of the chunks that hold a word, since it knows of blocks 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from math import log
 
 from tantivy import (
     Document,
@@ -16,12 +17,15 @@ from tantivy import (
     Occur,
     Query,
     SchemaBuilder,
+    Searcher,
     TextAnalyzerBuilder,
     Tokenizer,
 )
 
 from rag_assistant.retrieval.hybrid import Hit
 
+# FTS5's, for a word that stands in half of all rows and more.
+MIN_IDF = 1e-6
 # The least that tantivy takes for what is not committed yet.
 WRITER_BYTES = 15_000_000
 
@@ -67,10 +71,22 @@ class TantivyWords:
         """
         searcher = self._searcher
         terms = dict.fromkeys(ANALYZER.analyze(" ".join(words).translate(APOSTROPHES)))
-        asked = Query.boolean_query([(Occur.Should, Query.term_query(SCHEMA, "words", term, "freq")) for term in terms])
+        asked = Query.boolean_query([(Occur.Should, _weighed(searcher, term)) for term in terms])
         if among is not None:
             these = Query.const_score_query(Query.term_set_query(SCHEMA, "id", sorted(among)), 0.0)
             asked = Query.boolean_query([(Occur.Must, these), (Occur.Must, asked)])
         found = searcher.search(asked, limit, count=False).hits
         ids = searcher.fast_field_values("id", [address for _, address in found])
         return [(int(chunk_id or 0), score) for chunk_id, (score, _) in zip(ids, found, strict=True)]
+
+
+def _weighed(searcher: Searcher, term: str) -> Query:
+    """Return the query for a term, which counts as it does in FTS5.
+
+    Lucene lets common words count more, so that no word counts for nothing: the passages of cranfield are then found
+    a little later (docs/retrieval-benchmarks.md).
+    """
+    rows = searcher.doc_freq("words", term)  # Some of them may be deleted.
+    ratio = (max(searcher.num_docs, rows) - rows + 0.5) / (rows + 0.5)
+    weight = max(log(ratio), MIN_IDF) / log(1 + ratio)
+    return Query.boost_query(Query.term_query(SCHEMA, "words", term, "freq"), weight)
