@@ -39,7 +39,7 @@ from rag_assistant.storage.prepared import Prepared
 MAX_SCORED = 10_000
 CANDIDATES = 300
 # Somebody waits for each letter.
-MAX_RANKED_WHILE_TYPING = 5_000
+MAX_RANKED_WHILE_TYPING = 3_000
 # What a row must be surely about, it holds the rarest words of.
 MAX_SCORED_FOR_SUREST = 2_000
 

@@ -66,7 +66,7 @@ conversations = Table(
     Column("listed", Boolean, nullable=False, server_default=true()),
     # With the title, so that a word in titles is looked for in the index alone.
     Index("ix_conversations_latest", "deleted_at", "updated_at", "id", "title"),
-    Index("ix_conversations_person", "person_id", "deleted_at", "updated_at", "id"),
+    Index("ix_conversations_person", "person_id", "deleted_at", "updated_at", "id", "title"),
     Index("ix_conversations_listed", "listed", "deleted_at", "updated_at", "id"),
     partial_index("ix_conversations_pinned", "deleted_at", "updated_at", "id", where="pinned"),
     partial_index("ix_conversations_branches", "origin_id", "id", where="origin_id IS NOT NULL"),

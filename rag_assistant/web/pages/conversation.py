@@ -32,7 +32,7 @@ from rag_assistant.web.services import services
 
 blueprint = Blueprint("pages", __name__)
 
-TURNS_SHOWN = 30
+TURNS_SHOWN = 20
 # The part of the guide that the examples of the first page are about.
 GUIDE_NAME = "2-history-window.md"
 GUIDE_NAMES = frozenset(path.name for path in GUIDE.glob("*.md"))

@@ -36,7 +36,7 @@ from rag_assistant.web.services import services
 
 blueprint = Blueprint("document_pages", __name__)
 
-DOCUMENTS_SHOWN = 100
+DOCUMENTS_SHOWN = 50
 DEFAULT_SORT: DocumentSort = "-added"
 # What the page says of a name or of tags that cannot be.
 NAME_HINT = f"Use a name of 1 to {MAX_NAME_CHARS} characters, without slashes."
