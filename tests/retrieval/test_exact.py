@@ -34,7 +34,7 @@ class Half(ChunksInScope):
     def __init__(self) -> None:
         pass
 
-    few = None
+    few, size = None, 5_000
 
     def among(self, chunk_ids: Sequence[int]) -> set[int]:
         return {number for number in chunk_ids if number > 5_000}

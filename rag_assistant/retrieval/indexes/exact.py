@@ -59,7 +59,7 @@ class ExactIndex:
         cosines = rows @ vector
         if within is None:
             return _nearest(ids, cosines, limit)
-        return best_within(lambda count: _nearest(ids, cosines, count), limit, within.among)
+        return best_within(lambda count: _nearest(ids, cosines, count), limit, within, len(ids))
 
     def refresh(self, version: tuple[int, int]) -> None:
         """Take over what was embedded up to a ``version`` of the store; start anew after a deletion."""

@@ -66,7 +66,7 @@ class KeywordsInMemory:
             return held.words.best(words, limit)
         if within.few is not None:
             return held.words.best(words, limit, within.few)
-        return best_within(lambda count: held.words.best(words, count), limit, within.among)
+        return best_within(lambda count: held.words.best(words, count), limit, within, len(held.words))
 
     def warm_up(self) -> None:
         """Begin to read the words, if there are enough of them."""

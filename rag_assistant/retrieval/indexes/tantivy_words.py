@@ -48,6 +48,9 @@ class TantivyWords:
         self._index.register_tokenizer("words", ANALYZER)
         self._searcher = self._index.searcher()
 
+    def __len__(self) -> int:
+        return self._searcher.num_docs
+
     def change(self, ranges: Sequence[tuple[int, int]], words: Iterable[tuple[int, str]]) -> None:
         """Forget the chunks with ids in some ranges, both ends included; add others, given as (id, words)."""
         # Kept open, it would hold its memory and two threads.

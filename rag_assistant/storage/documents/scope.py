@@ -45,9 +45,14 @@ class ChunksInScope:
         self._scope = scope
 
     @cached_property
+    def size(self) -> int:
+        """How many there are, with those of documents that are still read."""
+        return sum(self._documents.values())
+
+    @cached_property
     def few(self) -> set[int] | None:
         """The ids of all of them, ``None`` where there are more than ``MAX_FEW``."""
-        if sum(self._documents.values()) > MAX_FEW:
+        if self.size > MAX_FEW:
             return None
         with self.database.read() as connection:
             return set(connection.execute(self._query(connection)).scalars())
