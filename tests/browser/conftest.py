@@ -16,7 +16,7 @@ from playwright.sync_api import (
 )
 
 from testkit.server_fork import ServerFork
-from testkit.server_process import ServerProcess, lasting_port
+from testkit.server_process import ServerProcess, free_port, lasting_port
 from testkit.stub_model import StubModel
 from tests.browser.evidence import Evidence
 from tests.browser.used_window import UsedWindow
@@ -49,6 +49,7 @@ EVIDENCE = pytest.StashKey[Evidence]()
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "own_window: the window is new, and no other test gets it afterwards")
     config.addinivalue_line("markers", "settings(**environment): what the server of a test is told by its environment")
+    config.addinivalue_line("markers", "shared: the server is one for all such tests; only conversations are their own")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -105,17 +106,40 @@ def port() -> int:
     return lasting_port()
 
 
-@pytest.fixture
-def server(
-    request: pytest.FixtureRequest, tmp_path: Path, stub: StubModel, server_fork: ServerFork, port: int
-) -> Iterator[ServerProcess]:
-    """A server; the marker ``settings`` gives it further variables of the environment."""
-    marker = request.node.get_closest_marker("settings")
-    more = marker.kwargs if marker else {}
+def start_server(fork: ServerFork, folder: Path, stub: StubModel, port: int, **more: str) -> ServerProcess:
+    """Return a server that has started."""
     own = {"OPENAI_BASE_URL": stub.url, "OPENAI_MODEL": "stub-model", "QUERY_REWRITING": "words", "PORT": str(port)}
     own["OCR"] = "off"  # To recognise a page takes seconds.
-    made = ServerProcess(tmp_path, server_fork.launch, **own | more)
+    made = ServerProcess(folder, fork.launch, **own | more)
     made.start("/readyz")
+    return made
+
+
+@pytest.fixture(scope="session")
+def shared_server(tmp_path_factory: pytest.TempPathFactory, server_fork: ServerFork) -> Iterator[ServerProcess]:
+    """The server of the tests marked ``shared``: to start one for each takes as long as such a test.
+
+    They change nothing of it but conversations that they have begun themselves, and its model says the same to all.
+    """
+    stub = StubModel()
+    made = start_server(server_fork, tmp_path_factory.mktemp("shared"), stub, free_port())
+    yield made
+    made.kill()
+    stub.close()
+
+
+@pytest.fixture
+def server(
+    request: pytest.FixtureRequest, tmp_path: Path, server_fork: ServerFork, port: int
+) -> Iterator[ServerProcess]:
+    """A server; the marker ``settings`` gives it further variables of the environment."""
+    if request.node.get_closest_marker("shared"):
+        assert "stub" not in request.fixturenames, "The model of the shared server is never scripted."
+        yield request.getfixturevalue("shared_server")
+        return
+    marker = request.node.get_closest_marker("settings")
+    more = marker.kwargs if marker else {}
+    made = start_server(server_fork, tmp_path, request.getfixturevalue("stub"), port, **more)
     yield made
     made.kill()
 
@@ -128,13 +152,22 @@ def used_window(chromium: Browser, port: int) -> Iterator[UsedWindow]:
     made.close()
 
 
+@pytest.fixture(scope="session")
+def shared_window(chromium: Browser, shared_server: ServerProcess) -> Iterator[UsedWindow]:
+    """The used window at the shared server."""
+    made = UsedWindow(chromium, shared_server.url)
+    yield made
+    made.close()
+
+
 @pytest.fixture
 def context(
-    request: pytest.FixtureRequest, chromium: Browser, used_window: UsedWindow, server: ServerProcess, tmp_path: Path
+    request: pytest.FixtureRequest, chromium: Browser, server: ServerProcess, tmp_path: Path
 ) -> Iterator[BrowserContext]:
     """An empty window at the server. If the test fails, the report names the folder with pictures of its pages."""
     own = UsedWindow(chromium, server.url) if request.node.get_closest_marker("own_window") else None
-    window = own or used_window
+    used = "shared_window" if request.node.get_closest_marker("shared") else "used_window"
+    window: UsedWindow = own or request.getfixturevalue(used)
     window.context.set_default_timeout(MILLISECONDS_TO_WAIT)
     evidence = request.node.stash[EVIDENCE] = Evidence(window.context, tmp_path / "evidence")
     yield window.context

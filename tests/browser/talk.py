@@ -19,16 +19,20 @@ def ask(page: Page, question: str, turn: int) -> Locator:
     return answered
 
 
-def ask_many(page: Page, count: int) -> None:
-    """Open a new conversation of ``count`` turns, asked over the API: on the page that takes ten times as long."""
-    conversation_id = None
+def ask_many(page: Page, count: int, **own: object) -> int:
+    """Open a new conversation of ``count`` turns, asked over the API, and return its id.
+
+    On the page that takes ten times as long. From its second turn on it has settings of its ``own``.
+    """
+    known: dict[str, Any] = {}
     for number in range(1, count + 1):
-        response = page.request.post(
-            "/api/query", data={"question": f"Question {number}", "conversation_id": conversation_id}
-        )
+        response = page.request.post("/api/query", data={"question": f"Question {number}"} | known)
         assert response.ok, response.text()
-        conversation_id = response.json()["conversation_id"]
-    page.goto(f"/conversations/{conversation_id}")
+        known = {"conversation_id": response.json()["conversation_id"]}
+        if own and number == 1:
+            assert page.request.patch(f"/api/conversations/{known['conversation_id']}", data=own).ok
+    page.goto(f"/conversations/{known['conversation_id']}")
+    return int(known["conversation_id"])
 
 
 def options(page: Page) -> Locator:

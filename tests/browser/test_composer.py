@@ -24,17 +24,8 @@ def test_the_box_grows_with_its_text_and_shrinks_again(page: Page) -> None:
     page.wait_for_function("low => document.getElementById('question').clientHeight === low", arg=low)
 
 
-def test_a_question_that_is_too_long_is_kept_and_named_and_never_cut(page: Page, stub: StubModel) -> None:
-    page.goto("/")
-    box = page.get_by_label("Your question")
-    box.fill("Goose. " * 2000)
-    page.get_by_role("button", name="Ask", exact=True).click()
-    expect(page.locator(".composer .error").first).to_contain_text("14000 characters")
-    assert box.input_value() == "Goose. " * 2000
-    assert stub.requests == []
-
-
 @pytest.mark.parametrize("width", [390, pytest.param(1280, marks=pytest.mark.long)])
+@pytest.mark.shared
 def test_a_word_without_end_pushes_nothing_off_the_page(page: Page, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 844})
     page.goto("/")

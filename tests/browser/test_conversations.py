@@ -9,14 +9,16 @@ from playwright.sync_api import Browser, Page, expect
 
 from testkit.server_process import ServerProcess
 from testkit.stub_model import Reply, StubModel
-from tests.browser.talk import ask, ask_many, call, dimmed, mark, options, window
+from tests.browser.talk import ask_many, call, dimmed, mark, options, window
 
 
-def test_a_search_finds_the_conversation_in_which_the_words_were_said(page: Page, stub: StubModel) -> None:
+def test_a_search_finds_the_conversation_in_which_the_words_were_said(
+    page: Page, server: ServerProcess, stub: StubModel
+) -> None:
     for question, answer in (("How many geese are there?", "Seventeen."), ("What is for lunch?", "Soup.")):
         stub.default = Reply(answer)
-        page.goto("/")
-        ask(page, question, 1)
+        assert server.call("POST", "/api/query", {"question": question})[0] == 200
+    page.goto("/conversations/2")
     page.get_by_label("Search conversations").fill("seventeen")
     page.keyboard.press("Enter")
     expect(page.locator("#conversations .title")).to_have_text(["How many geese are there?"])
@@ -45,8 +47,9 @@ def test_a_conversation_is_exported_as_markdown_and_as_json(page: Page, tmp_path
     assert [turn["question"] for turn in turns] == ["Question 1", "Question 2"]
 
 
+@pytest.mark.shared
 def test_erasing_asks_first_and_leaves_nothing(page: Page, server: ServerProcess) -> None:
-    ask_many(page, 1)
+    address = f"/api/conversations/{ask_many(page, 1)}"
     panel = options(page)
     asking = page.get_by_role("alertdialog", name="Erase this conversation?")
     panel.get_by_text("Erase permanently").click()
@@ -58,11 +61,11 @@ def test_erasing_asks_first_and_leaves_nothing(page: Page, server: ServerProcess
     page.keyboard.press("Enter")
     page.keyboard.press("Escape")
     expect(asking).to_be_hidden()
-    assert server.call("GET", "/api/conversations/1")[0] == 200
+    assert server.call("GET", address)[0] == 200
     panel.get_by_text("Erase permanently").click()
     asking.get_by_role("button", name="Erase").click()
     expect(page.locator("p.confirmation[role=status]")).to_have_text("Conversation erased.")
-    assert server.call("POST", "/api/conversations/1/restore")[0] == 404
+    assert server.call("POST", f"{address}/restore")[0] == 404
 
 
 @pytest.mark.long

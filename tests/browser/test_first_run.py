@@ -5,30 +5,32 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, FilePayload, Page, expect
+from playwright.sync_api import FilePayload, Page, expect
 
 from rag_assistant.web.pages.history import EXAMPLES
 from testkit.server_fork import ServerFork
 from testkit.server_process import ServerProcess
 from testkit.stub_model import Reply, StubModel
 from tests.browser.talk import ask_many
+from tests.browser.used_window import UsedWindow
 
 
 @pytest.fixture
-def newcomer(tmp_path: Path, server_fork: ServerFork, chromium: Browser) -> Iterator[Page]:
+def newcomer(tmp_path: Path, server_fork: ServerFork, port: int, used_window: UsedWindow) -> Iterator[Page]:
     """A page of a server that nobody has set up: no model is connected."""
-    server = ServerProcess(tmp_path, server_fork.launch)
+    server = ServerProcess(tmp_path, server_fork.launch, PORT=str(port))
     for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY"):
         server.environment.pop(name, None)
     server.start("/readyz")
     server.wait_for_documents()
-    context = chromium.new_context(base_url=server.url)
-    yield context.new_page()
-    context.close()
+    yield used_window.context.new_page()
+    used_window.empty()
     server.kill()
 
 
-def test_without_a_model_an_example_is_answered_with_a_quote_and_a_note_says_so(newcomer: Page) -> None:
+def test_without_a_model_answers_are_quotes_and_what_connects_one_is_copied_and_tested_as_soon_as_it_is_saved(
+    newcomer: Page, tmp_path: Path, stub: StubModel
+) -> None:
     newcomer.goto("/")
     note = newcomer.locator(".notice-quotes")
     expect(note).to_contain_text("No model is connected: answers are quotes. Connect a model")
@@ -44,10 +46,6 @@ def test_without_a_model_an_example_is_answered_with_a_quote_and_a_note_says_so(
     expect(newcomer.get_by_role("heading", name="Documents")).to_be_visible()
     expect(note).to_have_count(0)
 
-
-def test_what_connects_a_model_is_copied_and_tested_as_soon_as_it_is_saved(
-    newcomer: Page, tmp_path: Path, stub: StubModel
-) -> None:
     newcomer.goto("/settings?filter=openai")
     connect = newcomer.locator(".connect")
     newcomer.context.grant_permissions(["clipboard-read", "clipboard-write"])

@@ -9,25 +9,20 @@ from tests.browser.talk import ask_many, options, say
 SLOWLY = Reply("word " * 40, seconds_between=0.05)
 
 
-def test_the_end_of_an_answer_leaves_whoever_types_elsewhere_there(page: Page, stub: StubModel) -> None:
+def test_whoever_asks_goes_on_typing_and_the_end_of_the_answer_leaves_whoever_types_elsewhere_there(
+    page: Page, stub: StubModel
+) -> None:
     page.goto("/")
     stub.default = SLOWLY
     say(page, "Why?")
     expect(page.locator(".answer")).to_contain_text("word word")
+    expect(page.get_by_label("Your question")).to_be_focused()
     search = page.get_by_label("Search conversations")
     search.click()
     expect(page.locator("#turn-1.completed")).to_be_visible()
     # The box is free again: all that follows an answer has been done.
     expect(page.get_by_role("button", name="Ask", exact=True)).to_be_enabled()
     expect(search).to_be_focused()
-
-
-def test_whoever_asks_goes_on_typing_while_the_answer_comes(page: Page, stub: StubModel) -> None:
-    page.goto("/")
-    stub.default = SLOWLY
-    say(page, "Why?")
-    expect(page.locator(".answer")).to_contain_text("word")
-    expect(page.get_by_label("Your question")).to_be_focused()
 
 
 @pytest.mark.long

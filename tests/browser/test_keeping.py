@@ -11,14 +11,15 @@ from testkit.stub_model import Reply, StubModel
 from tests.browser.talk import ask, ask_many, say, set_in_module
 
 
+@pytest.mark.shared
 def test_a_draft_survives_a_reload_and_belongs_to_its_conversation(page: Page) -> None:
-    ask_many(page, 1)
+    conversation = ask_many(page, 1)
     page.get_by_label("Your question").fill("Half a tho")
     page.reload()
     expect(page.get_by_label("Your question")).to_have_value("Half a tho")
     page.goto("/")
     expect(page.get_by_label("Your question")).to_have_value("")
-    page.goto("/conversations/1")
+    page.goto(f"/conversations/{conversation}")
     expect(page.get_by_label("Your question")).to_have_value("Half a tho")
 
 
@@ -101,8 +102,8 @@ def watch_length(page: Page) -> None:
 def test_a_connection_that_falls_silent_is_given_up_and_the_answer_comes_whole(
     page: Page, server: ServerProcess, stub: StubModel
 ) -> None:
-    words = " ".join(f"w{n}" for n in range(120))
-    stub.default = Reply(words, seconds_between=0.02)
+    words = " ".join(f"w{n}" for n in range(60))
+    stub.default = Reply(words, seconds_between=0.04)
     page.goto("/")
     set_in_module(page, "lib/sse.js", "silenceTimeout.seconds = 1")
     # The first stream begins and then says nothing more, as after sleep: nobody closes it.
@@ -148,7 +149,7 @@ def test_an_answer_never_gets_shorter_when_the_server_dies_and_comes_back(
 def test_while_the_server_is_gone_the_page_says_so_and_keeps_what_is_wanted(
     page: Page, server: ServerProcess, stub: StubModel
 ) -> None:
-    stub.default = Reply("word " * 3000, seconds_between=0.02)
+    stub.default = Reply("word " * 3000, seconds_between=0.05)
     page.goto("/")
     say(page, "Why?")
     expect(page.locator("#turn-1 .answer")).to_contain_text("word word")
@@ -175,7 +176,7 @@ def test_while_the_server_is_gone_the_page_says_so_and_keeps_what_is_wanted(
 
 @pytest.mark.long
 def test_a_stop_that_did_not_arrive_is_sent_again(page: Page, stub: StubModel) -> None:
-    stub.default = Reply("word " * 3000, seconds_between=0.02)
+    stub.default = Reply("word " * 3000, seconds_between=0.05)
     page.goto("/")
     say(page, "Why?")
     expect(page.locator("#turn-1 .answer")).to_contain_text("word word")
@@ -185,23 +186,23 @@ def test_a_stop_that_did_not_arrive_is_sent_again(page: Page, stub: StubModel) -
 
 
 def two_windows(context: BrowserContext, page: Page) -> Page:
-    ask_many(page, 2)
+    conversation = ask_many(page, 2)
     other = context.new_page()
-    other.goto("/conversations/1")
+    other.goto(f"/conversations/{conversation}")
     expect(other.locator("#turn-2")).to_be_visible()
     return other
 
 
 def test_a_second_window_shows_what_is_asked_in_the_first(context: BrowserContext, page: Page, stub: StubModel) -> None:
     other = two_windows(context, page)
-    stub.default = Reply(" ".join(f"w{n}" for n in range(200)), seconds_between=0.03)
+    stub.default = Reply(" ".join(f"w{n}" for n in range(60)), seconds_between=0.1)
     page.bring_to_front()
     say(page, "A third one")
     other.bring_to_front()
     running = other.locator("#turn-3.running .answer")
     expect(running).to_contain_text("w5")
-    expect(other.locator("#turn-3.completed .answer")).to_contain_text("w199")
-    expect(page.locator("#turn-3.completed .answer")).to_contain_text("w199")
+    expect(other.locator("#turn-3.completed .answer")).to_contain_text("w59")
+    expect(page.locator("#turn-3.completed .answer")).to_contain_text("w59")
     expect(other.locator("#turn-3")).to_have_count(1)
     expect(page.locator("#turn-3")).to_have_count(1)
 
@@ -238,6 +239,7 @@ def test_the_second_window_is_told_of_a_deletion(context: BrowserContext, page: 
     assert server.call("GET", "/api/conversations/1")[0] == 200
 
 
+@pytest.mark.shared
 def test_what_nobody_changed_is_not_fetched_again(context: BrowserContext, page: Page) -> None:
     other = two_windows(context, page)
     fetched: list[str] = []

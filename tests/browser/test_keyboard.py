@@ -13,6 +13,7 @@ from tests.browser.talk import ask_many
 SEARCH = "Search conversations"
 
 
+@pytest.mark.shared
 def test_every_shortcut_stands_in_the_list_and_has_something_to_do(page: Page) -> None:
     page.goto("/")
     page.get_by_role("button", name="Keyboard shortcuts").click()
@@ -31,10 +32,20 @@ def test_every_shortcut_stands_in_the_list_and_has_something_to_do(page: Page) -
     assert {shortcut.action for shortcut in SHORTCUTS if shortcut.action} == set(known)
 
 
-def test_a_question_mark_shows_the_shortcuts_but_not_while_typing(page: Page) -> None:
+@pytest.mark.shared
+def test_keys_search_begin_a_command_and_show_the_shortcuts_but_not_while_typing(page: Page) -> None:
     page.goto("/")
     expect(page.locator("html.scripted")).to_be_attached()
+    page.keyboard.press("Control+Shift+S")
+    expect(page.get_by_label(SEARCH)).to_be_hidden()
+    page.keyboard.press("Control+k")
+    expect(page.get_by_label(SEARCH)).to_be_focused()
+    page.get_by_label(SEARCH).blur()
+    page.keyboard.press("/")
     box = page.get_by_label("Your question")
+    expect(box).to_have_value("/")
+    expect(page.get_by_role("option", name="/clear-history Hide")).to_be_visible()
+    box.fill("")
     box.press_sequentially("Why? / n")
     expect(box).to_have_value("Why? / n")
     dialog = page.locator("#shortcuts")
@@ -44,19 +55,6 @@ def test_a_question_mark_shows_the_shortcuts_but_not_while_typing(page: Page) ->
     expect(dialog).to_be_visible()
     page.keyboard.press("Control+k")
     expect(page.get_by_label(SEARCH)).not_to_be_focused()
-
-
-def test_search_gets_the_focus_and_a_slash_begins_a_command(page: Page) -> None:
-    page.goto("/")
-    expect(page.locator("html.scripted")).to_be_attached()
-    page.keyboard.press("Control+Shift+S")
-    expect(page.get_by_label(SEARCH)).to_be_hidden()
-    page.keyboard.press("Control+k")
-    expect(page.get_by_label(SEARCH)).to_be_focused()
-    page.get_by_label(SEARCH).blur()
-    page.keyboard.press("/")
-    expect(page.get_by_label("Your question")).to_have_value("/")
-    expect(page.get_by_role("option", name="/clear-history Hide")).to_be_visible()
 
 
 def test_one_goes_from_turn_to_turn_and_from_conversation_to_conversation(page: Page, server: ServerProcess) -> None:
@@ -105,27 +103,14 @@ def test_arrows_go_through_the_list_and_only_one_row_takes_part_in_tabbing(page:
     expect(page.get_by_role("link", name="Documents", exact=True)).to_be_focused()
 
 
-def test_the_drawer_takes_the_focus_and_gives_it_back(page: Page) -> None:
+@pytest.mark.shared
+def test_the_drawer_takes_the_focus_and_gives_it_back_and_escape_closes_what_is_on_top_first(page: Page) -> None:
     page.goto("/")
     link = page.get_by_role("link", name="Documents", exact=True).first
     link.focus()
     page.keyboard.press("Enter")
-    drawer = page.locator("#drawer")
-    expect(drawer.get_by_role("heading", name="Documents")).to_be_visible()
-    expect(drawer).to_be_focused()
-    page.keyboard.press("Escape")
-    expect(drawer).to_be_hidden()
-    expect(link).to_be_focused()
-    page.keyboard.press("Control+Shift+D")
-    expect(drawer.get_by_role("heading", name="Documents")).to_be_visible()
-    drawer.get_by_role("button", name="Close").click()
-    expect(drawer).to_be_hidden()
-
-
-def test_escape_closes_what_is_on_top_first(page: Page) -> None:
-    page.goto("/")
-    page.get_by_role("link", name="Documents", exact=True).first.click()
     drawer, dialog = page.locator("#drawer"), page.locator("#shortcuts")
+    expect(drawer.get_by_role("heading", name="Documents")).to_be_visible()
     expect(drawer).to_be_focused()
     page.keyboard.press("?")
     expect(dialog).to_be_visible()
@@ -133,6 +118,11 @@ def test_escape_closes_what_is_on_top_first(page: Page) -> None:
     expect(dialog).to_be_hidden()
     expect(drawer).to_be_visible()
     page.keyboard.press("Escape")
+    expect(drawer).to_be_hidden()
+    expect(link).to_be_focused()
+    page.keyboard.press("Control+Shift+D")
+    expect(drawer.get_by_role("heading", name="Documents")).to_be_visible()
+    drawer.get_by_role("button", name="Close").click()
     expect(drawer).to_be_hidden()
 
 

@@ -3,6 +3,8 @@
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.talk import ask_many
+
 LANGUAGES = {
     "de": ("Ihre Frage", "Fragen", "Das Modell hat 1 von 2 früheren Runden (1 über der Rundengrenze) gesehen."),
     "ar": ("سؤالك", "اسأل", "رأى النموذج 1 من 2 من الجولات السابقة (1 فوق حد الجولات)."),
@@ -10,17 +12,16 @@ LANGUAGES = {
 PAGES = ("/", "/documents", "/settings", "/deleted", "/ratings")
 
 
-@pytest.mark.settings(MAX_HISTORY_TURNS="1")
+@pytest.mark.shared
 @pytest.mark.parametrize("code", [pytest.param("de", marks=pytest.mark.long), "ar"])
 def test_a_question_is_asked_and_a_trim_told_in_the_language_of_the_browser(page: Page, code: str) -> None:
     field, button, notice = LANGUAGES[code]
     page.set_extra_http_headers({"Accept-Language": code})
-    page.goto("/")
+    ask_many(page, 2, max_history_turns=1)
     expect(page.locator("html")).to_have_attribute("dir", "rtl" if code == "ar" else "ltr")
-    for turn in (1, 2, 3):
-        page.get_by_label(field, exact=True).fill(f"Question {turn}")
-        page.get_by_role("button", name=button, exact=True).click()
-        page.locator(f"#turn-{turn}.completed").wait_for()
+    page.get_by_label(field, exact=True).fill("Question 3")
+    page.get_by_role("button", name=button, exact=True).click()
+    page.locator("#turn-3.completed").wait_for()
     expect(page.locator("#turn-3 .trimmed")).to_contain_text(notice)
     expect(page.locator("#turn-3 .trimmed code")).to_have_text("[History trimmed to last 1 turns]")
     expect(page.locator("#turn-3 .trimmed code")).to_have_css("direction", "ltr")
@@ -40,6 +41,7 @@ def test_a_page_from_right_to_left_has_its_sidebar_on_the_right(page: Page) -> N
 @pytest.mark.parametrize(
     "code", ["de", *(pytest.param(code, marks=pytest.mark.long) for code in ("ar", "fr", "es", "zh"))]
 )
+@pytest.mark.shared
 def test_nothing_is_wider_than_a_phone(page: Page, code: str) -> None:
     page.set_extra_http_headers({"Accept-Language": code})
     page.set_viewport_size({"width": 360, "height": 740})

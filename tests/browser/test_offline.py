@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
 
 from testkit.server_fork import ServerFork
 from testkit.server_process import ServerProcess
@@ -40,13 +40,9 @@ def test_a_page_of_ours_is_shown_while_the_server_is_away_and_keeps_nothing_else
     own_server.kill()
 
 
-def test_what_a_browser_asks_for_an_app_is_there(own_server: ServerProcess, chromium: Browser) -> None:
-    context = chromium.new_context(base_url=own_server.url, service_workers="block")
-    page = context.new_page()
+@pytest.mark.shared
+def test_what_a_browser_asks_for_an_app_is_there(page: Page) -> None:
     page.goto("/")
-    session = context.new_cdp_session(page)
-    found = session.send("Page.getAppManifest")
+    found = page.context.new_cdp_session(page).send("Page.getAppManifest")
     assert found["errors"] == []
     assert '"display": "standalone"' in found["data"].replace('":"', '": "')
-    context.close()
-    own_server.kill()

@@ -82,9 +82,9 @@ def test_a_choice_can_be_remembered_for_the_conversation(page: Page, server: Ser
     ask(page, "Question 4", 4)
 
 
-@pytest.mark.settings(MAX_HISTORY_TURNS="1", ON_OVERFLOW="continue")
+@pytest.mark.shared
 def test_everything_is_sent_with_a_note_where_that_was_chosen(page: Page) -> None:
-    ask_many(page, 3)
+    ask_many(page, 3, max_history_turns=1, on_overflow="continue")
     expect(page.locator("#turn-3 .note")).to_contain_text("All earlier turns were sent this once")
     expect(page.locator("#turn-3 .trimmed")).to_have_count(0)
 
@@ -120,9 +120,9 @@ def test_a_long_compaction_shows_how_far_it_has_come_and_a_crash_leaves_nothing_
     assert server.call("GET", "/api/conversations/1")[1]["view"]["summary"] is None
 
 
-@pytest.mark.settings(MAX_HISTORY_TURNS="1", ON_OVERFLOW="ask")
+@pytest.mark.shared
 def test_the_dialog_is_answered_by_keyboard_and_cancel_gives_the_question_back(page: Page) -> None:
-    ask_many(page, 2)
+    ask_many(page, 2, max_history_turns=1, on_overflow="ask")
     say(page, "Question 3")
     dialog = page.get_by_role("dialog")
     first = dialog.get_by_role("button", name="Leave older turns out")

@@ -52,6 +52,7 @@ def test_pictures_are_attached_pasted_removed_and_sent(page: Page, stub: StubMod
     assert picture.evaluate("image => image.decode().then(() => image.naturalWidth)") == 1
 
 
+@pytest.mark.shared
 def test_a_model_that_takes_none_is_offered_none(page: Page) -> None:
     page.goto("/")
     expect(page.get_by_label("Your question")).to_be_visible()

@@ -15,6 +15,7 @@ def file(server: ServerProcess) -> Path:
     return Path(server.environment["SETTINGS_FILE"])
 
 
+@pytest.mark.shared
 def test_a_setting_is_found_as_one_types_and_tells_how_it_is_changed(page: Page, file: Path) -> None:
     page.goto("/settings")
     expect(page.locator(".settings")).to_contain_text(str(file))
@@ -36,7 +37,9 @@ def test_a_setting_is_found_as_one_types_and_tells_how_it_is_changed(page: Page,
     page.wait_for_function("document.querySelectorAll('.setting:not([hidden])').length > 40")
 
 
-def test_a_change_of_the_file_is_seen_without_reloading(page: Page, file: Path) -> None:
+def test_a_change_of_the_file_is_seen_at_once_and_a_broken_one_is_a_banner_everywhere_until_it_is_mended(
+    page: Page, file: Path
+) -> None:
     page.goto("/settings")
     one = page.locator("#setting-max_history_turns")
     expect(one.locator(".value")).to_have_text("5")
@@ -47,8 +50,6 @@ def test_a_change_of_the_file_is_seen_without_reloading(page: Page, file: Path) 
     expect(one.locator(".changed")).to_have_text("changed just now")
     expect(page.locator(".setting.new")).to_have_count(1)
 
-
-def test_a_broken_file_is_a_banner_everywhere_until_it_is_mended(page: Page, file: Path) -> None:
     ask_many(page, 1)
     file.write_text('{\n  "max_history_turns": "ten"\n}')
     banner = page.locator("#banners .warning")
@@ -66,8 +67,9 @@ def test_a_broken_file_is_a_banner_everywhere_until_it_is_mended(page: Page, fil
     expect(page.locator("#window summary")).to_have_text("Memory: last 4 turns")
 
 
+@pytest.mark.shared
 def test_a_conversation_is_given_its_own_choices_in_the_drawer(page: Page, server: ServerProcess) -> None:
-    ask_many(page, 3)
+    address = f"/api/conversations/{ask_many(page, 3)}"
     options(page).get_by_role("link", name="All settings").click()
     own = page.locator("#drawer .own")
     own.get_by_label("How many earlier turns to send").fill("2")
@@ -75,8 +77,8 @@ def test_a_conversation_is_given_its_own_choices_in_the_drawer(page: Page, serve
     own.get_by_role("button", name="Apply to this conversation").click()
     expect(own.get_by_text("Saved.")).to_be_visible()
     expect(page.locator("#window summary")).to_have_text("Memory: last 2 turns")
-    kept = server.call("GET", "/api/conversations/1")[1]
+    kept = server.call("GET", address)[1]
     assert (kept["max_history_turns"], kept["on_overflow"]) == (2, "ask")
-    page.route("**/api/conversations/1", lambda route: route.abort())
+    page.route(f"**{address}", lambda route: route.abort())
     own.get_by_role("button", name="Apply to this conversation").click()
     expect(own.get_by_role("alert")).to_have_text("The server cannot be reached.")

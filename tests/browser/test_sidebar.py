@@ -15,14 +15,6 @@ from tests.browser.talk import ask, ask_many, options
 ROWS = "#conversations .conversation"
 
 
-def test_conversations_stand_in_groups_by_date(page: Page, server: ServerProcess) -> None:
-    fill(server, 40)
-    page.goto("/")
-    titles = page.locator("#conversations h2")
-    expect(titles.first).to_have_text(re.compile("Today|Yesterday"))
-    expect(titles.filter(has_text="Previous 7 days")).to_have_count(1)
-
-
 @pytest.mark.long
 def test_the_list_grows_with_scrolling_and_lets_go_of_what_is_far_away(page: Page, server: ServerProcess) -> None:
     fill(server, 10_000)
@@ -56,26 +48,6 @@ def test_a_new_conversation_comes_into_a_list_that_was_scrolled(page: Page, serv
     expect(row(page, "A new one")).to_be_attached()
     expect(row(page, "A new one").locator("a")).to_have_attribute("aria-current", "page")
     expect(page.locator(ROWS)).to_have_count(131)
-
-
-def test_a_title_is_written_in_its_place(page: Page) -> None:
-    ask_many(page, 1)
-    choose(page, "Question 1", "Rename")
-    box = page.get_by_label("Conversation title")
-    expect(box).to_be_focused()
-    # A row is drawn within its own edges.
-    expect(box).to_have_css("outline-offset", "-2px")
-    box.fill("Not this")
-    page.keyboard.press("Escape")
-    expect(row(page, "Question 1")).to_be_visible()
-    choose(page, "Question 1", "Rename")
-    box.fill("A better title")
-    page.keyboard.press("Enter")
-    expect(row(page, "A better title")).to_be_visible()
-    expect(page.get_by_role("heading", name="A better title")).to_be_visible()
-    expect(row(page, "A better title").locator("a")).to_be_focused()
-    page.reload()
-    expect(row(page, "A better title")).to_be_visible()
 
 
 @pytest.mark.long
@@ -127,17 +99,34 @@ def test_undo_waits_ten_seconds_and_longer_while_somebody_reaches_for_it(page: P
     expect(toast).to_have_count(0)
 
 
-def test_the_conversation_on_the_page_is_deleted_and_brought_back(page: Page) -> None:
+def test_the_conversation_on_the_page_is_renamed_in_its_place_deleted_and_brought_back(page: Page) -> None:
     ask_many(page, 1)
-    choose(page, "Question 1", "Delete")
+    choose(page, "Question 1", "Rename")
+    box = page.get_by_label("Conversation title")
+    expect(box).to_be_focused()
+    # A row is drawn within its own edges.
+    expect(box).to_have_css("outline-offset", "-2px")
+    box.fill("Not this")
+    page.keyboard.press("Escape")
+    expect(row(page, "Question 1")).to_be_visible()
+    choose(page, "Question 1", "Rename")
+    box.fill("A better title")
+    page.keyboard.press("Enter")
+    expect(row(page, "A better title")).to_be_visible()
+    expect(page.get_by_role("heading", name="A better title")).to_be_visible()
+    expect(row(page, "A better title").locator("a")).to_be_focused()
+    page.reload()
+    expect(row(page, "A better title")).to_be_visible()
+
+    choose(page, "A better title", "Delete")
     expect(page).to_have_url(re.compile(r"/\?deleted=1$"))
     note = page.locator(".confirmation")
-    expect(note).to_contain_text("“Question 1” deleted.")
+    expect(note).to_contain_text("“A better title” deleted.")
     edges = [one.bounding_box() for one in (note, page.locator(".welcome"))]
     assert len({(box["x"], box["width"]) for box in edges if box}) == 1
     page.get_by_role("button", name="Undo").click()
     expect(page.locator("#turn-1 .question")).to_have_text("Question 1")
-    choose(page, "Question 1", "Delete")
+    choose(page, "A better title", "Delete")
     expect(note).to_be_visible()
     ask(page, "Another question", 1)
     expect(note).to_have_count(0)
@@ -154,11 +143,16 @@ def test_a_conversation_is_exported_from_its_row(page: Page) -> None:
     assert "Question 1" in Path(started.value.path()).read_text()
 
 
-def test_deleted_conversations_are_restored_or_erased_for_good(page: Page, server: ServerProcess) -> None:
-    fill(server, 3)
+def test_conversations_stand_in_groups_by_date_and_deleted_ones_are_restored_or_erased_for_good(
+    page: Page, server: ServerProcess
+) -> None:
+    fill(server, 40)
     for number in (1, 2):
         server.call("DELETE", f"/api/conversations/{number}")
     page.goto("/")
+    titles = page.locator("#conversations h2")
+    expect(titles.first).to_have_text(re.compile("Today|Yesterday"))
+    expect(titles.filter(has_text="Previous 7 days")).to_have_count(1)
     page.get_by_role("link", name="Deleted conversations").click()
     expect(page.locator(".trash .title")).to_have_text(["Talk 2", "Talk 1"])
     expect(page.get_by_role("button", name="Erase")).to_have_count(0)
@@ -170,12 +164,13 @@ def test_deleted_conversations_are_restored_or_erased_for_good(page: Page, serve
     assert server.call("POST", "/api/conversations/2/restore")[0] == 404
 
 
-def test_what_is_typed_is_found_as_it_is_typed_and_opens_at_its_turn(page: Page, stub: StubModel) -> None:
-    ask_many(page, 3)
-    stub.default = Reply("Seventeen <i>geese</i>.")
-    ask(page, "How many on the pond?", 4)
-    stub.default = Reply("Soup.")
-    ask(page, "Lunch?", 5)
+def test_what_is_typed_is_found_as_it_is_typed_and_opens_at_its_turn(
+    page: Page, server: ServerProcess, stub: StubModel
+) -> None:
+    answers = ["An answer."] * 3 + ["Seventeen <i>geese</i>.", "Soup."]
+    for number, stub.default in enumerate(map(Reply, answers), 1):
+        known = {} if number == 1 else {"conversation_id": 1}
+        assert server.call("POST", "/api/query", {"question": f"Question {number}"} | known)[0] == 200
     page.goto("/")
     page.get_by_label("Search conversations").press_sequentially("sevent")
     expect(page.locator(".snippet mark")).to_have_text("Seventeen")

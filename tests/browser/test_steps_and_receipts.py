@@ -125,10 +125,11 @@ def test_a_receipt_tells_part_by_part_what_was_sent_and_leads_to_what_was_left_o
 ) -> None:
     page.request.post(f"{server.url}/api/conversations", data={})
     page.request.patch(f"{server.url}/api/conversations/1", data={"max_history_turns": 1})
-    page.goto("/conversations/1")
     stub.default = Reply("Copy the folder [1].")
     for number in range(1, 4):
-        ask(page, f"How is a backup made, question {number}?", number)
+        question = f"How is a backup made, question {number}?"
+        assert server.call("POST", "/api/query", {"question": question, "conversation_id": 1})[0] == 200
+    page.goto("/conversations/1")
     page.locator("#turn-3").get_by_role("link", name="What the model saw").click()
     receipt = page.locator("#drawer .receipt")
     expect(receipt.locator(".lead")).to_contain_text("This is exactly what was sent to stub-model for answer 3.")

@@ -18,7 +18,8 @@ RAISED_IN_THE_DARK = "rgb(28, 34, 33)"
 
 
 @pytest.mark.parametrize(("system", "paper"), [("dark", DARK), pytest.param("light", LIGHT, marks=pytest.mark.long)])
-def test_the_page_follows_the_system_until_a_theme_is_chosen(page: Page, system: str, paper: str) -> None:
+@pytest.mark.shared
+def test_every_page_follows_the_system_until_a_theme_is_chosen(page: Page, system: str, paper: str) -> None:
     other, chosen = (DARK, "Dark") if paper == LIGHT else (LIGHT, "Light")
     page.emulate_media(color_scheme=system)  # type: ignore[arg-type]
     page.goto("/")
@@ -27,6 +28,9 @@ def test_the_page_follows_the_system_until_a_theme_is_chosen(page: Page, system:
     page.get_by_role("button", name=chosen, exact=True).click()
     expect(page.locator("body")).to_have_css("background-color", other)
     expect(page.get_by_role("button", name=chosen, exact=True)).to_have_attribute("aria-pressed", "true")
+    page.goto("/conversations/7777")
+    expect(page.get_by_role("heading", name="Not found")).to_be_visible()
+    expect(page.locator("body")).to_have_css("background-color", other)
     page.goto("/documents")
     expect(page.locator("body")).to_have_css("background-color", other)
     page.get_by_role("button", name="System", exact=True).click()
@@ -46,14 +50,6 @@ def test_a_theme_is_chosen_without_scripts(chromium_without_scripts: Browser, se
     page.goto("/documents")
     page.get_by_role("button", name="Dark", exact=True).click()
     expect(page).to_have_url(f"{server.url}/documents")
-    expect(page.locator("body")).to_have_css("background-color", DARK)
-
-
-def test_an_error_has_the_theme_too(page: Page) -> None:
-    page.goto("/")
-    page.get_by_role("button", name="Dark", exact=True).click()
-    page.goto("/conversations/77")
-    expect(page.get_by_role("heading", name="Not found")).to_be_visible()
     expect(page.locator("body")).to_have_css("background-color", DARK)
 
 
@@ -145,6 +141,7 @@ def test_a_question_reads_in_its_own_direction_and_stands_where_questions_stand(
     assert page.locator("#turn-1 .question").evaluate(right) == before
 
 
+@pytest.mark.shared
 def test_the_rules_that_go_out_are_those_that_were_written(page: Page) -> None:
     page.goto("/")
     written = "".join((STATIC / f"{name}.css").read_text() for name in SHEETS)
@@ -160,6 +157,7 @@ def test_the_rules_that_go_out_are_those_that_were_written(page: Page) -> None:
     assert after == before
 
 
+@pytest.mark.shared
 def test_whoever_wants_little_motion_gets_none(page: Page) -> None:
     page.emulate_media(reduced_motion="reduce")
     page.goto("/")

@@ -40,7 +40,7 @@ def test_an_answer_that_is_gone_is_not_copied_as_a_word(
 
 
 def test_a_question_that_is_stopped_before_the_server_has_taken_it_is_stopped(page: Page, stub: StubModel) -> None:
-    stub.default = Reply("word " * 3000, seconds_between=0.02)
+    stub.default = Reply("word " * 3000, seconds_between=0.05)
     page.goto("/")
     held = Held(page, "**/api/query/stream*")
     say(page, "Why?")
@@ -50,28 +50,33 @@ def test_a_question_that_is_stopped_before_the_server_has_taken_it_is_stopped(pa
     expect(page.locator("#turn-1.stopped")).to_be_visible()
 
 
-@pytest.mark.parametrize(
-    ("status", "sentence"), [(403, "You may not see this."), (503, "The server has a problem. Retrying…")]
-)
-def test_an_answer_that_cannot_be_followed_says_why(page: Page, stub: StubModel, status: int, sentence: str) -> None:
-    stub.default = Reply("word " * 3000, seconds_between=0.02)
+def follow_with(page: Page, status: int) -> None:
+    """Load the page anew; whoever follows the first turn is refused from now on."""
+    refusal = {"error": {"type": "Forbidden", "message": "You may not see this."}}
+    page.unroute("**/api/turns/1/stream*")
+    page.route("**/api/turns/1/stream*", lambda route: route.fulfill(status=status, json=refusal))
+    page.reload()
+
+
+def test_an_answer_that_cannot_be_followed_says_why(page: Page, stub: StubModel) -> None:
+    stub.default = Reply("word " * 3000, seconds_between=0.05)
     page.goto("/")
     say(page, "Why?")
     expect(page.locator("#turn-1 .answer")).to_contain_text("word")
-    refusal = {"error": {"type": "Forbidden", "message": "You may not see this."}}
-    page.route("**/api/turns/1/stream*", lambda route: route.fulfill(status=status, json=refusal))
-    page.reload()
-    expect(page.locator("#turn-1 .state")).to_have_text(sentence)
+    follow_with(page, 403)
+    expect(page.locator("#turn-1 .state")).to_have_text("You may not see this.")
+    follow_with(page, 503)
+    expect(page.locator("#turn-1 .state")).to_have_text("The server has a problem. Retrying…")
     page.unroute("**/api/turns/1/stream*")
-    if status == 503:
-        page.get_by_role("button", name="Stop").click()
-        expect(page.locator("#turn-1.stopped")).to_be_visible()
+    page.get_by_role("button", name="Stop").click()
+    expect(page.locator("#turn-1.stopped")).to_be_visible()
 
 
+@pytest.mark.shared
 def test_what_says_that_the_server_is_away_goes_when_it_is_back_and_hides_no_complaint(page: Page) -> None:
-    ask_many(page, 1)
+    conversation = ask_many(page, 1)
     set_in_module(page, "conversation/sync.js", "interval.seconds = 0.2")
-    with page.expect_event("requestfailed", lambda request: request.url.endswith("/api/conversations/1")):
+    with page.expect_event("requestfailed", lambda request: request.url.endswith(f"/conversations/{conversation}")):
         page.context.set_offline(True)
     page.get_by_role("link", name="Settings", exact=True).click()
     news, complaint = page.locator(".toast"), page.locator("#composer-error")
@@ -90,7 +95,7 @@ def test_what_says_that_the_server_is_away_goes_when_it_is_back_and_hides_no_com
 
 @pytest.mark.long
 def test_an_answer_that_is_followed_again_takes_back_that_there_is_no_connection(page: Page, stub: StubModel) -> None:
-    stub.default = Reply("word " * 3000, seconds_between=0.02)
+    stub.default = Reply("word " * 3000, seconds_between=0.05)
     page.goto("/")
     page.route("**/api/turns/1/stream*", lambda route: route.abort())
     say(page, "Why?")
@@ -130,14 +135,15 @@ def test_a_question_that_is_refused_stands_before_what_was_typed_meanwhile(page:
     expect(page.get_by_role("button", name="Ask", exact=True)).to_be_enabled()
 
 
+@pytest.mark.shared
 def test_a_view_of_the_page_that_comes_late_brings_nothing_back(page: Page) -> None:
-    ask_many(page, 1)
+    address = f"/conversations/{ask_many(page, 1)}"
     pinned = page.locator("#turn-1").get_by_text("Pinned. This exchange is always sent to the model.")
-    before = page.request.get("/conversations/1").text()
-    late = Held(page, "**/conversations/1")
-    with page.expect_request("**/conversations/1"):
+    before = page.request.get(address).text()
+    late = Held(page, f"**{address}")
+    with page.expect_request(f"**{address}"):
         page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-    with page.expect_response("**/conversations/1"):
+    with page.expect_response(f"**{address}"):
         mark(page.locator("#turn-1"), "Pin")
     expect(pinned).to_be_visible()
     page.evaluate(WATCH_PIN)
@@ -146,18 +152,20 @@ def test_a_view_of_the_page_that_comes_late_brings_nothing_back(page: Page) -> N
     assert page.evaluate("window.unpinned") is False
 
 
+@pytest.mark.shared
 def test_what_cannot_be_opened_in_the_drawer_leaves_the_page_as_it_is(page: Page, server: ServerProcess) -> None:
-    ask_many(page, 1)
+    conversation = ask_many(page, 1)
     page.get_by_label("Your question").fill("Half a tho")
-    server.call("DELETE", "/api/conversations/1")
+    server.call("DELETE", f"/api/conversations/{conversation}")
     page.get_by_role("link", name="What the model saw").click()
-    expect(page.locator(".toast.bad", has_text="Conversation 1 is in the trash.").first).to_be_visible()
+    trashed = page.locator(".toast.bad", has_text=f"Conversation {conversation} is in the trash.")
+    expect(trashed.first).to_be_visible()
     page.context.set_offline(True)
     page.get_by_role("link", name="Settings", exact=True).click()
     expect(page.get_by_text("The server cannot be reached.")).to_be_visible()
     page.context.set_offline(False)
     expect(page.get_by_label("Your question")).to_have_value("Half a tho")
-    assert page.url.endswith("/conversations/1")
+    assert page.url.endswith(f"/conversations/{conversation}")
 
 
 @pytest.mark.long

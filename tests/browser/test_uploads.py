@@ -96,7 +96,7 @@ def test_a_chosen_folder_gives_its_files(page: Page, tmp_path: Path) -> None:
     expect(page.locator("#library").get_by_role("link", name="a.txt", exact=True)).to_be_visible()
 
 
-def test_three_are_sent_at_once_and_one_or_all_can_be_cancelled(page: Page) -> None:
+def test_three_are_sent_at_once_one_or_all_can_be_cancelled_and_what_did_not_arrive_is_sent_again(page: Page) -> None:
     held: list[Route] = []
     released: list[bool] = []
 
@@ -127,17 +127,14 @@ def test_three_are_sent_at_once_and_one_or_all_can_be_cancelled(page: Page) -> N
     expect(uploads.locator("li.sending")).to_have_count(2)
     uploads.get_by_role("button", name="Cancel all").click()
     expect(uploads.get_by_role("status")).to_have_text("4 files added, 3 cancelled")
-
-
-def test_a_file_that_did_not_arrive_says_so_and_is_sent_again(page: Page) -> None:
-    page.goto("/documents")
+    uploads.get_by_role("button", name="Close").click()
+    page.unroute("**/api/documents")
     page.route("**/api/documents", lambda route: route.abort())
     choose(page, a_file("geese.txt", "Geese."))
-    geese = item(page, "geese.txt")
-    expect(geese.locator(".reason")).to_contain_text("the server cannot be reached")
+    expect(item(page, "geese.txt").locator(".reason")).to_contain_text("the server cannot be reached")
     page.unroute("**/api/documents")
-    geese.get_by_role("button", name="Retry").click()
-    expect(page.get_by_role("region", name="Uploads").get_by_role("status")).to_have_text("1 file added")
+    item(page, "geese.txt").get_by_role("button", name="Retry").click()
+    expect(uploads.get_by_role("status")).to_have_text("1 file added")
 
 
 @pytest.mark.long
@@ -181,6 +178,7 @@ def test_hundreds_of_files_do_not_freeze_the_page(page: Page, server: ServerProc
 
 
 @pytest.mark.parametrize("size", [(390, 844), pytest.param((1280, 800), marks=pytest.mark.long)])
+@pytest.mark.shared
 def test_the_list_of_uploads_covers_neither_the_question_nor_a_row(page: Page, size: tuple[int, int]) -> None:
     page.set_viewport_size({"width": size[0], "height": size[1]})
     page.goto("/documents")

@@ -11,8 +11,11 @@ SEES_FIVE = "5 of 7 earlier turns (2 over the turn limit)"
 SEES_TWO = "2 of 7 earlier turns (5 over the turn limit)"
 
 
-def test_the_slider_moves_the_line_before_anything_is_kept(page: Page, server: ServerProcess) -> None:
-    ask_many(page, 7)
+@pytest.mark.shared
+def test_the_slider_moves_the_line_before_anything_is_kept_and_the_latest_wish_wins(
+    page: Page, server: ServerProcess
+) -> None:
+    conversation = ask_many(page, 7)
     sentence = page.locator(".horizon .sentence")
     expect(sentence).to_have_text(SEES_FIVE)
     expect(page.locator(".turn.beyond")).to_have_count(2)
@@ -38,12 +41,25 @@ def test_the_slider_moves_the_line_before_anything_is_kept(page: Page, server: S
     assert dimmed(page) == []
     panel.get_by_label("Which turns").select_option("smart")
     expect(sentence).to_have_text("1 of 7 earlier turns (6 left out by the smart strategy)")
-    assert "max_history_turns" not in server.call("GET", "/api/conversations/1")[1]
+    assert "max_history_turns" not in server.call("GET", f"/api/conversations/{conversation}")[1]
     page.keyboard.press("Escape")
     expect(panel.locator("summary")).to_be_focused()
     expect(panel.locator("form")).to_be_hidden()
     expect(sentence).to_have_text(SEES_FIVE)
     expect(page.locator(".gauge b.total")).to_have_text(tokens)
+
+    # However slow the answers are.
+    asked: list[Request] = []
+    page.on("request", lambda request: asked.append(request) if "/preview?" in request.url else None)
+    first = Held(page, "**/preview?*")
+    slider = window(page).get_by_label("Memory, in turns")
+    with page.expect_request("**/preview?*"):
+        slider.fill("1")
+    for turns in ("2", "3", "4"):
+        slider.fill(turns)
+    first.route.continue_()
+    expect(sentence).to_have_text("4 of 7 earlier turns (3 over the turn limit)")
+    assert len(asked) == 2
 
 
 @pytest.mark.long
@@ -73,8 +89,11 @@ def test_the_keyboard_alone_tries_sets_and_cancels(page: Page, server: ServerPro
     assert server.call("GET", "/api/conversations/1")[1]["max_history_turns"] == 0
 
 
-def test_set_keeps_the_window_and_the_strategy_and_leaves_the_rest(page: Page, server: ServerProcess) -> None:
-    ask_many(page, 3)
+@pytest.mark.shared
+def test_set_keeps_the_window_and_the_strategy_leaves_the_rest_and_says_what_cannot_be_kept(
+    page: Page, server: ServerProcess
+) -> None:
+    address = f"/api/conversations/{ask_many(page, 3)}"
     panel = options(page)
     panel.get_by_label("When the conversation gets too long").select_option("ask")
     panel.get_by_role("button", name="Apply", exact=True).click()
@@ -87,38 +106,19 @@ def test_set_keeps_the_window_and_the_strategy_and_leaves_the_rest(page: Page, s
         control.get_by_role("button", name="Apply", exact=True).click()
     expect(page.locator("#window summary")).to_have_text("Memory: last turn")
     expect(page.locator(".horizon .sentence")).to_have_text("1 of 3 earlier turns (2 over the turn limit)")
-    kept = server.call("GET", "/api/conversations/1")[1]
+    kept = server.call("GET", address)[1]
     assert (kept["max_history_turns"], kept["on_overflow"], "history_strategy" in kept) == (1, "ask", False)
     control = window(page)
     control.get_by_role("button", name="Default (5)").click()
     with page.expect_response(lambda response: response.request.method == "PATCH"):
         control.get_by_role("button", name="Apply", exact=True).click()
     expect(page.locator(".horizon")).to_have_count(0)
-    kept = server.call("GET", "/api/conversations/1")[1]
+    kept = server.call("GET", address)[1]
     assert ("max_history_turns" in kept, kept["on_overflow"]) == (False, "ask")
-
-
-def test_what_cannot_be_kept_is_said_in_the_panel(page: Page) -> None:
-    ask_many(page, 1)
     control = window(page)
-    page.route("**/api/conversations/1", lambda route: route.abort())
+    page.route(f"**{address}", lambda route: route.abort())
     control.get_by_role("button", name="Apply", exact=True).click()
     expect(control.get_by_role("alert")).to_have_text("The server cannot be reached.")
-
-
-def test_the_latest_wish_wins_however_slow_the_answers_are(page: Page) -> None:
-    ask_many(page, 7)
-    asked: list[Request] = []
-    page.on("request", lambda request: asked.append(request) if "/preview?" in request.url else None)
-    first = Held(page, "**/preview?*")
-    slider = window(page).get_by_label("Memory, in turns")
-    with page.expect_request("**/preview?*"):
-        slider.fill("1")
-    for turns in ("2", "3", "4"):
-        slider.fill(turns)
-    first.route.continue_()
-    expect(page.locator(".horizon .sentence")).to_have_text("4 of 7 earlier turns (3 over the turn limit)")
-    assert len(asked) == 2
 
 
 @pytest.mark.long

@@ -1,7 +1,9 @@
 """A browser for which every other host is one place of ours that counts its visitors."""
 
+import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, Playwright
@@ -10,16 +12,13 @@ from testkit.server_fork import ServerFork
 from testkit.server_process import PROJECT, ServerProcess
 from testkit.stub_model import StubModel
 from tests.browser.conftest import CHROMIUM, FLAGS, MILLISECONDS_TO_WAIT
-from tests.browser.hostile.payloads import PAYLOADS, Payload
+from tests.browser.hostile.payloads import EVERY, PAYLOADS, Payload, joined
 from tests.browser.hostile.seeding import seed
 from tests.browser.hostile.watch import Elsewhere, Watch
 
-# A prime number, so that the sample has something of every row and every column of the tables behind the payloads.
-EVERY = 13
-
 
 @pytest.fixture(
-    scope="module",
+    scope="session",
     params=[
         pytest.param(PAYLOADS[::EVERY], id="sample"),
         pytest.param(PAYLOADS, id="whole", marks=pytest.mark.long),
@@ -70,7 +69,7 @@ def page(watch: Watch) -> Page:
     return watch.context.new_page()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def hostile_server(
     server_fork: ServerFork, corpus: list[Payload], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ServerProcess]:
@@ -85,6 +84,8 @@ def hostile_server(
     made = ServerProcess(folder, server_fork.launch, **own)
     made.start("/readyz")
     made.environment["HOSTILE_DOCUMENT"] = str(seed(made, stub, corpus))
+    Path(made.environment["SETTINGS_FILE"]).write_text(json.dumps({"instructions": joined(corpus, "value")}))
+    made.wait_for_words("/settings", f"end{corpus[-1].number}value")
     yield made
     made.kill()
     stub.close()

@@ -215,6 +215,8 @@ def _made() -> list[Payload]:
 
 
 PAYLOADS = _made()
+# A sample is each so many of them: a prime number, so that it has something of every row and column of the tables.
+EVERY = 13
 
 
 def joined(payloads: list[Payload], place: str) -> str:

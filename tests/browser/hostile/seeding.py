@@ -6,8 +6,10 @@ that no check at the entry can keep it out.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -72,19 +74,31 @@ def add(server: ServerProcess, name: str, content: bytes, tag: str) -> int:
     return int(answer["document_id"])
 
 
-def seed_sources(server: ServerProcess, corpus: list[Payload]) -> None:
-    """Give the first turn a source for each payload. Their document gets a short name: it stands beside each."""
-    with sqlite3.connect(Path(server.environment["DATA_DIR"]) / "assistant.db", timeout=30) as database:
+@contextlib.contextmanager
+def seeded_sources(server: ServerProcess, corpus: list[Payload]) -> Iterator[None]:
+    """Give the first turn a source for each payload, until the end of the context.
+
+    Their document gets a short name: it stands beside each.
+    """
+    path = Path(server.environment["DATA_DIR"]) / "assistant.db"
+    with contextlib.closing(sqlite3.connect(path, timeout=30)) as database:
         [(stored,)] = database.execute("SELECT sources FROM turns WHERE id = 1")
         first = {name: values[0] for name, values in json.loads(stored).items()} | {"key": None}
+        [(name,)] = database.execute("SELECT name FROM documents WHERE id = ?", [first["document_id"]])
         sources = [
             {name: one.text if isinstance(value, str) else value for name, value in first.items()}
             | {"n": number, "text": f"end{one.number}source {one.text}"}
             for number, one in enumerate(corpus, 1)
         ]
-        database.execute("UPDATE turns SET sources = ? WHERE id = 1", [json.dumps(sources)])
-        database.execute("UPDATE documents SET name = 'note.md' WHERE id = ?", [first["document_id"]])
-    database.close()
+
+        def put(sources: str, name: str) -> None:
+            with database:
+                database.execute("UPDATE turns SET sources = ? WHERE id = 1", [sources])
+                database.execute("UPDATE documents SET name = ? WHERE id = ?", [name, first["document_id"]])
+
+        put(json.dumps(sources), "note.md")
+        yield
+        put(stored, name)
 
 
 def replace_words(database: sqlite3.Connection, texts: dict[str, str]) -> None:

@@ -16,8 +16,8 @@ from tests.browser.hostile.watch import Watch
 AT_ONCE = 4_000
 LONG = 200
 ENDS = 100
-# Of a sample of the texts, each eighth beginning is drawn.
-SAMPLED = 8
+# Of a sample of the texts, each fourth beginning is drawn.
+SAMPLED = 4
 # Has all that may stand in an answer besides what TAGS allows: the bar of a piece of code, the box of a wide table.
 HARMLESS = "```\nx\n```\n\n| a |\n|---|\n| b |\n\n[x](https://example.org) $x$ \n\n$$\nx\n$$\n\n3. x\n"
 
@@ -68,14 +68,18 @@ def read_whole(one: Payload, every: int) -> Iterator[str]:
         yield str(render_markdown(one.text[:end]))
 
 
-def streamed(one: Payload, _every: int) -> Iterator[str]:
-    """Yield what is sent to a page that follows an answer character by character."""
+def streamed(one: Payload, every: int) -> Iterator[str]:
+    """Yield what is sent to a page that follows an answer character by character, or ``every`` so many.
+
+    Where several come at once, the next answer is cut elsewhere.
+    """
     blocks = Blocks()
-    for start, end in pairwise([0, *cuts(one.text)]):
+    for start, end in pairwise(sorted({0, *cuts(one.text)[one.number % every :: every], len(one.text)})):
         yield blocks.add(one.text[start:end])[1]
 
 
 @pytest.mark.parametrize("drawn", [streamed, pytest.param(read_whole, marks=pytest.mark.long)])
+@pytest.mark.shared
 def test_an_answer_that_is_cut_anywhere_becomes_harmless_html(
     watch: Watch, server: ServerProcess, corpus: list[Payload], drawn: Callable[[Payload, int], Iterator[str]]
 ) -> None:
@@ -93,6 +97,7 @@ def test_an_answer_that_is_cut_anywhere_becomes_harmless_html(
     assert watch.trouble == {}
 
 
+@pytest.mark.shared
 def test_what_looks_at_a_cut_answer_would_notice_a_harmful_one(watch: Watch, server: ServerProcess) -> None:
     page = watch.context.new_page()
     page.goto(server.url)

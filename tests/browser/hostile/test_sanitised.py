@@ -4,7 +4,7 @@ from playwright.sync_api import Page
 
 from testkit.server_process import ServerProcess
 from tests.browser.hostile.payloads import Payload
-from tests.browser.hostile.seeding import seed_sources
+from tests.browser.hostile.seeding import seeded_sources
 from tests.browser.hostile.watch import INSPECT, Watch, shown
 
 # The pages that show what is kept, and the places whose texts are seen there in full.
@@ -22,7 +22,7 @@ VIEWS = {
     "/deleted": ["deleted"],
     "/conversations/deleted": [],
     "/conversations/2": [],
-    "/settings": [],
+    "/settings": ["value"],
 }
 
 
@@ -48,8 +48,8 @@ def test_a_kept_text_is_shown_as_text_in_every_place(
 def test_a_source_is_shown_as_text(
     page: Page, watch: Watch, hostile_server: ServerProcess, own_elements: list[str], corpus: list[Payload]
 ) -> None:
-    seed_sources(hostile_server, corpus)
-    page.goto(hostile_server.url + "/conversations/1")
+    with seeded_sources(hostile_server, corpus):
+        page.goto(hostile_server.url + "/conversations/1")
     assert page.evaluate(INSPECT, own_elements) == []
     assert shown(page.content())["source"] == {payload.number for payload in corpus}
     assert watch.trouble == {}
