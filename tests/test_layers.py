@@ -13,6 +13,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "rag_assistant"
 
 # Lowest first. A room may import from every room below it, and from none beside it.
 FLOORS = [
+    ("extracted",),
     ("errors", "records", "validation", "i18n"),
     ("history", "settings", "runtime", "files", "telemetry"),
     ("storage", "presenters", "extraction", "retrieval", "llm", "tool_servers"),
@@ -28,6 +29,7 @@ RANK = {room: rank for rank, floor in enumerate(FLOORS) for room in floor}
 STRANGERS = {frozenset(("answering", "documents"))}
 PURE = (
     *(
+        "extracted",
         "records",
         "errors",
         "history",

@@ -104,43 +104,6 @@ class KnownEmbedder:
 
 
 @dataclass(frozen=True, slots=True)
-class ExtractedText:
-    """The text of a document, read from a file of the kind ``media_type``; ``markdown`` if it is written in Markdown.
-
-    ``page_starts`` are character offsets into it, empty where there are no pages (slides are pages). ``scans`` are the
-    pages, counted from 1, that show something but hold no text. ``warning`` is a sentence about what could not be read,
-    where most of it could.
-    """
-
-    text: str
-    media_type: str
-    page_starts: tuple[int, ...] = ()
-    markdown: bool = False
-    warning: str | None = None
-    scans: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    """A word that was recognised on a page, in points from the upper left corner of the page as it is seen."""
-
-    text: str
-    left: float
-    top: float
-    right: float
-    bottom: float
-
-
-@dataclass(frozen=True, slots=True)
-class RecognisedPage:
-    """The lines of words that were recognised on a page; ``problem`` is a sentence about why there are none."""
-
-    page: int
-    lines: tuple[tuple[Word, ...], ...] = ()
-    problem: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Chunk:
     """A piece of a document: ``text`` is ``document text[start:end]``, in characters.
 

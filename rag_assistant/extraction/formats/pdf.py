@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from rag_assistant.errors import ExtractionFailed
+from rag_assistant.extracted import ExtractedText
 from rag_assistant.extraction.formats.kinds import PDF
 from rag_assistant.extraction.formats.pages import pages_of
 from rag_assistant.extraction.formats.texts import clean
-from rag_assistant.records import ExtractedText
 
 # What the library writes for a hyphen at the end of a line: the word goes on in the next.
 CUT_WORD = "\ufffe"

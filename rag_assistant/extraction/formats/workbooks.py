@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from rag_assistant.errors import ExtractionFailed
+from rag_assistant.extracted import ExtractedText
 from rag_assistant.extraction.formats.charts import charts_of
 from rag_assistant.extraction.formats.converted import NO_CELLS, cells_of, read_converted
 from rag_assistant.extraction.formats.kinds import XLSX
 from rag_assistant.extraction.formats.markup import item, joined
 from rag_assistant.extraction.formats.packages import Element, Package, local
-from rag_assistant.records import ExtractedText
 
 SHEETS = "xl/worksheets/"
 
