@@ -17,7 +17,7 @@ from playwright.sync_api import (
 
 from testkit.server_fork import ServerFork
 from testkit.server_process import ServerProcess, free_port, lasting_port
-from testkit.stub_model import StubModel
+from testkit.stub_model import Reply, StubModel
 from tests.browser.evidence import Evidence
 from tests.browser.used_window import UsedWindow
 
@@ -116,30 +116,49 @@ def start_server(fork: ServerFork, folder: Path, stub: StubModel, port: int, **m
 
 
 @pytest.fixture(scope="session")
-def shared_server(tmp_path_factory: pytest.TempPathFactory, server_fork: ServerFork) -> Iterator[ServerProcess]:
+def shared_stub() -> Iterator[StubModel]:
+    """The model of the shared server. Since the server remembers what goes wrong with a model, it only ever answers."""
+    model = StubModel()
+    yield model
+    model.close()
+
+
+@pytest.fixture(scope="session")
+def shared_server(
+    tmp_path_factory: pytest.TempPathFactory, server_fork: ServerFork, shared_stub: StubModel
+) -> Iterator[ServerProcess]:
     """The server of the tests marked ``shared``: to start one for each takes as long as such a test.
 
-    They change nothing of it but conversations that they have begun themselves, and its model says the same to all.
+    They change nothing of it but conversations that they have begun themselves.
     """
-    stub = StubModel()
-    made = start_server(server_fork, tmp_path_factory.mktemp("shared"), stub, free_port())
+    made = start_server(server_fork, tmp_path_factory.mktemp("shared"), shared_stub, free_port())
     yield made
     made.kill()
-    stub.close()
+
+
+@pytest.fixture
+def stub(request: pytest.FixtureRequest, stub: StubModel) -> Iterator[StubModel]:
+    """The model of the server; that of the shared one says to each test what it would say to the first."""
+    if not request.node.get_closest_marker("shared"):
+        yield stub
+        return
+    shared: StubModel = request.getfixturevalue("shared_stub")
+    yield shared
+    shared.default = Reply()
+    shared.replies.clear()
+    shared.requests.clear()
 
 
 @pytest.fixture
 def server(
-    request: pytest.FixtureRequest, tmp_path: Path, server_fork: ServerFork, port: int
+    request: pytest.FixtureRequest, tmp_path: Path, stub: StubModel, server_fork: ServerFork, port: int
 ) -> Iterator[ServerProcess]:
     """A server; the marker ``settings`` gives it further variables of the environment."""
     if request.node.get_closest_marker("shared"):
-        assert "stub" not in request.fixturenames, "The model of the shared server is never scripted."
         yield request.getfixturevalue("shared_server")
         return
     marker = request.node.get_closest_marker("settings")
-    more = marker.kwargs if marker else {}
-    made = start_server(server_fork, tmp_path, request.getfixturevalue("stub"), port, **more)
+    made = start_server(server_fork, tmp_path, stub, port, **(marker.kwargs if marker else {}))
     yield made
     made.kill()
 

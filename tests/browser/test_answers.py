@@ -16,6 +16,7 @@ def regenerate(page: Page, turn: int) -> None:
     page.locator(f"#turn-{turn}").get_by_role("button", name="Regenerate").click()
 
 
+@pytest.mark.shared
 def test_an_answer_given_anew_keeps_the_earlier_one_and_each_can_be_read_and_rated(page: Page, stub: StubModel) -> None:
     page.goto("/")
     stub.default = Reply("The first answer.")
@@ -99,6 +100,7 @@ def test_what_can_be_done_with_an_earlier_answer_is_seen_by_the_pointer_and_by_t
     expect(earlier.locator(".seen")).to_have_css("opacity", "1")
 
 
+@pytest.mark.shared
 def test_an_answer_is_copied_as_markdown_and_code_as_it_is(
     context: BrowserContext, page: Page, stub: StubModel
 ) -> None:
@@ -210,6 +212,7 @@ def test_the_steps_to_an_answer_are_one_line_that_opens(page: Page, stub: StubMo
     expect(turn.locator(".step .tool").first).to_be_visible()
 
 
+@pytest.mark.shared
 def test_a_screen_reader_hears_sentences_and_the_end_but_not_every_piece(page: Page, stub: StubModel) -> None:
     stub.default = Reply("The first sentence. " + "More words. " * 40, seconds_between=0.02)
     page.goto("/")

@@ -15,8 +15,9 @@ def edit(page: Page, turn: int) -> None:
     page.locator(f"#turn-{turn}").get_by_role("link", name="Edit the question").click()
 
 
+@pytest.mark.shared
 def test_an_edited_question_is_asked_in_a_branch_and_both_know_of_each_other(page: Page, stub: StubModel) -> None:
-    ask_many(page, 3)
+    conversation = ask_many(page, 3)
     edit(page, 2)
     box = page.get_by_label("Edited question")
     expect(box).to_be_focused()
@@ -25,12 +26,12 @@ def test_an_edited_question_is_asked_in_a_branch_and_both_know_of_each_other(pag
     stub.default = Reply("The answer in the branch.")
     box.fill("Question 2, but better")
     page.keyboard.press("Enter")
-    expect(page).to_have_url(re.compile(r"/conversations/2#turn-2$"))
+    expect(page).to_have_url(re.compile(rf"/conversations/{conversation + 1}#turn-2$"))
     expect(page.locator("#turn-2.completed .answer")).to_have_text("The answer in the branch.")
     expect(page.locator(".question")).to_have_text(["Question 1", "Question 2, but better"])
     expect(page.locator(".origin")).to_contain_text("Branched from Question 1, turn 2")
     page.locator(".origin a").click()
-    expect(page).to_have_url(re.compile(r"/conversations/1\?at=2#turn-2$"))
+    expect(page).to_have_url(re.compile(rf"/conversations/{conversation}\?at=2#turn-2$"))
     expect(page.locator(".question")).to_have_text(["Question 1", "Question 2", "Question 3"])
     page.locator("#turn-2 .branch a").click()
     expect(page.locator("#turn-2 .answer")).to_have_text("The answer in the branch.")

@@ -12,6 +12,7 @@ from testkit.stub_model import Reply, StubModel
 from tests.browser.talk import ask_many, call, dimmed, mark, options, window
 
 
+@pytest.mark.long
 def test_a_search_finds_the_conversation_in_which_the_words_were_said(
     page: Page, server: ServerProcess, stub: StubModel
 ) -> None:

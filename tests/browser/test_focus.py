@@ -9,6 +9,7 @@ from tests.browser.talk import ask_many, options, say
 SLOWLY = Reply("word " * 40, seconds_between=0.05)
 
 
+@pytest.mark.shared
 def test_whoever_asks_goes_on_typing_and_the_end_of_the_answer_leaves_whoever_types_elsewhere_there(
     page: Page, stub: StubModel
 ) -> None:

@@ -54,9 +54,9 @@ def test_the_options_fit_and_show_that_there_is_more_below(page: Page, width: in
     expect(panel).to_have_css("background-attachment", "local, scroll, scroll")
 
 
-@pytest.mark.settings(MAX_HISTORY_TURNS="1")
+@pytest.mark.shared
 def test_a_pinned_turn_is_seen_and_an_excluded_one_is_not(page: Page, stub: StubModel) -> None:
-    ask_many(page, 3)
+    ask_many(page, 3, max_history_turns=1)
     first, third = page.locator("#turn-1"), page.locator("#turn-3")
     mark(first, "Pin")
     expect(first.locator(".mark")).to_have_text("Pinned. This exchange is always sent to the model.")

@@ -99,6 +99,7 @@ def watch_length(page: Page) -> None:
     )
 
 
+@pytest.mark.shared
 def test_a_connection_that_falls_silent_is_given_up_and_the_answer_comes_whole(
     page: Page, server: ServerProcess, stub: StubModel
 ) -> None:

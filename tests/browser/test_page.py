@@ -66,6 +66,7 @@ def test_stop_keeps_what_is_written(page: Page, stub: StubModel) -> None:
     expect(page.locator("#turn-1 .state")).to_have_text("Stopped.")
 
 
+@pytest.mark.shared
 def test_a_reload_in_the_middle_of_an_answer_loses_nothing(page: Page, stub: StubModel) -> None:
     words = " ".join(f"w{n}" for n in range(90))
     stub.default = Reply(words, seconds_between=0.03)
@@ -178,6 +179,7 @@ def test_a_conversation_opens_at_its_latest_turn(page: Page, stub: StubModel) ->
     expect(page.locator("#turn-3 .actions")).to_be_in_viewport()
 
 
+@pytest.mark.shared
 def test_a_question_that_comes_too_early_stays_in_the_box_and_a_stopped_answer_can_be_had_anew(
     page: Page, stub: StubModel
 ) -> None:

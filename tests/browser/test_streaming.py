@@ -29,6 +29,7 @@ def watch(page: Page) -> None:
     )
 
 
+@pytest.mark.shared
 def test_nothing_that_was_seen_goes_away_or_is_drawn_again_and_no_table_is_text_at_first(
     page: Page, stub: StubModel
 ) -> None:

@@ -39,6 +39,7 @@ def test_an_answer_that_is_gone_is_not_copied_as_a_word(
     assert page.evaluate(COPIED) == "as before"
 
 
+@pytest.mark.shared
 def test_a_question_that_is_stopped_before_the_server_has_taken_it_is_stopped(page: Page, stub: StubModel) -> None:
     stub.default = Reply("word " * 3000, seconds_between=0.05)
     page.goto("/")

@@ -97,8 +97,10 @@ def seeded_sources(server: ServerProcess, corpus: list[Payload]) -> Iterator[Non
                 database.execute("UPDATE documents SET name = ? WHERE id = ?", [name, first["document_id"]])
 
         put(json.dumps(sources), "note.md")
-        yield
-        put(stored, name)
+        try:
+            yield
+        finally:
+            put(stored, name)
 
 
 def replace_words(database: sqlite3.Connection, texts: dict[str, str]) -> None:

@@ -50,8 +50,8 @@ def test_a_source_is_shown_as_text(
 ) -> None:
     with seeded_sources(hostile_server, corpus):
         page.goto(hostile_server.url + "/conversations/1")
-    assert page.evaluate(INSPECT, own_elements) == []
-    assert shown(page.content())["source"] == {payload.number for payload in corpus}
+        assert page.evaluate(INSPECT, own_elements) == []
+        assert shown(page.content())["source"] == {payload.number for payload in corpus}
     assert watch.trouble == {}
 
 
