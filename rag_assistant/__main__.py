@@ -58,9 +58,9 @@ class Commands(click.Group):
             return SERVING[cmd_name]
         if cmd_name not in COMMANDS:
             return None
-        if ctx.resilient_parsing:  # A shell asks how it goes on: nothing is made, and no setting is read.
-            from rag_assistant import cli
+        from rag_assistant import cli
 
+        if ctx.resilient_parsing:  # A shell asks how it goes on: nothing is made, and no setting is read.
             return next(command for command in cli.commands(None) if command.name == cmd_name)
         from rag_assistant.factory import create_app
 
@@ -69,6 +69,7 @@ class Commands(click.Group):
         except AssistantError as error:
             raise click.ClickException(str(error)) from error
         ctx.find_root().with_resource(app.app_context())
+        cli.init_app(app, app.extensions["assistant"])
         return app.cli.get_command(ctx, cmd_name)
 
     def resolve_command(

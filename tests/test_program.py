@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from rag_assistant import __version__
+from rag_assistant import __version__, cli
 from rag_assistant.__main__ import COMMANDS, program
-from rag_assistant.factory import create_app
 from tests.cli.shell import Shell
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -25,11 +24,9 @@ def run(shell: Shell, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=environment, cwd=PROJECT, capture_output=True, text=True, check=False)
 
 
-def test_the_help_says_of_each_command_what_the_command_says_of_itself(shell: Shell) -> None:
-    app = create_app(shell.environment)
-    said = {name: command.get_short_help_str(limit=200) for name, command in app.cli.commands.items()}
+def test_the_help_says_of_each_command_what_the_command_says_of_itself() -> None:
+    said = {command.name: command.get_short_help_str(limit=200) for command in cli.commands(None)}
     assert said == COMMANDS
-    app.extensions["assistant"].close()
 
 
 def test_help_and_version_answer_without_loading_the_application() -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def init_app(app: Flask, services: Services) -> None:
-    """Add the commands."""
+    """Add the commands, which a server does without."""
     for command in commands(services):
         app.cli.add_command(command)
 

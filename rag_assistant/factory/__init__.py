@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from flask import Flask
 
-from rag_assistant import cli, web
+from rag_assistant import web
 from rag_assistant.accounts.accounts import Accounts
 from rag_assistant.accounts.limits import PersonalLimits, TokenLimits
 from rag_assistant.accounts.setup import Setup
@@ -78,7 +78,6 @@ def create_app(environment: Mapping[str, str] | None = None) -> Flask:
     services = build_services(settings)
     app.extensions["assistant"] = services
     web.init_app(app, services)
-    cli.init_app(app, services)
     return app
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from click.testing import Result
 from flask import Flask
 
+from rag_assistant import cli
 from rag_assistant.factory import create_app
 
 
@@ -14,9 +15,10 @@ class Shell:
     def __init__(self, environment: dict[str, str]) -> None:
         self.environment = environment
 
-    def __call__(self, *words: str, typed: str | None = None) -> Result:
+    def __call__(self, *words: str, typed: str | None = None, color: bool = False) -> Result:
         app: Flask = create_app(self.environment)
-        result: Result = app.test_cli_runner().invoke(args=list(words), input=typed)
+        cli.init_app(app, app.extensions["assistant"])
+        result: Result = app.test_cli_runner().invoke(args=list(words), input=typed, color=color)
         app.extensions["assistant"].close()
         return result
 

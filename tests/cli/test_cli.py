@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from rag_assistant.factory import create_app
 from rag_assistant.llm.local_servers import LocalServers
 from rag_assistant.runtime.public_http import Fetched, PublicHttp
 from testkit.stub_model import Reply, StubModel
@@ -259,13 +258,9 @@ def test_a_web_page_is_added_by_its_address(shell: Shell, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("colour", [True, False], ids=["in a terminal", "in a pipe"])
 def test_an_answer_has_its_gauge_and_colours_only_in_a_terminal(shell: Shell, stub: StubModel, colour: bool) -> None:
-    app = create_app(shell.environment | {"MODEL_CONTEXT_TOKENS": "4096", "MAX_HISTORY_TURNS": "0"})
-    runner = app.test_cli_runner()
-    runner.invoke(args=["ask", "One"])
-    app.extensions["assistant"].close()
-    app = create_app(shell.environment | {"MODEL_CONTEXT_TOKENS": "4096", "MAX_HISTORY_TURNS": "0"})
-    result = app.test_cli_runner().invoke(args=["ask", "Two", "--conversation", "1"], color=colour)
-    app.extensions["assistant"].close()
+    small = shell.under(MODEL_CONTEXT_TOKENS="4096", MAX_HISTORY_TURNS="0")
+    small("ask", "One")
+    result = small("ask", "Two", "--conversation", "1", color=colour)
     assert "The model saw 0 of 1 earlier turn (1 over the turn limit)." in result.stderr
     assert re.search(r"Estimated tokens: instructions [0-9,]+, question [0-9,]+, free [0-9,]+", result.stderr)
     assert ("\x1b[" in result.stderr) == colour
