@@ -2,7 +2,9 @@
 
 import re
 import socket
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from flask import Flask
@@ -28,33 +30,41 @@ def routes(app: Flask) -> list[tuple[str, str]]:
     ]
 
 
-def test_no_route_answers_a_foreign_host(app: Flask, client: FlaskClient) -> None:
+FOREIGN_HOSTS = ("evil.example", "127.0.0.1.nip.io", "localhost.evil", "evil.example:8000", "")
+FOREIGN_PAGES = (
+    {"Origin": "http://evil.example"},
+    {"Origin": "null"},
+    {"Origin": "http://localhost:9999"},
+    {"Sec-Fetch-Site": "cross-site"},
+    {"Sec-Fetch-Site": "same-site"},
+    {"Sec-Fetch-Site": "cross-site", "Origin": "http://localhost"},
+    {"Sec-Fetch-Site": "cross-site", "Origin": "null"},
+)
+
+
+def some_of(choices: Sequence[Any], number: int, every: bool) -> Sequence[Any]:
+    """Return the choices for a route: by turns one of them, or all."""
+    return choices if every else [choices[number % len(choices)]]
+
+
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_no_route_answers_a_foreign_host(app: Flask, client: FlaskClient, every: bool) -> None:
     assert len(routes(app)) > 30
-    for method, path in routes(app):
-        for host in ("evil.example", "127.0.0.1.nip.io", "localhost.evil", "evil.example:8000", ""):
+    for number, (method, path) in enumerate(routes(app)):
+        for host in some_of(FOREIGN_HOSTS, number, every):
             response = client.open(path, method=method, headers={"Host": host})
             assert response.status_code == 400, (method, path, host)
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"Origin": "http://evil.example"},
-        {"Origin": "null"},
-        {"Origin": "http://localhost:9999"},
-        {"Sec-Fetch-Site": "cross-site"},
-        {"Sec-Fetch-Site": "same-site"},
-        {"Sec-Fetch-Site": "cross-site", "Origin": "http://localhost"},
-        {"Sec-Fetch-Site": "cross-site", "Origin": "null"},
-    ],
-)
-def test_no_foreign_page_can_change_anything(app: Flask, client: FlaskClient, headers: dict[str, str]) -> None:
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_no_foreign_page_can_change_anything(app: Flask, client: FlaskClient, every: bool) -> None:
     ask(client)
     unsafe = [(method, path) for method, path in routes(app) if method != "GET"]
     assert len(unsafe) > 15
-    for method, path in unsafe:
-        response = client.open(path, method=method, headers=headers)
-        assert response.status_code == 403, (method, path)
+    for number, (method, path) in enumerate(unsafe):
+        for headers in some_of(FOREIGN_PAGES, number, every):
+            response = client.open(path, method=method, headers=headers)
+            assert response.status_code == 403, (method, path, headers)
     assert len(client.get("/api/conversations").json["conversations"]) == 1
 
 
@@ -72,30 +82,27 @@ def test_our_own_pages_and_programs_may_ask(client: FlaskClient, headers: dict[s
     assert client.post("/api/query", json={"question": "Why?"}, headers=headers).status_code == 200
 
 
-def test_every_answer_has_the_headers_and_no_cors(app: Flask, client: FlaskClient) -> None:
+@pytest.mark.parametrize("accept", ["text/html", pytest.param("application/json", marks=pytest.mark.long)])
+def test_every_answer_has_the_headers_no_cors_and_no_secret(
+    app: Flask, client: FlaskClient, stub: StubModel, caplog: pytest.LogCaptureFixture, accept: str
+) -> None:
+    """Of what is read by programs, test_canaries.py looks for secrets every time."""
+    secret, seen = "sk-canary-secret", ""
+    for status in (401, 400):
+        stub.default = Reply(status=status, body=f'{{"error": {{"message": "Incorrect key: {secret}"}}}}'.encode())
+        seen += client.post("/api/query", json={"question": "Why?"}).text
+    stub.default = Reply()
     ask(client)
     upload(client, "Some text.")
+    seen += caplog.text
     paths = [*routes(app), ("GET", "/nothing"), ("GET", "/static/base.css"), ("GET", "/api/nothing")]
     for method, path in paths:
-        with client.open(path, method=method, headers={"Accept": "text/html"}, buffered=True) as response:
+        with client.open(path, method=method, headers={"Accept": accept}, buffered=True) as response:
+            seen += response.data.decode(errors="replace")
             for name, value in HEADERS.items():
                 if not path.endswith("/file"):
                     assert response.headers[name] == value, (path, name)
             assert not [name for name, _ in response.headers if name.lower().startswith("access-control")], path
-
-
-def test_no_secret_leaves(app: Flask, client: FlaskClient, stub: StubModel, caplog: pytest.LogCaptureFixture) -> None:
-    secret = "sk-canary-secret"
-    stub.default = Reply(status=401, body=f'{{"error": {{"message": "Incorrect key: {secret}"}}}}'.encode())
-    failed = client.post("/api/query", json={"question": "Why?"})
-    stub.default = Reply(status=400, body=f'{{"error": {{"message": "Incorrect key: {secret}"}}}}'.encode())
-    refused = client.post("/api/query", json={"question": "Why?"})
-    stub.default = Reply()
-    ask(client)
-    seen = failed.text + refused.text + caplog.text
-    for method, path in routes(app):
-        with client.open(path, method=method, buffered=True) as response:
-            seen += response.data.decode(errors="replace")
     assert "openai_api_key" in seen
     assert secret not in seen
 
