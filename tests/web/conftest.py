@@ -35,10 +35,15 @@ LATE_SECONDS = 0.2
 
 @pytest.fixture
 def environment(tmp_path: Path, migrated: Path, stub: StubModel) -> dict[str, str]:
-    shutil.copytree(migrated, tmp_path / "data")
+    return environment_in(tmp_path, migrated, stub)
+
+
+def environment_in(folder: Path, migrated: Path, stub: StubModel) -> dict[str, str]:
+    """Return the settings of an application whose data lie in a folder."""
+    shutil.copytree(migrated, folder / "data")
     return {
-        "DATA_DIR": str(tmp_path / "data"),
-        "SETTINGS_FILE": str(tmp_path / "settings.json"),
+        "DATA_DIR": str(folder / "data"),
+        "SETTINGS_FILE": str(folder / "settings.json"),
         "OPENAI_BASE_URL": stub.url,
         "OPENAI_API_KEY": "sk-canary-secret",
         "OPENAI_MODEL": "stub-model",
@@ -56,9 +61,13 @@ def environment(tmp_path: Path, migrated: Path, stub: StubModel) -> dict[str, st
 
 @pytest.fixture
 def stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put_stand_ins(tmp_path, monkeypatch)
+
+
+def put_stand_ins(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Put what is quick in the place of what takes long."""
     monkeypatch.setattr(minilm, "MiniLM", WordHashEmbedder)
-    monkeypatch.setattr("rag_assistant.factory.GUIDE", tmp_path / "no-guide")
+    monkeypatch.setattr("rag_assistant.factory.GUIDE", folder / "no-guide")
     monkeypatch.setattr(client_module, "RETRY_BACKOFF_SECONDS", (0.01, 0.01))
 
 
@@ -89,6 +98,46 @@ def app(environment: dict[str, str], stand_ins: None) -> Iterator[Flask]:
     services.start()
     yield made
     services.close()
+
+
+@pytest.fixture(scope="module")
+def unasked() -> Iterator[StubModel]:
+    """The model of ``empty_app``."""
+    model = StubModel()
+    yield model
+    model.close()
+
+
+@pytest.fixture(scope="module")
+def empty_app(tmp_path_factory: pytest.TempPathFactory, migrated: Path, unasked: StubModel) -> Iterator[Flask]:
+    """An application for all tests of a module, in which nothing is ever kept; see ``empty``."""
+    folder = tmp_path_factory.mktemp("empty")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        put_stand_ins(folder, monkeypatch)
+        made = create_app(environment_in(folder, migrated, unasked))
+        services: Services = made.extensions["assistant"]
+        services.start()
+        services.load_embedder()
+        until(lambda: not services.library.busy)
+    yield made
+    services.close()
+
+
+@pytest.fixture
+def empty(empty_app: Flask, unasked: StubModel) -> Iterator[FlaskClient]:
+    """A client whose requests find nothing and change nothing, so that the tests of a module share an application.
+
+    That no row is written and the model is not asked is checked after each of these tests.
+    """
+    looking = empty_app.extensions["assistant"].database.engine.raw_connection()
+    cursor = looking.cursor()
+    before = cursor.execute("PRAGMA data_version").fetchall()
+    yield empty_app.test_client()
+    written = cursor.execute("PRAGMA data_version").fetchall() != before
+    looking.close()
+    asked = len(unasked.requests)
+    unasked.requests.clear()
+    assert (written, asked) == (False, 0)
 
 
 @pytest.fixture

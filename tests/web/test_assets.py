@@ -19,35 +19,35 @@ def addresses(client: FlaskClient) -> list[str]:
     return re.findall(r'(?:src|href)="(/static/[^"]+)"', text)
 
 
-def test_every_script_and_sheet_of_a_page_is_compressed_and_kept_for_good(client: FlaskClient) -> None:
-    found = addresses(client)
+def test_every_script_and_sheet_of_a_page_is_compressed_and_kept_for_good(empty: FlaskClient) -> None:
+    found = addresses(empty)
     assert {Path(address).name for address in found} == {"icon.svg", "all.css", "all.js"}
     for address in found:
-        response = client.get(address, headers=BROWSER)
+        response = empty.get(address, headers=BROWSER)
         assert response.status_code == 200, address
         assert response.headers["Cache-Control"] == "public, max-age=31536000, immutable"
         assert response.headers["X-Content-Type-Options"] == "nosniff"
         assert ("Content-Security-Policy" in response.headers) == address.endswith(".svg")
-        if not address.endswith(".svg") and len(client.get(address).data) > 500:
+        if not address.endswith(".svg") and len(empty.get(address).data) > 500:
             assert response.headers["Content-Encoding"] == "br"
             assert "Accept-Encoding" in response.headers["Vary"]
 
 
-def test_what_is_unpacked_is_every_sheet(client: FlaskClient) -> None:
-    address = next(one for one in addresses(client) if one.endswith("all.css"))
-    response = client.get(address, headers={"Accept-Encoding": "gzip"})
+def test_what_is_unpacked_is_every_sheet(empty: FlaskClient) -> None:
+    address = next(one for one in addresses(empty) if one.endswith("all.css"))
+    response = empty.get(address, headers={"Accept-Encoding": "gzip"})
     assert response.headers["Content-Encoding"] == "gzip"
-    assert gzip.decompress(response.data) == client.get(address).data
+    assert gzip.decompress(response.data) == empty.get(address).data
     sheets = list((PROJECT / "static").glob("*.css"))
     assert {path.stem for path in sheets} == set(SHEETS)
-    whole = client.get(address).text
+    whole = empty.get(address).text
     for path in sheets:
         last = re.findall(r"\.[a-z][a-z-]+", path.read_text())[-1]
         assert last in whole, path.name
 
 
-def test_the_scripts_go_out_whole_and_without_their_comments(client: FlaskClient) -> None:
-    sent = client.get(next(one for one in addresses(client) if one.endswith("all.js"))).text
+def test_the_scripts_go_out_whole_and_without_their_comments(empty: FlaskClient) -> None:
+    sent = empty.get(next(one for one in addresses(empty) if one.endswith("all.js"))).text
     folder = PROJECT / "static" / "js"
     for path in folder.rglob("*.js"):
         assert f'modules["{path.relative_to(folder).as_posix()}"]=' in sent
@@ -56,17 +56,17 @@ def test_the_scripts_go_out_whole_and_without_their_comments(client: FlaskClient
     assert "has_horizon" in sent
 
 
-def test_an_address_of_another_version_gives_the_file_but_is_not_kept(client: FlaskClient) -> None:
-    response = client.get("/static/v-000000000000/all.css", headers=BROWSER)
+def test_an_address_of_another_version_gives_the_file_but_is_not_kept(empty: FlaskClient) -> None:
+    response = empty.get("/static/v-000000000000/all.css", headers=BROWSER)
     assert (response.status_code, response.headers["Cache-Control"]) == (200, "no-cache")
     known = response.headers["ETag"]
-    again = client.get("/static/v-000000000000/all.css", headers=BROWSER | {"If-None-Match": known})
+    again = empty.get("/static/v-000000000000/all.css", headers=BROWSER | {"If-None-Match": known})
     assert again.status_code == 304
 
 
 @pytest.mark.parametrize("path", ["../settings.json", "js/../../app.py", "nothing.js", "base.css", "%2e%2e/app.py"])
-def test_nothing_else_is_served(client: FlaskClient, path: str) -> None:
-    assert client.get(f"/static/v-0/{path}").status_code == 404
+def test_nothing_else_is_served(empty: FlaskClient, path: str) -> None:
+    assert empty.get(f"/static/v-0/{path}").status_code == 404
 
 
 def test_pages_and_the_api_are_never_compressed(client: FlaskClient) -> None:

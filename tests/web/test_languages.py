@@ -33,9 +33,9 @@ def html_of(client: FlaskClient, accepted: str) -> str:
     ],
 )
 def test_the_page_speaks_the_first_language_of_the_browser_that_it_knows(
-    client: FlaskClient, accepted: str, tag: str, direction: str, heading: str
+    empty: FlaskClient, accepted: str, tag: str, direction: str, heading: str
 ) -> None:
-    page = html_of(client, accepted)
+    page = html_of(empty, accepted)
     assert re.search(rf'<html lang="{tag}" dir="{direction}"', page)
     assert f"<h1>{heading}</h1>" in page
 
@@ -46,13 +46,13 @@ def test_a_language_that_is_set_is_spoken_to_everybody(environment: dict[str, st
     app.extensions["assistant"].close()
 
 
-def test_the_scripts_of_a_page_speak_its_language(client: FlaskClient) -> None:
+def test_the_scripts_of_a_page_speak_its_language(empty: FlaskClient) -> None:
     names = {}
     for code in LANGUAGES:
-        address = re.search(r'src="(/static/[^"]+)"', html_of(client, code))
+        address = re.search(r'src="(/static/[^"]+)"', html_of(empty, code))
         assert address is not None
         names[code] = Path(address[1]).name
-        text = client.get(address[1]).text
+        text = empty.get(address[1]).text
         assert ("Wird angehalten." in text) == (code == "de")
     assert names["en"] == "all.js"
     assert len(set(names.values())) == len(LANGUAGES)
@@ -74,10 +74,8 @@ def test_an_error_page_is_in_the_language_of_the_browser(client: FlaskClient) ->
         ({}, "There is no conversation 77."),
     ],
 )
-def test_the_api_speaks_english_unless_our_page_asks(
-    client: FlaskClient, headers: dict[str, str], message: str
-) -> None:
-    assert client.get("/api/conversations/77", headers=headers).json == {
+def test_the_api_speaks_english_unless_our_page_asks(empty: FlaskClient, headers: dict[str, str], message: str) -> None:
+    assert empty.get("/api/conversations/77", headers=headers).json == {
         "error": {"type": "ConversationNotFound", "message": message}
     }
 

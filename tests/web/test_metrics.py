@@ -77,8 +77,8 @@ def test_no_text_and_no_id_is_in_the_figures(client: FlaskClient, stub: StubMode
     assert f'"{answer["turn_id"]}"' not in text
 
 
-def test_the_figures_are_for_our_hosts_only(client: FlaskClient) -> None:
-    response = client.get("/metrics", headers={"Host": "evil.example"})
+def test_the_figures_are_for_our_hosts_only(empty: FlaskClient) -> None:
+    response = empty.get("/metrics", headers={"Host": "evil.example"})
     assert response.status_code == 400
     assert "rag_assistant_" not in response.text
 
@@ -91,14 +91,14 @@ def test_a_database_that_is_away_leaves_the_other_figures(client: FlaskClient, s
     kept.replace(file)
 
 
-def test_a_well_formed_request_id_is_taken_and_another_one_replaced(client: FlaskClient) -> None:
-    taken = client.get("/healthz", headers={"X-Request-Id": "abc-1:2"})
+def test_a_well_formed_request_id_is_taken_and_another_one_replaced(empty: FlaskClient) -> None:
+    taken = empty.get("/healthz", headers={"X-Request-Id": "abc-1:2"})
     assert taken.headers["X-Request-Id"] == "abc-1:2"
     for wrong in ("two words", "<b>", "x" * 129, ""):
-        made = client.get("/healthz", headers={"X-Request-Id": wrong}).headers["X-Request-Id"]
+        made = empty.get("/healthz", headers={"X-Request-Id": wrong}).headers["X-Request-Id"]
         assert made != wrong
         assert len(made) == 32
-    assert len(client.get("/nowhere").headers["X-Request-Id"]) == 32
+    assert len(empty.get("/nowhere").headers["X-Request-Id"]) == 32
 
 
 def test_the_log_lines_of_an_answer_name_its_request_and_its_turn(client: FlaskClient, stub: StubModel) -> None:

@@ -43,10 +43,10 @@ def test_the_path_is_taken_away_by_the_proxy_or_by_us(below: FlaskClient) -> Non
 
 
 @pytest.mark.parametrize("header", ["X-Forwarded-Prefix", "X-Script-Name", "Script-Name", "SCRIPT_NAME"])
-def test_no_header_names_the_path(client: FlaskClient, header: str) -> None:
-    page = client.get("/", headers=PAGE | {header: "//elsewhere.example"})
+def test_no_header_names_the_path(empty: FlaskClient, header: str) -> None:
+    page = empty.get("/", headers=PAGE | {header: "//elsewhere.example"})
     assert '<html lang="en" dir="ltr" data-root=""' in page.text
-    chosen = client.post("/theme", data={"theme": "dark"}, headers=PAGE | {header: "//elsewhere.example"})
+    chosen = empty.post("/theme", data={"theme": "dark"}, headers=PAGE | {header: "//elsewhere.example"})
     assert (chosen.headers["Location"], "Path=/;" in chosen.headers["Set-Cookie"]) == ("/", True)
 
 

@@ -118,8 +118,8 @@ def test_the_page_exports_and_imports(client: FlaskClient, stub: StubModel) -> N
 @pytest.mark.parametrize(
     ("content", "status", "said"), [(b"PK\x03\x04nonsense", 400, "zip"), (b"", 400, ""), (b"{}", 422, "")]
 )
-def test_the_page_says_what_is_wrong_with_a_file(client: FlaskClient, content: bytes, status: int, said: str) -> None:
-    answer = client.post("/settings/import", data={"file": (io.BytesIO(content), "x.zip")}, headers=PAGE)
+def test_the_page_says_what_is_wrong_with_a_file(empty: FlaskClient, content: bytes, status: int, said: str) -> None:
+    answer = empty.post("/settings/import", data={"file": (io.BytesIO(content), "x.zip")}, headers=PAGE)
     assert answer.status_code == status
     assert 'class="error" role="alert"' in answer.text
     assert said in answer.text

@@ -20,8 +20,8 @@ HUGE = 99999999999999999999
         f"/documents/{HUGE}",
     ],
 )
-def test_an_id_that_cannot_be_one_is_not_found(client: FlaskClient, path: str) -> None:
-    assert client.get(path).status_code == 404
+def test_an_id_that_cannot_be_one_is_not_found(empty: FlaskClient, path: str) -> None:
+    assert empty.get(path).status_code == 404
 
 
 def test_a_window_larger_than_anything_is_a_window_without_limit(client: FlaskClient, stub: StubModel) -> None:
@@ -45,10 +45,10 @@ def test_a_number_with_thousands_of_digits_is_refused(client: FlaskClient) -> No
     assert client.get("/api/turns/1/stream", headers={"Last-Event-ID": digits}).status_code == 200
 
 
-def test_a_body_that_is_nested_without_end_is_refused(client: FlaskClient) -> None:
+def test_a_body_that_is_nested_without_end_is_refused(empty: FlaskClient) -> None:
     for depth in (500, 980, 5000, 100_000):
         body = b'{"question": ' + b"[" * depth + b"]" * depth + b"}"
-        response = client.post("/api/query", data=body, content_type="application/json")
+        response = empty.post("/api/query", data=body, content_type="application/json")
         assert response.status_code in (400, 422), depth
 
 
@@ -65,23 +65,23 @@ def test_a_title_is_trimmed(client: FlaskClient) -> None:
     assert client.patch(f"/api/conversations/{conversation}", json={"title": "  Geese "}).json["title"] == "Geese"
 
 
-def test_the_form_takes_no_character_that_is_none(client: FlaskClient) -> None:
-    assert client.post("/ask", data={"question": "a\0b"}).status_code == 422
+def test_the_form_takes_no_character_that_is_none(empty: FlaskClient) -> None:
+    assert empty.post("/ask", data={"question": "a\0b"}).status_code == 422
 
 
-def test_a_foreign_host_is_told_where_hosts_are_named(client: FlaskClient) -> None:
-    response = client.get("/api/conversations", headers={"Host": "evil.example"})
+def test_a_foreign_host_is_told_where_hosts_are_named(empty: FlaskClient) -> None:
+    response = empty.get("/api/conversations", headers={"Host": "evil.example"})
     assert response.status_code == 400
     assert "evil.example" in response.json["error"]["message"]
     assert "allowed_hosts" in response.json["error"]["message"]
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8000", "localhost", "localhost:8000"])
-def test_every_name_of_this_machine_is_known(client: FlaskClient, host: str) -> None:
-    assert client.get("/healthz", headers={"Host": host}).status_code == 200
+def test_every_name_of_this_machine_is_known(empty: FlaskClient, host: str) -> None:
+    assert empty.get("/healthz", headers={"Host": host}).status_code == 200
 
 
-def test_a_body_that_is_too_large_is_told_the_limit(client: FlaskClient) -> None:
-    response = client.post("/api/query", data=b"x" * 1_000_001, content_type="application/json")
+def test_a_body_that_is_too_large_is_told_the_limit(empty: FlaskClient) -> None:
+    response = empty.post("/api/query", data=b"x" * 1_000_001, content_type="application/json")
     assert response.status_code == 413
     assert "the limit is 1 MB" in response.json["error"]["message"]

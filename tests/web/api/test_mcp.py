@@ -119,54 +119,54 @@ def test_a_yes_of_another_program_deletes_nothing(
     assert client.get("/api/documents/1").status_code == 200
 
 
-def test_nothing_that_deletes_is_offered(client: FlaskClient) -> None:
-    response = post(client, "tools/call", {"name": "delete_documents", "arguments": {"document_ids": [1]}})
+def test_nothing_that_deletes_is_offered(empty: FlaskClient) -> None:
+    response = post(empty, "tools/call", {"name": "delete_documents", "arguments": {"document_ids": [1]}})
     assert response.json["error"]["code"] == -32602
 
 
 @pytest.mark.parametrize("version", ["2025-11-25", "2024-11-05"])
-def test_a_client_of_an_earlier_revision_shakes_hands(client: FlaskClient, version: str) -> None:
-    begun = post(client, "initialize", {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "x"}})
+def test_a_client_of_an_earlier_revision_shakes_hands(empty: FlaskClient, version: str) -> None:
+    begun = post(empty, "initialize", {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "x"}})
     assert begun.json["result"]["protocolVersion"] == version
     note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-    assert client.post("/mcp", json=note).status_code == 202
-    assert post(client, "ping").json["result"] == {}
-    assert post(client, "tools/list").json["result"].keys() == {"tools"}
-    assert post(client, "initialize", {"protocolVersion": "1999"}).json["result"]["protocolVersion"] == "2025-11-25"
+    assert empty.post("/mcp", json=note).status_code == 202
+    assert post(empty, "ping").json["result"] == {}
+    assert post(empty, "tools/list").json["result"].keys() == {"tools"}
+    assert post(empty, "initialize", {"protocolVersion": "1999"}).json["result"]["protocolVersion"] == "2025-11-25"
 
 
-def test_a_message_that_is_none_is_refused(client: FlaskClient) -> None:
+def test_a_message_that_is_none_is_refused(empty: FlaskClient) -> None:
     for body, code in (
         (b"{", -32700), (b"[" * 50_000, -32700), (b"[]", -32600), (b"1", -32600), (b'{"jsonrpc": "2.0"}', -32600),
         (b'{"jsonrpc": "2.0", "id": [], "method": "ping"}', -32600),
     ):  # fmt: skip
-        response = client.post("/mcp", data=body)
+        response = empty.post("/mcp", data=body)
         assert (response.status_code, response.json["error"]["code"]) == (400, code), body[:50]
         assert response.json["id"] is None
-    unknown = post(client, "no/such")
+    unknown = post(empty, "no/such")
     assert (unknown.status_code, unknown.json["error"]["code"]) == (200, -32601)
-    assert post(client, "ping", body={"params": []}).json["error"]["code"] == -32602
+    assert post(empty, "ping", body={"params": []}).json["error"]["code"] == -32602
 
 
-def test_a_stateless_request_that_contradicts_itself_is_refused(client: FlaskClient) -> None:
-    refused = stateless(client, "tools/list", version="2099-01-01")
+def test_a_stateless_request_that_contradicts_itself_is_refused(empty: FlaskClient) -> None:
+    refused = stateless(empty, "tools/list", version="2099-01-01")
     assert (refused.status_code, refused.json["error"]["code"]) == (400, -32022)
     assert refused.json["error"]["data"]["supported"][0] == STATELESS
-    other = stateless(client, "tools/list", **{"Mcp-Method": "tools/call"})
+    other = stateless(empty, "tools/list", **{"Mcp-Method": "tools/call"})
     assert (other.status_code, other.json["error"]["code"]) == (400, -32020)
-    other = stateless(client, "tools/call", "ask", **{"Mcp-Name": "get_receipt"})
+    other = stateless(empty, "tools/call", "ask", **{"Mcp-Name": "get_receipt"})
     assert other.json["error"]["code"] == -32020
-    encoded = stateless(client, "tools/call", "list_documents", **{"Mcp-Name": "=?base64?bGlzdF9kb2N1bWVudHM=?="})
+    encoded = stateless(empty, "tools/call", "list_documents", **{"Mcp-Name": "=?base64?bGlzdF9kb2N1bWVudHM=?="})
     assert encoded.status_code == 200
-    bare = post(client, "tools/list", headers={"MCP-Protocol-Version": STATELESS})
+    bare = post(empty, "tools/list", headers={"MCP-Protocol-Version": STATELESS})
     assert (bare.status_code, bare.json["error"]["code"]) == (400, -32602)
-    unknown = stateless(client, "initialise")
+    unknown = stateless(empty, "initialise")
     assert (unknown.status_code, unknown.json["error"]["code"]) == (404, -32601)
 
 
-def test_only_post_is_taken(client: FlaskClient) -> None:
+def test_only_post_is_taken(empty: FlaskClient) -> None:
     for method in ("GET", "DELETE"):
-        response = client.open("/mcp", method=method)
+        response = empty.open("/mcp", method=method)
         assert (response.status_code, response.json["error"]["type"]) == (405, "MethodNotAllowed")
 
 
@@ -200,8 +200,8 @@ def test_the_client_of_the_sdk_talks_to_us(client: FlaskClient, address: str, st
     assert seen["failed"].is_error
 
 
-def test_the_schemas_are_json_schemas_of_objects(client: FlaskClient) -> None:
-    for tool in post(client, "tools/list").json["result"]["tools"]:
+def test_the_schemas_are_json_schemas_of_objects(empty: FlaskClient) -> None:
+    for tool in post(empty, "tools/list").json["result"]["tools"]:
         assert tool["inputSchema"]["type"] == "object"
         assert "allowed" not in json.dumps(tool["inputSchema"])
         assert tool["description"].endswith(".")

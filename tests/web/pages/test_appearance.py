@@ -26,19 +26,19 @@ def test_a_theme_is_kept_and_drawn_on_every_page(client: FlaskClient, theme: str
         assert f'data-theme="{theme}"' in client.get(address, headers=PAGE).text, address
 
 
-def test_a_theme_that_is_none_is_refused_and_a_cookie_with_one_is_ignored(client: FlaskClient) -> None:
-    assert client.post("/theme", data={"theme": "pink"}).status_code == 422
-    client.set_cookie("theme", '"><script>')
-    assert 'data-theme="system"' in client.get("/").text
+def test_a_theme_that_is_none_is_refused_and_a_cookie_with_one_is_ignored(empty: FlaskClient) -> None:
+    assert empty.post("/theme", data={"theme": "pink"}).status_code == 422
+    empty.set_cookie("theme", '"><script>')
+    assert 'data-theme="system"' in empty.get("/").text
 
 
 @pytest.mark.parametrize("referrer", ["http://evil.example/x", "http://localhost//evil.example", "", "nonsense"])
-def test_choosing_a_theme_never_leads_to_another_host(client: FlaskClient, referrer: str) -> None:
-    response = client.post("/theme", data={"theme": "dark"}, headers={"Referer": referrer})
+def test_choosing_a_theme_never_leads_to_another_host(empty: FlaskClient, referrer: str) -> None:
+    response = empty.post("/theme", data={"theme": "dark"}, headers={"Referer": referrer})
     assert response.headers["Location"] == "/"
 
 
-def test_a_folded_sidebar_is_drawn_folded(client: FlaskClient) -> None:
-    assert 'data-sidebar="closed"' not in client.get("/").text
-    client.set_cookie("sidebar", "closed")
-    assert 'data-sidebar="closed"' in client.get("/").text
+def test_a_folded_sidebar_is_drawn_folded(empty: FlaskClient) -> None:
+    assert 'data-sidebar="closed"' not in empty.get("/").text
+    empty.set_cookie("sidebar", "closed")
+    assert 'data-sidebar="closed"' in empty.get("/").text

@@ -54,8 +54,8 @@ def test_a_wrong_form_is_refused_whole(client: FlaskClient) -> None:
 
 
 @pytest.mark.parametrize("action", ["cancel", "retry", "change", "delete"])
-def test_an_action_on_a_document_that_is_not_there_says_so(client: FlaskClient, action: str) -> None:
-    status, page = post(client, f"/documents/9/{action}", tags="birds")
+def test_an_action_on_a_document_that_is_not_there_says_so(empty: FlaskClient, action: str) -> None:
+    status, page = post(empty, f"/documents/9/{action}", tags="birds")
     assert status == 404
     assert "There is no document 9;" in page
 

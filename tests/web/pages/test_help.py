@@ -41,9 +41,9 @@ def broken(read, begin: str) -> tuple[list[str], set[str]]:  # type: ignore[no-u
     return lost, set(anchors)
 
 
-def test_every_page_of_the_documentation_is_reached_and_every_link_leads_somewhere(client: FlaskClient) -> None:
+def test_every_page_of_the_documentation_is_reached_and_every_link_leads_somewhere(empty: FlaskClient) -> None:
     def read(address: str) -> str | None:
-        answer = client.get(address)
+        answer = empty.get(address)
         assert answer.status_code == 200, address
         return answer.text if answer.mimetype == "text/html" else None
 
@@ -66,9 +66,9 @@ def test_the_same_pages_are_a_site_of_plain_files(tmp_path: Path) -> None:
     assert {f"/{name}" for name in names} <= seen
 
 
-def test_nothing_but_the_documentation_is_there(client: FlaskClient) -> None:
+def test_nothing_but_the_documentation_is_there(empty: FlaskClient) -> None:
     for name in ("app", "docs/api.md", "docs/../app.py", "..%2f..%2fetc/passwd", "requirements.txt", "docs/nothing"):
-        assert client.get(f"/help/{name}").status_code == 404, name
+        assert empty.get(f"/help/{name}").status_code == 404, name
 
 
 def test_only_our_own_files_beside_the_folder_are_part_of_it(tmp_path: Path) -> None:
@@ -78,11 +78,11 @@ def test_only_our_own_files_beside_the_folder_are_part_of_it(tmp_path: Path) -> 
     assert Handbook(tmp_path).names == {"docs/one.md", "README.md"}
 
 
-def test_the_documentation_asks_for_no_other_host_and_runs_no_script(client: FlaskClient) -> None:
-    html = client.get("/help").text
+def test_the_documentation_asks_for_no_other_host_and_runs_no_script(empty: FlaskClient) -> None:
+    html = empty.get("/help").text
     assert "<script" not in html
     assert 'src="http' not in html
-    assert "img-src 'self'" in client.get("/help").headers["Content-Security-Policy"]
+    assert "img-src 'self'" in empty.get("/help").headers["Content-Security-Policy"]
 
 
 @pytest.mark.parametrize(

@@ -27,23 +27,23 @@ def page(client: FlaskClient, path: str = "/settings") -> str:
     return html.unescape(response.text)
 
 
-def test_every_setting_stands_on_the_page_with_what_is_allowed(client: FlaskClient) -> None:
-    text = page(client)
+def test_every_setting_stands_on_the_page_with_what_is_allowed(empty: FlaskClient) -> None:
+    text = page(empty)
     for name in Settings.model_fields:
         assert f'id="setting-{name}"' in text
     assert "a whole number, 0 or more, or null for no limit" in text
     assert "environment (OPENAI_MODEL)" in text
 
 
-def test_a_secret_is_told_only_as_set_or_not_set(client: FlaskClient) -> None:
-    text = page(client)
+def test_a_secret_is_told_only_as_set_or_not_set(empty: FlaskClient) -> None:
+    text = page(empty)
     assert "sk-canary-secret" not in text
     assert '"openai_api_key": "..."' in text
 
 
-def test_the_settings_come_for_the_drawer_without_a_page_around_them(client: FlaskClient) -> None:
-    assert "<html" in page(client)
-    text = page(client, "/settings?drawer=1")
+def test_the_settings_come_for_the_drawer_without_a_page_around_them(empty: FlaskClient) -> None:
+    assert "<html" in page(empty)
+    text = page(empty, "/settings?drawer=1")
     assert "<html" not in text
     assert 'id="setting-port"' in text
 
@@ -58,11 +58,11 @@ def test_the_settings_page_opens_no_second_one_in_the_drawer(
     assert re.findall(link, page(client)) == []
 
 
-def test_the_filter_works_without_scripts(client: FlaskClient) -> None:
-    text = page(client, "/settings?filter=LOGGED")
+def test_the_filter_works_without_scripts(empty: FlaskClient) -> None:
+    text = page(empty, "/settings?filter=LOGGED")
     assert 'id="setting-log_level"' in text
     assert 'id="setting-port"' not in text
-    assert "No settings found." in page(client, "/settings?filter=nothing+of+this+kind")
+    assert "No settings found." in page(empty, "/settings?filter=nothing+of+this+kind")
 
 
 @pytest.mark.parametrize("known", [None, '{\n  "max_history_turns": 5\n}\n'])

@@ -5,6 +5,7 @@ import threading
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import Engine, event, update
 
@@ -23,8 +24,11 @@ def test_the_first_view_of_ten_thousand_conversations_is_small(client: FlaskClie
     assert len(page.encode()) < 90_000
 
 
-def test_ten_thousand_conversations_are_reached_page_by_page_each_once(client: FlaskClient, services: Services) -> None:
-    fill(services, 10_000)
+@pytest.mark.parametrize("count", [1_000, pytest.param(10_000, marks=pytest.mark.long)])
+def test_all_conversations_are_reached_page_by_page_each_once(
+    client: FlaskClient, services: Services, count: int
+) -> None:
+    fill(services, count)
     seen: list[int] = []
     address: str | None = "/conversations"
     while address is not None:
@@ -33,7 +37,7 @@ def test_ten_thousand_conversations_are_reached_page_by_page_each_once(client: F
         assert len(part.encode()) < 60_000
         seen += rows(part)
         address = older(part)
-    assert seen == list(range(1, 10_001))
+    assert seen == list(range(1, count + 1))
 
 
 def test_a_conversation_that_is_used_meanwhile_does_not_break_the_paging(

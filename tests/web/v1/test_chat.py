@@ -163,9 +163,9 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
 
 @pytest.mark.parametrize(("fields", "param", "said"), REFUSED)
 def test_what_cannot_be_done_is_refused_by_name(
-    client: FlaskClient, fields: dict[str, Any], param: str, said: str
+    empty: FlaskClient, fields: dict[str, Any], param: str, said: str
 ) -> None:
-    response = client.post(CHAT, json={"model": MODEL, "messages": talk(0)} | fields)
+    response = empty.post(CHAT, json={"model": MODEL, "messages": talk(0)} | fields)
     error = response.json["error"]
     assert response.status_code == 400
     assert (error["type"], str(error["param"])) == ("invalid_request_error", param)

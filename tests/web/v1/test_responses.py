@@ -225,9 +225,9 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
 
 @pytest.mark.parametrize(("fields", "param", "said"), REFUSED)
 def test_what_cannot_be_done_is_refused_by_name(
-    client: FlaskClient, fields: dict[str, Any], param: str, said: str
+    empty: FlaskClient, fields: dict[str, Any], param: str, said: str
 ) -> None:
-    response = client.post(RESPONSES, json={"model": MODEL, "input": "Why?"} | fields)
+    response = empty.post(RESPONSES, json={"model": MODEL, "input": "Why?"} | fields)
     assert response.status_code == 400
     assert response.json["error"]["param"] == param
     assert said in response.json["error"]["message"]
