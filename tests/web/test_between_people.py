@@ -41,6 +41,14 @@ def read(document: int, call_id: str) -> Reply:
     return Reply(tool_calls=[{"id": call_id, "name": "read_document", "arguments": {"document_id": document}}])
 
 
+def test_the_same_key_of_two_people_gives_each_their_own_turn(people: list[FlaskClient]) -> None:
+    turns = [
+        client.post("/api/query", json={"question": "Mine?"}, headers={"Idempotency-Key": "one key"}).json["turn_id"]
+        for client in (*people, *people)
+    ]
+    assert turns[0] == turns[2] != turns[1] == turns[3]
+
+
 @pytest.mark.parametrize("how", ["taken back", "moved away", "deleted"])
 def test_what_is_no_longer_shared_is_not_there_for_the_rest_of_a_running_question(
     people: list[FlaskClient], stub: StubModel, how: str

@@ -44,7 +44,7 @@ def collector() -> Iterator[Collector | None]:
         made.close()
 
 
-Start = Callable[[], Flask]
+Start = Callable[..., Flask]
 
 
 @pytest.fixture
@@ -69,10 +69,10 @@ def start(
     more = {"HOST": "0.0.0.0", "CHROMA_FROM_CHUNKS": "0", "RETRIEVAL_MODE": "agent", "QUERY_REWRITING": "model"}
     running: list[Services] = []
 
-    def _start() -> Flask:
+    def _start(**changed: str) -> Flask:
         for services in running:
             services.close()
-        made = create_app(environment | secrets | more | {"LOG_LEVEL": "DEBUG"})
+        made = create_app(environment | secrets | more | {"LOG_LEVEL": "DEBUG"} | changed)
         running[:] = [made.extensions["assistant"]]
         running[0].start()
         return made
@@ -99,7 +99,8 @@ def test_no_secret_turns_up_anywhere(
         issued["shared link"] = use(app, admin, found, stub)
         use_tokens(app, found, issued, stub)
     until(lambda: any("chroma" in command for command in processes.seen), 60)
-    app = start()
+    # Other programs have shown what they are called with by now.
+    app = start(CHROMA_FROM_CHUNKS="1000000", MCP_SERVERS="{}")
     services: Services = app.extensions["assistant"]
     use_after_restart(app, found, issued)
     services.observer.close()

@@ -146,9 +146,10 @@ class TestSmallModel:
     def environment(self, environment: dict[str, str]) -> dict[str, str]:
         return environment | {"MODEL_CONTEXT_TOKENS": "3000", "ON_OVERFLOW": "compact", "MAX_HISTORY_TURNS": "null"}
 
-    def test_a_long_talk_never_ends_without_memory(self, client: FlaskClient, stub: StubModel) -> None:
+    @pytest.mark.parametrize("turns", [20, pytest.param(40, marks=pytest.mark.long)])
+    def test_a_long_talk_never_ends_without_memory(self, client: FlaskClient, stub: StubModel, turns: int) -> None:
         conversation: int | None = None
-        for n in range(1, 41):
+        for n in range(1, turns + 1):
             stub.default = Reply(" ".join(f"Sentence {n}-{k} of something." for k in range(12)))
             fields = {"conversation_id": conversation} if conversation else {}
             answer = ask(client, f"Question {n}. {FILLER * 3}", **fields)

@@ -20,7 +20,7 @@ def listed(client: FlaskClient, query: str = "") -> Any:
     return client.get(f"/api/ratings{query}").json
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
 def environment(environment: dict[str, str], request: pytest.FixtureRequest) -> dict[str, str]:
     if request.param == "postgresql":
         environment["DATABASE_URL"] = request.getfixturevalue("postgres_database")

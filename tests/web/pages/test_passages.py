@@ -9,8 +9,8 @@ from tests.web.conftest import ask, upload
 from tests.web.pages.document_rows import FACT
 
 
-def birds() -> str:
-    return "Bird,Number,Keeper\n" + "".join(f"goose {number},{number},keeper {7 * number}\n" for number in range(5_000))
+def birds(rows: int) -> str:
+    return "Bird,Number,Keeper\n" + "".join(f"goose {number},{number},keeper {7 * number}\n" for number in range(rows))
 
 
 def test_a_document_shows_its_passage_exactly_with_its_section_and_without_its_marks_meaning_anything(
@@ -38,7 +38,7 @@ def test_a_document_of_no_text_and_positions_that_are_none_are_answered(client: 
 
 
 def test_a_row_of_a_table_is_shown_in_its_table_and_sent_with_its_head(client: FlaskClient) -> None:
-    upload(client, birds(), "birds.csv")
+    upload(client, birds(300), "birds.csv")
     source = ask(client, "Which number has goose 117?")["sources"][0]
     assert source["text"].startswith("| Bird | Number | Keeper |\n| --- | --- | --- |\n| goose ")
     page = client.get("/turns/1/sources/1").text
@@ -55,7 +55,7 @@ def test_a_row_of_a_table_is_shown_in_its_table_and_sent_with_its_head(client: F
 
 
 def test_a_row_of_a_table_that_is_gone_is_shown_with_its_head(client: FlaskClient) -> None:
-    added = upload(client, birds(), "birds.csv")
+    added = upload(client, birds(300), "birds.csv")
     ask(client, "Which number has goose 117?")
     client.delete(f"/api/documents/{added['document_id']}")
     page = client.get("/turns/1/sources/1").text
@@ -65,7 +65,7 @@ def test_a_row_of_a_table_that_is_gone_is_shown_with_its_head(client: FlaskClien
 
 
 def test_a_part_of_a_large_table_is_shown_with_its_head(client: FlaskClient) -> None:
-    added = upload(client, birds(), "birds.csv")
+    added = upload(client, birds(5_000), "birds.csv")
     page = client.get(f"/documents/{added['document_id']}?at=100000").text
     assert page.count("<table>") == 1
     assert "<th>Bird</th>" in page
