@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,16 +32,32 @@ from testkit.stub_model import StubModel
 JSON = "application/json"
 PAGE = {"Accept": "text/html"}
 LATE_SECONDS = 0.2
+FIRST_PAUSE_SECONDS, LAST_PAUSE_SECONDS = 0.005, 0.1
+
+
+@cache
+def served_before(migrated: Path) -> Path:
+    """Return the data of an application that has started and ended, to be copied: a first start has more to do."""
+    folder, stub = migrated.with_name("served_before"), StubModel()
+    folder.mkdir()
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        put_stand_ins(folder, monkeypatch)
+        services: Services = create_app(environment_in(folder, migrated, stub)).extensions["assistant"]
+        services.start()
+        until(lambda: services.embeddings.known() and not services.library.busy)
+        services.close()
+    stub.close()
+    return folder / "data"
 
 
 @pytest.fixture
 def environment(tmp_path: Path, migrated: Path, stub: StubModel) -> dict[str, str]:
-    return environment_in(tmp_path, migrated, stub)
+    return environment_in(tmp_path, served_before(migrated), stub)
 
 
-def environment_in(folder: Path, migrated: Path, stub: StubModel) -> dict[str, str]:
-    """Return the settings of an application whose data lie in a folder."""
-    shutil.copytree(migrated, folder / "data")
+def environment_in(folder: Path, begun: Path, stub: StubModel) -> dict[str, str]:
+    """Return the settings of an application whose data lie in a folder, and begin as those that are given."""
+    shutil.copytree(begun, folder / "data", ignore=shutil.ignore_patterns("installation", "*.lock"))
     return {
         "DATA_DIR": str(folder / "data"),
         "SETTINGS_FILE": str(folder / "settings.json"),
@@ -114,7 +131,7 @@ def empty_app(tmp_path_factory: pytest.TempPathFactory, migrated: Path, unasked:
     folder = tmp_path_factory.mktemp("empty")
     with pytest.MonkeyPatch.context() as monkeypatch:
         put_stand_ins(folder, monkeypatch)
-        made = create_app(environment_in(folder, migrated, unasked))
+        made = create_app(environment_in(folder, served_before(migrated), unasked))
         services: Services = made.extensions["assistant"]
         services.start()
         services.load_embedder()
@@ -195,12 +212,12 @@ def upload(
     response = client.post("/api/documents", data={"file": (io.BytesIO(content), name)} | fields)
     assert response.status_code == 202, response.text
     document: dict[str, Any] = response.json
-    end = time.monotonic() + 120
-    while wait and document["state"] not in ("ready", "failed"):
-        assert time.monotonic() < end, document
-        time.sleep(0.02)
-        document = client.get(f"/api/documents/{document['document_id']}").json
-    return document
+    if not wait or document["state"] in ("ready", "failed"):
+        return document
+    documents = client.application.extensions["assistant"].documents
+    until(lambda: documents.get(document["document_id"]).state in ("ready", "failed"))
+    worked_through: dict[str, Any] = client.get(f"/api/documents/{document['document_id']}").json
+    return worked_through
 
 
 @pytest.fixture(autouse=True)
@@ -218,8 +235,9 @@ def owned_by_the_dead(services: Services) -> Iterator[str]:
 
 
 def until(true: Any, seconds: float = 120.0) -> None:
-    """Wait until something is so."""
-    end = time.monotonic() + seconds
+    """Wait until something is so; the longer it takes, the less often it is looked at."""
+    end, pause = time.monotonic() + seconds, FIRST_PAUSE_SECONDS
     while not true():
         assert time.monotonic() < end, "it never came"
-        time.sleep(0.01)
+        time.sleep(pause)
+        pause = min(1.3 * pause, LAST_PAUSE_SECONDS)

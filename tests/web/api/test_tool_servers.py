@@ -18,7 +18,7 @@ from rag_assistant.errors import SettingsError, ToolFailed
 from rag_assistant.factory import create_app
 from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
-from tests.web.conftest import ask, until
+from tests.web.conftest import ask, environment_in, put_stand_ins, served_before, until
 
 # To load it takes a second, in each of the processes that tests run in.
 pytestmark = pytest.mark.skipif(find_spec("mcp") is None, reason="pip install -r requirements-mcp.txt")
@@ -30,24 +30,59 @@ def command(file: Path) -> list[str]:
     return [sys.executable, "-c", code + "run_name='__main__', alter_sys=True)", "stdio", str(file)]
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the application and the tool server keep what they keep."""
+    return tmp_path_factory.mktemp("tools")
+
+
 @pytest.fixture
-def kept(tmp_path: Path) -> Path:
+def kept(folder: Path) -> Iterator[Path]:
     """Where the tool server keeps what it is told to keep."""
-    return tmp_path / "kept.txt"
+    yield folder / "kept.txt"
+    (folder / "kept.txt").unlink(missing_ok=True)
 
 
 @pytest.fixture
-def environment(environment: dict[str, str], kept: Path) -> dict[str, str]:
-    servers = {"test": command(kept)}
-    return environment | {"RETRIEVAL_MODE": "agent", "MCP_SERVERS": json.dumps(servers)}
+def environment(environment: dict[str, str]) -> dict[str, str]:
+    return environment | {"RETRIEVAL_MODE": "agent"}
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[StubModel]:
+    """The model of the application."""
+    made = StubModel()
+    yield made
+    made.close()
 
 
 @pytest.fixture
-def app(app: Flask) -> Flask:
-    """The application, with the tools of the server."""
-    services: Services = app.extensions["assistant"]
+def stub(model: StubModel) -> Iterator[StubModel]:
+    yield model
+    model.replies.clear()
+    model.requests.clear()
+
+
+@pytest.fixture(scope="module")
+def talking(folder: Path, migrated: Path, model: StubModel) -> Iterator[Flask]:
+    """An application with the tools of a server, which takes a second to start."""
+    servers = {"test": command(folder / "kept.txt")}
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        put_stand_ins(folder, monkeypatch)
+        more = {"RETRIEVAL_MODE": "agent", "MCP_SERVERS": json.dumps(servers)}
+        made = create_app(environment_in(folder, served_before(migrated), model) | more)
+        services: Services = made.extensions["assistant"]
+        services.start()
+        yield made
+        services.close()
+
+
+@pytest.fixture
+def app(talking: Flask) -> Flask:
+    """The application, in which each test has a conversation of its own."""
+    services: Services = talking.extensions["assistant"]
     until(lambda: services.tools.remote.has("test__add"))
-    return app
+    return talking
 
 
 def call(name: str, **arguments: Any) -> Reply:
@@ -196,4 +231,4 @@ def test_without_the_extra_the_start_says_what_to_install(
     monkeypatch.setitem(sys.modules, "mcp", None)
     monkeypatch.delitem(sys.modules, "rag_assistant.tool_servers.connection", raising=False)
     with pytest.raises(SettingsError, match="pip install -r requirements-mcp.txt"):
-        create_app(environment)
+        create_app(environment | {"MCP_SERVERS": '{"test": "http://127.0.0.1:9/mcp"}'})
