@@ -143,7 +143,7 @@ def environment(environment: dict[str, str], request: pytest.FixtureRequest) -> 
 
 
 @settings(
-    max_examples=int(os.environ.get("HISTORY_EXAMPLES", "60")) // 30,
+    max_examples=int(os.environ.get("HISTORY_EXAMPLES", "60")) // 20,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
