@@ -12,9 +12,11 @@ if __name__ == "__main__":
 else:
     load_environment()
 
+    from rag_assistant import cli
     from rag_assistant.factory import create_app
 
     try:
         app = create_app()
     except AssistantError as error:
         raise SystemExit(str(error)) from None
+    cli.init_app(app, app.extensions["assistant"])
