@@ -118,10 +118,16 @@ def test_the_database_is_brought_to_the_present_schema(shell: Shell, tmp_path: P
     assert "Schema: empty" not in shell("db", "current").stdout
 
 
-def test_a_broken_settings_file_is_one_sentence(shell: Shell) -> None:
+def with_flask(shell: Shell, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a command by Flask's own program, in a checkout."""
+    command = [sys.executable, "-m", "flask", "--app", "app", *words]
+    return subprocess.run(command, env=os.environ | shell.environment, cwd=PROJECT, capture_output=True, text=True)
+
+
+def test_flask_has_the_commands_and_says_in_one_sentence_what_is_wrong(shell: Shell) -> None:
+    assert with_flask(shell, "documents", "list").returncode == 0
     Path(shell.environment["SETTINGS_FILE"]).write_text('{"max_history_turns": "ten"}')
-    command = [sys.executable, "-m", "flask", "--app", "app", "documents", "list"]
-    ended = subprocess.run(command, env=os.environ | shell.environment, cwd=PROJECT, capture_output=True, text=True)
+    ended = with_flask(shell, "documents", "list")
     assert ended.returncode == 1
     assert ended.stderr.count("\n") == 1
     assert 'settings.json line 1: max_history_turns is "ten"; it must be a whole number' in ended.stderr
