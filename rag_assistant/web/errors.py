@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import re
+from functools import cache
 from typing import Any
 
 from flask import Flask, Response, jsonify, make_response, render_template, request
@@ -120,10 +121,11 @@ def init_app(app: Flask) -> None:
     app.register_error_handler(Exception, answer_unexpected)
 
 
-def error_kinds() -> list[tuple[int, str, str]]:
+@cache
+def error_kinds() -> tuple[tuple[int, str, str], ...]:
     """Return every error that is answered with: its status, its name, and the first clause about it."""
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, AssistantError)]
-    return sorted((status_of(kind), kind.__name__, _meaning_of(kind)) for kind in kinds)
+    return tuple(sorted((status_of(kind), kind.__name__, _meaning_of(kind)) for kind in kinds))
 
 
 def _meaning_of(kind: type[Exception]) -> str:
