@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 
@@ -30,9 +31,15 @@ Text = str | tuple[str, ...]
 def source() -> Catalog:
     """Return every text of the page, with the files in which it stands."""
     found = Catalog(charset="utf-8")
-    for path, text in sorted({*in_templates(), *in_scripts(), *in_code()}, key=lambda pair: (pair[0], str(pair[1]))):
+    for path, text in sorted(every_text(), key=lambda pair: (pair[0], str(pair[1]))):
         found.add(text, locations=[(path, None)])  # type: ignore[list-item]
     return found
+
+
+@cache
+def every_text() -> frozenset[tuple[str, Text]]:
+    """Return the texts of templates, scripts and code, each with the file in which it stands."""
+    return frozenset((*in_templates(), *in_scripts(), *in_code()))
 
 
 def in_templates() -> Iterator[tuple[str, Text]]:

@@ -9,7 +9,7 @@ from babel.messages.catalog import Catalog
 from rag_assistant.i18n.catalogs import catalog, catalog_path, script_texts
 from rag_assistant.i18n.languages import LANGUAGES, TRANSLATED, Language
 from rag_assistant.settings.schema import Settings
-from testkit.translations import as_file, in_code, in_scripts, in_templates, missing, renew, source
+from testkit.translations import as_file, every_text, missing, renew, source
 from tests.i18n.visible import untranslated_of_script, untranslated_of_template
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -117,6 +117,6 @@ def test_the_setting_takes_every_language_there_is() -> None:
 
 
 def test_a_text_with_a_plural_stands_nowhere_without_it() -> None:
-    found = [text for _, text in (*in_templates(), *in_scripts(), *in_code())]
+    found = [text for _, text in every_text()]
     counted = {text[0] for text in found if isinstance(text, tuple)}
     assert counted & {text for text in found if isinstance(text, str)} == set(), "gettext keeps one of both"
