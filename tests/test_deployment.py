@@ -164,8 +164,6 @@ def test_the_image_is_made_of_what_there_is_and_runs_without_rights() -> None:
 
 def test_the_image_compiles_what_a_start_loads_by_the_names_that_it_has() -> None:
     text = (DEPLOY / "Dockerfile").read_text()
-    imports = re.findall(r'-c "(import rag_assistant.*?)"', text)
-    assert len(imports) == 1
-    subprocess.run([sys.executable, "-c", imports[0]], cwd=PROJECT, check=True)
+    (imports,) = re.findall(r'-c "import (rag_assistant.*?)"', text)
     (folders,) = re.findall(r"compileall -q (.*)", text)
-    assert [name for name in folders.split() if find_spec(name) is None] == []
+    assert [name for name in (*imports.split(", "), *folders.split()) if find_spec(name) is None] == []

@@ -223,19 +223,26 @@ def test_history_is_importable_without_the_rest() -> None:
     assert subprocess.check_output([sys.executable, "-c", code], text=True, cwd=PACKAGE.parent).strip() == "[]"
 
 
+@cache
+def at_start() -> tuple[list[str], list[str]]:
+    """Return which modules a start loads, and which bodies of requests it compiles."""
+    code = (
+        "import sys, rag_assistant.factory\nprint(*sys.modules)\nfrom pydantic import BaseModel\n"
+        "def below(kind):\n    return {kind}.union(*map(below, kind.__subclasses__()))\n"
+        "print(*(one.__name__ for one in below(BaseModel) if one.__pydantic_complete__))"
+    )
+    told = subprocess.check_output([sys.executable, "-c", code], text=True, cwd=PACKAGE.parent)
+    loaded, compiled = (line.split() for line in told.splitlines())
+    return loaded, compiled
+
+
 def test_what_no_start_needs_is_not_loaded_before_it_is_used() -> None:
-    code = "import sys, rag_assistant.factory; print(*sys.modules)"
-    loaded = subprocess.check_output([sys.executable, "-c", code], text=True, cwd=PACKAGE.parent).split()
+    loaded, _ = at_start()
     assert {"huey", "sqlalchemy.dialects.sqlite"} <= set(loaded)
     late = "alembic chromadb obstore onnxruntime openai psycopg sqlalchemy.dialects.postgresql tokenizers"
     assert set(late.split()).isdisjoint(loaded)
 
 
 def test_of_the_bodies_of_requests_none_is_compiled_before_it_is_used() -> None:
-    code = (
-        "import rag_assistant.factory\nfrom pydantic import BaseModel\n"
-        "def below(kind):\n    return {kind}.union(*map(below, kind.__subclasses__()))\n"
-        "print(*(one.__name__ for one in below(BaseModel) if one.__pydantic_complete__))"
-    )
-    compiled = subprocess.check_output([sys.executable, "-c", code], text=True, cwd=PACKAGE.parent).split()
+    _, compiled = at_start()
     assert compiled == ["SmartLevel"]  # The default of a setting.
