@@ -28,7 +28,7 @@ LAUGHS = (
 
 def archive(parts: Mapping[str, str | bytes], compression: int = zipfile.ZIP_DEFLATED) -> bytes:
     held = io.BytesIO()
-    with zipfile.ZipFile(held, "w", compression) as written:
+    with zipfile.ZipFile(held, "w", compression, compresslevel=1) as written:
         for name, content in parts.items():
             written.writestr(name, content)
     return held.getvalue()

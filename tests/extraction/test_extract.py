@@ -14,6 +14,7 @@ from rag_assistant.errors import ExtractionCancelled, ExtractionFailed
 from rag_assistant.extraction import extract as extract_module
 from rag_assistant.extraction.extract import extract
 from rag_assistant.extraction.formats import kinds
+from rag_assistant.extraction.formats.packages import MAX_INFLATED_BYTES
 from rag_assistant.extraction.loaders import media_type_of
 from rag_assistant.records import ExtractedText
 from testkit.shared_data import shared
@@ -33,7 +34,7 @@ from tests.extraction.archives import (
     shape,
 )
 
-BLANKS = b" " * 150_000_000
+BLANKS = b" " * (MAX_INFLATED_BYTES + 1)
 DOCUMENT = {"_rels/.rels": relations(("officeDocument", "word/document.xml"))}
 
 
