@@ -104,8 +104,9 @@ def most_that_must_stay(messages: Sequence[Message], policy: HistoryPolicy) -> i
 
 
 # Some ids are null, empty or used twice, as real providers send them; "wait" and "done" are those of confirmations.
-_IDS = st.sampled_from(["a", "b", "", None, "a", "wait", "done"])
+_IDS = st.lists(st.sampled_from(["a", "b", "", None, "a", "wait", "done"]), min_size=1, max_size=3)
 _RESULTS = st.sampled_from(["found", "", "found " * 200, "見つかった" * 60])
+_ODDITIES = st.sampled_from(["", "", "", "missing", "swapped", "twice", "between", "text", "said"])
 _INJECTED: Message = {"role": "user", "content": "[passages] " * 5, "meta": {"kind": "context_injection"}}
 _PARTS: Message = {
     "role": "user",
@@ -145,9 +146,8 @@ _BEGINNINGS = st.sampled_from(
 @st.composite
 def _iterations(draw: st.DrawFn) -> list[Message]:
     """Draw an iteration: whole, with a result missing, results swapped, one twice, or the user speaking in between."""
-    ids = draw(st.lists(_IDS, min_size=1, max_size=3))
-    call, *results = iteration(*ids, result=draw(_RESULTS))
-    odd = draw(st.sampled_from(["", "", "", "missing", "swapped", "twice", "between", "text", "said"]))
+    call, *results = iteration(*draw(_IDS), result=draw(_RESULTS))
+    odd = draw(_ODDITIES)
     if odd == "missing":
         results.pop()
     elif odd == "swapped":
@@ -161,17 +161,23 @@ def _iterations(draw: st.DrawFn) -> list[Message]:
     return [*([assistant("Let me look.")] if odd == "said" else []), call, *results]
 
 
+# Made once: to make a strategy takes longer than to draw from it.
+_PAST_TURNS = st.integers(0, 8)
+_PAST_ITERATIONS, _CURRENT_ITERATIONS = (st.lists(_iterations(), max_size=most) for most in (2, 3))
+_CURRENT = st.sampled_from([[NOW], [NOW], [_INJECTED, NOW], [_PARTS, NOW]])
+
+
 @st.composite
 def conversations(draw: st.DrawFn) -> list[Message]:
     """Draw a conversation with up to 8 past turns and a current one, with everything that was ever seen to be odd."""
     messages: list[Message] = list(draw(_BEGINNINGS))
-    for _ in range(draw(st.integers(0, 8))):
+    for _ in range(draw(_PAST_TURNS)):
         messages += draw(_QUESTIONS)
-        for one in draw(st.lists(_iterations(), max_size=2)):
+        for one in draw(_PAST_ITERATIONS):
             messages += one
         messages += draw(_ENDINGS)
-    messages += draw(st.sampled_from([[NOW], [NOW], [_INJECTED, NOW], [_PARTS, NOW]]))
-    for one in draw(st.lists(_iterations(), max_size=3)):
+    messages += draw(_CURRENT)
+    for one in draw(_CURRENT_ITERATIONS):
         messages += one
     return messages
 
