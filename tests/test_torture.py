@@ -12,8 +12,8 @@ from torture import stage as stage_module
 from torture.__main__ import FAULTS
 from torture.stage import Skipped, Stage
 
-# A document and a disk. A turn is killed in tests/test_server.py, other servers in tests/test_cluster.py.
-SAMPLE = {"kill-ingest", "disk-full"}
+# A disk. A turn is killed in tests/test_server.py, a document and other servers in tests/test_cluster.py.
+SAMPLE = {"disk-full"}
 NAMES = [name if name in SAMPLE else pytest.param(name, marks=pytest.mark.long) for name in FAULTS]
 
 
