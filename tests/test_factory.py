@@ -22,6 +22,7 @@ SHARED = {
     "uploads": "files lie under names that only a document's row tells",
     "embedders": "a model keeps nothing of what it embeds",
     "vectors": "an index gives ids and distances, of which the person's ChunkStore keeps what they may read",
+    "keywords": "the same",
     "local_servers": "what runs on this machine is seen by administrators",
     "evaluation": "a command of whoever runs the machine",
     "data_dir": "it is the server's",
