@@ -11,7 +11,7 @@ from sqlalchemy import select
 from rag_assistant.errors import StorageFailed
 from rag_assistant.records import EVERYTHING, Document, Scope
 from rag_assistant.retrieval.indexes import keywords_in_memory
-from rag_assistant.retrieval.indexes.keywords_in_memory import KeywordsInMemory
+from rag_assistant.retrieval.indexes.keywords_in_memory import KeywordsInMemory, apart
 from rag_assistant.retrieval.search import Retriever
 from rag_assistant.retrieval.terms import query_terms
 from rag_assistant.storage.database import Database, sqlite_url
@@ -94,6 +94,17 @@ def test_after_more_changes_than_are_noted_it_reads_all_words_again(
     assert shelf.keywords.changes_after(1) is None
     assert_as_in_sql(memory, shelf)
     assert len(found(memory, shelf, "keeper")) == 1
+
+
+def test_of_changes_that_overlap_each_chunk_is_read_once(shelf: Shelf, memory: KeywordsInMemory) -> None:
+    assert apart([(5, 9), (1, 2), (7, 12), (1, 1), (20, 20)]) == [(1, 2), (5, 12), (20, 20)]
+    document = shelf.add()
+    shelf.read(document, "goose", "lamp", "oil")
+    assert_as_in_sql(memory, shelf)
+    for words in ("goos", "lamp goos", "keeper goos"):
+        index_anew(shelf, document, words)
+    hits = found(memory, shelf, "goose")
+    assert (sorted(hits), len(set(hits))) == ([1, 2, 3], 3)
 
 
 @pytest.mark.parametrize("few", [0, 2000])

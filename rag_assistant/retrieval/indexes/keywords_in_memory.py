@@ -108,7 +108,7 @@ class KeywordsInMemory:
         state, held = self._store.state(), self._held
         changes = self._store.changes_after(held.change) if held is not None else None
         if held is not None and changes is not None:
-            ranges = [(first, last) for _, first, last in changes]
+            ranges = apart([(first, last) for _, first, last in changes])
             held.words.change(ranges, self._words(ranges))
             self._held = _InStep(max([held.change, *(n for n, _, _ in changes)]), held.words)
             return
@@ -120,14 +120,23 @@ class KeywordsInMemory:
             give_back()
 
     def _words(self, ranges: Sequence[tuple[int, int]]) -> Iterator[tuple[int, str]]:
-        """Yield the chunks of some ranges of ids, each once, with their words."""
-        seen: set[int] = set()
+        """Yield the chunks of some ranges of ids with their words."""
         for first, last in ranges:
             while first <= last and not self._closing.is_set():
                 rows = self._store.words_between(first, last, ROWS_AT_ONCE)
-                yield from (row for row in rows if row[0] not in seen)
-                seen.update(chunk_id for chunk_id, _ in rows)
+                yield from rows
                 if len(rows) < ROWS_AT_ONCE:
                     break
                 first = rows[-1][0] + 1
                 step_aside()
+
+
+def apart(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the same numbers in ranges that do not overlap, in their order; both ends are included."""
+    kept: list[tuple[int, int]] = []
+    for first, last in sorted(ranges):
+        if kept and first <= kept[-1][1]:
+            kept[-1] = kept[-1][0], max(last, kept[-1][1])
+        else:
+            kept.append((first, last))
+    return kept
