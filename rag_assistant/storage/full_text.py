@@ -39,7 +39,7 @@ from rag_assistant.storage.prepared import Prepared
 MAX_SCORED = 10_000
 CANDIDATES = 300
 # Somebody waits for each letter.
-MAX_RANKED_WHILE_TYPING = 3_000
+MAX_RANKED_WHILE_TYPING = 2_000
 # What a row must be surely about, it holds the rarest words of.
 MAX_SCORED_FOR_SUREST = 2_000
 
@@ -247,6 +247,13 @@ class WordIndex:
     def _may_be_too_much(self, connection: Connection, words: Sequence[str]) -> bool:
         """Return whether the words could stand in more rows than are scored at once."""
         return len(words) * self._rows_at_most(connection) > MAX_SCORED
+
+
+def holds(connection: Connection, column: ColumnElement[str], word: str) -> ColumnElement[bool]:
+    """Return the condition that a text has a word somewhere, in capitals or not."""
+    # SQLite's LIKE takes A for a, and lower() would take as long again.
+    in_capitals_or_not = column.contains if connection.dialect.name == "sqlite" else column.icontains
+    return in_capitals_or_not(word, autoescape=True)
 
 
 def beginning(word: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import ColumnElement, Connection, RowMapping, exists, func, or_, select
 
 from rag_assistant.storage.database import person_of
-from rag_assistant.storage.full_text import TURN_WORDS, beginning
+from rag_assistant.storage.full_text import TURN_WORDS, beginning, holds
 from rag_assistant.storage.ownership import own_conversations
 from rag_assistant.storage.tables import conversations, messages, turns
 
@@ -82,9 +82,7 @@ def _titled(connection: Connection, words: Sequence[str], limit: int) -> Sequenc
     for word in words:
         # Not every database knows capitals beyond A to Z.
         spellings = {word} if word.isascii() else {word, word.upper(), word.capitalize()}
-        # SQLite's LIKE takes A for a, and lower() would take as long again.
-        holds = title.contains if connection.dialect.name == "sqlite" else title.icontains
-        named = named.where(or_(*(holds(spelling, autoescape=True) for spelling in sorted(spellings))))
+        named = named.where(or_(*(holds(connection, title, spelling) for spelling in sorted(spellings))))
     chosen = conversations.c.id.in_(named.order_by(*latest_first).limit(limit))
     return connection.execute(select(conversations).where(chosen).order_by(*latest_first)).mappings().all()
 

@@ -115,7 +115,7 @@ def _chosen(
     scope = EVERYTHING if tag is None else Scope(tags=(tag,))
     conditions = [in_scope(connection, documents.c.id, scope)]
     if sought:
-        conditions.append(named_or_tagged(sought))
+        conditions.append(named_or_tagged(connection, sought))
     if states:
         conditions.append(documents.c.state.in_(states))
     return conditions

@@ -24,6 +24,7 @@ from sqlalchemy import (
 
 from rag_assistant.records import Scope
 from rag_assistant.storage.database import Database
+from rag_assistant.storage.full_text import holds
 from rag_assistant.storage.ownership import readable
 from rag_assistant.storage.prepared import Prepared
 from rag_assistant.storage.tables import chunks, document_tags, documents
@@ -97,11 +98,11 @@ def in_scope(connection: Connection, document_id: ColumnElement[int], scope: Sco
     return and_(true(), *conditions)
 
 
-def named_or_tagged(sought: str) -> ColumnElement[bool]:
+def named_or_tagged(connection: Connection, sought: str) -> ColumnElement[bool]:
     """Return the condition that each word of a text stands in a document's name or in one of its tags."""
-    return and_(true(), *(_holds(word) for word in sought.split()))
+    return and_(true(), *(_has(connection, word) for word in sought.split()))
 
 
-def _holds(word: str) -> ColumnElement[bool]:
-    tagged = select(document_tags.c.document_id).where(document_tags.c.tag.icontains(word, autoescape=True))
-    return or_(documents.c.name.icontains(word, autoescape=True), documents.c.id.in_(tagged))
+def _has(connection: Connection, word: str) -> ColumnElement[bool]:
+    tagged = select(document_tags.c.document_id).where(holds(connection, document_tags.c.tag, word))
+    return or_(holds(connection, documents.c.name, word), documents.c.id.in_(tagged))
