@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import itertools
 import json
 import os
 import signal
@@ -44,6 +45,10 @@ class Launched(Protocol):
 STREAM_TIMEOUT_SECONDS = 120
 # Linux, ip_local_port_range.
 MIN_EPHEMERAL_PORT = 32_768
+# Below those, for each of up to eight processes that test.
+FIRST_PORT, PORTS_OF_A_PROCESS = 20_000, 1_500
+_FIRST_OF_THIS = FIRST_PORT + PORTS_OF_A_PROCESS * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
+_PORTS = itertools.cycle(range(_FIRST_OF_THIS, _FIRST_OF_THIS + PORTS_OF_A_PROCESS))
 
 Launch = Callable[[dict[str, str], Path], Launched]
 
@@ -182,19 +187,15 @@ class ServerProcess:
 
 
 def free_port() -> int:
-    """Return a port at which nobody listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return a port at which nobody listens, another one each time.
 
-
-def lasting_port() -> int:
-    """Return a free port that the system gives nobody by itself, so that it stays free between two servers."""
-    for port in range(20_000 + os.getpid() % 10_000, MIN_EPHEMERAL_PORT):
+    It is one that the system gives nobody by itself, so that it stays free between two starts of a server.
+    """
+    while True:
+        port = next(_PORTS)
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port
-    raise OSError("No port is free.")
 
 
 class Stream:

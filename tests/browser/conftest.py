@@ -16,7 +16,7 @@ from playwright.sync_api import (
 )
 
 from testkit.server_fork import ServerFork
-from testkit.server_process import ServerProcess, free_port, lasting_port
+from testkit.server_process import ServerProcess, free_port
 from testkit.stub_model import Reply, StubModel
 from tests.browser.evidence import Evidence
 from tests.browser.used_window import UsedWindow
@@ -104,7 +104,7 @@ def chromium_without_scripts(scriptless: Browser) -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def port() -> int:
     """The port of every server of this process, so that the browser has the scripts already: they do not change."""
-    return lasting_port()
+    return free_port()
 
 
 def start_server(fork: ServerFork, folder: Path, stub: StubModel, port: int, **more: str) -> ServerProcess:
