@@ -187,5 +187,5 @@ def test_later_turns_bring_no_second_way_to_the_earlier_ones(page: Page, server:
     page.goto("/conversations/1?at=60#turn-60")
     expect(page.locator("#turn-60")).to_be_in_viewport()
     page.get_by_role("link", name="Later turns").click()
-    expect(page.locator("#turn-100")).to_be_attached()
+    expect(page.locator("#turn-80")).to_be_attached()
     expect(page.locator(".turn ~ .earlier:not(.later)")).to_have_count(0)
