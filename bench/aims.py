@@ -120,8 +120,8 @@ AIMS = (
     ),
     Aim(
         "typing", "routes", "the same of a search as one types", (50,), "ms",
-        "the beginning of a word stands for many words, of which FTS5 merges all rows; the Documents page draws a "
-        "hundred rows",
+        "the beginning of a word stands for many words, of which FTS5 merges all rows; the Documents page draws "
+        "fifty rows",
     ),
     Aim(
         "start", "start", "second start: until /healthz / until ready", (0.7, 1.2), "s",
