@@ -46,12 +46,6 @@ expect.set_options(timeout=MILLISECONDS_TO_WAIT)
 EVIDENCE = pytest.StashKey[Evidence]()
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "own_window: the window is new, and no other test gets it afterwards")
-    config.addinivalue_line("markers", "settings(**environment): what the server of a test is told by its environment")
-    config.addinivalue_line("markers", "shared: the server is one for all such tests; only conversations are their own")
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = f"{Path(__file__).parent}/"
     for item in items:
