@@ -205,9 +205,13 @@ def postgres_database(postgres_server: Any, tmp_path: Path) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+# For tests that between them make every kind of statement; the others run on PostgreSQL with `make test-long`.
+both_engines = pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
-    """A migrated, empty database: each test that asks for one runs on SQLite and on PostgreSQL."""
+    """A migrated, empty database, of SQLite or of PostgreSQL."""
     if request.param == "sqlite":
         shutil.copytree(request.getfixturevalue("migrated"), tmp_path, dirs_exist_ok=True)
         opened = Database(sqlite_url(tmp_path))

@@ -19,6 +19,7 @@ from rag_assistant.storage.conversations.answer_log import AnswerLog
 from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.tables import turns
+from tests.conftest import both_engines
 
 
 class Store:
@@ -129,6 +130,7 @@ def texts(store: Store, answer: Answer) -> tuple[str, str]:
     return answer.live.text(), store.turns.get(answer.turn.id).answer
 
 
+@both_engines
 @pytest.mark.parametrize("count", [2, 40])
 def test_texts_that_arrive_together_are_committed_together(store: Store, count: int) -> None:
     pump = StreamPump()
@@ -141,6 +143,7 @@ def test_texts_that_arrive_together_are_committed_together(store: Store, count: 
     assert store.committed_by == ["streams"]
 
 
+@both_engines
 def test_an_answer_that_is_not_ours_any_more_ends_alone(store: Store) -> None:
     pump = StreamPump()
     answers = [Answer(store, pump) for _ in range(3)]

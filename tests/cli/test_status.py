@@ -12,6 +12,7 @@ from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.migrate import SCHEMA_REVISION
 from rag_assistant.storage.usage import usage_of
 from tests.cli.shell import Shell
+from tests.conftest import both_engines
 
 
 def status(shell: Shell) -> dict[str, Any]:
@@ -78,6 +79,7 @@ def test_before_an_upgrade_it_says_so_and_changes_nothing(shell: Shell, tmp_path
     assert status(shell)["schema"] == "0003"
 
 
+@both_engines
 def test_both_databases_are_measured(database: Database) -> None:
     usage = usage_of(database)
     assert (usage.conversations, usage.turns, usage.documents, usage.vectors_bytes) == (0, 0, {}, 0)

@@ -16,6 +16,7 @@ from rag_assistant.retrieval.hybrid import Hit
 from rag_assistant.retrieval.indexes.vector_search import ServingVectors
 from rag_assistant.storage.database import Database
 from testkit.shelf import KEY, Shelf
+from tests.conftest import both_engines
 
 
 @pytest.fixture
@@ -75,6 +76,7 @@ def test_keywords_answer_while_the_embedder_is_broken(house: Shelf, monkeypatch:
     assert quote.sentences[0].text.startswith("the keeper feeds geese.")
 
 
+@both_engines
 def test_chinese_is_found_by_words(house: Shelf) -> None:
     house.shelve("灯塔看守人喂养十七只鹅")
     house.shelve("船是绿色的")
@@ -110,6 +112,7 @@ def test_the_exact_index_agrees_with_every_cosine(house: Shelf) -> None:
     assert np.allclose(found, cosines[:10], atol=1e-6)
 
 
+@both_engines
 def test_only_documents_with_a_chosen_tag_are_searched(house: Shelf) -> None:
     house.shelve("geese fly", tags=("birds", "air"))
     house.shelve("geese swim", tags=("birds",))
@@ -152,6 +155,7 @@ def test_a_question_about_nothing_in_the_library_finds_nothing(house: Shelf) -> 
     assert house.found("parliament") == []
 
 
+@both_engines
 def test_a_question_about_nothing_in_the_library_finds_nothing_by_keywords_alone(
     house: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:

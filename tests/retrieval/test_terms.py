@@ -6,6 +6,7 @@ from rag_assistant.records import Chunk
 from rag_assistant.retrieval.terms import forms_of, index_terms, query_terms, stems
 from rag_assistant.storage.database import Database
 from testkit.shelf import Shelf
+from tests.conftest import both_engines
 
 
 def chunks(*texts: str) -> list[Chunk]:
@@ -110,6 +111,7 @@ def test_a_question_finds_its_passage_among_others_by_words(database: Database, 
     assert hits[0][0] == int(best) + 1
 
 
+@both_engines
 def test_in_a_library_of_many_languages_each_question_finds_its_passage(database: Database) -> None:
     shelf = Shelf(database)
     for language, (*texts, _, _) in PASSAGES.items():

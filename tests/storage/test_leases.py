@@ -19,6 +19,7 @@ from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.scans import ScanStore
 from rag_assistant.storage.leases import LEASE_SECONDS, Leases
 from testkit.shelf import KEY, Shelf
+from tests.conftest import both_engines
 
 Later = Callable[[float], None]
 
@@ -67,6 +68,7 @@ def test_who_falls_silent_is_buried_after_a_lease_and_who_beats_is_not(database:
     assert silent.beat() is None
 
 
+@both_engines
 def test_nobody_is_buried_by_one_who_could_not_look_either(database: Database, later: Later) -> None:
     here, there = leases(database, "here"), leases(database, "there")
     here.enter("server")
@@ -77,6 +79,7 @@ def test_nobody_is_buried_by_one_who_could_not_look_either(database: Database, l
     assert watch(here, later, 4) == 1
 
 
+@both_engines
 def test_the_lock_of_a_folder_says_at_once_which_of_its_own_processes_died(database: Database) -> None:
     before, command, elsewhere = (
         leases(database, "here"),
@@ -147,6 +150,7 @@ def test_a_turn_belongs_to_its_process_while_that_lives_and_to_nobody_afterwards
     assert (left.status, left.answer) == ("interrupted", "Bec")
 
 
+@both_engines
 def test_who_was_taken_for_dead_writes_no_more_also_when_the_question_is_answered_again(database: Database) -> None:
     late, ours = TurnStore(database, "late", str.lower), TurnStore(database, "us", str.lower)
     late_answers, our_answers = AnswerLog(database, "late"), AnswerLog(database, "us")
@@ -166,6 +170,7 @@ def test_who_was_taken_for_dead_writes_no_more_also_when_the_question_is_answere
     assert (ours.get(turn.id).answer, ours.get(other.id).answer) == ("So", "its own")
 
 
+@both_engines
 def test_a_summary_at_work_is_cleared_when_its_process_died_and_not_before(database: Database) -> None:
     dying = leases(database, "there")
     theirs = ConversationManager(database, dying.enter("server"))
@@ -178,6 +183,7 @@ def test_a_summary_at_work_is_cleared_when_its_process_died_and_not_before(datab
     assert theirs.get(conversation.id).operation is None
 
 
+@both_engines
 def test_a_document_is_worked_on_by_one_process_and_by_another_when_that_died(database: Database) -> None:
     dying, living = leases(database, "here"), leases(database, "elsewhere")
     shelf = Shelf(database)
@@ -200,6 +206,7 @@ def test_a_document_is_worked_on_by_one_process_and_by_another_when_that_died(da
     assert elsewhere.finish(half.id, KEY)
 
 
+@both_engines
 def test_scanned_pages_are_recognised_by_one_process_at_a_time_and_only_where_their_file_is(
     database: Database,
 ) -> None:

@@ -18,6 +18,7 @@ from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.migrate import migrate
 from rag_assistant.storage.tables import messages
 from rag_assistant.storage.tables import turns as turns_table
+from tests.conftest import both_engines
 
 
 class Talk:
@@ -90,6 +91,7 @@ def test_what_is_hidden_is_counted_whole_however_many_are_listed(talk: Talk, mon
     assert [(run["reason"], run["turns"]) for run in cleared.standing_runs] == [("cleared", 7)]
 
 
+@both_engines
 def test_nothing_comes_back_from_before_a_clear_but_by_undo(talk: Talk) -> None:
     talk.history.mark(talk.ids[0], pinned=True)
     cleared = talk.history.move_context_start(talk.conversation.id, "clear")
@@ -170,6 +172,7 @@ def test_tool_iterations_are_kept_with_their_turn_and_counted(talk: Talk) -> Non
     assert talk.history.counts(talk.conversation.id) == {"user": 8, "assistant": 9, "tool": 1}
 
 
+@both_engines
 def test_messages_are_counted_once_whatever_becomes_of_their_turns(talk: Talk, database: Database) -> None:
     def said_in(conversation_id: int) -> dict[str, int]:
         with database.read() as connection:
@@ -215,6 +218,7 @@ def test_a_waiting_turn_is_held_until_it_is_answered(talk: Talk) -> None:
     assert talk.turns.get(turn.id).waiting is None
 
 
+@both_engines
 def test_related_are_the_turns_that_are_not_seen_and_that_the_words_ask_for(talk: Talk) -> None:
     def related(*words: str, seen: tuple[int, ...] = ()) -> list[tuple[int, str]]:
         found = talk.history.related(talk.conversation, words, talk.conversation.turns + 1, seen, 3)
@@ -235,6 +239,7 @@ def test_related_are_the_turns_that_are_not_seen_and_that_the_words_ask_for(talk
     assert related("nine") == []
 
 
+@both_engines
 def test_the_surest_turn_comes_first_however_long_the_others_are(talk: Talk) -> None:
     talk.say("The seal at the pier is called Bruno.")
     talk.say("A pier. " + "Nothing about it is worth a word. " * 20)
@@ -244,6 +249,7 @@ def test_the_surest_turn_comes_first_however_long_the_others_are(talk: Talk) -> 
     assert [turn.certainty for turn in found] == sorted((turn.certainty for turn in found), reverse=True)
 
 
+@both_engines
 def test_a_purged_conversation_is_gone_with_its_words(talk: Talk, database: Database) -> None:
     other = Talk(database)
     other.say("three again")

@@ -11,6 +11,7 @@ from rag_assistant.storage.conversations.conversations import ConversationManage
 from rag_assistant.storage.conversations.history import HistoryStore
 from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.database import Database
+from tests.conftest import both_engines
 
 
 @pytest.fixture
@@ -18,6 +19,7 @@ def manager(database: Database) -> ConversationManager:
     return ConversationManager(database)
 
 
+@both_engines
 def test_a_list_goes_on_behind_a_place_and_ends_at_one(manager: ConversationManager) -> None:
     made = [manager.create(f"Talk {n}") for n in range(6)][::-1]
     assert [one.id for one in manager.page(2)] == [one.id for one in made[:2]]
@@ -27,6 +29,7 @@ def test_a_list_goes_on_behind_a_place_and_ends_at_one(manager: ConversationMana
     assert [one.id for one in manager.page(9, behind, until)] == [one.id for one in made[2:4]]
 
 
+@both_engines
 def test_what_was_put_away_is_listed_by_when(manager: ConversationManager) -> None:
     ids = [manager.create(f"Talk {n}").id for n in range(4)]
     for number in (ids[2], ids[0], ids[1]):
@@ -39,6 +42,7 @@ def test_what_was_put_away_is_listed_by_when(manager: ConversationManager) -> No
     assert [one.id for one in manager.deleted(9)] == [ids[1], ids[2]]
 
 
+@both_engines
 def test_only_so_many_can_be_pinned(manager: ConversationManager, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_PINNED", 2)
     ids = [manager.create(f"Talk {n}").id for n in range(4)]
@@ -52,6 +56,7 @@ def test_only_so_many_can_be_pinned(manager: ConversationManager, monkeypatch: p
     assert [one.id for one in manager.page(9, pinned=False)] == [ids[3]]
 
 
+@both_engines
 def test_titles_are_found_first_and_each_conversation_once(manager: ConversationManager, database: Database) -> None:
     turns = TurnStore(database, "here", str.lower)
     said, _ = turns.accept(Question("Of geese and swans"), "Birds")

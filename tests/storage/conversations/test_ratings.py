@@ -8,6 +8,7 @@ from rag_assistant.storage.conversations.conversations import ConversationManage
 from rag_assistant.storage.conversations.ratings import RatingStore
 from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.database import Database
+from tests.conftest import both_engines
 from tests.storage.conversations.test_turns import ask
 
 
@@ -16,6 +17,7 @@ def turns(database: Database) -> TurnStore:
     return TurnStore(database, "here", str.lower)
 
 
+@both_engines
 def test_what_came_of_a_rating_is_kept_until_the_rating_changes(turns: TurnStore, database: Database) -> None:
     turn, store = turns.finish(ask(turns), "completed", "Because."), RatingStore(database)
     first = store.rate(turn.id, "up", "Because").rating

@@ -18,6 +18,7 @@ from rag_assistant.storage.conversations.history import HistoryStore
 from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.sent_texts import keep_texts
+from tests.conftest import both_engines
 
 
 @pytest.fixture
@@ -52,6 +53,7 @@ def test_an_accepted_question_is_a_running_turn(turns: TurnStore) -> None:
     assert turns.get(turn.id) == turn
 
 
+@both_engines
 def test_a_finished_turn_has_its_answer(turns: TurnStore) -> None:
     asked = replace(ask(turns), model="m")
     turn = turns.finish(asked, "completed", "Because.", usage={"prompt_tokens": 3})
@@ -74,12 +76,14 @@ def test_one_conversation_answers_one_question_at_a_time(turns: TurnStore) -> No
     assert ask(turns, "Again?", turn.conversation_id).number == 2
 
 
+@both_engines
 def test_a_question_to_no_conversation_is_refused_and_leaves_nothing(turns: TurnStore, database: Database) -> None:
     with pytest.raises(ConversationNotFound, match="There is no conversation 7"):
         turns.accept(Question("Why?", 7), "t")
     assert ConversationManager(database).page(10) == []
 
 
+@both_engines
 def test_the_same_key_gives_the_same_turn(turns: TurnStore) -> None:
     question = Question("Why?", idempotency_key="k")
     first, conversation = turns.accept(question, "t")
@@ -128,6 +132,7 @@ def test_a_crash_leaves_the_committed_text_as_an_interrupted_turn(turns: TurnSto
     assert turns.interrupt_unfinished(mark_cited) == []
 
 
+@both_engines
 def test_a_crash_leaves_what_was_known_of_the_answer(turns: TurnStore, database: Database) -> None:
     turn = ask(turns)
     source = Source(1, 3, "a.txt", None, 0, 4, "Text", 1.0)
@@ -156,6 +161,7 @@ def test_only_the_last_failed_turn_can_run_again(turns: TurnStore) -> None:
         turns.retry(later.id)
 
 
+@both_engines
 def test_turns_come_by_page_oldest_first(turns: TurnStore) -> None:
     conversation_id = talk(turns, 5)
     assert [turn.number for turn in turns.page(conversation_id, 2)] == [4, 5]
@@ -172,6 +178,7 @@ def test_a_deleted_conversation_is_gone_and_can_be_brought_back(turns: TurnStore
     assert manager.restore(conversation_id).turns == 2
 
 
+@both_engines
 def test_a_conversation_keeps_its_own_window_also_none(turns: TurnStore, database: Database) -> None:
     manager = ConversationManager(database)
     conversation_id = talk(turns, 1)
@@ -239,6 +246,7 @@ def test_the_window_reads_only_the_window(tmp_path: Path, migrated: Path) -> Non
     assert abs(steps[1] - steps[0]) <= 2
 
 
+@both_engines
 @pytest.mark.parametrize("interrupted", [False, True])
 def test_a_question_that_comes_while_an_answer_ends_waits_for_it(
     turns: TurnStore, interrupted: bool, monkeypatch: pytest.MonkeyPatch

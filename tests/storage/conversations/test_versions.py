@@ -11,6 +11,7 @@ from rag_assistant.storage.conversations.conversations import ConversationManage
 from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.conversations.versions import VersionStore
 from rag_assistant.storage.database import Database
+from tests.conftest import both_engines
 
 DOING = {"what": "compact", "first_turn": 1, "last_turn": 1, "part": 1, "parts": 1}
 
@@ -29,6 +30,7 @@ def answered(turns: TurnStore, answer: str = "The first.") -> Turn:
     return turns.finish(turns.accept(Question("Why?"), "t")[0], "completed", answer)
 
 
+@both_engines
 def test_an_answer_is_asked_for_anew_once_however_many_ask_at_once(turns: TurnStore, versions: VersionStore) -> None:
     turn = answered(turns)
     for done in range(1, 6):
@@ -63,6 +65,7 @@ def test_an_answer_that_waits_for_a_yes_is_not_put_away(turns: TurnStore, versio
     assert turns.get(turn.id).answer == "Shall I?"
 
 
+@both_engines
 def test_while_turns_are_summarised_their_answers_stay(
     turns: TurnStore, versions: VersionStore, database: Database
 ) -> None:

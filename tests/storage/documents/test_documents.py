@@ -18,6 +18,7 @@ from rag_assistant.storage.tables import (
     embeddings,
 )
 from testkit.shelf import KEY, Shelf
+from tests.conftest import both_engines
 
 
 @pytest.fixture
@@ -42,6 +43,7 @@ def test_a_queued_document_is_taken_and_no_other(shelf: Shelf) -> None:
     assert shelf.documents.take(99) is None
 
 
+@both_engines
 def test_a_document_of_another_installation_is_left_to_it(shelf: Shelf, database: Database) -> None:
     document = shelf.add()
     with database.write() as connection:
@@ -51,6 +53,7 @@ def test_a_document_of_another_installation_is_left_to_it(shelf: Shelf, database
     assert shelf.documents.ours() == []
 
 
+@both_engines
 def test_the_same_content_is_the_same_document_with_all_its_tags(shelf: Shelf) -> None:
     first = shelf.add(tags=("a",))
     same = NewDocument("other name.txt", "text/plain", 3, "sha of one", "other file", "/home/one.txt", tags=("b", "a"))
@@ -97,6 +100,7 @@ def test_a_document_is_ready_exactly_when_every_chunk_is_embedded(shelf: Shelf) 
     assert (ready.state, ready.embedded, ready.chunks) == ("ready", 2, 2)
 
 
+@both_engines
 def test_the_same_chunks_keep_their_embeddings_and_others_replace_them(shelf: Shelf, database: Database) -> None:
     document = shelf.shelve("aa", "bb")
     assert shelf.documents.queue_again(document.id).state == "queued"
@@ -110,6 +114,7 @@ def test_the_same_chunks_keep_their_embeddings_and_others_replace_them(shelf: Sh
     assert shelf.embeddings.version(KEY) == (2, 2)
 
 
+@both_engines
 def test_a_cancelled_document_is_forgotten_but_for_its_file(shelf: Shelf, database: Database) -> None:
     document = shelf.add()
     shelf.read(document, "aa", "bb")
@@ -131,6 +136,7 @@ def test_a_finished_document_cannot_be_cancelled(shelf: Shelf) -> None:
     assert shelf.found("aa") == ["aa"]
 
 
+@both_engines
 def test_a_newer_version_becomes_the_document_in_one_step(shelf: Shelf, database: Database) -> None:
     old = shelf.shelve("old text", tags=("t",))
     newer = shelf.add("newer", replaces=old.id)
@@ -313,6 +319,7 @@ def test_documents_are_indexed_by_their_words_one_after_the_other(shelf: Shelf, 
     assert [len(shelf.keywords.search([word], 5)) for word in ("swan", "crow")] == [1, 1]
 
 
+@both_engines
 def test_what_was_read_again_or_deleted_meanwhile_is_not_indexed_as_it_was(shelf: Shelf, database: Database) -> None:
     again, deleted = shelf.shelve("grey geese"), shelf.shelve("black crows")
     wait_to_be_indexed(database)
@@ -326,6 +333,7 @@ def test_what_was_read_again_or_deleted_meanwhile_is_not_indexed_as_it_was(shelf
     assert (shelf.chunks.next_to_index(0), LibraryChecks(database).stray_words()) == (None, 0)
 
 
+@both_engines
 def test_a_newer_version_takes_its_place_among_those_that_wait(shelf: Shelf, database: Database) -> None:
     older = shelf.shelve("grey geese")
     newer = shelf.add("white swans", replaces=older.id)

@@ -11,6 +11,7 @@ from rag_assistant.storage.database import Database
 from rag_assistant.storage.tables import embeddings
 from testkit.embedders import WordHashEmbedder
 from testkit.shelf import KEY, Shelf, key_of
+from tests.conftest import both_engines
 from tests.web.conftest import until
 
 
@@ -71,6 +72,7 @@ def test_another_model_is_recognised_by_what_it_makes_of_a_text(
     assert len(shelf.embeddings.known()) == 2
 
 
+@both_engines
 def test_the_switch_waits_for_every_chunk_and_happens_in_one_step(database: Database) -> None:
     shelf = Shelf(database)
     first, second = shelf.shelve("geese hiss"), shelf.shelve("geese eat")

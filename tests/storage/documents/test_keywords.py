@@ -11,6 +11,7 @@ from rag_assistant.storage import full_text, postgres_ranking
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.keywords import KeywordIndex
 from testkit.shelf import Shelf
+from tests.conftest import both_engines
 
 TEXTS = [f"common word{number % 7} rare{number}" for number in range(60)]
 
@@ -34,12 +35,14 @@ def test_rare_words_choose_and_all_words_rank(index: KeywordIndex, monkeypatch: 
         assert all(score == pytest.approx(everything[chunk_id]) for chunk_id, score in some)
 
 
+@both_engines
 def test_at_least_the_rarest_word_is_searched(index: KeywordIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(full_text, "MAX_SCORED", 1)
     assert len(index.search(["common", "word3"], 5)) == 5
     assert index.search(['com"mon', "nowhere"], 5) == []
 
 
+@both_engines
 def test_nothing_breaks_on_words_of_the_search_language(index: KeywordIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(full_text, "MAX_SCORED", 1)
     try:

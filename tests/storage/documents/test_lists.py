@@ -6,6 +6,7 @@ from sqlalchemy import text
 from rag_assistant.records import DocumentSort, NewDocument
 from rag_assistant.storage.database import Database
 from testkit.shelf import Shelf
+from tests.conftest import both_engines
 
 
 @pytest.fixture
@@ -16,6 +17,7 @@ def shelf(database: Database) -> Shelf:
     return shelf
 
 
+@both_engines
 @pytest.mark.parametrize(
     ("sort", "names"),
     [
@@ -30,6 +32,7 @@ def test_documents_are_listed_in_an_order_page_by_page(shelf: Shelf, sort: Docum
     assert [document.name for page in listed for document in page] == names
 
 
+@both_engines
 def test_names_are_sorted_as_people_count_and_a_renamed_one_moves(shelf: Shelf) -> None:
     def names() -> list[str]:
         return [one.name for one in shelf.documents.sorted_page("name", 9, 0) if one.name.endswith("pdf")]
@@ -39,6 +42,7 @@ def test_names_are_sorted_as_people_count_and_a_renamed_one_moves(shelf: Shelf) 
     assert names() == ["Page 10.pdf", "page 11.pdf"]
 
 
+@both_engines
 def test_totals_are_told_by_state_for_what_is_listed(shelf: Shelf) -> None:
     shelf.documents.take(1)
     shelf.documents.fail(1, "It is damaged.")
