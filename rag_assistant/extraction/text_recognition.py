@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import astuple
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,9 @@ def _understood(line: bytes, page: int) -> RecognisedPage:
         raise ExtractionFailed("Text recognition failed: what came out of it made no sense.") from error
 
 
+@cache
 def _engine() -> Any:
+    """Return what recognises, which takes a second to load: a page that cannot even be drawn does not need it."""
     from rapidocr import RapidOCR
 
     return RapidOCR(
@@ -93,10 +96,10 @@ def _engine() -> Any:
     )
 
 
-def _page(engine: Any, path: Path, media_type: str, number: int) -> RecognisedPage:
+def _page(path: Path, media_type: str, number: int) -> RecognisedPage:
     """Return what is recognised on one page. Raises ExtractionFailed."""
     pixels, points = _pixels_of_image(path, number) if media_type in kinds.IMAGES else _pixels_of_pdf(path, number)
-    found = engine(pixels)
+    found = _engine()(pixels)
     lines = [_line(words, points) for words in found.word_results if words and found.txts]
     return RecognisedPage(number, tuple(in_reading_order([line for line in lines if line])))
 
@@ -158,10 +161,9 @@ def main(path: str, media_type: str, pages: str, memory_mb: str, seconds: str) -
     os.nice(NICENESS)
     limit(int(memory_mb), int(seconds))
     confine(Path(path))
-    engine = _engine()
     for number in json.loads(pages):
         try:
-            page = _page(engine, Path(path), media_type, number)
+            page = _page(Path(path), media_type, number)
         except ExtractionFailed as error:
             page = RecognisedPage(number, problem=str(error))
         except MemoryError:

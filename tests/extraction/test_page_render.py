@@ -1,5 +1,6 @@
 """Pictures of pages: where a passage is marked, and that nothing but a picture or a sentence comes of any file."""
 
+import json
 import zlib
 from pathlib import Path
 
@@ -25,6 +26,17 @@ def a_pdf(tmp_path: Path, *pages: str) -> Path:
     path = tmp_path / "kept"
     path.write_bytes(bytes(pdf.output()))
     return path
+
+
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start no process to draw, which takes longer than to draw; the other tests do."""
+
+    def draw(_: str, arguments: list[str], _limits: object) -> tuple[bytes, int]:
+        path, media_type, page, mark = arguments
+        return page_render._drawn(Path(path), media_type, int(page), json.loads(mark)), 0
+
+    monkeypatch.setattr(page_render, "run_confined", draw)
 
 
 def drawn(path: Path, page: int = 1, passage: str = "", before: int = 0, quote: str = "", whole: bool = True) -> bytes:
@@ -59,6 +71,7 @@ def test_the_passage_alone_is_marked_and_its_quote_strongest(tmp_path: Path) -> 
     assert rows_with(drawn(path), TINT) == []
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_a_passage_is_shown_with_its_surroundings_and_large_enough_to_read(tmp_path: Path) -> None:
     path = a_pdf(tmp_path, f"{'Boats pass. ' * 60}\n\n{FACT}\n\n{'Gulls steal. ' * 200}")
     whole, part = drawn(path, 1, FACT), drawn(path, 1, FACT, whole=False)
@@ -69,6 +82,7 @@ def test_a_passage_is_shown_with_its_surroundings_and_large_enough_to_read(tmp_p
     assert size_of(drawn(path, 1, "What stands nowhere.", whole=False)) == size_of(whole)
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_a_passage_that_fills_its_page_is_shown_by_its_quote_alone(tmp_path: Path) -> None:
     text = " ".join(f"Boat {n} passes the lighthouse at dawn." for n in range(140))
     path = a_pdf(tmp_path, text)
@@ -78,6 +92,7 @@ def test_a_passage_that_fills_its_page_is_shown_by_its_quote_alone(tmp_path: Pat
     assert size_of(picture)[1] < size_of(drawn(path))[1]
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_on_a_turned_page_the_passage_is_marked_where_it_is_seen(tmp_path: Path) -> None:
     pdf = pypdfium2.PdfDocument(a_pdf(tmp_path, f"{FACT}\n\n{'Boats pass. ' * 60}"))
     pdf[0].set_rotation(180)
@@ -86,6 +101,7 @@ def test_on_a_turned_page_the_passage_is_marked_where_it_is_seen(tmp_path: Path)
     assert min(rows_with(picture, TINT)) > 0.8 * size_of(picture)[1]
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_of_what_stands_there_twice_the_one_that_is_meant_is_marked(tmp_path: Path) -> None:
     path = a_pdf(tmp_path, f"{FACT}\n\n{'Boats pass. ' * 60}\n\n{FACT}")
     first = rows_with(drawn(path, 1, FACT, 0), TINT)
