@@ -46,14 +46,14 @@ ELSEWHERE = {
 
 
 class Commands(click.Group):
-    """The commands of the application, which is made when one of them is named."""
+    """The commands of the application, whose services are made when one of them is named."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the name is click's
         """Return the names, in the order in which they are listed."""
         return [*SERVING, *COMMANDS]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command, with the application that it works on; ``None`` if there is none of that name."""
+        """Return a command, with the services that it works with; ``None`` if there is none of that name."""
         if cmd_name in SERVING:
             return SERVING[cmd_name]
         if cmd_name not in COMMANDS:
@@ -61,16 +61,13 @@ class Commands(click.Group):
         from rag_assistant import cli
 
         if ctx.resilient_parsing:  # A shell asks how it goes on: nothing is made, and no setting is read.
-            return next(command for command in cli.commands(None) if command.name == cmd_name)
-        from rag_assistant.factory import create_app
+            return cli.command(cmd_name, None)
+        from rag_assistant.factory import open_services
 
         try:
-            app = create_app()
+            return cli.command(cmd_name, open_services())
         except AssistantError as error:
             raise click.ClickException(str(error)) from error
-        ctx.find_root().with_resource(app.app_context())
-        cli.init_app(app, app.extensions["assistant"])
-        return app.cli.get_command(ctx, cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

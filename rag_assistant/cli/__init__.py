@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 import click
-from flask import Flask
 
 from rag_assistant.cli.accounts import accounts_commands
 from rag_assistant.cli.ask import ask_command, chat_command
@@ -25,19 +24,43 @@ from rag_assistant.cli.model import model_commands
 from rag_assistant.cli.status import status_command
 
 if TYPE_CHECKING:
+    from flask import Flask
+
     from rag_assistant.web.services import Services
+
+
+MAKERS = {
+    "ask": ask_command,
+    "chat": chat_command,
+    "eval": eval_command,
+    "reindex": reindex_command,
+    "backup": backup_command,
+    "restore": restore_command,
+    "export": export_command,
+    "import": import_command,
+    "doctor": doctor_command,
+    "status": status_command,
+    "mcp": mcp_command,
+    "accounts": accounts_commands,
+    "history": history_commands,
+    "documents": documents_commands,
+    "files": files_commands,
+    "model": model_commands,
+    "db": database_commands,
+}
 
 
 def init_app(app: Flask, services: Services) -> None:
     """Add the commands, which a server does without."""
-    for command in commands(services):
-        app.cli.add_command(command)
+    for one in commands(services):
+        app.cli.add_command(one)
 
 
 def commands(services: Services | None) -> list[click.Command]:
-    """Return the commands; without services they can be looked at and not run."""
-    groups = accounts_commands, history_commands, documents_commands, files_commands, model_commands, database_commands
-    alone = ask_command, chat_command, eval_command, reindex_command, backup_command, restore_command
-    exchange = export_command, import_command
-    made = (*alone, *exchange, doctor_command, status_command, mcp_command, *groups)
-    return [one(cast("Services", services)) for one in made]
+    """Return all of them."""
+    return [command(name, services) for name in MAKERS]
+
+
+def command(name: str, services: Services | None) -> click.Command:
+    """Return a command; without services it can be looked at and not run."""
+    return MAKERS[name](cast("Services", services))

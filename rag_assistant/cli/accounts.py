@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
-from flask.cli import AppGroup
 
 from rag_assistant.accounts.accounts import COMMAND_LINE, Actor
 from rag_assistant.cli.errors import named_errors
@@ -19,8 +18,8 @@ ACTOR = Actor(COMMAND_LINE)
 NAME = click.argument("name")
 
 
-def accounts_commands(services: Services) -> AppGroup:
-    group = AppGroup("accounts", help="Manage who may sign in.")
+def accounts_commands(services: Services) -> click.Group:
+    group = click.Group("accounts", help="Manage who may sign in.")
 
     @group.command("add")
     @NAME

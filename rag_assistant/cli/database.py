@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
-from flask.cli import AppGroup
 
 from rag_assistant.cli.errors import named_errors
 
@@ -13,10 +12,10 @@ if TYPE_CHECKING:
     from rag_assistant.web.services import Services
 
 
-def database_commands(services: Services) -> AppGroup:
+def database_commands(services: Services) -> click.Group:
     from rag_assistant.storage.migrate import SCHEMA_REVISION, current_revision, migrate
 
-    group = AppGroup("db", help="Manage the database schema.")
+    group = click.Group("db", help="Manage the database schema.")
 
     @group.command("upgrade")
     def upgrade() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
-from flask.cli import AppGroup
 
 from rag_assistant.cli.errors import named_errors
 
@@ -13,8 +12,8 @@ if TYPE_CHECKING:
     from rag_assistant.web.services import Services
 
 
-def files_commands(services: Services) -> AppGroup:
-    group = AppGroup("files", help="Manage where uploaded files are kept.")
+def files_commands(services: Services) -> click.Group:
+    group = click.Group("files", help="Manage where uploaded files are kept.")
 
     @group.command("move")
     @click.option("--from", "source", metavar="PLACE", help="An s3:// address; without it, the data folder.")

@@ -6,7 +6,6 @@ import json
 from typing import TYPE_CHECKING
 
 import click
-from flask.cli import AppGroup
 
 from rag_assistant.cli.errors import named_errors
 from rag_assistant.errors import NoEndpoint
@@ -17,8 +16,8 @@ if TYPE_CHECKING:
     from rag_assistant.web.services import Services
 
 
-def model_commands(services: Services) -> AppGroup:
-    group = AppGroup("model", help="Fetch a language model, or test the connected one.")
+def model_commands(services: Services) -> click.Group:
+    group = click.Group("model", help="Fetch a language model, or test the connected one.")
 
     @group.command("get")
     @click.argument("url")

@@ -72,13 +72,20 @@ def create_app(environment: Mapping[str, str] | None = None) -> Flask:
 
     Raises SettingsError if a setting is wrong.
     """
-    provide_settings_file(environment)
-    settings = open_settings(environment)
     app = Flask("rag_assistant", root_path=str(FILES))
-    services = build_services(settings)
+    services = open_services(environment)
     app.extensions["assistant"] = services
     web.init_app(app, services)
     return app
+
+
+def open_services(environment: Mapping[str, str] | None = None) -> Services:
+    """Return the services that the settings ask for, as the application and the commands use them.
+
+    Raises SettingsError if a setting is wrong.
+    """
+    provide_settings_file(environment)
+    return build_services(open_settings(environment))
 
 
 def build_services(settings: LiveSettings) -> Services:

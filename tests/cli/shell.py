@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from click.testing import Result
-from flask import Flask
+import click
+from click.testing import CliRunner, Result
 
 from rag_assistant import cli
-from rag_assistant.factory import create_app
+from rag_assistant.factory import open_services
 
 
 class Shell:
-    """Runs commands, each with an application of its own."""
+    """Runs commands, each with services of its own."""
 
     def __init__(self, environment: dict[str, str]) -> None:
         self.environment = environment
 
     def __call__(self, *words: str, typed: str | None = None, color: bool = False) -> Result:
-        app: Flask = create_app(self.environment)
-        cli.init_app(app, app.extensions["assistant"])
-        result: Result = app.test_cli_runner().invoke(args=list(words), input=typed, color=color)
-        app.extensions["assistant"].close()
+        name, services = words[0], open_services(self.environment)
+        program = click.Group("rag-assistant", {name: cli.command(name, services)})
+        result = CliRunner().invoke(program, words, input=typed, color=color)
+        services.close()
         return result
 
     def under(self, **settings: str) -> Shell:

@@ -37,8 +37,8 @@ def token(services: Services) -> str:
 
 @pytest.fixture(autouse=True)
 def _nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever this test asks for, no application of this machine is made."""
-    monkeypatch.setattr("rag_assistant.factory.create_app", lambda *_: pytest.fail("an application was made"))
+    """Whatever this test asks for, no services of this machine are made."""
+    monkeypatch.setattr("rag_assistant.factory.open_services", lambda *_: pytest.fail("services were made"))
 
 
 def run(*words: str, **variables: str) -> Result:

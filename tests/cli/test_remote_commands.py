@@ -28,8 +28,8 @@ Run = Callable[..., Result]
 
 @pytest.fixture(autouse=True)
 def _nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever this test asks for, no application of this machine is made; progress is looked at often."""
-    monkeypatch.setattr("rag_assistant.factory.create_app", lambda *_: pytest.fail("an application was made"))
+    """Whatever this test asks for, no services of this machine are made; progress is looked at often."""
+    monkeypatch.setattr("rag_assistant.factory.open_services", lambda *_: pytest.fail("services were made"))
     monkeypatch.setattr(document_backends.RemoteDocuments, "poll_interval_seconds", 0.02)
 
 
