@@ -41,6 +41,16 @@ def filled(shell: Shell, stub: StubModel, tmp_path: Path) -> Shell:
 
 
 @pytest.fixture
+def backup(shell: Shell, tmp_path: Path) -> str:
+    """A backup of two documents."""
+    for name in ("geese", "swans"):
+        (tmp_path / f"{name}.txt").write_text(f"Of {name}.")
+    ran(shell, "documents", "add", *map(str, sorted(tmp_path.glob("*.txt"))))
+    ran(shell, "backup", str(tmp_path / "one.zip"))
+    return str(tmp_path / "one.zip")
+
+
+@pytest.fixture
 def cluster(shell: Shell, postgres_database: str, s3: S3Server, s3_proxy: FaultyProxy, tmp_path: Path) -> Shell:
     """Another installation, on PostgreSQL and S3, with nothing in it."""
     return shell.under(
@@ -123,20 +133,9 @@ def test_what_goes_from_sqlite_to_postgresql_and_s3_and_back_is_the_same(
     assert "new, document 5" in ran(back, "documents", "add", str(tmp_path / "more.txt")), "no id is given twice"
 
 
-def test_nothing_is_restored_over_a_database_that_holds_something(
-    filled: Shell, cluster: Shell, tmp_path: Path
+def test_a_restore_that_an_outage_broke_off_can_be_done_again_and_one_that_is_done_cannot(
+    backup: str, cluster: Shell, postgres_database: str, s3_proxy: FaultyProxy
 ) -> None:
-    ran(filled, "backup", str(tmp_path / "one.zip"))
-    ran(cluster, "restore", str(tmp_path / "one.zip"))
-    again = cluster("restore", str(tmp_path / "one.zip"))
-    assert again.exit_code == 1
-    assert "The database (database_url) holds data already. Name an empty one." in again.stderr
-
-
-def test_a_restore_that_an_outage_broke_off_can_be_done_again(
-    filled: Shell, cluster: Shell, postgres_database: str, s3_proxy: FaultyProxy, tmp_path: Path
-) -> None:
-    ran(filled, "backup", str(tmp_path / "one.zip"))
     seen = []
 
     def second_file(request: Any) -> bool:
@@ -144,22 +143,23 @@ def test_a_restore_that_an_outage_broke_off_can_be_done_again(
         return seen.count("PUT") == 2 and request.command == "PUT" and refusal(403, "AccessDenied")(request)
 
     s3_proxy.fault = second_file
-    broken = cluster("restore", str(tmp_path / "one.zip"))
+    broken = cluster("restore", backup)
     assert broken.exit_code == 1
     assert "refuses the keys" in broken.stderr
     database = Database(postgres_database)
     with database.read() as connection:
         assert connection.execute(text("SELECT count(*) FROM documents")).scalar() == 0
     database.close()
-    ran(cluster, "restore", str(tmp_path / "one.zip"))
+    ran(cluster, "restore", backup)
     assert ran(cluster, "doctor").endswith("Everything is consistent.\n")
+    again = cluster("restore", backup)
+    assert again.exit_code == 1
+    assert "The database (database_url) holds data already. Name an empty one." in again.stderr
 
 
-def test_a_backup_without_the_files_is_no_backup(
-    filled: Shell, cluster: Shell, s3_proxy: FaultyProxy, tmp_path: Path
-) -> None:
-    ran(filled, "backup", str(tmp_path / "one.zip"))
-    ran(cluster, "restore", str(tmp_path / "one.zip"))
+def test_a_backup_without_the_files_is_no_backup(cluster: Shell, s3_proxy: FaultyProxy, tmp_path: Path) -> None:
+    (tmp_path / "geese.txt").write_text("Of geese.")
+    ran(cluster, "documents", "add", str(tmp_path / "geese.txt"))
     s3_proxy.fault = refusal(403, "AccessDenied")
     broken = cluster("backup", str(tmp_path / "two.zip"))
     assert broken.exit_code == 1

@@ -124,8 +124,12 @@ def with_flask(shell: Shell, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=os.environ | shell.environment, cwd=PROJECT, capture_output=True, text=True)
 
 
-def test_flask_has_the_commands_and_says_in_one_sentence_what_is_wrong(shell: Shell) -> None:
+def test_flask_has_the_commands(shell: Shell) -> None:
     assert with_flask(shell, "documents", "list").returncode == 0
+
+
+@pytest.mark.long  # test_program.py has it of the program itself.
+def test_flask_says_in_one_sentence_what_is_wrong(shell: Shell) -> None:
     Path(shell.environment["SETTINGS_FILE"]).write_text('{"max_history_turns": "ten"}')
     ended = with_flask(shell, "documents", "list")
     assert ended.returncode == 1

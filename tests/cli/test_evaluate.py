@@ -23,7 +23,7 @@ def shell(shell: Shell, tmp_path: Path) -> Shell:
     """A shell over a library of two documents."""
     for name, text in (("ferry.txt", FERRY), ("lamp.txt", LAMP)):
         (tmp_path / name).write_text(text)
-        assert shell("documents", "add", str(tmp_path / name)).exit_code == 0
+    assert shell("documents", "add", str(tmp_path / "ferry.txt"), str(tmp_path / "lamp.txt")).exit_code == 0
     return shell
 
 

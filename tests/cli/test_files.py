@@ -13,7 +13,7 @@ def in_s3(shell: Shell, s3_proxy: FaultyProxy, tmp_path: Path) -> Shell:
     """The installation with two documents in its folder, after files_url was set."""
     for name in ("geese", "swans"):
         (tmp_path / f"{name}.txt").write_text(f"Of {name}.")
-        assert shell("documents", "add", str(tmp_path / f"{name}.txt")).exit_code == 0
+    assert shell("documents", "add", *map(str, sorted(tmp_path.glob("*.txt")))).exit_code == 0
     return shell.under(FILES_URL=f"s3://{BUCKET}/{tmp_path.name}", S3_ENDPOINT_URL=s3_proxy.url)
 
 

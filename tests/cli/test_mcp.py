@@ -28,7 +28,8 @@ def test_each_line_is_answered_with_a_line(shell: Shell, stub: StubModel) -> Non
     assert replies[None]["error"]["code"] == -32700
 
 
-@pytest.mark.parametrize("mode", ["auto", pytest.param("legacy", marks=pytest.mark.long)])
+@pytest.mark.long  # Over HTTP the client of the SDK talks to us every time (web/api/test_mcp.py).
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_the_client_of_the_sdk_starts_us(
     shell: Shell, stub: StubModel, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

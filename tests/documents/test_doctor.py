@@ -27,9 +27,7 @@ DAMAGES: dict[str, tuple[str, str]] = {
 
 @pytest.fixture
 def damage(shell: Shell, tmp_path: Path) -> Callable[[str], None]:
-    for number in (1, 2):
-        (tmp_path / f"{number}.txt").write_text(f"Number {number} feeds seventeen geese.")
-        assert shell("documents", "add", str(tmp_path / f"{number}.txt")).exit_code == 0
+    add_documents(shell, tmp_path, 2)
 
     def execute(statement: str) -> None:
         database = Database(sqlite_url(tmp_path / "data"))
@@ -40,13 +38,38 @@ def damage(shell: Shell, tmp_path: Path) -> Callable[[str], None]:
     return execute
 
 
+def add_documents(shell: Shell, folder: Path, count: int) -> None:
+    """Let there be so many documents, of one chunk each."""
+    files = [folder / f"{number}.txt" for number in range(1, count + 1)]
+    for file in files:
+        file.write_text(f"Number {file.stem} feeds seventeen geese.")
+    assert shell("documents", "add", *map(str, files)).exit_code == 0
+
+
 def test_a_healthy_library_agrees(shell: Shell, damage: object) -> None:
     result = shell("doctor")
     assert (result.exit_code, result.stdout.strip()) == (0, "Everything is consistent.")
 
 
+def test_damage_of_every_kind_is_found_and_mended_at_once(
+    shell: Shell, damage: Callable[[str], None], tmp_path: Path
+) -> None:
+    kinds = dict(enumerate(DAMAGES.values(), 1))
+    add_documents(shell, tmp_path, len(kinds))
+    for number, (statement, _) in kinds.items():
+        damage(statement.replace("= 1", f"= {number}"))
+    found, mended = shell("doctor"), shell("doctor", "--fix")
+    assert (found.exit_code, mended.exit_code) == (1, 0), mended.output
+    for _, words in kinds.values():
+        assert words in found.output
+        assert words in mended.output
+    assert shell("doctor").stdout.strip() == "Everything is consistent."
+    assert shell("documents", "list").stdout.count("ready") == len(kinds)
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("kind", DAMAGES)
-def test_damage_is_found_and_mended(shell: Shell, damage: Callable[[str], None], kind: str) -> None:
+def test_damage_of_each_kind_is_found_and_mended(shell: Shell, damage: Callable[[str], None], kind: str) -> None:
     statement, words = DAMAGES[kind]
     damage(statement)
     found = shell("doctor")

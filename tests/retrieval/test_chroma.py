@@ -70,7 +70,7 @@ def finds(index: ChromaIndex, store: Store, chunk_id: int) -> Callable[[], bool]
     return found
 
 
-def test_it_follows_additions_and_deletions_and_survives_being_killed(index: ChromaIndex, store: Store) -> None:
+def test_it_follows_additions_and_deletions(index: ChromaIndex, store: Store) -> None:
     store.add(*range(10, 1310))
     with pytest.raises(IndexUnavailable):
         index.search(np.ones(384, np.float32), 1, store.version("e"))
@@ -86,6 +86,12 @@ def test_it_follows_additions_and_deletions_and_survives_being_killed(index: Chr
     until(finds(index, store, 1299), SECONDS)
     assert not finds(index, store, 1300)()
 
+
+@pytest.mark.long  # Any process that is killed is started again: runtime/test_supervised_process.py.
+def test_it_survives_being_killed(index: ChromaIndex, store: Store) -> None:
+    store.add(*range(10, 30))
+    index.start()
+    until(finds(index, store, 20), SECONDS)
     killed = index.pid
     assert killed is not None
     os.kill(killed, signal.SIGKILL)

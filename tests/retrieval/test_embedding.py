@@ -31,7 +31,7 @@ def model() -> MiniLM:
 
 
 def test_a_vector_has_length_1(model: MiniLM) -> None:
-    rows = model.embed(["A goose.", "", "机器学习", "word " * 2000])
+    rows = model.embed(["A goose.", "", "机器学习", "word " * 600])
     assert rows.shape == (4, model.dimension)
     assert rows.dtype == np.float32
     assert np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
@@ -45,7 +45,7 @@ def test_near_in_meaning_is_near_in_numbers(model: MiniLM) -> None:
 
 
 def test_the_end_of_a_long_text_counts(model: MiniLM) -> None:
-    filling = "The sea is calm today. " * 200
+    filling = "The sea is calm today. " * 100
     with_end, without, question = model.embed([filling + "Geese hiss. " * 60, filling, "hissing geese"])
     assert question @ with_end > question @ without + 0.05
 

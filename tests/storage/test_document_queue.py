@@ -15,8 +15,8 @@ from rag_assistant.storage.tables import chunks, documents, embeddings, processe
 from testkit.embedders import WordHashEmbedder
 from testkit.shelf import KEY, Shelf
 
-WORKERS, DOCUMENTS = 4, 60
-DIES_AFTER = 5
+WORKERS, DOCUMENTS = 4, 24
+DIES_AFTER = 3
 
 
 class Worker:

@@ -26,8 +26,11 @@ from rag_assistant.storage.migrate import SCHEMA_REVISION, current_revision, mig
 from rag_assistant.storage.tables import people
 from tests.conftest import new_database
 
+# For what PostgreSQL does in its own way; that it can make every migration, each of these tests shows.
+both_engines = pytest.mark.parametrize("empty", ["sqlite", "postgresql"], indirect=True)
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
 def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
     """A database in which nothing is."""
     with contextlib.ExitStack() as stack:
@@ -40,6 +43,7 @@ def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
         opened.close()
 
 
+@both_engines
 def test_an_empty_database_gets_the_schema_of_the_tables(empty: Database) -> None:
     assert migrate(empty) is True
     with empty.engine.connect() as connection:
@@ -53,9 +57,9 @@ def test_an_empty_database_gets_the_schema_of_the_tables(empty: Database) -> Non
         assert conditions == {index.name: index.info["where"] for index in indexes if index.info}
 
 
+@pytest.mark.parametrize("empty", ["postgresql"], indirect=True)
 def test_of_servers_that_start_together_one_makes_the_schema_and_the_others_wait(empty: Database) -> None:
-    if empty.is_sqlite:
-        pytest.skip("there the lock of the data folder keeps the second one out")
+    """On SQLite the lock of the data folder keeps the second one out."""
     databases = [Database(empty.url.render_as_string(hide_password=False)) for _ in range(3)]
     with ThreadPoolExecutor() as threads:
         assert sorted(threads.map(migrate, databases)) == [False, False, True]
@@ -118,6 +122,7 @@ def test_what_was_said_the_branches_and_the_gaps_are_known_of_an_older_database(
         assert connection.execute(text("SELECT gap FROM chunks ORDER BY id")).scalars().all() == [None, "  "]
 
 
+@both_engines
 def test_older_chunks_wait_to_be_indexed_by_language_and_turns_are_with_their_marks(empty: Database) -> None:
     upgrade_to(empty, "0008")
     moment = "'2026-01-01'"
@@ -186,6 +191,7 @@ def test_receipts_and_sources_from_before_there_were_references_are_read_as_they
     assert [one.as_dict() for one in turns.get(1).sources] == [source]
 
 
+@both_engines
 def test_of_a_long_conversation_what_was_sent_is_read_back_and_erased_after_the_migration(empty: Database) -> None:
     upgrade_to(empty, "0023")
     moment, count = "'2026-01-01'", 230
