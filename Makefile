@@ -46,7 +46,7 @@ test: .venv/dev .venv-tools/ready .venv-oidc/ready
 	@$(BIN)/python -m pytest $(PARALLEL) $(TESTS)
 
 test-long: .venv/dev .venv-tools/ready .venv-oidc/ready
-	@HISTORY_EXAMPLES=$${HISTORY_EXAMPLES:-1000} HISTORY_TRACES=all $(BIN)/python -m pytest $(PARALLEL) -m "" $(TESTS)
+	@EXAMPLES=$${EXAMPLES:-100} HISTORY_EXAMPLES=$${HISTORY_EXAMPLES:-1000} HISTORY_TRACES=all $(BIN)/python -m pytest $(PARALLEL) -m "" $(TESTS)
 
 lint: .venv/dev
 	@$(BIN)/ruff check .

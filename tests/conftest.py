@@ -32,7 +32,12 @@ MEMORY_NEEDED = 3_000_000_000
 
 loopback_only()
 # How long an example takes to make and to try says how busy the machine is.
-settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "busy",
+    max_examples=int(os.environ.get("EXAMPLES", "30")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("busy")
 gc.disable()  # While modules are loaded, a collection finds nothing and looks through all of them.
 
@@ -100,7 +105,7 @@ def shell(tmp_path: Path, migrated: Path, stub: StubModel, monkeypatch: pytest.M
     monkeypatch.setattr(minilm, "MiniLM", WordHashEmbedder)
     monkeypatch.setattr("rag_assistant.factory.GUIDE", tmp_path / "no-guide")
     for often in ("maintenance.POLL_INTERVAL_SECONDS", "document_backends.LocalDocuments.poll_interval_seconds"):
-        monkeypatch.setattr(f"rag_assistant.cli.{often}", 0.02)
+        monkeypatch.setattr(f"rag_assistant.cli.{often}", 0.05)
     shutil.copytree(migrated, tmp_path / "data")
     return Shell(
         {

@@ -17,7 +17,7 @@ from rag_assistant.__main__ import program
 from rag_assistant.web.services import Services
 from testkit.people import ACTOR, add_person, client_of, quick_passwords
 from testkit.stub_model import Reply, StubModel
-from tests.web.conftest import app, environment, served, services, stand_ins, upload
+from tests.web.conftest import app, environment, served, services, stand_ins, until, upload
 
 __all__ = ["app", "environment", "served", "services", "stand_ins"]  # Fixtures.
 PROJECT = Path(__file__).resolve().parents[2]
@@ -92,8 +92,10 @@ def test_without_accounts_no_token_is_needed(url: str) -> None:
 
 
 def test_what_is_refused_there_is_said_with_an_exit_code_of_its_own(
-    services: Services, url: str, token: str, stub: StubModel, monkeypatch: pytest.MonkeyPatch
+    services: Services, environment: dict[str, str], url: str, token: str, stub: StubModel
 ) -> None:
+    Path(environment["SETTINGS_FILE"]).write_text('{"max_questions_per_minute": 5}')
+    until(lambda: services.settings.current.max_questions_per_minute == 5)
     none = run("ask", "Why?", "--server", url)
     assert (none.exit_code, none.stdout) == (3, "")
     assert "asks for an API token. Put one into RAG_ASSISTANT_TOKEN" in none.stderr
@@ -108,12 +110,12 @@ def test_what_is_refused_there_is_said_with_an_exit_code_of_its_own(
     failed = run("ask", "Why?", "--server", url, RAG_ASSISTANT_TOKEN=token)
     assert failed.exit_code == 1
     assert "Error: The model at" in failed.stderr
-    for _ in range(30):
+    for _ in range(5):
         last = run("ask", "Why?", "--server", url, RAG_ASSISTANT_TOKEN=token)
         if last.exit_code:
             break
     assert last.exit_code == 4
-    assert "You have asked 30 questions within a minute. Try again in" in last.stderr
+    assert "You have asked 5 questions within a minute. Try again in" in last.stderr
     assert token not in "".join(one.output for one in (none, wrong, refused, gone, failed, last))
 
 
@@ -252,8 +254,9 @@ def test_a_broken_connection_is_taken_up_where_it_broke() -> None:
 def certificate(tmp_path: Path) -> Path:
     file = tmp_path / "certificate.pem"
     made = subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", str(file), "-out", str(tmp_path / "c"),
-         "-days", "1", "-subj", "/CN=localhost"], capture_output=True, check=False,
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+         "-keyout", str(file), "-out", str(tmp_path / "c"), "-days", "1", "-subj", "/CN=localhost"],
+        capture_output=True, check=False,
     )  # fmt: skip
     if made.returncode:
         pytest.skip("openssl is not installed")

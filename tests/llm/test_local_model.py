@@ -11,7 +11,12 @@ from flask.testing import FlaskClient
 
 from rag_assistant.errors import ModelUnreachable
 from rag_assistant.factory import create_app
+from rag_assistant.llm.calls import ModelCall
+from rag_assistant.llm.client import ModelClient
+from rag_assistant.llm.endpoint import Deadlines
 from rag_assistant.llm.local_model import LocalModel
+from rag_assistant.llm.pump import TextSink
+from rag_assistant.records import ModelRequest
 from rag_assistant.web.services import Services
 from testkit.gguf import carried_gguf
 from tests.web.conftest import ask, until, upload
@@ -41,9 +46,23 @@ def client(app: Flask) -> FlaskClient:
 
 
 @pytest.mark.model
-def test_it_answers_with_its_own_name_its_own_limit_and_the_tools_of_its_template(
-    app: Flask, client: FlaskClient
-) -> None:
+def test_it_answers_under_its_own_name_with_its_own_limit_and_the_tools_of_its_template() -> None:
+    model, sink = LocalModel(str(carried_gguf())), TextSink()
+    try:
+        endpoint = model.endpoint()
+        client = ModelClient(lambda: Deadlines(connect=60, first_token=60, token=60, answer=120))
+        client.stream(endpoint, ModelRequest(({"role": "user", "content": "Why?"},), max_tokens=4), ModelCall(), sink)
+    finally:
+        model.process.close()
+    assert sink.text
+    assert (endpoint.model, endpoint.context_tokens) == (carried_gguf().stem, 8192)
+    assert endpoint.local
+    assert not endpoint.takes_tools
+
+
+@pytest.mark.long  # To read what a question is sent with takes longer than to load the model.
+@pytest.mark.model
+def test_a_question_is_answered_with_its_sources(app: Flask, client: FlaskClient) -> None:
     answer = ask(client, "How many geese does the keeper of the lighthouse feed?")
     assert (answer["status"], answer["model"]) == ("completed", carried_gguf().stem)
     assert answer["answer"]

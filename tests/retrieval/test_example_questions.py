@@ -85,7 +85,6 @@ def test_each_question_is_there_once_and_no_more_than_asked_for() -> None:
     assert made(text) == [f"What is in room {number}?" for number in range(4)]
 
 
-@pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.long)], indirect=True)
 def test_the_questions_of_real_documents_find_the_passages_that_they_come_from(database: Database) -> None:
     shelf, texts = Shelf(database), []
     for name in ("docling/wiki_duck.html", "markitdown/test_wikipedia.html", "docling/duck.md"):

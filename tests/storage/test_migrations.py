@@ -211,19 +211,14 @@ def test_of_a_long_conversation_what_was_sent_is_read_back_and_erased_after_the_
             "INSERT INTO conversations (id, title, created_at, updated_at, overrides, turns, visible_turns, "
             f"visible_messages) VALUES (1, 't', {moment}, {moment}, '{{}}', {count}, {count}, {2 * count})"
         )
-        for number in range(1, count + 1):
-            search = leaning if number == 124 else None
-            connection.execute(
-                text(
-                    "INSERT INTO turns (id, conversation_id, number, status, visible, owner, request, created_at, "
-                    "message_count, search) VALUES (:number, 1, :number, 'completed', true, '', '{}', "
-                    f"{moment}, 2, :search)"
-                ),
-                {"number": number, "search": search},
-            )
-            said = "INSERT INTO messages (turn_id, position, role, content) VALUES (:number, 0, 'user', :question), "
-            said += "(:number, 1, 'assistant', 'So.')"
-            connection.execute(text(said), {"number": number, "question": f"Question {number}"})
+        turns = "INSERT INTO turns (id, conversation_id, number, status, visible, owner, request, created_at, "
+        turns += "message_count, search) "
+        turns += f"VALUES (:number, 1, :number, 'completed', true, '', '{{}}', {moment}, 2, :search)"
+        said = "INSERT INTO messages (turn_id, position, role, content) VALUES (:number, 0, 'user', :question), "
+        said += "(:number, 1, 'assistant', 'So.')"
+        numbers = range(1, count + 1)
+        connection.execute(text(turns), [{"number": n, "search": leaning if n == 124 else None} for n in numbers])
+        connection.execute(text(said), [{"number": n, "question": f"Question {n}"} for n in numbers])
         for number, body in bodies.items():
             kept = json.dumps(body | {"prefix_messages": 1})
             connection.execute(text("INSERT INTO receipts VALUES (:number, :body)"), {"number": number, "body": kept})
@@ -231,16 +226,16 @@ def test_of_a_long_conversation_what_was_sent_is_read_back_and_erased_after_the_
             new = "INSERT INTO sent_texts (conversation_id, key, text) VALUES (1, :key, :text)"
             connection.execute(text(new), {"key": key, "text": one})
     migrate(empty)
-    turns, eraser = TurnStore(empty, "here", str), TurnEraser(empty, str)
-    assert [said_in(turns, number) for number in (229, 230)] == [
+    store, eraser = TurnStore(empty, "here", str), TurnEraser(empty, str)
+    assert [said_in(store, number) for number in (229, 230)] == [
         [shared, "Question 3", "So.", "Question 228", "So.", "Question 229"],
         [shared, *(one for n in range(225, 230) for one in (f"Question {n}", "So.")), "Question 230"],
     ]
     eraser.erase(120)
     eraser.erase(3)
-    assert said_in(turns, 121)[1] == "[Erased: 12 characters]"
-    assert said_in(turns, 229)[1:4] == ["[Erased: 10 characters]", "[Erased: 3 characters]", "Question 228"]
-    assert "120" not in str(turns.get(124).search)
+    assert said_in(store, 121)[1] == "[Erased: 12 characters]"
+    assert said_in(store, 229)[1:4] == ["[Erased: 10 characters]", "[Erased: 3 characters]", "Question 228"]
+    assert "120" not in str(store.get(124).search)
     with empty.read() as connection:
         left = connection.execute(text("SELECT block, text FROM sent_texts ORDER BY block, text")).all()
     assert secret not in {row.text for row in left}

@@ -20,6 +20,7 @@ from rag_assistant.storage.conversations.erasing import TurnEraser
 from rag_assistant.storage.conversations.versions import VersionStore
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.tables import conversations, summaries, turns
+from tests.conftest import both_engines
 from tests.storage.conversations.test_history import Talk
 
 CALL = {"id": "a", "type": "function", "function": {"name": "x", "arguments": "{}"}}
@@ -175,12 +176,7 @@ def why_hidden(turn: Any) -> str:
     return "purged" if turn["purged"] else "excluded"
 
 
-# What is counted is decided by the same code for both; PostgreSQL, which takes longer, gets a part.
-@pytest.mark.parametrize(
-    ("database", "examples"),
-    [("sqlite", 15), ("postgresql", 4), pytest.param("postgresql", 15, marks=pytest.mark.long)],
-    indirect=["database"],
-)
+@pytest.mark.parametrize("examples", [6, pytest.param(15, marks=pytest.mark.long)])
 def test_after_anything_that_is_done_they_are_what_a_full_count_gives(database: Database, examples: int) -> None:
     @settings(deadline=None, max_examples=examples, suppress_health_check=list(HealthCheck))
     @given(steps=STEPS)
@@ -193,6 +189,7 @@ def test_after_anything_that_is_done_they_are_what_a_full_count_gives(database: 
     check()
 
 
+@both_engines
 def test_only_turns_of_which_nothing_is_known_are_counted(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     made = Conversation(database)
     made.say(*map(str, range(20)))

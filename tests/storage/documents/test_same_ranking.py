@@ -12,7 +12,7 @@ from rag_assistant.storage.database import Database, sqlite_url
 from testkit.shelf import Shelf
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
-MAX_PARAGRAPHS = 500
+MAX_PARAGRAPHS = 300
 LIMIT = 10
 
 
