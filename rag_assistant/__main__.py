@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 import os
-from importlib import import_module
 
 import click
 
@@ -36,13 +35,8 @@ COMMANDS = {
     "db": "Manage the database schema.",
 }
 
-# Those that a server elsewhere can carry out, with what makes them.
-ELSEWHERE = {
-    "ask": ("rag_assistant.cli.ask", "ask_command"),
-    "chat": ("rag_assistant.cli.ask", "chat_command"),
-    "documents": ("rag_assistant.cli.documents", "documents_commands"),
-    "history": ("rag_assistant.cli.history", "history_commands"),
-}
+# Those that a server elsewhere can carry out.
+ELSEWHERE = {"ask", "chat", "documents", "history"}
 
 
 class Commands(click.Group):
@@ -74,11 +68,11 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return what to run; a server elsewhere is asked without an application of this machine."""
         if args[:1] and args[0] in ELSEWHERE:
+            from rag_assistant import cli
             from rag_assistant.cli.elsewhere import names_server
 
             if names_server(args[1:]):
-                module, made = ELSEWHERE[args[0]]
-                return args[0], getattr(import_module(module), made)(None), args[1:]
+                return args[0], cli.command(args[0], None), args[1:]
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

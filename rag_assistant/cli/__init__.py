@@ -5,48 +5,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
-
-import click
-
-from rag_assistant.cli.accounts import accounts_commands
-from rag_assistant.cli.ask import ask_command, chat_command
-from rag_assistant.cli.backup import backup_command, restore_command
-from rag_assistant.cli.database import database_commands
-from rag_assistant.cli.documents import documents_commands
-from rag_assistant.cli.evaluate import eval_command
-from rag_assistant.cli.exchange import export_command, import_command
-from rag_assistant.cli.files import files_commands
-from rag_assistant.cli.history import history_commands
-from rag_assistant.cli.maintenance import doctor_command, reindex_command
-from rag_assistant.cli.mcp import mcp_command
-from rag_assistant.cli.model import model_commands
-from rag_assistant.cli.status import status_command
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import click
     from flask import Flask
 
     from rag_assistant.web.services import Services
 
-
+# The module of each command, and the function there that makes it: a shell that completes a word, or a server
+# elsewhere, waits for one of them alone to be loaded.
 MAKERS = {
-    "ask": ask_command,
-    "chat": chat_command,
-    "eval": eval_command,
-    "reindex": reindex_command,
-    "backup": backup_command,
-    "restore": restore_command,
-    "export": export_command,
-    "import": import_command,
-    "doctor": doctor_command,
-    "status": status_command,
-    "mcp": mcp_command,
-    "accounts": accounts_commands,
-    "history": history_commands,
-    "documents": documents_commands,
-    "files": files_commands,
-    "model": model_commands,
-    "db": database_commands,
+    "ask": ("ask", "ask_command"),
+    "chat": ("ask", "chat_command"),
+    "eval": ("evaluate", "eval_command"),
+    "reindex": ("maintenance", "reindex_command"),
+    "backup": ("backup", "backup_command"),
+    "restore": ("backup", "restore_command"),
+    "export": ("exchange", "export_command"),
+    "import": ("exchange", "import_command"),
+    "doctor": ("maintenance", "doctor_command"),
+    "status": ("status", "status_command"),
+    "mcp": ("mcp", "mcp_command"),
+    "accounts": ("accounts", "accounts_commands"),
+    "history": ("history", "history_commands"),
+    "documents": ("documents", "documents_commands"),
+    "files": ("files", "files_commands"),
+    "model": ("model", "model_commands"),
+    "db": ("database", "database_commands"),
 }
 
 
@@ -63,4 +50,6 @@ def commands(services: Services | None) -> list[click.Command]:
 
 def command(name: str, services: Services | None) -> click.Command:
     """Return a command; without services it can be looked at and not run."""
-    return MAKERS[name](cast("Services", services))
+    module, maker = MAKERS[name]
+    made: click.Command = getattr(import_module(f"{__name__}.{module}"), maker)(services)
+    return made
