@@ -210,7 +210,7 @@ def postgres_database(postgres_server: Any, tmp_path: Path) -> Iterator[str]:
         yield url
 
 
-# For tests that between them make every kind of statement; the others run on PostgreSQL with `make test-long`.
+# For tests that between them make nearly every kind of statement; the others run on PostgreSQL in `make test-long`.
 both_engines = pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
 
 
