@@ -1,4 +1,4 @@
-"""A tool server made with the SDK: ``python -m testkit.tool_server stdio FILE``, or a port in the place of ``stdio``.
+"""A tool server made with the SDK: ``python -m testkit.tool_server stdio FILE``.
 
 What it is told to keep, it keeps in the file.
 """
@@ -57,8 +57,4 @@ def tool_server(file: Path) -> MCPServer:
 
 
 if __name__ == "__main__":
-    made = tool_server(Path(sys.argv[-1]))
-    if sys.argv[1] == "stdio":
-        made.run("stdio")
-    else:
-        made.run("streamable-http", host="127.0.0.1", port=int(sys.argv[1]))
+    tool_server(Path(sys.argv[-1])).run("stdio")

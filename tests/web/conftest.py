@@ -4,6 +4,7 @@ import html
 import io
 import json
 import shutil
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -18,6 +19,8 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.serving import make_server
 
+from rag_assistant.extracted import ExtractedText
+from rag_assistant.extraction.loaders import read_document
 from rag_assistant.factory import create_app
 from rag_assistant.llm import client as client_module
 from rag_assistant.llm import local_servers
@@ -32,22 +35,39 @@ from testkit.stub_model import StubModel
 JSON = "application/json"
 PAGE = {"Accept": "text/html"}
 LATE_SECONDS = 0.2
-FIRST_PAUSE_SECONDS, LAST_PAUSE_SECONDS = 0.005, 0.1
+FIRST_PAUSE_SECONDS, LAST_PAUSE_SECONDS = 0.01, 0.1
 
 
 @cache
-def served_before(migrated: Path) -> Path:
-    """Return the data of an application that has started and ended, to be copied: a first start has more to do."""
-    folder, stub = migrated.with_name("served_before"), StubModel()
-    folder.mkdir()
+def served_before(migrated: Path, *documents: tuple[str, str]) -> Path:
+    """Return the data of an application that has started and ended, to be copied: a first start has more to do.
+
+    So are documents, each a name with its text; the first is number 1. To add one takes longer than most tests.
+    """
+    folder, stub = Path(tempfile.mkdtemp(dir=migrated.parent)), StubModel()
+    with application(folder, migrated, stub) as app:
+        services: Services = app.extensions["assistant"]
+        until(lambda: services.embeddings.known() and not services.library.busy)
+        for name, text in documents:
+            upload(app.test_client(), text, name)
+    stub.close()
+    if not documents:  # Files belong to an installation; without any, each is one of its own.
+        (folder / "data" / "installation").unlink()
+    return folder / "data"
+
+
+@contextmanager
+def application(folder: Path, begun: Path, stub: StubModel, **more: str) -> Iterator[Flask]:
+    """Run an application for more than one test; its data lie in a folder, and begin as those that are given."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         put_stand_ins(folder, monkeypatch)
-        services: Services = create_app(environment_in(folder, migrated, stub)).extensions["assistant"]
+        made = create_app(environment_in(folder, begun, stub) | more)
+        services: Services = made.extensions["assistant"]
         services.start()
-        until(lambda: services.embeddings.known() and not services.library.busy)
-        services.close()
-    stub.close()
-    return folder / "data"
+        try:
+            yield made
+        finally:
+            services.close()
 
 
 @pytest.fixture
@@ -57,7 +77,7 @@ def environment(tmp_path: Path, migrated: Path, stub: StubModel) -> dict[str, st
 
 def environment_in(folder: Path, begun: Path, stub: StubModel) -> dict[str, str]:
     """Return the settings of an application whose data lie in a folder, and begin as those that are given."""
-    shutil.copytree(begun, folder / "data", ignore=shutil.ignore_patterns("installation", "*.lock"))
+    shutil.copytree(begun, folder / "data", ignore=shutil.ignore_patterns("*.lock"))
     return {
         "DATA_DIR": str(folder / "data"),
         "SETTINGS_FILE": str(folder / "settings.json"),
@@ -109,6 +129,16 @@ def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def read_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read documents in this process: to start another one takes longer than to add a document."""
+
+    def extract(path: Path, media_type: str, **_: object) -> ExtractedText:
+        return read_document(path, media_type)
+
+    monkeypatch.setattr("rag_assistant.documents.reading.extract", extract)
+
+
+@pytest.fixture
 def app(environment: dict[str, str], stand_ins: None) -> Iterator[Flask]:
     made = create_app(environment)
     services: Services = made.extensions["assistant"]
@@ -128,16 +158,11 @@ def unasked() -> Iterator[StubModel]:
 @pytest.fixture(scope="module")
 def empty_app(tmp_path_factory: pytest.TempPathFactory, migrated: Path, unasked: StubModel) -> Iterator[Flask]:
     """An application for all tests of a module, in which nothing is ever kept; see ``empty``."""
-    folder = tmp_path_factory.mktemp("empty")
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        put_stand_ins(folder, monkeypatch)
-        made = create_app(environment_in(folder, served_before(migrated), unasked))
+    with application(tmp_path_factory.mktemp("empty"), served_before(migrated), unasked) as made:
         services: Services = made.extensions["assistant"]
-        services.start()
         services.load_embedder()
         until(lambda: not services.library.busy)
-    yield made
-    services.close()
+        yield made
 
 
 @pytest.fixture
@@ -240,4 +265,4 @@ def until(true: Any, seconds: float = 120.0) -> None:
     while not true():
         assert time.monotonic() < end, "it never came"
         time.sleep(pause)
-        pause = min(1.3 * pause, LAST_PAUSE_SECONDS)
+        pause = min(1.5 * pause, LAST_PAUSE_SECONDS)

@@ -1,20 +1,28 @@
 """Conversations over the API to test with: made, looked at and commanded, and what the model was sent of them."""
 
+from dataclasses import replace
 from typing import Any
 
 from flask.testing import FlaskClient
 
+from rag_assistant.records import Question, Turn
+from rag_assistant.storage.conversations.turns import TurnStore
 from testkit.stub_model import StubModel
-from tests.web.conftest import ask
 
 FILLER = "It was said at some length, so that a summary of it has a chance to be shorter than what it stands for. " * 2
+
+
+def kept(client: FlaskClient, question: str, conversation_id: int | None = None) -> Turn:
+    """Keep a turn as if it had been asked and answered."""
+    turns: TurnStore = client.application.extensions["assistant"].turns
+    turn, _ = turns.accept(Question(question, conversation_id), question[:40])
+    return turns.finish(replace(turn, model="stub-model"), "completed", "An answer.")
 
 
 def conversation_of(client: FlaskClient, turns: int) -> int:
     conversation: int | None = None
     for n in range(1, turns + 1):
-        fields = {"conversation_id": conversation} if conversation else {}
-        conversation = ask(client, f"Question {n}. {FILLER}", **fields)["conversation_id"]
+        conversation = kept(client, f"Question {n}. {FILLER}", conversation).conversation_id
     assert conversation is not None
     return conversation
 

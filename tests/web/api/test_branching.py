@@ -5,16 +5,13 @@ from flask.testing import FlaskClient
 
 from rag_assistant.web.services import Services
 from testkit.stub_model import StubModel
+from tests.web.api.conversations import kept
 from tests.web.conftest import ask, events_of, post, upload
 
 
 def talk(client: FlaskClient, count: int) -> list[int]:
-    """Ask some questions and return the ids of their turns."""
-    turns: list[int] = []
-    for n in range(1, count + 1):
-        more = {"conversation_id": 1} if turns else {}
-        turns.append(ask(client, f"Question {n}", **more)["turn_id"])
-    return turns
+    """Let some questions have been asked, and return the ids of their turns."""
+    return [kept(client, f"Question {n}", 1 if n > 1 else None).id for n in range(1, count + 1)]
 
 
 def said_in(client: FlaskClient, conversation_id: int) -> list[tuple[int, str, str]]:
@@ -66,8 +63,7 @@ def test_the_counters_of_a_branch_are_its_own(client: FlaskClient) -> None:
 
 
 def test_a_summary_comes_along_only_where_it_tells_of_turns_that_are_there(client: FlaskClient) -> None:
-    turns = [ask(client, "One " + "word " * 200)["turn_id"]]
-    turns += [ask(client, f"{n} " + "word " * 200, conversation_id=1)["turn_id"] for n in range(4)]
+    turns = [kept(client, f"{n} " + "word " * 200, 1 if n else None).id for n in range(5)]
     assert client.post("/api/conversations/1/compact").status_code == 200
     last = client.get("/api/conversations/1").json["view"]["summary"]["last_turn"]
     ask(client, "Behind it", edits_turn=turns[last])

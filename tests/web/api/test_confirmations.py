@@ -1,5 +1,6 @@
 """A deletion that the model calls for waits for a person's word: yes, no, or something else first."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,18 +13,19 @@ from rag_assistant.records import Question
 from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
 from tests.web.api.tool_calls import call
-from tests.web.conftest import ask, upload
+from tests.web.conftest import ask, environment_in, served_before, upload
 
 
 @pytest.fixture
-def environment(environment: dict[str, str]) -> dict[str, str]:
-    return environment | {"RETRIEVAL_MODE": "agent"}
+def environment(tmp_path: Path, migrated: Path, stub: StubModel) -> dict[str, str]:
+    return environment_in(
+        tmp_path, served_before(migrated, *((f"draft{n}.txt", f"Draft number {n}.") for n in (1, 2))), stub
+    ) | {"RETRIEVAL_MODE": "agent"}
 
 
 def deletion(client: FlaskClient, stub: StubModel) -> tuple[dict[str, Any], list[int]]:
-    ids = [upload(client, f"Draft number {n}.", f"draft{n}.txt")["document_id"] for n in (1, 2)]
-    stub.replies.append(Reply(tool_calls=[call("delete_documents", "del", document_ids=ids)]))
-    return ask(client, "Delete all drafts."), ids
+    stub.replies.append(Reply(tool_calls=[call("delete_documents", "del", document_ids=[1, 2])]))
+    return ask(client, "Delete all drafts."), [1, 2]
 
 
 def test_a_name_cannot_speak_for_the_assistant(client: FlaskClient, stub: StubModel) -> None:

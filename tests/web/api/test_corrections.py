@@ -1,12 +1,14 @@
 """Corrections travel: what was changed after an answer that rests on it stands beside that answer."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
 
 from testkit.stub_model import Reply, StubModel
-from tests.web.conftest import PAGE, ask, until, upload
+from tests.web.api.conversations import kept
+from tests.web.conftest import PAGE, ask, environment_in, served_before, until, upload
 
 LAMP = "The lighthouse lamp burns oil from whales."
 QUESTION = "What does the lighthouse lamp burn?"
@@ -30,8 +32,13 @@ def put_in_its_place(client: FlaskClient, document: int, text: str) -> None:
 
 
 @pytest.fixture
-def document(client: FlaskClient) -> int:
-    return int(upload(client, LAMP, "lamp.txt")["document_id"])
+def environment(tmp_path: Path, migrated: Path, stub: StubModel) -> dict[str, str]:
+    return environment_in(tmp_path, served_before(migrated, ("lamp.txt", LAMP)), stub)
+
+
+@pytest.fixture
+def document() -> int:
+    return 1
 
 
 @pytest.fixture
@@ -97,7 +104,7 @@ def test_an_edited_summary_is_named_by_the_answers_that_had_it_in_view(client: F
     before = ask(client, "Question 1?")
     conversation = before["conversation_id"]
     for number in range(2, 5):
-        ask(client, f"Question {number}?", conversation_id=conversation)
+        kept(client, f"Question {number}?", conversation)
     stub.replies.append(Reply("They spoke."))
     client.post(f"/api/conversations/{conversation}/compact", json={})
     saw = ask(client, "Question 5?", conversation_id=conversation)
@@ -112,7 +119,7 @@ def test_an_edited_summary_is_named_by_the_answers_that_had_it_in_view(client: F
 def test_an_edit_that_was_undone_is_none(client: FlaskClient, stub: StubModel) -> None:
     conversation = ask(client, "Question 1?")["conversation_id"]
     for number in range(2, 5):
-        ask(client, f"Question {number}?", conversation_id=conversation)
+        kept(client, f"Question {number}?", conversation)
     stub.replies.append(Reply("They spoke."))
     client.post(f"/api/conversations/{conversation}/compact", json={})
     saw = ask(client, "Question 5?", conversation_id=conversation)
@@ -126,7 +133,7 @@ def test_a_line_of_a_summary_says_that_its_source_has_changed(
 ) -> None:
     conversation = answer["conversation_id"]
     for question in ("Where do geese sleep?", "How old is the boat?", "Who paints the tower?"):
-        ask(client, question, conversation_id=conversation)
+        kept(client, question, conversation)
     stub.replies.append(Reply("The lighthouse lamp burns oil from whales. The user asked where geese sleep."))
     client.post(f"/api/conversations/{conversation}/compact", json={})
     client.delete(f"/api/documents/{document}")
@@ -144,7 +151,7 @@ def test_what_a_person_said_rests_on_no_document(
 ) -> None:
     conversation = answer["conversation_id"]
     for question in ("Where do geese sleep?", "How old is the boat?", "Who paints the tower?"):
-        ask(client, question, conversation_id=conversation)
+        kept(client, question, conversation)
     stub.replies.append(Reply("   "))
     client.post(f"/api/conversations/{conversation}/compact", json={})
     client.delete(f"/api/documents/{document}")

@@ -2,9 +2,10 @@
 
 from typing import Any
 
-import pytest
 from flask.testing import FlaskClient
 
+from rag_assistant.web.services import Services
+from tests.web.api.conversations import kept
 from tests.web.conftest import ask, until
 
 
@@ -22,31 +23,32 @@ def test_it_stays_while_nothing_happens_and_is_the_same_everywhere(client: Flask
 
 
 CHANGES: list[tuple[str, str, Any]] = [
-    ("POST", "/api/query", {"question": "More?", "conversation_id": 1}),
     ("PATCH", "/api/turns/1", {"pinned": True}),
     ("PATCH", "/api/turns/2", {"excluded": True}),
     ("PUT", "/api/turns/2/rating", {"rating": "up"}),
     ("PATCH", "/api/conversations/1", {"title": "Another"}),
     ("PATCH", "/api/conversations/1", {"max_history_turns": 1}),
-    ("POST", "/api/conversations/1/clear", None),
     ("POST", "/api/turns/2/regenerate", None),
-    ("DELETE", "/api/turns/1?permanently=1", None),
     ("POST", "/api/query", {"question": "Otherwise?", "edits_turn": 2}),
+    ("POST", "/api/query", {"question": "More?", "conversation_id": 1}),
+    ("POST", "/api/conversations/1/clear", None),
+    ("DELETE", "/api/turns/1?permanently=1", None),
 ]
 
 
-@pytest.mark.parametrize(("method", "path", "body"), CHANGES)
-def test_it_moves_with_every_change(client: FlaskClient, method: str, path: str, body: Any) -> None:
-    for number in range(2):
-        ask(client, "Why?", **({"conversation_id": 1} if number else {}))
-    before = tag(client)
-    assert client.open(path, method=method, json=body).status_code in (200, 202)
-    until(lambda: tag(client) != before)
+def test_it_moves_with_every_change(client: FlaskClient, services: Services) -> None:
+    for conversation in (None, 1):
+        kept(client, "Why?", conversation)
+    for method, path, body in CHANGES:
+        before = tag(client)
+        assert client.open(path, method=method, json=body).status_code in (200, 202), path
+        until(lambda: tag(client) != before)  # noqa: B023 - it is called here
+        services.assistant.wait(2)
 
 
 def test_it_moves_where_one_mark_takes_the_place_of_another(client: FlaskClient) -> None:
-    for number in range(2):
-        ask(client, "Why?", **({"conversation_id": 1} if number else {}))
+    for conversation in (None, 1):
+        kept(client, "Why?", conversation)
     client.patch("/api/turns/1", json={"pinned": True})
     before = tag(client)
     client.patch("/api/turns/1", json={"pinned": False})

@@ -1,12 +1,13 @@
 """What an answer cited stays: its passages come along with a question that leans on it, and with a turn recalled."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
 
 from testkit.stub_model import Reply, StubModel
-from tests.web.conftest import ask, until, upload
+from tests.web.conftest import ask, environment_in, served_before, until, upload
 
 LAMP = "The lighthouse lamp burns oil from whales."
 BOAT = "A boat costs ninety crowns at the harbour."
@@ -15,15 +16,17 @@ LEANING = "What about a boat?"
 
 
 @pytest.fixture
-def environment(environment: dict[str, str], request: pytest.FixtureRequest) -> dict[str, str]:
-    return environment | {"QUERY_REWRITING": "words", "MAX_PASSAGES": "1"} | getattr(request, "param", {})
+def environment(tmp_path: Path, migrated: Path, stub: StubModel, request: pytest.FixtureRequest) -> dict[str, str]:
+    return (
+        environment_in(tmp_path, served_before(migrated, ("lamp.txt", LAMP), ("boat.txt", BOAT)), stub)
+        | {"QUERY_REWRITING": "words", "MAX_PASSAGES": "1"}
+        | getattr(request, "param", {})
+    )
 
 
 @pytest.fixture
 def lamp(client: FlaskClient, stub: StubModel) -> dict[str, Any]:
     """The first answer of a conversation, which cites what the library says about the lamp."""
-    for name, text in (("lamp.txt", LAMP), ("boat.txt", BOAT)):
-        upload(client, text, name)
     stub.replies.append(Reply("Oil from whales [1]."))
     return ask(client, ABOUT_THE_LAMP)
 

@@ -67,7 +67,8 @@ def test_what_a_conversation_is_about_is_exported(client: FlaskClient) -> None:
 
 
 def test_a_conversation_is_exported_whole(client: FlaskClient, stub: StubModel) -> None:
-    conversation = conversation_of(client, 7)
+    conversation = conversation_of(client, 6)
+    ask(client, "Question 7.", conversation_id=conversation)
     markdown = client.get(f"/api/conversations/{conversation}/export")
     assert markdown.headers["Content-Disposition"] == f'attachment; filename="conversation-{conversation}.md"'
     assert [f"## {n}. Question {n}." in markdown.text for n in range(1, 8)] == [True] * 7

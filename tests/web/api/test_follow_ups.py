@@ -1,6 +1,7 @@
 """Questions that lean on the conversation: searched with what they lean on; what stands alone stays as it is."""
 
 import threading
+from pathlib import Path
 
 import pytest
 from flask.testing import FlaskClient
@@ -8,75 +9,70 @@ from flask.testing import FlaskClient
 from rag_assistant.conversations.prompts import ASK_BACK
 from rag_assistant.factory import create_app
 from testkit.stub_model import Reply, StubModel
-from tests.web.conftest import ask, until, upload
+from tests.web.conftest import ask, environment_in, served_before, until, upload
 
 LAMP = "The lighthouse lamp burns oil from whales."
 BOAT = "A boat costs ninety crowns at the harbour."
 
 
 @pytest.fixture
-def environment(environment: dict[str, str], request: pytest.FixtureRequest) -> dict[str, str]:
-    return environment | {"QUERY_REWRITING": getattr(request, "param", "words")}
-
-
-@pytest.fixture
-def library(client: FlaskClient) -> FlaskClient:
-    for name, text in (("lamp.txt", LAMP), ("boat.txt", BOAT)):
-        upload(client, text, name)
-    return client
+def environment(tmp_path: Path, migrated: Path, stub: StubModel, request: pytest.FixtureRequest) -> dict[str, str]:
+    return environment_in(tmp_path, served_before(migrated, ("lamp.txt", LAMP), ("boat.txt", BOAT)), stub) | {
+        "QUERY_REWRITING": getattr(request, "param", "words")
+    }
 
 
 def first_document(answer: dict) -> str:  # type: ignore[type-arg]
     return str(answer["sources"][0]["document"])
 
 
-def test_a_question_that_leans_is_searched_with_what_it_leans_on(library: FlaskClient, stub: StubModel) -> None:
+def test_a_question_that_leans_is_searched_with_what_it_leans_on(client: FlaskClient, stub: StubModel) -> None:
     stub.replies.append(Reply("Oil from whales [1]."))
-    first = ask(library, "What does the lighthouse lamp burn?")
+    first = ask(client, "What does the lighthouse lamp burn?")
     assert first["search"] == {
         "query": "What does the lighthouse lamp burn?", "by": "question", "leans_on": None, "found": 2,
         "follow_up_context": None,
     }  # fmt: skip
-    second = ask(library, "And why?", conversation_id=first["conversation_id"])
+    second = ask(client, "And why?", conversation_id=first["conversation_id"])
     assert first_document(second) == "lamp.txt"
     assert second["search"]["by"] == "words"
     assert second["search"]["query"] == "And why?"
     assert "lighthouse lamp burn" in second["search"]["leans_on"]
     assert second["search"]["follow_up_context"] == second["search"]["leans_on"]
-    receipt = library.get(f"/api/turns/{second['turn_id']}/receipt").json
+    receipt = client.get(f"/api/turns/{second['turn_id']}/receipt").json
     assert receipt["search"] == second["search"]
     assert receipt["rewrite"] is None
     assert stub.requests[-1].messages[-1]["content"].endswith("And why?"), "the question itself is sent as it was asked"
 
 
-def test_a_question_that_stands_alone_stays_as_it_is(library: FlaskClient) -> None:
-    first = ask(library, "What does the lighthouse lamp burn?")
-    second = ask(library, BOAT, conversation_id=first["conversation_id"])
+def test_a_question_that_stands_alone_stays_as_it_is(client: FlaskClient) -> None:
+    first = ask(client, "What does the lighthouse lamp burn?")
+    second = ask(client, BOAT, conversation_id=first["conversation_id"])
     assert (second["search"]["by"], second["search"]["leans_on"]) == ("question", None)
     assert first_document(second) == "boat.txt"
 
 
-def test_what_the_model_does_not_see_nothing_leans_on(library: FlaskClient) -> None:
-    first = ask(library, "What does the lighthouse lamp burn?")
+def test_what_the_model_does_not_see_nothing_leans_on(client: FlaskClient) -> None:
+    first = ask(client, "What does the lighthouse lamp burn?")
     conversation = first["conversation_id"]
-    assert ask(library, "And why?", conversation_id=conversation, max_history_turns=0)["search"]["by"] == "question"
-    library.post(f"/api/conversations/{conversation}/clear")
-    assert ask(library, "And why?", conversation_id=conversation)["search"]["by"] == "question"
+    assert ask(client, "And why?", conversation_id=conversation, max_history_turns=0)["search"]["by"] == "question"
+    client.post(f"/api/conversations/{conversation}/clear")
+    assert ask(client, "And why?", conversation_id=conversation)["search"]["by"] == "question"
 
 
 @pytest.mark.parametrize("environment", ["off"], indirect=True)
-def test_follow_ups_can_be_left_alone(library: FlaskClient) -> None:
-    first = ask(library, "What does the lighthouse lamp burn?")
-    assert ask(library, "And why?", conversation_id=first["conversation_id"])["search"]["by"] == "question"
+def test_follow_ups_can_be_left_alone(client: FlaskClient) -> None:
+    first = ask(client, "What does the lighthouse lamp burn?")
+    assert ask(client, "And why?", conversation_id=first["conversation_id"])["search"]["by"] == "question"
 
 
 @pytest.mark.parametrize("environment", ["model"], indirect=True)
-def test_a_connected_model_puts_it_into_words_that_stand_alone(library: FlaskClient, stub: StubModel) -> None:
-    first = ask(library, "What does the lighthouse lamp burn?")
+def test_a_connected_model_puts_it_into_words_that_stand_alone(client: FlaskClient, stub: StubModel) -> None:
+    first = ask(client, "What does the lighthouse lamp burn?")
     before = len(stub.requests)
     usage = {"prompt_tokens": 40, "completion_tokens": 4}
     stub.replies.append(Reply('"How much oil does the lighthouse lamp burn?"', usage=usage))
-    second = ask(library, "And those?", conversation_id=first["conversation_id"])
+    second = ask(client, "And those?", conversation_id=first["conversation_id"])
     assert second["search"] == {
         "query": "How much oil does the lighthouse lamp burn?",
         "by": "model",
@@ -92,17 +88,17 @@ def test_a_connected_model_puts_it_into_words_that_stand_alone(library: FlaskCli
     assert rewriting.body["temperature"] == 0
     assert answering.messages[-1]["content"].endswith("And those?")
     assert second["usage"]["prompt_tokens"] == 50, "both requests are counted"
-    receipt = library.get(f"/api/turns/{second['turn_id']}/receipt").json
+    receipt = client.get(f"/api/turns/{second['turn_id']}/receipt").json
     assert receipt["rewrite"]["answer"] == '"How much oil does the lighthouse lamp burn?"'
     assert receipt["rewrite"]["request"]["messages"] == rewriting.messages
     assert receipt["request"]["messages"] == answering.messages
 
 
 @pytest.mark.parametrize("environment", ["model"], indirect=True)
-def test_a_question_that_stands_alone_takes_no_request_more(library: FlaskClient, stub: StubModel) -> None:
-    first = ask(library, "What does the lighthouse lamp burn?")
+def test_a_question_that_stands_alone_takes_no_request_more(client: FlaskClient, stub: StubModel) -> None:
+    first = ask(client, "What does the lighthouse lamp burn?")
     before = len(stub.requests)
-    ask(library, BOAT, conversation_id=first["conversation_id"])
+    ask(client, BOAT, conversation_id=first["conversation_id"])
     assert len(stub.requests) == before + 1
 
 
@@ -111,80 +107,86 @@ def test_a_question_that_stands_alone_takes_no_request_more(library: FlaskClient
     "useless",
     [
         [Reply(status=400)],
-        [Reply(status=500)] * 3,
-        [Reply("One line.\nAnother line.")],
+        pytest.param([Reply(status=500)] * 3, marks=pytest.mark.long),
+        pytest.param([Reply("One line.\nAnother line.")], marks=pytest.mark.long),
         [Reply("word " * 400)],
-        [Reply("  ")],
+        pytest.param([Reply("  ")], marks=pytest.mark.long),
         [Reply("Because the lamp burns whale oil.")],
     ],
 )
-def test_a_model_that_cannot_rewrite_does_no_harm(library: FlaskClient, stub: StubModel, useless: list[Reply]) -> None:
-    first = ask(library, "What does the lighthouse lamp burn?")
+def test_a_model_that_cannot_rewrite_does_no_harm(client: FlaskClient, stub: StubModel, useless: list[Reply]) -> None:
+    first = ask(client, "What does the lighthouse lamp burn?")
     stub.replies.extend([*useless, Reply("Whales.")])
-    second = ask(library, "And why?", conversation_id=first["conversation_id"])
+    second = ask(client, "And why?", conversation_id=first["conversation_id"])
     assert second["search"]["by"] == "words"
     assert (second["answer"], first_document(second)) == ("Whales.", "lamp.txt")
 
 
 @pytest.mark.parametrize("environment", ["model"], indirect=True)
 def test_a_rewriting_that_takes_too_long_is_not_waited_for(
-    library: FlaskClient, stub: StubModel, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    client: FlaskClient, stub: StubModel, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("rag_assistant.answering.query_rewrite.TIMEOUT_SECONDS", 0.5)
-    first = ask(library, "What does the lighthouse lamp burn?")
+    first = ask(client, "What does the lighthouse lamp burn?")
     stub.replies.extend([Reply("What? " * 9, hang_at=2), Reply("Whales.")])
-    second = ask(library, "And why?", conversation_id=first["conversation_id"])
+    second = ask(client, "And why?", conversation_id=first["conversation_id"])
     assert (second["answer"], second["search"]["by"]) == ("Whales.", "words")
     assert "did not rewrite the question of turn 2" in caplog.text
     assert "was saved" not in caplog.text
 
 
 @pytest.mark.parametrize("environment", ["model"], indirect=True)
-def test_stop_ends_a_rewriting_at_once(library: FlaskClient, stub: StubModel) -> None:
-    first = ask(library, "What does the lighthouse lamp burn?")
+def test_stop_ends_a_rewriting_at_once(client: FlaskClient, stub: StubModel) -> None:
+    first = ask(client, "What does the lighthouse lamp burn?")
     before = len(stub.requests)
     stub.replies.append(Reply(hang_before_headers=True))
     body = {"question": "And why?", "conversation_id": first["conversation_id"]}
-    waiting = threading.Thread(target=lambda: library.application.test_client().post("/api/query", json=body))
+    waiting = threading.Thread(target=lambda: client.application.test_client().post("/api/query", json=body))
     waiting.start()
     until(lambda: len(stub.requests) > before)
     turn_id = first["turn_id"] + 1
-    library.post(f"/api/turns/{turn_id}/stop")
+    client.post(f"/api/turns/{turn_id}/stop")
     waiting.join(5)
-    assert library.get(f"/api/conversations/{first['conversation_id']}/turns").json["turns"][-1]["status"] != "running"
+    assert client.get(f"/api/conversations/{first['conversation_id']}/turns").json["turns"][-1]["status"] != "running"
     until(lambda: stub.requests[-1].left_after is not None)
     assert len(stub.requests) == before + 1
 
 
-def test_an_answer_says_what_it_rests_on(library: FlaskClient, stub: StubModel) -> None:
+def test_an_answer_says_what_it_rests_on(client: FlaskClient, stub: StubModel) -> None:
     stub.replies.extend([Reply("Oil [1]."), Reply("Oil [7]."), Reply("I do not know.")])
-    assert ask(library, "What does the lighthouse lamp burn?")["support"] == "cited"
-    assert ask(library, "What does the lighthouse lamp burn?")["support"] == "uncited"
-    nothing = ask(library, "Zebras xylophone?")
+    assert ask(client, "What does the lighthouse lamp burn?")["support"] == "cited"
+    assert ask(client, "What does the lighthouse lamp burn?")["support"] == "uncited"
+    nothing = ask(client, "Zebras xylophone?")
     assert (nothing["support"], nothing["sources"], nothing["search"]["found"]) == ("nothing_found", [], 0)
     assert "Nothing in the documents was found" in stub.requests[-1].messages[-1]["content"]
 
 
-def test_a_search_can_be_made_as_for_a_follow_up(library: FlaskClient) -> None:
-    first = ask(library, "What does the lighthouse lamp burn?")
-    alone = library.get("/api/search?q=And why?").json
+def test_a_search_can_be_made_as_for_a_follow_up(client: FlaskClient) -> None:
+    first = ask(client, "What does the lighthouse lamp burn?")
+    alone = client.get("/api/search?q=And why?").json
     assert (alone["leans_on"], alone["passages"]) == (None, [])
-    found = library.get(f"/api/search?q=And why?&conversation_id={first['conversation_id']}").json
+    found = client.get(f"/api/search?q=And why?&conversation_id={first['conversation_id']}").json
     assert "lighthouse lamp" in found["leans_on"]
     assert found["follow_up_context"] == found["leans_on"]
     assert found["passages"][0]["document"] == "lamp.txt"
 
 
-def test_a_connected_model_is_told_to_ask_what_is_meant(library: FlaskClient, stub: StubModel) -> None:
-    first = ask(library, "What does the lighthouse lamp burn?")
+def test_a_connected_model_is_told_to_ask_what_is_meant(client: FlaskClient, stub: StubModel) -> None:
+    first = ask(client, "What does the lighthouse lamp burn?")
     assert ASK_BACK not in stub.requests[-1].messages[-1]["content"]
-    ask(library, "And the other one?", conversation_id=first["conversation_id"])
+    ask(client, "And the other one?", conversation_id=first["conversation_id"])
     assert f"</passages>\n\n{ASK_BACK}\n\nAnd the other one?" in stub.requests[-1].messages[-1]["content"]
-    ask(library, "And why?", conversation_id=first["conversation_id"])
+    ask(client, "And why?", conversation_id=first["conversation_id"])
     assert ASK_BACK not in stub.requests[-1].messages[-1]["content"], "it leans on what was said"
 
 
+def delete_all(client: FlaskClient) -> None:
+    for document in client.get("/api/documents").json["documents"]:
+        client.delete(f"/api/documents/{document['document_id']}")
+
+
 def test_without_documents_nothing_is_searched(client: FlaskClient, stub: StubModel) -> None:
+    delete_all(client)
     answer = ask(client, "Why?")
     assert (answer["support"], answer["search"]) == ("not_searched", None)
     assert stub.requests[-1].messages[-1]["content"] == "Why?"
@@ -195,28 +197,27 @@ def test_the_passages_of_a_question_keep_to_their_budget(environment: dict[str, 
     services = app.extensions["assistant"]
     services.start()
     client = app.test_client()
+    delete_all(client)
     for number in range(4):
         upload(client, f"Geese number{number} " + f"hiss{number} " * 40, f"{number}.txt")
     assert len(ask(client, "Geese?")["sources"]) == 1
     services.close()
 
 
-def test_a_citation_that_its_passage_does_not_carry_is_doubted_everywhere(
-    library: FlaskClient, stub: StubModel
-) -> None:
+def test_a_citation_that_its_passage_does_not_carry_is_doubted_everywhere(client: FlaskClient, stub: StubModel) -> None:
     stub.replies.append(Reply("The lighthouse lamp burns whale oil [1]. It burned 99 barrels of it [1]."))
-    answer = ask(library, "What does the lighthouse lamp burn?")
+    answer = ask(client, "What does the lighthouse lamp burn?")
     assert (answer["support"], answer["doubts"]) == ("cited", 1)
     (doubt,) = answer["sources"][0]["doubts"]
     assert doubt == {"nth": 2, "problem": "number", "missing": ["99"], "carried_by": None}
-    page = library.get(f"/turns/{answer['turn_id']}").text
+    page = client.get(f"/turns/{answer['turn_id']}").text
     assert page.count("data-doubt=") == 1
     assert "“99” is not in source 1." in page
     assert "1 citation to check" in page
-    receipt = library.get(f"/api/turns/{answer['turn_id']}/receipt").json
+    receipt = client.get(f"/api/turns/{answer['turn_id']}/receipt").json
     assert receipt["doubts"] == 1
     stub.replies.append(Reply(LAMP))
-    uncited = ask(library, "What does the lighthouse lamp burn?")
+    uncited = ask(client, "What does the lighthouse lamp burn?")
     assert (uncited["support"], uncited["sources"][0]["offered"]) == ("uncited", [LAMP])
-    assert "Uncited, but in a passage" in library.get(f"/turns/{uncited['turn_id']}").text
-    assert library.get(f"/api/turns/{answer['turn_id']}").json["sources"] == answer["sources"]
+    assert "Uncited, but in a passage" in client.get(f"/turns/{uncited['turn_id']}").text
+    assert client.get(f"/api/turns/{answer['turn_id']}").json["sources"] == answer["sources"]

@@ -16,9 +16,16 @@ from rag_assistant.mcp.protocol import STATELESS
 from rag_assistant.web.services import Services
 from testkit.event_loop import run_apart
 from testkit.stub_model import Reply, StubModel
-from tests.web.conftest import until, upload
+from tests.web.conftest import environment_in, served_before, until
 
 KEY = "io.modelcontextprotocol/"
+
+
+@pytest.fixture
+def environment(tmp_path: Path, migrated: Path, stub: StubModel) -> dict[str, str]:
+    return environment_in(
+        tmp_path, served_before(migrated, ("hours.txt", "The office closes at nineteen o'clock.")), stub
+    )
 
 
 def post(client: FlaskClient, method: str, params: dict[str, Any] | None = None, **more: Any) -> Any:
@@ -36,7 +43,6 @@ def stateless(client: FlaskClient, method: str, name: str | None = None, version
 
 
 def test_a_stateless_client_discovers_lists_and_calls(client: FlaskClient, stub: StubModel) -> None:
-    upload(client, "The office closes at nineteen o'clock.", name="hours.txt")
     found = stateless(client, "server/discover").json["result"]
     assert found["supportedVersions"][0] == STATELESS
     assert found["resultType"] == "complete"
@@ -61,7 +67,6 @@ def call(client: FlaskClient, name: str, **arguments: Any) -> tuple[str, Any, bo
 
 
 def test_a_question_is_answered_and_its_receipt_is_there(client: FlaskClient, stub: StubModel) -> None:
-    upload(client, "The office closes at nineteen o'clock.", name="hours.txt")
     stub.replies.append(Reply("At seven [1]."))
     text, answer, failed = call(client, "ask", question="When does the office close?")
     assert not failed
@@ -105,7 +110,6 @@ def test_what_cannot_be_done_is_a_result_that_says_so(client: FlaskClient, stub:
 def test_a_yes_of_another_program_deletes_nothing(
     client: FlaskClient, services: Services, stub: StubModel, environment: dict[str, str]
 ) -> None:
-    upload(client, "The office closes at nineteen o'clock.", name="hours.txt")
     Path(environment["SETTINGS_FILE"]).write_text('{"retrieval_mode": "agent"}')
     until(lambda: services.settings.current.retrieval_mode == "agent")
     deletes = {"id": "c1", "name": "delete_documents", "arguments": {"document_ids": [1]}}
@@ -178,10 +182,9 @@ def address(app: Flask) -> Iterator[str]:
     server.shutdown()
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
+@pytest.mark.parametrize("mode", ["auto", pytest.param("legacy", marks=pytest.mark.long)])
 def test_the_client_of_the_sdk_talks_to_us(client: FlaskClient, address: str, stub: StubModel, mode: str) -> None:
     mcp = pytest.importorskip("mcp", reason="pip install -r requirements-mcp.txt")
-    upload(client, "The office closes at nineteen o'clock.", name="hours.txt")
     stub.default = Reply("At seven [1].")
     seen: dict[str, Any] = {}
 

@@ -17,7 +17,7 @@ from rag_assistant.web.pages.history import EXAMPLES
 from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
 from tests.cli.shell import Shell
-from tests.web.conftest import PAGE, ask, events_of, upload
+from tests.web.conftest import PAGE, ask, environment_in, events_of, served_before, upload
 
 NOTE = """# The lighthouse
 
@@ -30,9 +30,13 @@ The boat of the harbour master was painted green in spring.
 
 
 @pytest.fixture
-def environment(environment: dict[str, str]) -> dict[str, str]:
+def environment(tmp_path: Path, migrated: Path, stub: StubModel) -> dict[str, str]:
     """The settings of somebody who has connected no model."""
-    return {name: value for name, value in environment.items() if not name.startswith("OPENAI")}
+    return {
+        name: value
+        for name, value in environment_in(tmp_path, served_before(migrated, ("lighthouse.md", NOTE)), stub).items()
+        if not name.startswith("OPENAI")
+    }
 
 
 @pytest.fixture
@@ -41,14 +45,8 @@ def shell_here(environment: dict[str, str], stand_ins: None) -> Shell:
     return Shell(environment)
 
 
-@pytest.fixture
-def library(client: FlaskClient) -> FlaskClient:
-    upload(client, NOTE, "lighthouse.md")
-    return client
-
-
-def test_it_answers_with_a_sentence_of_the_documents_and_its_source(library: FlaskClient) -> None:
-    answer = ask(library, "How many geese does the keeper of the lighthouse feed?")
+def test_it_answers_with_a_sentence_of_the_documents_and_its_source(client: FlaskClient) -> None:
+    answer = ask(client, "How many geese does the keeper of the lighthouse feed?")
     assert answer["answer"].startswith(LEAD)
     assert "> The keeper of the lighthouse on the island feeds seventeen geese every morning." in answer["answer"]
     assert answer["answer"].endswith("[1]")
@@ -58,40 +56,46 @@ def test_it_answers_with_a_sentence_of_the_documents_and_its_source(library: Fla
     assert answer["usage"] is None
 
 
-@pytest.mark.parametrize("question", ["And the other one?", "What does it burn?", "Why?", "Und der andere?"])
-def test_it_asks_what_is_meant_where_nothing_tells(library: FlaskClient, question: str) -> None:
-    answer = ask(library, question)
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What does it burn?",
+        "Und der andere?",
+        *(pytest.param(one, marks=pytest.mark.long) for one in ("Why?", "And the other one?")),
+    ],
+)
+def test_it_asks_what_is_meant_where_nothing_tells(client: FlaskClient, question: str) -> None:
+    answer = ask(client, question)
     assert answer["answer"].startswith(UNCLEAR)
     assert "- lighthouse.md > The lighthouse" in answer["answer"]
     assert (answer["support"] in ("not_sent", "nothing_found"), answer["sources"]) == (True, [])
-    filtered = ask(library, question, document_ids=[1])
+    filtered = ask(client, question, document_ids=[1])
     assert not filtered["answer"].startswith(UNCLEAR), "a filter says what is meant"
 
 
-def test_it_asks_what_else_is_meant_but_not_what_a_conversation_tells(library: FlaskClient) -> None:
-    conversation = ask(library, "What does the lamp burn?")["conversation_id"]
-    assert ask(library, "And the other one?", conversation_id=conversation)["answer"].startswith(UNCLEAR)
-    assert ask(library, "What does it burn?", conversation_id=conversation)["answer"].startswith(LEAD)
+def test_it_asks_what_else_is_meant_but_not_what_a_conversation_tells(client: FlaskClient) -> None:
+    conversation = ask(client, "What does the lamp burn?")["conversation_id"]
+    assert ask(client, "And the other one?", conversation_id=conversation)["answer"].startswith(UNCLEAR)
+    assert ask(client, "What does it burn?", conversation_id=conversation)["answer"].startswith(LEAD)
 
 
 def test_without_anything_to_offer_it_asks_for_a_name(client: FlaskClient) -> None:
-    upload(client, "A boat.", "boat.txt")
     client.delete("/api/documents/1")
     assert ask(client, "And the other one?")["answer"] == NOTHING_TO_QUOTE
 
 
-def test_the_stream_is_the_same_answer(library: FlaskClient) -> None:
+def test_the_stream_is_the_same_answer(client: FlaskClient) -> None:
     question = "What does the lamp burn?"
-    events = events_of(library.post("/api/query/stream", json={"question": question}).data)
+    events = events_of(client.post("/api/query/stream", json={"question": question}).data)
     assert [name for name, _, _ in events][-1] == "end"
-    assert "".join(data["text"] for name, _, data in events if name == "token") == ask(library, question)["answer"]
+    assert "".join(data["text"] for name, _, data in events if name == "token") == ask(client, question)["answer"]
 
 
-def test_the_receipt_holds_the_request_that_was_quoted_from(library: FlaskClient) -> None:
-    answer = ask(library, "What does the lamp burn?")
-    receipt = library.get(f"/api/turns/{answer['turn_id']}/receipt").json
+def test_the_receipt_holds_the_request_that_was_quoted_from(client: FlaskClient) -> None:
+    answer = ask(client, "What does the lamp burn?")
+    receipt = client.get(f"/api/turns/{answer['turn_id']}/receipt").json
     assert "The lamp burns oil." in receipt["request"]["messages"][-1]["content"]
-    text = library.get(f"/turns/{answer['turn_id']}/receipt", headers=PAGE).text
+    text = client.get(f"/turns/{answer['turn_id']}/receipt", headers=PAGE).text
     assert "No model is connected" in text
     assert "Copy as curl" not in text
 
@@ -107,59 +111,60 @@ def test_what_does_not_fit_is_not_quoted(environment: dict[str, str], stand_ins:
         made.extensions["assistant"].close()
 
 
-def test_a_follow_up_leans_on_what_is_in_the_window_only(library: FlaskClient) -> None:
-    first = ask(library, "How many geese does the keeper of the lighthouse feed?", max_history_turns=5)
-    second = ask(library, "And why?", conversation_id=first["conversation_id"])
+def test_a_follow_up_leans_on_what_is_in_the_window_only(client: FlaskClient) -> None:
+    first = ask(client, "How many geese does the keeper of the lighthouse feed?", max_history_turns=5)
+    second = ask(client, "And why?", conversation_id=first["conversation_id"])
     assert "seventeen geese" in second["search"]["leans_on"]
     assert LEAD not in second["search"]["leans_on"]
-    third = ask(library, "And why?", conversation_id=first["conversation_id"], max_history_turns=0)
+    third = ask(client, "And why?", conversation_id=first["conversation_id"], max_history_turns=0)
     assert third["search"]["leans_on"] is None
 
 
-def test_no_model_is_said_to_have_seen_anything(library: FlaskClient) -> None:
-    first = ask(library, "How many geese does the keeper of the lighthouse feed?")
-    second = ask(library, "And the lamp?", conversation_id=first["conversation_id"], max_history_turns=0)
-    page = library.get(f"/turns/{second['turn_id']}").text
+def test_no_model_is_said_to_have_seen_anything(client: FlaskClient) -> None:
+    first = ask(client, "How many geese does the keeper of the lighthouse feed?")
+    second = ask(client, "And the lamp?", conversation_id=first["conversation_id"], max_history_turns=0)
+    page = client.get(f"/turns/{second['turn_id']}").text
     assert "In view: 0 of 1 earlier turn (1 over the turn limit)." in page
     assert "odel saw" not in page
     assert "It was told" not in page
 
 
-def test_what_is_not_in_the_documents_is_said_with_the_nearest_sections(library: FlaskClient) -> None:
-    answer = ask(library, "Which parliament votes about taxation?")
+def test_what_is_not_in_the_documents_is_said_with_the_nearest_sections(client: FlaskClient) -> None:
+    answer = ask(client, "Which parliament votes about taxation?")
     assert answer["answer"].startswith(NOTHING_FOUND)
     assert "\n- lighthouse.md > The lighthouse" in answer["answer"]
     assert (answer["support"], answer["sources"]) == ("nothing_found", [])
 
 
-def test_what_the_person_said_is_quoted_where_the_documents_have_nothing(library: FlaskClient) -> None:
-    conversation = ask(library, "Remember: my cat is called Mimi. What does the lamp burn?")["conversation_id"]
+def test_what_the_person_said_is_quoted_where_the_documents_have_nothing(client: FlaskClient) -> None:
+    conversation = ask(client, "Remember: my cat is called Mimi. What does the lamp burn?")["conversation_id"]
     for n in range(7):
-        ask(library, f"How many geese are there, for the {n}th time?", conversation_id=conversation)
-    answer = ask(library, "How is my cat called?", conversation_id=conversation)
+        ask(client, f"How many geese are there, for the {n}th time?", conversation_id=conversation)
+    answer = ask(client, "How is my cat called?", conversation_id=conversation)
     assert (
         answer["answer"]
         == f"{NOTHING_FOUND} In turn 1 of this conversation, you said:\n\n> Remember: my cat is called Mimi."
     )
-    again = ask(library, "How is my dog called?", conversation_id=conversation)
+    again = ask(client, "How is my dog called?", conversation_id=conversation)
     assert "you said" not in again["answer"]
 
 
 def test_what_neither_documents_nor_conversation_speak_of_is_not_answered_with_the_last_passages(
-    library: FlaskClient,
+    client: FlaskClient,
 ) -> None:
-    conversation = ask(library, "How many geese does the keeper feed?")["conversation_id"]
-    answer = ask(library, "Which parliament votes about taxation?", conversation_id=conversation)
+    conversation = ask(client, "How many geese does the keeper feed?")["conversation_id"]
+    answer = ask(client, "Which parliament votes about taxation?", conversation_id=conversation)
     assert answer["answer"].startswith(NOTHING_FOUND)
     assert answer["support"] == "nothing_found"
 
 
 def test_an_empty_library_has_nothing_to_quote(client: FlaskClient) -> None:
+    client.delete("/api/documents/1")
     assert ask(client, "How many geese?")["answer"] == NOTHING_TO_QUOTE
 
 
-def test_what_needs_a_model_is_said_without_a_search(library: FlaskClient) -> None:
-    answer = ask(library, "Summarise the lighthouse.")
+def test_what_needs_a_model_is_said_without_a_search(client: FlaskClient) -> None:
+    answer = ask(client, "Summarise the lighthouse.")
     assert (answer["answer"], answer["support"]) == (NEEDS_MODEL, "not_searched")
 
 
@@ -167,36 +172,35 @@ def test_agent_mode_searches_without_a_word_about_tools(environment: dict[str, s
     made = create_app(environment | {"RETRIEVAL_MODE": "agent"})
     made.extensions["assistant"].start()
     try:
-        upload(made.test_client(), NOTE, "lighthouse.md")
         answer = ask(made.test_client(), "What does the lamp burn?")
         assert (answer["support"], answer["notes"]) == ("cited", [])
     finally:
         made.extensions["assistant"].close()
 
 
-def test_it_summarises_by_whole_sentences(library: FlaskClient) -> None:
-    conversation = ask(library, "My cat is called Mimi. How many geese does the keeper feed?")["conversation_id"]
+def test_it_summarises_by_whole_sentences(client: FlaskClient) -> None:
+    conversation = ask(client, "My cat is called Mimi. How many geese does the keeper feed?")["conversation_id"]
     for _ in range(3):
-        ask(library, conversation_id=conversation)
-    refused = library.post(
+        ask(client, conversation_id=conversation)
+    refused = client.post(
         "/api/query",
         json={"question": "Why?", "conversation_id": conversation, "max_history_turns": 1, "on_overflow": "ask"},
     )
     assert refused.status_code == 409
     assert "trim, compact, reset, continue" in refused.json["error"]["message"]
-    said = library.post(f"/api/conversations/{conversation}/commands", json={"command": "/compact"})
+    said = client.post(f"/api/conversations/{conversation}/commands", json={"command": "/compact"})
     assert EXTRACTED in said.json["text"]
-    summary = library.get(f"/api/conversations/{conversation}").json["view"]["summary"]
+    summary = client.get(f"/api/conversations/{conversation}").json["view"]["summary"]
     assert summary["written_by"] == "extract"
     assert "Turn 1, User: My cat is called Mimi." in summary["text"]
     assert "feeds seventeen geese" in summary["text"]
     assert LEAD not in summary["text"]
-    assert "chosen without a model" in library.get(f"/conversations/{conversation}", headers=PAGE).text
-    assert library.post(f"/api/conversations/{conversation}/undo", json={}).json["view"]["summary"] is None
+    assert "chosen without a model" in client.get(f"/conversations/{conversation}", headers=PAGE).text
+    assert client.post(f"/api/conversations/{conversation}/undo", json={}).json["view"]["summary"] is None
 
 
-def test_a_request_cannot_be_replayed_where_there_is_no_model(library: FlaskClient, shell_here: Shell) -> None:
-    turn = ask(library, "What does the lamp burn?")["turn_id"]
+def test_a_request_cannot_be_replayed_where_there_is_no_model(client: FlaskClient, shell_here: Shell) -> None:
+    turn = ask(client, "What does the lamp burn?")["turn_id"]
     assert "No model is connected." in shell_here("history", "replay", str(turn)).stderr
 
 
@@ -221,7 +225,8 @@ def guide(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlaskClient]:
     services.close()
 
 
-@pytest.mark.parametrize("in_one_conversation", [pytest.param(False, marks=pytest.mark.long), True])
+@pytest.mark.long  # tests/browser/test_first_run.py asks one of them.
+@pytest.mark.parametrize("in_one_conversation", [False, True])
 def test_questions_about_the_guide_are_answered_from_the_right_page(
     guide: FlaskClient, in_one_conversation: bool
 ) -> None:
@@ -241,12 +246,11 @@ def test_the_examples_of_the_start_page_are_among_these_questions() -> None:
 
 
 def failing(environment: dict[str, str], stub: StubModel, when_model_fails: str) -> Flask:
-    """Return an application whose model fails, with a document in its library."""
+    """Return an application whose model fails."""
     stub.default = Reply(status=500, body=b"{}")
     connected = {"OPENAI_BASE_URL": stub.url, "OPENAI_MODEL": "stub-model", "WHEN_MODEL_FAILS": when_model_fails}
     made = create_app(environment | connected)
     made.extensions["assistant"].start()
-    upload(made.test_client(), NOTE, "lighthouse.md")
     return made
 
 

@@ -7,7 +7,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from testkit.stub_model import Reply, StubModel
-from tests.web.api.conversations import run, turn_ids
+from tests.web.api.conversations import kept, run, turn_ids
 from tests.web.conftest import PAGE, ask, until
 
 
@@ -20,9 +20,9 @@ class TestRecall:
         self, client: FlaskClient, stub: StubModel
     ) -> None:
         stub.replies.append(Reply("Noted: </earlier> the cat is called Mimi."))
-        conversation = ask(client, "Remember that my cat is called Mimi.")["conversation_id"]
+        conversation = kept(client, "Remember that my cat is called Mimi.").conversation_id
         for n in range(2, 6):
-            ask(client, f"Question {n}.", conversation_id=conversation)
+            kept(client, f"Question {n}.", conversation)
         answer = ask(client, "How is my cat called?", conversation_id=conversation)
         question = stub.requests[-1].messages[-1]["content"]
         assert answer["history"]["recalled_turns"] == [1]
@@ -36,10 +36,10 @@ class TestRecall:
     def test_what_was_cleared_or_excluded_is_told_and_never_recalled(
         self, client: FlaskClient, stub: StubModel
     ) -> None:
-        conversation = ask(client, "The cat is called Mimi.")["conversation_id"]
+        conversation = kept(client, "The cat is called Mimi.").conversation_id
         client.patch(f"/api/turns/{turn_ids(client, conversation)[0]}", json={"excluded": True})
         for n in range(2, 6):
-            ask(client, f"Question {n} about the dog.", conversation_id=conversation)
+            kept(client, f"Question {n} about the dog.", conversation)
         answer = ask(client, "How is the cat called?", conversation_id=conversation)
         assert "Mimi" not in json.dumps(stub.requests[-1].messages)
         assert (answer["history"]["recalled_turns"], missing(answer)) == ([], [(1, "excluded")])
@@ -50,9 +50,9 @@ class TestRecall:
         assert (1, "cleared") in missing(answer)
 
     def test_a_question_about_something_else_raises_no_alarm(self, client: FlaskClient) -> None:
-        conversation = ask(client, "Remember that my cat is called Mimi.")["conversation_id"]
+        conversation = kept(client, "Remember that my cat is called Mimi.").conversation_id
         for n in range(2, 6):
-            ask(client, f"Question {n}.", conversation_id=conversation)
+            kept(client, f"Question {n}.", conversation)
         answer = ask(client, "How deep is the harbour of Bremerhaven?", conversation_id=conversation)
         assert (answer["history"]["recalled_turns"], missing(answer)) == ([], [])
 
@@ -65,9 +65,9 @@ class TestMissing:
     def test_a_turn_that_is_not_sent_is_named_and_one_click_brings_it_back(
         self, client: FlaskClient, stub: StubModel
     ) -> None:
-        conversation = ask(client, "Remember that my cat is called Mimi.")["conversation_id"]
+        conversation = kept(client, "Remember that my cat is called Mimi.").conversation_id
         for n in range(2, 6):
-            ask(client, f"Question {n}.", conversation_id=conversation)
+            kept(client, f"Question {n}.", conversation)
         answer = ask(client, "How is my cat called?", conversation_id=conversation)
         assert missing(answer) == [(1, "turn_limit")]
         assert 0.3 <= answer["history"]["missing"][0]["score"] <= 1

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from flask.testing import FlaskClient
@@ -11,23 +12,18 @@ from rag_assistant.factory import create_app
 from rag_assistant.retrieval import reranking
 from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
-from tests.web.conftest import ask, upload
+from tests.web.conftest import ask, environment_in, served_before
 
 ONE = "The lighthouse keeper feeds geese at the lighthouse."
 OTHER = "A lighthouse stands on rocks, and ships pass it."
 
 
 @pytest.fixture
-def environment(environment: dict[str, str]) -> dict[str, str]:
-    return environment | {"RERANK_MODEL": "ranker"}
-
-
-@pytest.fixture
-def two(client: FlaskClient) -> FlaskClient:
+def environment(tmp_path: Path, migrated: Path, stub: StubModel) -> dict[str, str]:
     """A library of two documents, of which the search alone puts the first in front."""
-    upload(client, ONE, "one.txt")
-    upload(client, OTHER, "other.txt")
-    return client
+    return environment_in(tmp_path, served_before(migrated, ("one.txt", ONE), ("other.txt", OTHER)), stub) | {
+        "RERANK_MODEL": "ranker"
+    }
 
 
 @pytest.fixture
@@ -45,9 +41,9 @@ def found(client: FlaskClient, query: str = "geese at the lighthouse") -> list[s
     return [one["document"] for one in passages]
 
 
-def test_the_reranking_model_orders_the_passages(two: FlaskClient, stub: StubModel) -> None:
+def test_the_reranking_model_orders_the_passages(client: FlaskClient, stub: StubModel) -> None:
     stub.relevance = lambda text: float("ships" in text)
-    assert found(two) == ["other.txt", "one.txt"]
+    assert found(client) == ["other.txt", "one.txt"]
     (seen,) = stub.rerank_requests
     assert seen.body["model"] == "ranker"
     assert seen.body["query"] == "geese at the lighthouse"
@@ -55,31 +51,31 @@ def test_the_reranking_model_orders_the_passages(two: FlaskClient, stub: StubMod
     assert seen.headers["authorization"] == "Bearer sk-canary-secret"
 
 
-def test_a_passage_without_a_score_stands_behind_the_others(two: FlaskClient, stub: StubModel) -> None:
+def test_a_passage_without_a_score_stands_behind_the_others(client: FlaskClient, stub: StubModel) -> None:
     only = json.dumps({"results": [{"index": 1, "relevance_score": -3.5}]}).encode()
     stub.rerank_replies.append(Reply(body=only))
-    assert found(two) == ["other.txt", "one.txt"]
+    assert found(client) == ["other.txt", "one.txt"]
 
 
 @pytest.mark.parametrize(
     "reply",
     [
         Reply(status=401, body=b'{"error": {"message": "bad key sk-canary-secret"}}'),
-        Reply(status=503),
+        pytest.param(Reply(status=503), marks=pytest.mark.long),
         Reply(body=b"no JSON"),
-        Reply(body=b"[]"),
-        Reply(body=b'{"results": []}'),
+        pytest.param(Reply(body=b"[]"), marks=pytest.mark.long),
+        pytest.param(Reply(body=b'{"results": []}'), marks=pytest.mark.long),
         Reply(body=b'{"results": [{"index": 7, "relevance_score": 1}]}'),
-        Reply(body=b'{"results": [{"index": 0, "relevance_score": NaN}]}'),
-        Reply(body=b'{"results": [{"index": 0}]}'),
+        pytest.param(Reply(body=b'{"results": [{"index": 0, "relevance_score": NaN}]}'), marks=pytest.mark.long),
+        pytest.param(Reply(body=b'{"results": [{"index": 0}]}'), marks=pytest.mark.long),
     ],
 )
 def test_a_reranking_model_that_fails_leaves_the_order_as_it_was(
-    two: FlaskClient, stub: StubModel, reply: Reply, caplog: pytest.LogCaptureFixture
+    client: FlaskClient, stub: StubModel, reply: Reply, caplog: pytest.LogCaptureFixture
 ) -> None:
     stub.relevance = lambda text: float("ships" in text)
     stub.rerank_replies.append(reply)
-    answer = ask(two, "Who feeds geese at the lighthouse?")
+    answer = ask(client, "Who feeds geese at the lighthouse?")
     assert [one["document"] for one in answer["sources"]] == ["one.txt", "other.txt"]
     assert NOT_RERANKED in answer["notes"]
     assert f'The reranking model "ranker" at {stub.url}' in caplog.text
@@ -87,25 +83,23 @@ def test_a_reranking_model_that_fails_leaves_the_order_as_it_was(
 
 
 def test_after_a_failure_the_model_is_left_alone_for_a_while(
-    two: FlaskClient, stub: StubModel, monkeypatch: pytest.MonkeyPatch
+    client: FlaskClient, stub: StubModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stub.relevance = lambda text: float("ships" in text)
     stub.rerank_replies.append(Reply(status=503))
-    assert found(two) == found(two) == ["one.txt", "other.txt"]
+    assert found(client) == found(client) == ["one.txt", "other.txt"]
     assert len(stub.rerank_requests) == 1
     monkeypatch.setattr(reranking.time, "monotonic", lambda now=reranking.time.monotonic: now() + 31)
-    assert found(two) == ["other.txt", "one.txt"]
-    assert NOT_RERANKED not in ask(two, "Who feeds geese at the lighthouse?")["notes"]
+    assert found(client) == ["other.txt", "one.txt"]
+    assert NOT_RERANKED not in ask(client, "Who feeds geese at the lighthouse?")["notes"]
 
 
-def test_what_has_nothing_to_do_with_the_library_is_not_reranked(two: FlaskClient, stub: StubModel) -> None:
-    assert found(two, "quantum chromodynamics") == []
+def test_what_has_nothing_to_do_with_the_library_is_not_reranked(client: FlaskClient, stub: StubModel) -> None:
+    assert found(client, "quantum chromodynamics") == []
     assert stub.rerank_requests == []
 
 
 def test_the_key_of_the_answering_endpoint_is_not_sent_to_another(elsewhere: FlaskClient, stub: StubModel) -> None:
-    upload(elsewhere, ONE, "one.txt")
-    upload(elsewhere, OTHER, "other.txt")
     assert len(found(elsewhere)) == 2
     assert [seen.headers["authorization"] for seen in stub.rerank_requests] == ["Bearer none"]
 

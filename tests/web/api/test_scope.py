@@ -1,11 +1,13 @@
 """Which documents a conversation is about: kept with it, set by the API, and left aside by a question that says so."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
 
-from tests.web.conftest import ask, upload
+from testkit.stub_model import StubModel
+from tests.web.conftest import ask, environment_in, served_before
 
 GEESE = "The lighthouse keeper feeds seventeen geese."
 DUCKS = "The lighthouse keeper feeds three ducks."
@@ -17,9 +19,14 @@ def named(answer: dict[str, Any]) -> set[str]:
 
 
 @pytest.fixture
+def environment(tmp_path: Path, migrated: Path, stub: StubModel) -> dict[str, str]:
+    return environment_in(tmp_path, served_before(migrated, ("geese.txt", GEESE), ("ducks.txt", DUCKS)), stub)
+
+
+@pytest.fixture
 def library(client: FlaskClient) -> tuple[int, int]:
-    geese, ducks = upload(client, GEESE, "geese.txt", tags="birds"), upload(client, DUCKS, "ducks.txt")
-    return geese["document_id"], ducks["document_id"]
+    client.patch("/api/documents/1", json={"tags": ["birds"]})
+    return 1, 2
 
 
 def set_scope(client: FlaskClient, conversation: int, **scope: Any) -> tuple[int, dict[str, Any]]:

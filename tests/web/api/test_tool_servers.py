@@ -1,9 +1,8 @@
 """Tools of other programs in agent mode, from real servers of the SDK."""
 
 import json
-import socket
-import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,7 +17,7 @@ from rag_assistant.errors import SettingsError, ToolFailed
 from rag_assistant.factory import create_app
 from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
-from tests.web.conftest import ask, environment_in, put_stand_ins, served_before, until
+from tests.web.conftest import application, ask, served_before, until
 
 # To load it takes a second, in each of the processes that tests run in.
 pytestmark = pytest.mark.skipif(find_spec("mcp") is None, reason="pip install -r requirements-mcp.txt")
@@ -67,14 +66,9 @@ def stub(model: StubModel) -> Iterator[StubModel]:
 def talking(folder: Path, migrated: Path, model: StubModel) -> Iterator[Flask]:
     """An application with the tools of a server, which takes a second to start."""
     servers = {"test": command(folder / "kept.txt")}
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        put_stand_ins(folder, monkeypatch)
-        more = {"RETRIEVAL_MODE": "agent", "MCP_SERVERS": json.dumps(servers)}
-        made = create_app(environment_in(folder, served_before(migrated), model) | more)
-        services: Services = made.extensions["assistant"]
-        services.start()
+    more = {"RETRIEVAL_MODE": "agent", "MCP_SERVERS": json.dumps(servers)}
+    with application(folder, served_before(migrated), model, **more) as made:
         yield made
-        services.close()
 
 
 @pytest.fixture
@@ -174,19 +168,18 @@ def test_a_server_that_dies_or_is_late_is_connected_again(
 
 @pytest.fixture
 def address(kept: Path) -> Iterator[str]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    started = subprocess.Popen([sys.executable, "-m", "testkit.tool_server", str(port), str(kept)], cwd=PROJECT)
+    import uvicorn
 
-    def listens() -> bool:
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", port)) == 0
+    from testkit.tool_server import tool_server
 
-    until(listens)
-    yield f"http://127.0.0.1:{port}/mcp"
-    started.terminate()
-    started.wait(20)
+    app = tool_server(kept).streamable_http_app()
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", ws="none"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    until(lambda: server.started)
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/mcp"
+    server.should_exit = True
+    thread.join()
 
 
 def test_a_server_over_http_is_listed_and_called(address: str) -> None:

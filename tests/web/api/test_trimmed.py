@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from testkit.stub_model import Reply, StubModel
+from tests.web.api.conversations import kept
 from tests.web.conftest import PAGE, ask
 
 FILLER = "It was said at some length, so that a summary of it can be shorter than what it stands for. "
@@ -38,8 +39,10 @@ class Talk:
         self.id: int | None = None
         self.told: dict[str, Any] | None = None
         stub.default = Reply("They spoke of it.")
-        for _ in range(4):
-            self.ask("trim")
+        for _ in range(3):
+            self.asked += 1
+            self.id = kept(client, f"Question {self.asked}. {FILLER * 2}", self.id).conversation_id
+        self.ask("trim")
 
     def turns(self) -> list[dict[str, Any]]:
         return list(self.client.get(f"/api/conversations/{self.id}/turns?limit=100").json["turns"])
@@ -135,15 +138,18 @@ class Talk:
 
 
 @pytest.fixture(
-    params=[{}, {"HISTORY_TOKEN_BUDGET": "700"}, {"HISTORY_RECALL": "2", "WINDOW_SLACK": "2"}],
-    ids=["window", "budget", "recall and slack"],
+    params=[
+        pytest.param({}, id="window", marks=pytest.mark.long),
+        pytest.param({"HISTORY_TOKEN_BUDGET": "700"}, id="budget"),
+        pytest.param({"HISTORY_RECALL": "2", "WINDOW_SLACK": "2"}, id="recall and slack"),
+    ],
 )
 def environment(environment: dict[str, str], request: pytest.FixtureRequest) -> dict[str, str]:
     return environment | request.param
 
 
 @settings(
-    max_examples=int(os.environ.get("HISTORY_EXAMPLES", "60")) // 20,
+    max_examples=int(os.environ.get("HISTORY_EXAMPLES", "60")) // 30,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

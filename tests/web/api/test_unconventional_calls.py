@@ -1,13 +1,14 @@
 """Calls that are written as text, and models that call nothing: nothing of an answer is lost or shown by mistake."""
 
 import json
+from pathlib import Path
 
 import pytest
 from flask.testing import FlaskClient
 
 from testkit.stub_model import Reply, StubModel
 from tests.web.api.tool_calls import call, search
-from tests.web.conftest import ask, upload
+from tests.web.conftest import ask, environment_in, served_before, upload
 
 
 @pytest.fixture
@@ -19,7 +20,10 @@ def environment(environment: dict[str, str]) -> dict[str, str]:
     "written",
     [
         '{"name": "search_documents", "arguments": {"query": "office Fridays"}}',
-        '```json\n{"name": "search_documents", "parameters": {"query": "office Fridays"}}\n```',
+        pytest.param(
+            '```json\n{"name": "search_documents", "parameters": {"query": "office Fridays"}}\n```',
+            marks=pytest.mark.long,
+        ),
         '<tool_call>\n{"name": "search_documents", "arguments": {"query": "office Fridays"}}\n</tool_call>',
         '[{"type": "function", "function": {"name": "search_documents", "arguments": {"query": "office Fridays"}}}]',
     ],
@@ -41,9 +45,9 @@ def test_a_call_that_the_model_writes_as_its_text_is_taken_as_one_and_never_show
     "written",
     [
         '{"name": "no_such_tool", "arguments": {}}',
-        '{"name": "search_documents", "arguments": {"words": 3}}',
+        pytest.param('{"name": "search_documents", "arguments": {"words": 3}}', marks=pytest.mark.long),
         '{"name": "Ada", "born": 1815}',
-        "```python\nprint(1)\n```",
+        pytest.param("```python\nprint(1)\n```", marks=pytest.mark.long),
         '{"name": "search_documents", "arguments": {"query": "half',
     ],
 )
@@ -59,9 +63,10 @@ class TestAModelThatCallsNothing:
     NOTE = "The model called no tool, so your documents were searched for it instead."
     QUESTION = "What does the bicycle cost on Sundays?"
 
-    @pytest.fixture(autouse=True)
-    def library(self, client: FlaskClient) -> None:
-        upload(client, "The bicycle costs nine crowns on Sundays.")
+    @pytest.fixture
+    def environment(self, tmp_path: Path, migrated: Path, stub: StubModel) -> dict[str, str]:
+        begun = served_before(migrated, ("note.txt", "The bicycle costs nine crowns on Sundays."))
+        return environment_in(tmp_path, begun, stub) | {"RETRIEVAL_MODE": "agent"}
 
     def test_gets_the_documents_searched_for_it(self, client: FlaskClient, stub: StubModel) -> None:
         stub.replies.extend([Reply("The bicycle costs $10 on Sundays."), Reply("Nine crowns [1].")])

@@ -7,6 +7,7 @@ from rag_assistant.records import Question
 from rag_assistant.storage.conversations.answer_log import AnswerLog
 from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
+from tests.web.api.conversations import kept
 from tests.web.conftest import ask, owned_by_the_dead, post, until, upload
 
 
@@ -125,7 +126,7 @@ def test_an_answer_that_is_summarised_stays(client: FlaskClient, stub: StubModel
     turn = ask(client, "One " + "word " * 200)
     regenerated(client, turn["turn_id"])
     for n in range(3):
-        ask(client, f"Question {n} " + "word " * 200, conversation_id=turn["conversation_id"])
+        kept(client, f"Question {n} " + "word " * 200, turn["conversation_id"])
     stub.default = Reply("It was about words.")
     assert client.post(f"/api/conversations/{turn['conversation_id']}/compact").status_code == 200
     status, said = refusal(client, f"/api/turns/{turn['turn_id']}/versions/1/choose")
@@ -141,7 +142,7 @@ def test_an_answer_stays_that_a_summary_tells_of_which_an_undo_would_bring_back(
     regenerated(client, turn["turn_id"])
     path = f"/api/conversations/{turn['conversation_id']}"
     for n in range(3):
-        ask(client, f"Question {n} " + "word " * 200, conversation_id=turn["conversation_id"])
+        kept(client, f"Question {n} " + "word " * 200, turn["conversation_id"])
     stub.default = Reply("It was about words.")
     assert client.post(f"{path}/compact").status_code == 200
     assert client.post(f"{path}/clear").status_code == 200
