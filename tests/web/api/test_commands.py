@@ -19,7 +19,7 @@ def test_history_tells_what_is_kept_and_what_is_seen(client: FlaskClient) -> Non
     assert "- turns 1 and 2: over the turn limit" in text
 
 
-@pytest.mark.parametrize("command", ["/clear", "/clear-history", "/reset"])
+@pytest.mark.parametrize("command", ["/clear", pytest.param("/clear-history", marks=pytest.mark.long), "/reset"])
 def test_clear_and_reset_let_the_model_see_nothing_and_lose_nothing(
     client: FlaskClient, stub: StubModel, command: str
 ) -> None:

@@ -82,14 +82,16 @@ def test_the_next_compaction_extends_the_summary_with_its_edit(client: FlaskClie
 @pytest.mark.parametrize(
     ("reply", "why"),
     [
-        (Reply("   "), "empty summary"),
+        pytest.param(Reply("   "), "empty summary", marks=pytest.mark.long),
         (Reply("<think>What shall I write</think>"), "empty summary"),
         (Reply("I am glad. " * 6), "over and over"),
         (Reply(" ".join(f"Sentence {n}." for n in range(900))), "it saves none"),
         (Reply(status=400, body=b'{"error": {"message": "no"}}'), "refused the request"),
         (Reply(hang_at=0), "took too long"),
-        (Reply("Half a su", break_at=1), "dropped the connection"),
-        (Reply(tool_calls=[{"id": "a", "name": "x", "arguments": {}}]), "called a tool"),
+        pytest.param(Reply("Half a su", break_at=1), "dropped the connection", marks=pytest.mark.long),
+        pytest.param(
+            Reply(tool_calls=[{"id": "a", "name": "x", "arguments": {}}]), "called a tool", marks=pytest.mark.long
+        ),
     ],
     ids=["blank", "only thoughts", "repeated", "inflated", "refused", "timed out", "broken", "tool"],
 )

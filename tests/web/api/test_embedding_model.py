@@ -65,7 +65,7 @@ def test_an_endpoint_that_comes_back_is_used_without_a_start(
 ) -> None:
     with running(environment) as (client, _services):
         upload(client, FACT, "a.txt")
-    stub.embedding_replies.extend([Reply(status=503) for _ in range(12)])
+    stub.embedding_replies.extend([Reply(status=503) for _ in range(4)])
     with running(environment, EMBEDDER="endpoint:embed-1") as (client, services):
         until(lambda: active_key(services).startswith("endpoint-embed-1#"), 15)
         assert found(client, "lighthouse")

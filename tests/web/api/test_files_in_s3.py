@@ -86,9 +86,9 @@ def test_the_same_content_is_kept_once(client: FlaskClient, stored: Callable[[],
     ("fault", "status", "told"),
     [
         (refusal(404, "NoSuchBucket"), 503, "There is no bucket"),
-        (refusal(503, "SlowDown"), 503, "SlowDown"),
+        pytest.param(refusal(503, "SlowDown"), 503, "SlowDown", marks=pytest.mark.long),
         (refusal(507, "XMinioStorageFull"), 507, "is full"),
-        (breaking_off, 503, "cannot be reached"),
+        pytest.param(breaking_off, 503, "cannot be reached", marks=pytest.mark.long),
         (hanging, 503, "does not answer in time"),
     ],
     ids=["no-bucket", "busy", "full", "broken-off", "hanging"],
@@ -114,7 +114,9 @@ def test_an_upload_that_the_bucket_does_not_take_is_refused_with_the_reason_and_
     ready(client)
 
 
-@pytest.mark.parametrize("fault", [refusal(503, "SlowDown"), breaking_off], ids=["busy", "broken-off"])
+@pytest.mark.parametrize(
+    "fault", [pytest.param(refusal(503, "SlowDown"), marks=pytest.mark.long), breaking_off], ids=["busy", "broken-off"]
+)
 def test_an_outage_while_a_document_is_read_is_shown_and_waited_for(
     client: FlaskClient, s3_proxy: FaultyProxy, fault: Any
 ) -> None:

@@ -146,7 +146,7 @@ class TestSmallModel:
     def environment(self, environment: dict[str, str]) -> dict[str, str]:
         return environment | {"MODEL_CONTEXT_TOKENS": "3000", "ON_OVERFLOW": "compact", "MAX_HISTORY_TURNS": "null"}
 
-    @pytest.mark.parametrize("turns", [20, pytest.param(40, marks=pytest.mark.long)])
+    @pytest.mark.parametrize("turns", [15, pytest.param(40, marks=pytest.mark.long)])
     def test_a_long_talk_never_ends_without_memory(self, client: FlaskClient, stub: StubModel, turns: int) -> None:
         conversation: int | None = None
         for n in range(1, turns + 1):
@@ -160,7 +160,9 @@ class TestSmallModel:
 
 
 @pytest.mark.parametrize(
-    "limit", [True, 1, 64, -5, "many", 10**23, None], ids=["true", "1", "64", "minus", "text", "huge", "none"]
+    "limit",
+    [True, 64, 10**23, *(pytest.param(one, marks=pytest.mark.long) for one in (1, -5, "many", None))],
+    ids=["true", "64", "huge", "1", "minus", "text", "none"],
 )
 def test_a_nonsensical_limit_in_the_list_of_models_is_not_believed(
     client: FlaskClient, stub: StubModel, limit: Any
@@ -178,7 +180,7 @@ def test_a_rate_limit_is_not_taken_for_a_limit_of_length(client: FlaskClient, st
     assert ask(client)["history"]["tokens"]["limit"] is None
 
 
-@pytest.mark.parametrize("size", [10**20, 2**31])
+@pytest.mark.parametrize("size", [10**20, pytest.param(2**31, marks=pytest.mark.long)])
 def test_a_window_above_every_number_does_not_break_the_stream(client: FlaskClient, size: int) -> None:
     response = client.post("/api/query/stream", json={"question": "Why?", "max_history_turns": size})
     assert events_of(response.data)[-1][2]["status"] == "completed"
@@ -188,13 +190,13 @@ def test_a_window_above_every_number_does_not_break_the_stream(client: FlaskClie
     "usage",
     [
         {"prompt_tokens": "many"},
-        {"prompt_tokens": -3},
-        {"prompt_tokens": 10**30},
-        {"prompt_tokens": True},
-        {"prompt_tokens_details": [1]},
+        pytest.param({"prompt_tokens": -3}, marks=pytest.mark.long),
+        pytest.param({"prompt_tokens": 10**30}, marks=pytest.mark.long),
+        pytest.param({"prompt_tokens": True}, marks=pytest.mark.long),
+        pytest.param({"prompt_tokens_details": [1]}, marks=pytest.mark.long),
         {"prompt_tokens_details": "x"},
         {"finish_reason": 4},
-        {"nested": {"deep": []}},
+        pytest.param({"nested": {"deep": []}}, marks=pytest.mark.long),
     ],
 )
 def test_odd_usage_never_costs_an_answer(client: FlaskClient, stub: StubModel, usage: dict[str, Any]) -> None:
@@ -239,9 +241,11 @@ class TestOddCalls:
         "call",
         [
             {"id": "a\ud800", "name": "search_documents", "arguments": {"query": "x"}},
-            {"id": "a", "name": "search\ud800 documents!", "arguments": {}},
+            pytest.param({"id": "a", "name": "search\ud800 documents!", "arguments": {}}, marks=pytest.mark.long),
             {"id": "a", "name": "search_documents", "arguments": '{"query": "\\ud800 and \\u0000"}'},
-            {"id": "a", "name": "search_documents", "arguments": '{"query": "caf'},
+            pytest.param(
+                {"id": "a", "name": "search_documents", "arguments": '{"query": "caf'}, marks=pytest.mark.long
+            ),
             {"id": "", "name": "", "arguments": "[" * 5000},
         ],
         ids=["id", "name", "escaped", "half", "deep"],

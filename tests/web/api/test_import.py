@@ -92,8 +92,8 @@ def test_a_form_with_the_zip_file_of_chatgpt_is_taken(client: FlaskClient) -> No
         ("text/csv", b"a,b", 415, 'The content type is "text/csv"; it must be application/json'),
     ],
 )
-def test_other_files_are_refused_by_name(client: FlaskClient, kind: str, body: bytes, status: int, said: str) -> None:
-    refused = client.post(URL, data=body, content_type=kind)
+def test_other_files_are_refused_by_name(empty: FlaskClient, kind: str, body: bytes, status: int, said: str) -> None:
+    refused = empty.post(URL, data=body, content_type=kind)
     assert (refused.status_code, said in refused.json["error"]["message"]) == (status, True), refused.text
 
 

