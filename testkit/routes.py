@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from flask import Flask
@@ -85,6 +86,11 @@ def path_of(rule: str, ids: dict[str, int], trash: bool = False) -> str:
     if trash:
         known["conversation_id"] = known["deleted"]
     return re.sub(r"<(?:\w+:)?(\w+)>", lambda found: str(known[found[1]]), rule)
+
+
+def some_of(choices: Sequence[Any], number: int, every: bool) -> Sequence[Any]:
+    """Return the choices for a route: by turns one of them, or all."""
+    return choices if every else [choices[number % len(choices)]]
 
 
 def send(client: FlaskClient, endpoint: str, method: str, path: str) -> TestResponse:

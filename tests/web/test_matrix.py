@@ -16,7 +16,7 @@ from rag_assistant.factory import create_app
 from rag_assistant.web.policy import POLICIES
 from rag_assistant.web.services import Services
 from testkit.people import quick_passwords
-from testkit.routes import ENDINGS, path_of, routes, send
+from testkit.routes import ENDINGS, path_of, routes, send, some_of
 from testkit.stub_model import StubModel
 from tests.web.conftest import ask
 from tests.web.named_requests import NAMED
@@ -56,13 +56,16 @@ def seen_by_strangers(response: TestResponse, *ids: int) -> tuple[int, str, str]
     return response.status_code, response.headers.get("Location", ""), text
 
 
-def test_only_the_owner_reaches_what_is_theirs(world: World, record_property: Callable[[str, str], None]) -> None:
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_only_the_owner_reaches_what_is_theirs(
+    world: World, record_property: Callable[[str, str], None], every: bool
+) -> None:
     kept = kept_of_owner(world)
     assert kept
-    for endpoint, method, rule in routes(world.app):
+    for number, (endpoint, method, rule) in enumerate(routes(world.app)):
         policy = POLICIES[endpoint]
         path = path_of(rule, world.ids)
-        for who in ("nobody", "revoked token", "disabled person"):
+        for who in some_of(("nobody", "revoked token", "disabled person"), number, every):
             response = world.call(who, endpoint, method, path)
             assert CANARY not in response.text, (who, method, path)
             if policy.ability is not None:
@@ -74,7 +77,7 @@ def test_only_the_owner_reaches_what_is_theirs(world: World, record_property: Ca
             assert refused.status_code == 403, (needed, method, path)
         if not has_foreign_id(rule) or policy.ability is None or endpoint == "people_pages.delete":
             continue
-        for who in ("another person", "admin"):
+        for who in some_of(("another person", "admin"), number, every):
             if policy.ability == "admin" and who == "admin":
                 continue  # Accounts are an administrator's.
             absent = world.call(who, endpoint, method, path_of(rule, of_missing(world)))

@@ -2,9 +2,7 @@
 
 import re
 import socket
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from flask import Flask
@@ -15,6 +13,7 @@ from rag_assistant.web.policy import POLICIES, without_policy
 from rag_assistant.web.security import HEADERS
 from rag_assistant.web.services import Services
 from testkit.loopback_only import ForeignConnection
+from testkit.routes import some_of
 from testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, upload
 
@@ -40,11 +39,6 @@ FOREIGN_PAGES = (
     {"Sec-Fetch-Site": "cross-site", "Origin": "http://localhost"},
     {"Sec-Fetch-Site": "cross-site", "Origin": "null"},
 )
-
-
-def some_of(choices: Sequence[Any], number: int, every: bool) -> Sequence[Any]:
-    """Return the choices for a route: by turns one of them, or all."""
-    return choices if every else [choices[number % len(choices)]]
 
 
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.long)])
