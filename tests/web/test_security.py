@@ -80,7 +80,7 @@ def test_our_own_pages_and_programs_may_ask(client: FlaskClient, headers: dict[s
 def test_every_answer_has_the_headers_no_cors_and_no_secret(
     app: Flask, client: FlaskClient, stub: StubModel, caplog: pytest.LogCaptureFixture, accept: str
 ) -> None:
-    """Of what is read by programs, test_canaries.py looks for secrets every time."""
+    """In what programs read, test_canaries.py looks for secrets every time, too."""
     secret, seen = "sk-canary-secret", ""
     for status in (401, 400):
         stub.default = Reply(status=status, body=f'{{"error": {{"message": "Incorrect key: {secret}"}}}}'.encode())
