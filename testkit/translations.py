@@ -60,8 +60,11 @@ def in_code() -> Iterator[tuple[str, Text]]:
     """Yield what the code says, and what it marks as texts."""
     yield from ((_named(path), sentence) for path, sentence in sentences())
     for path in sorted(PACKAGE.rglob("*.py")):
+        code = path.read_text()
+        if not any(f"{name}(" in code for name in CODE):
+            continue
         # Not by Babel: that does not look into the expressions of an f-string.
-        for call in ast.walk(ast.parse(path.read_text())):
+        for call in ast.walk(ast.parse(code)):
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in CODE:
                 texts = [one.value for one in call.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
                 yield from ((_named(path), text) for text in _texts(call.func.id, tuple(texts)))
