@@ -20,6 +20,8 @@ GENERATOR = PROJECT / ".venv-tools" / "bin" / "openapi-python-client"
 pytestmark = [
     pytest.mark.skipif(not GENERATOR.exists(), reason="needs openapi-python-client, which make test installs"),
     pytest.mark.filterwarnings("ignore"),
+    # That the description is true of what comes, test_document.py asks every time.
+    pytest.mark.long,
 ]
 
 

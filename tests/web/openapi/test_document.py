@@ -25,10 +25,10 @@ GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "expected"
 BODY_READ = re.compile(r"read_(?:optional_)?(?:json|openai)\((\w+)\)")
 
 
-@pytest.fixture
-def document(app: Flask) -> dict[str, Any]:
-    with app.app_context():
-        return openapi_document(app)
+@pytest.fixture(scope="module")
+def document(empty_app: Flask) -> dict[str, Any]:
+    with empty_app.app_context():
+        return openapi_document(empty_app)
 
 
 def problems(document: dict[str, Any], schema: dict[str, Any], value: Any) -> list[str]:
@@ -45,14 +45,14 @@ def answer_schema(document: dict[str, Any], path: str, method: str, status: int)
     return schema
 
 
-def test_every_route_is_described_and_nothing_else(app: Flask) -> None:
-    assert missing(app) == []
-    assert set(OPERATIONS) == {rule.endpoint for rule, _ in api_routes(app)}
+def test_every_route_is_described_and_nothing_else(empty_app: Flask) -> None:
+    assert missing(empty_app) == []
+    assert set(OPERATIONS) == {rule.endpoint for rule, _ in api_routes(empty_app)}
 
 
-def test_every_view_reads_the_body_that_is_described(app: Flask) -> None:
+def test_every_view_reads_the_body_that_is_described(empty_app: Flask) -> None:
     for endpoint, operation in OPERATIONS.items():
-        read = set(BODY_READ.findall(inspect.getsource(app.view_functions[endpoint])))
+        read = set(BODY_READ.findall(inspect.getsource(empty_app.view_functions[endpoint])))
         described = {operation.body.__name__} if operation.body is not None and not operation.form else set()
         assert read == described, endpoint
 
@@ -77,8 +77,8 @@ def golden_answers() -> list[tuple[str, str, int, Any]]:
     return found
 
 
-def test_what_was_recorded_is_as_described(app: Flask, document: dict[str, Any]) -> None:
-    adapter = app.url_map.bind("localhost")
+def test_what_was_recorded_is_as_described(empty_app: Flask, document: dict[str, Any]) -> None:
+    adapter = empty_app.url_map.bind("localhost")
     wrong = []
     for method, address, status, answer in golden_answers():
         if not adapter.test(address, method) or status == 405:
@@ -196,10 +196,10 @@ def test_the_events_of_an_agents_answer_are_as_described(
     check_events(document, OPERATIONS["api.turn_stream"].events, response.data)
 
 
-def test_the_document_and_its_page_are_served(client: FlaskClient) -> None:
-    served = client.get("/openapi.json").json
+def test_the_document_and_its_page_are_served(empty: FlaskClient) -> None:
+    served = empty.get("/openapi.json").json
     assert served["openapi"] == "3.1.0"
-    page = client.get("/docs")
+    page = empty.get("/docs")
     assert page.status_code == 200
     for path in served["paths"]:
         assert path in page.text
@@ -209,11 +209,11 @@ def test_the_document_and_its_page_are_served(client: FlaskClient) -> None:
 PROBLEM = "application/problem+json"
 
 
-def test_who_asks_for_problem_details_gets_them(client: FlaskClient) -> None:
-    page = client.get("/docs").text
+def test_who_asks_for_problem_details_gets_them(empty: FlaskClient) -> None:
+    page = empty.get("/docs").text
     for path in ("/api/turns/9", "/v1/responses/resp_9", "/healthz/nothing", "/api/nothing"):
-        plain = client.get(path, headers={"Accept": "application/json"})
-        response = client.get(path, headers={"Accept": f"{PROBLEM}, application/json"})
+        plain = empty.get(path, headers={"Accept": "application/json"})
+        response = empty.get(path, headers={"Accept": f"{PROBLEM}, application/json"})
         assert response.mimetype == PROBLEM, path
         problem = response.json
         assert (problem["status"], problem["instance"]) == (404, path)
@@ -230,8 +230,8 @@ def test_a_failed_answer_is_a_problem_too(client: FlaskClient, stub: StubModel) 
     assert response.json["title"] == "Model refused"
 
 
-def test_the_page_names_the_server_at_the_address_that_was_asked(client: FlaskClient) -> None:
+def test_the_page_names_the_server_at_the_address_that_was_asked(empty: FlaskClient) -> None:
     for base in ("http://localhost", "http://127.0.0.1:5000"):
-        page = client.get("/docs", base_url=base).text
+        page = empty.get("/docs", base_url=base).text
         assert f"{base}/api/query" in page
         assert "anywhere.invalid" not in page

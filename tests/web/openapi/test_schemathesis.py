@@ -12,13 +12,12 @@ from testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, upload
 
 
+# Every time, test_document.py asks what is right once, and tests/web/test_fuzz.py what is wrong.
+@pytest.mark.long
+@pytest.mark.timeout(14_400)
 @pytest.mark.filterwarnings("ignore")
-# What is wrong, tests/web/test_fuzz.py asks, too.
-@pytest.mark.parametrize("mode", ["positive", pytest.param("negative", marks=pytest.mark.long)])
-@pytest.mark.parametrize("examples", [1, pytest.param(60, marks=(pytest.mark.long, pytest.mark.timeout(14_400)))])
-def test_every_operation_answers_as_described(
-    app: Flask, client: FlaskClient, stub: StubModel, mode: str, examples: int
-) -> None:
+@pytest.mark.parametrize("mode", ["positive", "negative"])
+def test_every_operation_answers_as_described(app: Flask, client: FlaskClient, stub: StubModel, mode: str) -> None:
     # To load it takes a second, in each of the processes that tests run in.
     import schemathesis
     from schemathesis.checks import not_a_server_error
@@ -33,7 +32,7 @@ def test_every_operation_answers_as_described(
     ask(client, "And a page?", conversation_id=conversation)
     schema = schemathesis.openapi.from_wsgi("/openapi.json", app)
     limits = settings(
-        max_examples=examples,
+        max_examples=60,
         deadline=None,
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
