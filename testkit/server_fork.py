@@ -3,8 +3,9 @@
 Most of a start is loading modules. What is forked here goes through the same ``app.py`` as ``python app.py``; tests of
 the start itself run that command (tests/test_server.py), with the model that embeds for people; here it is the quick
 one, which takes half as long for a question. With KILL_AT in its environment, a server ends itself at that step; with
-LEASE_SECONDS others are taken for dead sooner than for people, and with REQUEST_SECONDS a request has to be whole
-sooner. As a program this module is the process that forks, one for all processes in which tests run.
+LEASE_SECONDS others are taken for dead sooner than for people, with REQUEST_SECONDS a request has to be whole sooner,
+and with MAX_DESCRIPTORS it may open fewer files. As a program this module is the process that forks, one for all
+processes in which tests run.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import gc
 import json
 import os
 import re
+import resource
 import runpy
 import select
 import selectors
@@ -262,6 +264,8 @@ def become_server(environment: dict[str, str], log: str) -> None:
     if seconds := os.environ.pop("REQUEST_SECONDS", None):
         worker: Any = import_module("rag_assistant.server.worker")
         worker.MAX_WAIT_SECONDS = float(seconds)
+    if limit := os.environ.pop("MAX_DESCRIPTORS", None):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (int(limit), int(limit)))
     status = 1
     try:
         runpy.run_path("app.py", run_name="__main__")

@@ -184,6 +184,7 @@ def test_accounts_work_below_a_path_behind_https(site: Site, stub: StubModel) ->
     assert site.open("GET", f"{PATH}/api/conversations").status == 401
 
 
+@pytest.mark.long  # tests/web/test_sub_path.py makes such a link without a proxy.
 def test_tokens_and_what_others_may_read_work_below_a_path(site: Site, stub: StubModel) -> None:
     site.sign_in()
     made = site.open("POST", f"{PATH}/account/tokens", {"name": "t", "scopes": "read", "days": "1"})

@@ -72,12 +72,6 @@ def test_the_help_of_a_checkout_names_the_program_as_it_was_typed() -> None:
     assert shown.startswith(f"Usage: {sys.executable} -B app.py [OPTIONS]")
 
 
-def test_a_command_works_on_the_data_of_the_settings(shell: Shell) -> None:
-    ended = run(shell, "db", "upgrade")
-    assert ended.returncode == 0
-    assert ended.stdout.startswith("Schema: ")
-
-
 def test_a_postgresql_that_is_away_is_named_in_one_line(shell: Shell) -> None:
     ended = shell.under(DATABASE_URL="postgresql://somebody:secret@127.0.0.1:1/nothing")("status")
     assert ended.exit_code == 1
@@ -123,12 +117,13 @@ def test_a_data_folder_that_cannot_be_made_is_one_sentence(
     assert f'data_dir is "{tmp_path}/file/data": cannot create or write to this folder (Not a dir' in ended.output
 
 
-def test_a_checkout_is_run_from_any_folder_with_its_own_settings(shell: Shell, tmp_path: Path) -> None:
+def test_a_checkout_is_run_from_any_folder_on_the_data_of_its_own_settings(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("MAX_HISTORY_TURNS=ten")  # Of whatever lies where the person happens to be.
-    command = [sys.executable, str(PROJECT / "app.py"), "history", "list"]
+    command = [sys.executable, str(PROJECT / "app.py"), "db", "upgrade"]
     ended = subprocess.run(command, env=os.environ | shell.environment, cwd=tmp_path, capture_output=True, text=True)
     assert (ended.returncode, ended.stderr.count("\n")) == (0, 1), ended.stderr
     assert "There is no" in ended.stderr
+    assert ended.stdout.startswith("Schema: ")
 
 
 def test_without_a_command_it_serves_on_the_address_that_was_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,28 +73,7 @@ def state(server: ServerProcess, number: int) -> str:
     return str(server.call("GET", f"/api/documents/{number}")[1]["state"])
 
 
-def test_a_file_is_read_shown_and_deleted_through_whichever_server(
-    servers: tuple[ServerProcess, ServerProcess], bucket: S3Server
-) -> None:
-    one, other = servers
-    one.environment["KILL_AT"] = TAKEN
-    one.start()
-    other.start()
-    send(one, "Geese hiss.")
-    assert one.process is not None
-    one.process.wait(30)
-    number = other.call("GET", "/api/documents")[1]["documents"][0]["document_id"]
-    until(lambda: state(other, number) == "ready", other)
-    del one.environment["KILL_AT"]
-    one.start()
-    for server in (one, other):
-        assert fetch(server, number) == b"Geese hiss."
-    assert len(bucket.names("shelf")) == 1
-    assert one.call("DELETE", f"/api/documents/{number}")[0] == 204
-    until(lambda: bucket.names("shelf") == set(), one)
-
-
-def test_what_was_accepted_outlives_the_death_of_the_bucket_and_of_both_servers(
+def test_what_was_accepted_outlives_the_bucket_and_both_servers_and_is_shown_and_deleted_through_either(
     servers: tuple[ServerProcess, ServerProcess], bucket: S3Server
 ) -> None:
     one, other = servers
@@ -117,6 +96,12 @@ def test_what_was_accepted_outlives_the_death_of_the_bucket_and_of_both_servers(
     until(lambda: state(other, number) == "ready", other)
     assert len(other.call("GET", "/api/documents")[1]["documents"]) == 1
     assert len(bucket.names("shelf")) == 1
+    del one.environment["KILL_AT"]
+    one.start()
+    for server in (one, other):
+        assert fetch(server, number) == b"Geese hiss."
+    assert one.call("DELETE", f"/api/documents/{number}")[0] == 204
+    until(lambda: bucket.names("shelf") == set(), one)
 
 
 @pytest.mark.long

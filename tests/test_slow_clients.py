@@ -2,8 +2,6 @@
 
 import contextlib
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -14,7 +12,7 @@ import pytest
 from rag_assistant.factory import create_app
 from rag_assistant.server import worker
 from testkit.server_fork import ServerFork
-from testkit.server_process import PROJECT, Launch, ServerProcess
+from testkit.server_process import ServerProcess
 from testkit.stub_model import StubModel
 
 MORE_THAN_THREADS = 60
@@ -42,19 +40,6 @@ def hurried(tmp_path_factory: pytest.TempPathFactory, server_fork: ServerFork) -
     made.start()
     yield made
     made.kill()
-
-
-def with_descriptors(limit: int) -> Launch:
-    """Return what starts a server that may open so many files."""
-
-    def launch(environment: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
-        command = ["prlimit", f"--nofile={limit}", sys.executable, "app.py"]
-        with log.open("ab") as written:
-            return subprocess.Popen(
-                command, cwd=PROJECT, env=environment, stdout=written, stderr=written, start_new_session=True
-            )
-
-    return launch
 
 
 def sent(server: ServerProcess, *pieces: bytes) -> bytes:
@@ -91,9 +76,9 @@ def test_nobody_waits_for_those_who_send_half_a_request(server: ServerProcess, h
         assert (status, answer["status"]) == (200, "completed")
 
 
-def test_who_is_not_done_makes_room_for_more(tmp_path: Path) -> None:
+def test_who_is_not_done_makes_room_for_more(tmp_path: Path, server_fork: ServerFork) -> None:
     """With 180 descriptors, of which answers and the server itself need 108."""
-    server = ServerProcess(tmp_path, with_descriptors(180), MAX_RUNNING_ANSWERS="8")
+    server = ServerProcess(tmp_path, server_fork.launch, MAX_DESCRIPTORS="180", MAX_RUNNING_ANSWERS="8")
     with ExitStack() as stack:
         stack.callback(server.kill)
         server.start()

@@ -8,6 +8,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from rag_assistant.factory import create_app
+from testkit.people import add_person, client_of, quick_passwords
 from tests.web.conftest import PAGE, ask, upload
 
 JS = Path(__file__).resolve().parents[2] / "static" / "js"
@@ -61,6 +62,16 @@ def test_what_leads_elsewhere_and_what_a_browser_keeps_have_the_prefix(below: Fl
     chosen = below.post("/theme", data={"theme": "dark"}, headers=PAGE)
     assert chosen.headers["Location"] == "/rag/"
     assert "Path=/rag/;" in chosen.headers["Set-Cookie"]
+
+
+def test_a_link_for_somebody_else_has_the_prefix(below: FlaskClient) -> None:
+    with quick_passwords():
+        add_person(below.application.extensions["assistant"], "Ann", "admin")
+        ann = client_of(below.application, "Ann")
+        assert ann.post("/rag/ask", data={"question": "Why?"}, headers=PAGE).status_code == 303
+        for path, address in (("conversations/1/links", "shared"), ("people", "choose-password")):
+            page = ann.post(f"/rag/{path}", data={"name": "Ben"}, headers=PAGE).text
+            assert re.search(rf"http://localhost/rag/{address}\?link=[\w-]{{43}}", page), path
 
 
 def test_the_api_and_its_streams_work_below_the_prefix(below: FlaskClient) -> None:
