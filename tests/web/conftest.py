@@ -35,7 +35,7 @@ from testkit.stub_model import StubModel
 JSON = "application/json"
 PAGE = {"Accept": "text/html"}
 LATE_SECONDS = 0.2
-FIRST_PAUSE_SECONDS, LAST_PAUSE_SECONDS = 0.01, 0.1
+FIRST_PAUSE_SECONDS, LAST_PAUSE_SECONDS = 0.02, 0.1
 
 
 @cache
