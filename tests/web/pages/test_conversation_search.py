@@ -2,8 +2,10 @@
 
 import re
 
+import pytest
 from flask.testing import FlaskClient
 
+from rag_assistant.web.pages import conversation as conversation_pages
 from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask
@@ -44,20 +46,21 @@ def test_a_title_is_found_whatever_its_capitals(client: FlaskClient, services: S
     assert rows(client.get("/conversations?part=1&q=über").text) == []
 
 
-def test_a_conversation_opens_around_a_turn(client: FlaskClient) -> None:
+def test_a_conversation_opens_around_a_turn(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conversation_pages, "TURNS_SHOWN", 4)
     conversation = ask(client, "Question 1")["conversation_id"]
-    for n in range(2, 32):
+    for n in range(2, 8):
         ask(client, f"Question {n}", conversation_id=conversation)
     shown = re.compile(r'id="turn-(\d+)"')
     path = f"/conversations/{conversation}"
-    around = client.get(f"{path}?at=10").text
-    assert [int(n) for n in shown.findall(around)] == list(range(1, 20))
+    around = client.get(f"{path}?at=2").text
+    assert [int(n) for n in shown.findall(around)] == [1, 2, 3]
     later = re.search(r'href="([^"]+)">Later turns', around)
     assert later is not None
-    assert later[1].endswith("#turn-20")
+    assert later[1].endswith("#turn-4")
     rest = client.get(later[1]).text
-    assert [int(n) for n in shown.findall(rest)] == list(range(12, 32))
+    assert [int(n) for n in shown.findall(rest)] == [4, 5, 6, 7]
     assert "Earlier turns" in rest
     assert "Later turns" not in rest
     assert client.get(f"{path}?at=0").status_code == 422
-    assert [int(n) for n in shown.findall(client.get(f"{path}?at=99999").text)] == list(range(12, 32))
+    assert [int(n) for n in shown.findall(client.get(f"{path}?at=99999").text)] == [4, 5, 6, 7]

@@ -3,8 +3,10 @@
 import html
 import re
 
+import pytest
 from flask.testing import FlaskClient
 
+from rag_assistant.web.pages import document_text
 from tests.web.conftest import ask, upload
 from tests.web.pages.document_rows import FACT
 
@@ -37,8 +39,10 @@ def test_a_document_of_no_text_and_positions_that_are_none_are_answered(client: 
         assert client.get(f"/documents/{document_id}?{wrong}").status_code == 422, wrong
 
 
-def test_a_row_of_a_table_is_shown_in_its_table_and_sent_with_its_head(client: FlaskClient) -> None:
-    upload(client, birds(300), "birds.csv")
+def test_a_row_of_a_table_is_shown_in_its_table_and_sent_with_its_head_even_when_gone(
+    client: FlaskClient,
+) -> None:
+    added = upload(client, birds(300), "birds.csv")
     source = ask(client, "Which number has goose 117?")["sources"][0]
     assert source["text"].startswith("| Bird | Number | Keeper |\n| --- | --- | --- |\n| goose ")
     page = client.get("/turns/1/sources/1").text
@@ -52,11 +56,6 @@ def test_a_row_of_a_table_is_shown_in_its_table_and_sent_with_its_head(client: F
     assert f"<td>goose {marked[-1] + 1}</td>" in drawn
     chip = html.unescape(re.findall(r'data-passage="([^"]*)"', client.get("/conversations/1").text)[0])
     assert chip.startswith(f"Bird: goose {marked[0]}, Number: {marked[0]}, Keeper: ")
-
-
-def test_a_row_of_a_table_that_is_gone_is_shown_with_its_head(client: FlaskClient) -> None:
-    added = upload(client, birds(300), "birds.csv")
-    ask(client, "Which number has goose 117?")
     client.delete(f"/api/documents/{added['document_id']}")
     page = client.get("/turns/1/sources/1").text
     assert "The document has been deleted." in page
@@ -64,9 +63,11 @@ def test_a_row_of_a_table_that_is_gone_is_shown_with_its_head(client: FlaskClien
     assert "---" not in page
 
 
-def test_a_part_of_a_large_table_is_shown_with_its_head(client: FlaskClient) -> None:
-    added = upload(client, birds(5_000), "birds.csv")
-    page = client.get(f"/documents/{added['document_id']}?at=100000").text
+def test_a_part_of_a_large_table_is_shown_with_its_head(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(document_text, "MAX_WHOLE_TEXT_CHARS", 2_000)
+    added = upload(client, birds(200), "birds.csv")
+    page = client.get(f"/documents/{added['document_id']}?at=4000").text
+    assert "goose 100<" not in page
     assert page.count("<table>") == 1
     assert "<th>Bird</th>" in page
     assert "---" not in page
