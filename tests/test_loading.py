@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import pytest
 from werkzeug.test import Client, TestResponse
 
 from rag_assistant.server.loading import ALIVE, Loading
@@ -34,8 +33,8 @@ def test_while_the_application_is_loaded_the_server_is_alive_and_all_else_waits(
     assert client.get("/healthz").data == b"loaded"
 
 
-@pytest.mark.parametrize("module", ["rag_assistant.server.serve", "rag_assistant.server.worker"])
-def test_the_process_that_watches_over_the_server_loads_nothing_of_the_application(module: str) -> None:
-    code = f"import sys, {module}; print(*sorted({{name.partition('.')[0] for name in sys.modules}}))"
+def test_the_process_that_watches_over_the_server_loads_nothing_of_the_application() -> None:
+    modules = "rag_assistant.server.serve, rag_assistant.server.worker"
+    code = f"import sys, {modules}; print(*sorted({{name.partition('.')[0] for name in sys.modules}}))"
     loaded = subprocess.check_output([sys.executable, "-c", code], text=True, cwd=PROJECT).split()
     assert {"flask", "jinja2", "numpy", "sqlalchemy"}.isdisjoint(loaded)

@@ -49,7 +49,9 @@ def test_the_same_key_of_two_people_gives_each_their_own_turn(people: list[Flask
     assert turns[0] == turns[2] != turns[1] == turns[3]
 
 
-@pytest.mark.parametrize("how", ["taken back", "moved away", "deleted"])
+@pytest.mark.parametrize(
+    "how", ["taken back", *(pytest.param(how, marks=pytest.mark.long) for how in ("moved away", "deleted"))]
+)
 def test_what_is_no_longer_shared_is_not_there_for_the_rest_of_a_running_question(
     people: list[FlaskClient], stub: StubModel, how: str
 ) -> None:

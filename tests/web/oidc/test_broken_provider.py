@@ -30,7 +30,14 @@ def test_what_the_provider_refuses_is_a_sentence(make: Make, provider: StubProvi
 BROKEN = [(500, b""), (200, b"no JSON"), (200, b"[]"), (200, b'{"a": "' + b"x" * 2_000_000 + b'"}'), (302, b"")]
 
 
-@pytest.mark.parametrize("path", ["/.well-known/openid-configuration", "/jwks", "/token", "/userinfo"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/.well-known/openid-configuration",
+        "/token",
+        *(pytest.param(path, marks=pytest.mark.long) for path in ("/jwks", "/userinfo")),
+    ],
+)
 def test_a_provider_that_is_broken_is_a_sentence_and_passwords_go_on(
     make: Make, provider: StubProvider, path: str
 ) -> None:
