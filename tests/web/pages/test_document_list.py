@@ -12,12 +12,12 @@ from sqlalchemy import Engine, event
 from rag_assistant.web.pages import documents
 from rag_assistant.web.services import Services
 from tests.web.conftest import PAGE, until, upload
-from tests.web.pages.document_rows import FACT, names_on
+from tests.web.pages.document_rows import FACT, enter, names_on
 
 
-def test_the_columns_sort_the_list_and_say_so(client: FlaskClient) -> None:
-    for name, text in (("b 10.txt", "One."), ("a.txt", "Two, three."), ("B 2.txt", "Four five six seven.")):
-        upload(client, text, name)
+def test_the_columns_sort_the_list_and_say_so(client: FlaskClient, services: Services) -> None:
+    for name, size in (("b 10.txt", 4), ("a.txt", 11), ("B 2.txt", 20)):
+        enter(services, name, size)
     for sort, names in (
         ("name", ["a.txt", "B 2.txt", "b 10.txt"]),
         ("-size", ["B 2.txt", "a.txt", "b 10.txt"]),
@@ -90,9 +90,9 @@ def test_the_list_is_filtered_by_a_tag_and_refuses_what_is_none(client: FlaskCli
     assert response.status_code == 422
 
 
-def test_documents_are_sought_by_words_of_their_names_and_tags(client: FlaskClient) -> None:
-    upload(client, FACT, "Geese 100%.txt", tags="birds, sea")
-    upload(client, "Gulls.", "gulls_1.txt", tags="birds")
+def test_documents_are_sought_by_words_of_their_names_and_tags(client: FlaskClient, services: Services) -> None:
+    enter(services, "Geese 100%.txt", tags=("birds", "sea"))
+    enter(services, "gulls_1.txt", tags=("birds",))
     for sought, found in [
         ("geese", ["Geese 100%.txt"]),
         ("bird", ["gulls_1.txt", "Geese 100%.txt"]),
@@ -108,10 +108,12 @@ def test_documents_are_sought_by_words_of_their_names_and_tags(client: FlaskClie
     assert "No documents match “<bdi>&lt;b&gt;</bdi>”." in client.get("/documents?q=<b>").text
 
 
-def test_older_documents_are_on_the_next_page(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_older_documents_are_on_the_next_page(
+    client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(documents, "DOCUMENTS_SHOWN", 2)
     for n in range(1, 5):
-        upload(client, f"Document {n}.", f"{n}.txt")
+        enter(services, f"{n}.txt")
     first = client.get("/documents?sort=-added").text
     assert names_on(first) == ["4.txt", "3.txt"]
     (following,) = re.findall(r'rel="next" href="([^"]*)">Next', first)

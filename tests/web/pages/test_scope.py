@@ -13,8 +13,7 @@ from rag_assistant.records import Source
 from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, post, until, upload
-
-FACT = "The lighthouse keeper feeds seventeen geese."
+from tests.web.pages.document_rows import FACT, enter
 
 
 @pytest.fixture
@@ -80,8 +79,8 @@ def test_an_address_that_names_no_document_is_refused_and_one_that_is_gone_is_sa
     assert "Filter: <bdi>document 9 (deleted)" in client.get("/?documents=9").text
 
 
-def test_more_documents_than_can_be_named_are_counted(client: FlaskClient) -> None:
-    ids = [upload(client, f"Document {n}.", f"{n}.txt")["document_id"] for n in range(5)]
+def test_more_documents_than_can_be_named_are_counted(client: FlaskClient, services: Services) -> None:
+    ids = [enter(services, f"{n}.txt") for n in range(5)]
     address = "&".join(f"documents={one}" for one in ids)
     assert "Filter: <bdi>0.txt, 1.txt, 2.txt and 2 more" in client.get(f"/?{address}").text
     assert "Filter: <bdi>0.txt, where tagged a or b" in client.get(f"/?documents={ids[0]}&tag=a&tag=b").text
