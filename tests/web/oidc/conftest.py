@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from ssl import SSLContext, create_default_context
 from typing import TYPE_CHECKING
 
 import pytest
@@ -31,11 +32,24 @@ def provider() -> Iterator[StubProvider]:
     made.close()
 
 
+@pytest.fixture(scope="session")
+def certificates() -> SSLContext:
+    """The authorities whose certificates count: to load them takes longer than most tests."""
+    return create_default_context()
+
+
 @pytest.fixture
-def make(environment: dict[str, str], stand_ins: None, provider: StubProvider) -> Iterator[Make]:
+def make(
+    environment: dict[str, str],
+    stand_ins: None,
+    provider: StubProvider,
+    certificates: SSLContext,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Make]:
     """Makes a server that knows the provider, on which Ann is the administrator."""
     from testkit.oidc_stub import CLIENT_ID, CLIENT_SECRET
 
+    monkeypatch.setattr("httpx2.create_ssl_context", lambda: certificates)
     made: list[Flask] = []
 
     def _make(**settings: str) -> Flask:
