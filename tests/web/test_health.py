@@ -17,7 +17,7 @@ from testkit.stub_model import StubModel
 from tests.web.conftest import ask, until
 
 
-def test_health_needs_nothing(environment: dict[str, str]) -> None:
+def test_health_needs_nothing(environment: dict[str, str], stand_ins: None) -> None:
     app = create_app(environment)
     response = app.test_client().get("/healthz")
     assert (response.json, response.headers["X-Version"]) == ({"status": "ok"}, __version__)
