@@ -44,7 +44,7 @@ def descendants() -> Iterator[int]:
     while waiting:
         number = waiting.pop()
         with suppress(OSError):  # It may end at any moment.
-            for task in Path(f"/proc/{number}/task").glob("*/children"):
-                children = [int(one) for one in task.read_text().split()]
+            for task in Path(f"/proc/{number}/task").iterdir():
+                children = [int(one) for one in (task / "children").read_text().split()]
                 yield from children
                 waiting += children
