@@ -71,6 +71,7 @@ def test_the_turn_of_a_killed_server_ends_through_another_one_with_what_was_read
     with_more.close()
 
 
+@pytest.mark.long  # On SQLite, tests/test_server.py kills and starts one every time.
 def test_a_killed_server_that_starts_again_finds_its_turn_ended_at_once(
     servers: tuple[ServerProcess, ServerProcess],
 ) -> None:

@@ -155,10 +155,11 @@ def imports_of(path: Path) -> frozenset[str]:
     return frozenset(found)
 
 
-def own_imports(path: Path) -> set[str]:
+@cache
+def own_imports(path: Path) -> frozenset[str]:
     """Return the modules of ours that a file imports, by their names below the package."""
     names = (name.removeprefix("rag_assistant.") for name in imports_of(path) if name.startswith("rag_assistant."))
-    return {name for name in names if name in MODULES}
+    return frozenset(name for name in names if name in MODULES)
 
 
 def test_the_top_level_is_frozen() -> None:

@@ -31,11 +31,9 @@ def test_with_an_account_a_page_leads_to_the_login_and_back(app: Flask, client: 
     assert app.test_client().get("/turns/1", headers=PAGE | {"Sec-Fetch-Mode": "cors"}).status_code == 401
 
 
-@pytest.mark.parametrize(
-    "place", ["https://evil.example/", "//evil.example/", "/\\evil.example", "javascript:alert(1)", "", "/a\nb"]
-)
-def test_the_login_leads_to_no_other_host(client: FlaskClient, ann: Person, place: str) -> None:
-    assert post(client, "/login", name="Ann", password=PASSWORD, next=place) == (303, "/")
+def test_the_login_leads_to_no_other_host(client: FlaskClient, ann: Person) -> None:
+    for place in ("https://evil.example/", "//evil.example/", "/\\evil.example", "javascript:alert(1)", "", "/a\nb"):
+        assert post(client, "/login", name="Ann", password=PASSWORD, next=place) == (303, "/"), place
 
 
 def test_a_wrong_password_and_a_wrong_name_are_the_same(client: FlaskClient, ann: Person) -> None:

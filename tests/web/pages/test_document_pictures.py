@@ -11,12 +11,13 @@ from fpdf import FPDF
 
 from rag_assistant.documents import page_images
 from rag_assistant.errors import ExtractionFailed
+from rag_assistant.extraction.formats.kinds import PDF
 from rag_assistant.extraction.page_render import Mark
 from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
 from tests.web.conftest import PAGE, ask, upload
+from tests.web.pages.document_rows import FACT, enter
 
-FACT = "The lighthouse keeper feeds seventeen geese."
 QUESTION = "How many geese does the keeper feed?"
 
 
@@ -27,6 +28,13 @@ def a_pdf() -> bytes:
         pdf.add_page()
         pdf.multi_cell(0, text=text)
     return bytes(pdf.output())
+
+
+def a_pdf_to_draw(services: Services) -> int:
+    """Enter a PDF of which only pictures are asked for, and return its id."""
+    (services.data_dir / "uploads").mkdir(exist_ok=True)
+    (services.data_dir / "uploads" / "geese.pdf").touch()
+    return enter(services, "geese.pdf", media_type=PDF)
 
 
 @pytest.fixture
@@ -68,23 +76,25 @@ def test_what_of_the_passage_stands_on_the_page_is_marked(client: FlaskClient, d
 
 
 def test_a_picture_is_drawn_once_and_few_are_kept(
-    client: FlaskClient, drawings: list[Any], monkeypatch: pytest.MonkeyPatch
+    client: FlaskClient, services: Services, drawings: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(page_images, "MAX_KEPT_BYTES", 250)
-    document_id = upload(client, a_pdf(), "geese.pdf")["document_id"]
+    document_id = a_pdf_to_draw(services)
     for start in (0, 0, 1, 2, 2, 0):
         client.get(f"/documents/{document_id}/pages/1.png?start={start}&end=9")
     assert len(drawings) == 4
 
 
-def test_what_cannot_be_drawn_says_why_and_is_not_tried_at_every_look(client: FlaskClient, drawings: list[Any]) -> None:
-    document_id = upload(client, a_pdf(), "geese.pdf")["document_id"]
+def test_what_cannot_be_drawn_says_why_and_is_not_tried_at_every_look(
+    client: FlaskClient, services: Services, drawings: list[Any]
+) -> None:
+    document_id = a_pdf_to_draw(services)
     for _ in range(2):
         response = client.get(f"/documents/{document_id}/pages/7.png", headers={"Accept": "application/json"})
         assert response.status_code == 422
         assert response.json["error"]["message"] == "There is no page 7; the document has 2 pages."
     assert len(drawings) == 1
-    note = upload(client, FACT, "note.txt")["document_id"]
+    note = enter(services, "note.txt")
     response = client.get(f"/documents/{note}/pages/1.png", headers={"Accept": "application/json"})
     assert "note.txt is no PDF" in response.json["error"]["message"]
     assert client.get("/documents/99/pages/1.png", headers=PAGE).status_code == 404
@@ -94,7 +104,7 @@ def test_no_more_pages_are_drawn_at_once_than_a_machine_bears(
     client: FlaskClient, services: Services, drawings: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(page_images, "WAIT_TIMEOUT_SECONDS", 0.01)
-    document_id = upload(client, a_pdf(), "geese.pdf")["document_id"]
+    document_id = a_pdf_to_draw(services)
     for _ in range(page_images.MAX_DRAWN_AT_ONCE):
         assert services.page_images._drawing.acquire(timeout=1)
     refused = client.get(f"/documents/{document_id}/pages/1.png", headers={"Accept": "application/json"})
