@@ -123,6 +123,7 @@ def test_the_document_of_a_killed_server_becomes_ready_through_another_one(
     assert other.call("GET", path)[1]["state"] == "ready"
 
 
+@pytest.mark.long  # tests/storage/test_signals.py carries a stop to another process every time.
 def test_stop_through_another_server_ends_the_answer_and_keeps_its_text(
     servers: tuple[ServerProcess, ServerProcess], stub: StubModel
 ) -> None:
