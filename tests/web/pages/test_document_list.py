@@ -61,9 +61,12 @@ def test_a_long_list_takes_no_more_statements_than_a_short_one(
             statements.append(statement)
 
     def taken() -> int:
-        statements.clear()
-        client.get("/documents?sort=name&q=txt")
-        return len(statements)
+        counts = []
+        for _ in range(2):  # Some are asked once a second, whoever looks.
+            statements.clear()
+            client.get("/documents?sort=name&q=txt")
+            counts.append(len(statements))
+        return min(counts)
 
     first = upload(client, "One.", "1.txt")["document_id"]
     client.get("/documents")
