@@ -4,11 +4,12 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, ViewportSize
+from playwright.sync_api import Browser, Page, ViewportSize, expect
 
 from testkit.server_process import ServerProcess
 from testkit.stub_model import StubModel
 from tests.browser.conftest import MILLISECONDS_TO_WAIT
+from tests.browser.talk import ask_many
 from tests.browser.views import SETTINGS, VIEWS, prepare
 
 # What passes needs no report. Targets of 24 px and more (WCAG 2.2, 2.5.8) axe looks for on request only.
@@ -40,9 +41,7 @@ def violations(page: Page, looks: Look) -> list[str]:
 
 
 @pytest.fixture
-def page(chromium: Browser, server: ServerProcess, stub: StubModel) -> Iterator[Page]:
-    """A page at a server where a bit of everything has happened."""
-    prepare(stub, server)
+def page(chromium: Browser, server: ServerProcess) -> Iterator[Page]:
     # axe is put into the page as a script.
     context = chromium.new_context(base_url=server.url, reduced_motion="reduce", bypass_csp=True)
     context.set_default_timeout(MILLISECONDS_TO_WAIT)
@@ -50,16 +49,21 @@ def page(chromium: Browser, server: ServerProcess, stub: StubModel) -> Iterator[
     context.close()
 
 
-@pytest.mark.settings(**SETTINGS)
-def test_axe_finds_nothing_on_a_conversation_with_the_documents_beside_it(page: Page, server: ServerProcess) -> None:
-    VIEWS["documents beside"](page, server)
+@pytest.mark.shared
+def test_axe_finds_nothing_on_a_conversation_with_the_documents_beside_it(page: Page) -> None:
+    ask_many(page, 2, max_history_turns=0)
+    page.get_by_role("link", name="Documents", exact=True).click()
+    expect(page.locator("#drawer").get_by_role("heading", name="Documents")).to_be_visible()
     assert violations(page, {"light": EVERYTHING}) == []
 
 
 @pytest.mark.long
 @pytest.mark.settings(**SETTINGS)
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
-def test_axe_finds_nothing_on_any_view_in_any_look(page: Page, server: ServerProcess, size: ViewportSize) -> None:
+def test_axe_finds_nothing_on_any_view_in_any_look(
+    page: Page, server: ServerProcess, stub: StubModel, size: ViewportSize
+) -> None:
+    prepare(stub, server)
     page.set_viewport_size(size)
     found = []
     for name, show in VIEWS.items():

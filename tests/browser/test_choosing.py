@@ -16,7 +16,7 @@ def names(page: Page) -> list[str]:
 
 
 def test_documents_are_found_as_one_types_and_the_address_keeps_it(page: Page, server: ServerProcess) -> None:
-    upload(server, "geese.txt", FACT, tags="birds")
+    upload(server, "geese.txt", FACT, tags="birds", wait=False)
     upload(server, "gulls 100%.txt", "Gulls steal bread.", tags="birds, thieves")
     page.goto("/documents")
     field = page.get_by_label("Search documents by name or tag")
@@ -24,8 +24,6 @@ def test_documents_are_found_as_one_types_and_the_address_keeps_it(page: Page, s
     expect(page.locator("#library .name > a")).to_have_text(["gulls 100%.txt"])
     expect(field).to_be_focused()
     expect(page).to_have_url(re.compile(r"/documents\?q=thie$"))
-    field.fill("0%")
-    expect(page.locator("#library .name > a")).to_have_text(["gulls 100%.txt"])
     field.fill("birds geese")
     expect(page.locator("#library .name > a")).to_have_text(["geese.txt"])
     page.reload()

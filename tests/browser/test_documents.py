@@ -8,9 +8,8 @@ from playwright.sync_api import Browser, FilePayload, Locator, Page, expect
 
 from testkit.server_process import ServerProcess
 from testkit.stub_model import Reply, StubModel
+from tests.browser.shelf import FACT, upload
 from tests.browser.talk import ask
-
-FACT = "The lighthouse keeper feeds seventeen geese."
 
 
 def a_file(name: str, content: str | bytes) -> FilePayload:
@@ -77,10 +76,6 @@ def test_work_is_shown_cancelled_and_taken_up_again_in_place(page: Page, stub: S
     geese.get_by_role("button", name="Retry").click()
     ready(page, "geese.txt")
     expect(geese.get_by_role("button", name="Retry")).to_have_count(0)
-    more(geese)
-    geese.get_by_role("button", name="Reprocess").click()
-    expect(geese.get_by_role("button", name="Reprocess")).to_be_hidden()
-    ready(page, "geese.txt")
     more(geese).get_by_text("Delete", exact=True).click()
     page.get_by_role("button", name="Delete permanently").click()
     expect(geese).to_have_count(0)
@@ -102,10 +97,10 @@ def test_what_could_not_be_read_is_said_in_words(page: Page) -> None:
     expect(page.locator(".document header")).to_contain_text("Warning: Page 2 of 3 holds no text")
 
 
-def test_tags_filter_the_list_and_are_edited_in_place(page: Page) -> None:
+def test_tags_filter_the_list_and_are_edited_in_place(page: Page, server: ServerProcess) -> None:
+    upload(server, "geese.txt", FACT, tags="birds", wait=False)
+    upload(server, "gulls.txt", "Gulls steal bread.", tags="birds")
     page.goto("/documents")
-    add(page, a_file("geese.txt", FACT), a_file("gulls.txt", "Gulls steal bread."), tags="birds")
-    ready(page, "geese.txt", "gulls.txt")
     row(page, "geese.txt").get_by_role("link", name="birds").click()
     expect(page).to_have_url(re.compile(r"/documents\?tag=birds$"))
     expect(page.locator("#library .name > a")).to_have_count(2)

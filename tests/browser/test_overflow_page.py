@@ -12,11 +12,10 @@ from tests.browser.talk import above, ask, ask_many, say
 SUMMARY = "The person asked five plain things and got short answers."
 
 
-@pytest.mark.settings(MAX_HISTORY_TURNS="3", ON_OVERFLOW="ask")
-def test_a_compaction_is_chosen_read_edited_and_undone_and_every_turn_outlives_a_restart(
-    page: Page, stub: StubModel, server: ServerProcess
-) -> None:
-    ask_many(page, 4)
+# That it outlives a restart: tests/web/api/test_overflow.py.
+@pytest.mark.shared
+def test_a_compaction_is_chosen_read_edited_and_undone(page: Page, stub: StubModel) -> None:
+    conversation = ask_many(page, 4, max_history_turns=3, on_overflow="ask")
     say(page, "A question that overflows")
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("This question would leave out 1 earlier turn")
@@ -26,7 +25,6 @@ def test_a_compaction_is_chosen_read_edited_and_undone_and_every_turn_outlives_a
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
     expect(page.get_by_label("Your question")).to_have_value("A question that overflows")
-    expect(page.locator(".turn")).to_have_count(4)
 
     stub.replies.append(Reply(SUMMARY, seconds_before=0.7))
     page.keyboard.press("Enter")
@@ -51,7 +49,7 @@ def test_a_compaction_is_chosen_read_edited_and_undone_and_every_turn_outlives_a
     expect(summary.locator(".text")).to_have_text("They asked two things.")
     expect(summary).to_contain_text("written by a person")
     expect(summary).to_be_focused()
-    with page.expect_response("**/conversations/1"):
+    with page.expect_response(f"**/conversations/{conversation}"):
         page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
     expect(summary).to_be_focused()
 
@@ -62,11 +60,6 @@ def test_a_compaction_is_chosen_read_edited_and_undone_and_every_turn_outlives_a
             expect(summary).to_contain_text("written by stub-model")
     expect(summary).to_have_count(0)
     expect(page.locator(".horizon .sentence")).to_have_text("3 of 5 earlier turns (2 over the turn limit)")
-    server.terminate()
-    server.start("/readyz")
-    page.reload()
-    questions = [f"Question {n}" for n in range(1, 5)] + ["A question that overflows"]
-    expect(page.locator(".turn .question")).to_have_text(questions)
     expect(page.locator(".turn .answer")).to_have_text(["An answer."] * 5)
 
 
@@ -89,9 +82,22 @@ def test_everything_is_sent_with_a_note_where_that_was_chosen(page: Page) -> Non
     expect(page.locator("#turn-3 .trimmed")).to_have_count(0)
 
 
+@pytest.mark.shared
+def test_the_bar_above_the_composer_shows_a_compaction_while_it_lasts(page: Page, stub: StubModel) -> None:
+    ask_many(page, 3)
+    bar = page.locator("#operation")
+    expect(bar).to_be_hidden()
+    stub.replies.append(Reply("They asked two things.", seconds_before=1))
+    say(page, "/compact")
+    expect(bar).to_contain_text("Summarising turn")
+    expect(page.locator("#summary")).to_be_visible()
+    expect(bar).to_be_hidden()
+
+
 LONG = "A long question about one thing and another, asked with many words. " * 30
 
 
+@pytest.mark.long
 @pytest.mark.settings(MODEL_CONTEXT_TOKENS="2000", MAX_HISTORY_TURNS="20")
 def test_a_long_compaction_shows_how_far_it_has_come_and_a_crash_leaves_nothing_of_it(
     page: Page, server: ServerProcess, stub: StubModel

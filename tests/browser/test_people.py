@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, FilePayload, Page, expect
+from playwright.sync_api import APIRequestContext, Browser, FilePayload, Page, Playwright, expect
 
 from rag_assistant.factory import create_app
 from rag_assistant.web.services import Services
@@ -37,9 +37,15 @@ def sign_in(page: Page, name: str) -> None:
     expect(page.locator(".sidebar-foot").get_by_text(name, exact=True)).to_be_visible()
 
 
+def send_sign_in(request: APIRequestContext, server: ServerProcess, name: str) -> None:
+    """Send what the form of the sign-in sends."""
+    sent = request.post("/login", form={"name": name, "password": PASSWORD}, headers={"Origin": server.url})
+    assert sent.ok, sent.text()
+
+
 def sign_in_without_form(page: Page, server: ServerProcess, name: str) -> None:
     """Sign in as the form does, in half the time."""
-    page.request.post("/login", form={"name": name, "password": PASSWORD}, headers={"Origin": server.url})
+    send_sign_in(page.request, server, name)
     page.goto("/")
     expect(page.locator(".sidebar-foot").get_by_text(name, exact=True)).to_be_visible()
 
@@ -51,6 +57,21 @@ def other(chromium: Browser, server: ServerProcess) -> Iterator[Page]:
     context.set_default_timeout(MILLISECONDS_TO_WAIT)
     yield context.new_page()
     context.close()
+
+
+def test_whoever_is_signed_out_elsewhere_in_the_middle_of_an_answer_is_led_to_sign_in(
+    page: Page, playwright: Playwright, server: ServerProcess, stub: StubModel
+) -> None:
+    make_accounts(server)
+    sign_in(page, "Ann")
+    stub.default = Reply("word " * 600, seconds_between=0.2)  # For longer than the browser is waited for.
+    say(page, "Slow?")
+    expect(page.locator("#turn-1")).to_contain_text("word word")
+    elsewhere = playwright.request.new_context(base_url=server.url)
+    send_sign_in(elsewhere, server, "Ann")
+    assert elsewhere.post("/account/sessions/end", headers={"Origin": server.url}).ok
+    elsewhere.dispose()
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
 
 
 @pytest.mark.long
@@ -95,6 +116,8 @@ def test_two_people_share_a_library_and_one_is_let_in_no_more(
     expect(other.get_by_role("heading", name="Sign in")).to_be_visible()
 
 
+# Each part without a browser: tests/web/accounts, tests/web/pages/test_shared.py, tests/web/api/test_libraries.py.
+@pytest.mark.long
 @pytest.mark.own_window
 def test_what_two_people_and_an_administrator_share_ends_when_they_say_so(
     page: Page, other: Page, server: ServerProcess, stub: StubModel

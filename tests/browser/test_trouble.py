@@ -54,13 +54,14 @@ def test_a_question_that_is_stopped_before_the_server_has_taken_it_is_stopped(pa
 def follow_with(page: Page, status: int) -> None:
     """Load the page anew; whoever follows the first turn is refused from now on."""
     refusal = {"error": {"type": "Forbidden", "message": "You may not see this."}}
-    page.unroute("**/api/turns/1/stream*")
-    page.route("**/api/turns/1/stream*", lambda route: route.fulfill(status=status, json=refusal))
+    page.unroute("**/api/turns/*/stream*")
+    page.route("**/api/turns/*/stream*", lambda route: route.fulfill(status=status, json=refusal))
     page.reload()
 
 
+@pytest.mark.shared
 def test_an_answer_that_cannot_be_followed_says_why(page: Page, stub: StubModel) -> None:
-    stub.default = Reply("word " * 3000, seconds_between=0.05)
+    stub.default = Reply("word " * 3000, seconds_between=0.2)
     page.goto("/")
     say(page, "Why?")
     expect(page.locator("#turn-1 .answer")).to_contain_text("word")
@@ -68,7 +69,7 @@ def test_an_answer_that_cannot_be_followed_says_why(page: Page, stub: StubModel)
     expect(page.locator("#turn-1 .state")).to_have_text("You may not see this.")
     follow_with(page, 503)
     expect(page.locator("#turn-1 .state")).to_have_text("The server has a problem. Retrying…")
-    page.unroute("**/api/turns/1/stream*")
+    page.unroute("**/api/turns/*/stream*")
     page.get_by_role("button", name="Stop").click()
     expect(page.locator("#turn-1.stopped")).to_be_visible()
 

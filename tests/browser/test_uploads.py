@@ -35,10 +35,10 @@ def test_choosing_files_adds_them_and_tells_what_became_of_those_that_failed(pag
     page.clock.install()
     page.goto("/documents")
     page.get_by_label("Tags (optional)").fill("birds, 2024")
-    geese = [a_file(f"{n}.txt", f"Geese number {n}.") for n in range(1, 4)]
+    geese = [a_file(f"{n}.txt", f"Geese number {n}.") for n in range(1, 3)]
     choose(page, *geese, a_file("program", b"\x7fELF\0\0\0"), a_file("blank.txt", " \n"))
     uploads = page.get_by_role("region", name="Uploads")
-    expect(uploads.get_by_role("status")).to_have_text("3 files added, 2 failed")
+    expect(uploads.get_by_role("status")).to_have_text("2 files added, 2 failed")
     expect(uploads.get_by_role("listitem")).to_have_count(2)
     expect(item(page, "program").locator(".reason")).to_contain_text('"program" is a program')
     expect(item(page, "blank.txt").locator(".reason")).to_have_text("There is no text in this file.")
@@ -96,18 +96,17 @@ def test_a_chosen_folder_gives_its_files(page: Page, tmp_path: Path) -> None:
     expect(page.locator("#library").get_by_role("link", name="a.txt", exact=True)).to_be_visible()
 
 
+def take(route: Route) -> None:
+    """Answer as the server does when it takes a file."""
+    route.fulfill(status=202, json={"document_id": 7, "new": True, "state": "ready", "embedded": 1, "chunks": 1})
+
+
+@pytest.mark.shared
 def test_three_are_sent_at_once_one_or_all_can_be_cancelled_and_what_did_not_arrive_is_sent_again(page: Page) -> None:
     held: list[Route] = []
     released: list[bool] = []
-
-    def hold(route: Route) -> None:
-        if route.request.method == "POST" and not released:
-            held.append(route)
-        else:
-            route.continue_()
-
     page.goto("/documents")
-    page.route("**/api/documents", hold)
+    page.route("**/api/documents", lambda route: take(route) if released else held.append(route))
     choose(page, *[a_file(f"{n}.txt", f"Geese number {n}.") for n in range(5)])
     uploads = page.get_by_role("region", name="Uploads")
     expect(uploads.get_by_role("status")).to_have_text("Adding 5 files")
@@ -120,7 +119,7 @@ def test_three_are_sent_at_once_one_or_all_can_be_cancelled_and_what_did_not_arr
     released.append(True)
     for route in held:
         with contextlib.suppress(Error):  # One of them was given up.
-            route.continue_()
+            take(route)
     expect(uploads.get_by_role("status")).to_have_text("4 files added, 1 cancelled")
     released.clear()
     choose(page, a_file("6.txt", "Geese number 6."), a_file("7.txt", "Geese number 7."))
@@ -133,6 +132,7 @@ def test_three_are_sent_at_once_one_or_all_can_be_cancelled_and_what_did_not_arr
     choose(page, a_file("geese.txt", "Geese."))
     expect(item(page, "geese.txt").locator(".reason")).to_contain_text("the server cannot be reached")
     page.unroute("**/api/documents")
+    page.route("**/api/documents", take)
     item(page, "geese.txt").get_by_role("button", name="Retry").click()
     expect(uploads.get_by_role("status")).to_have_text("1 file added")
 
@@ -162,11 +162,7 @@ def test_the_same_content_chosen_twice_at_once_is_added_once_and_said(page: Page
 @pytest.mark.parametrize("count", [100, pytest.param(500, marks=pytest.mark.long)])
 def test_hundreds_of_files_do_not_freeze_the_page(page: Page, server: ServerProcess, count: int) -> None:
     page.goto("/documents")
-    answer = '{"document_id": %d, "new": true, "state": "ready", "reason": null, "embedded": 1, "chunks": 1}'
-    page.route(
-        "**/api/documents",
-        lambda route: route.fulfill(status=202, content_type="application/json", body=answer % 7),
-    )
+    page.route("**/api/documents", take)
     page.evaluate(
         "() => { window.frames = 0; const count = () => { window.frames += 1; requestAnimationFrame(count); };"
         " requestAnimationFrame(count); }"

@@ -45,6 +45,8 @@ def link_of(page: Page, name: str) -> str:
     return row(page, name).get_by_role("link", name=name, exact=True).get_attribute("href") or ""
 
 
+# What happens in them is shown in tests/documents/test_sources.py, that an open list follows it, below.
+@pytest.mark.long
 def test_the_open_page_follows_a_folder_and_a_repository(page: Page, server: ServerProcess, tmp_path: Path) -> None:
     folder, repository = tmp_path / "notes", a_repository(tmp_path / "handbook")
     folder.mkdir()

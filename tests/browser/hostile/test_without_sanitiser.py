@@ -17,7 +17,7 @@ from rag_assistant.web.markdown.blocks import Blocks
 from rag_assistant.web.pages import conversation
 from testkit.embedders import WordHashEmbedder
 from testkit.stub_model import Reply, StubModel
-from tests.browser.hostile.payloads import PAYLOADS
+from tests.browser.hostile.payloads import PAYLOADS, Payload
 from tests.browser.hostile.test_policy_alone import GROUPED, TEMPT
 from tests.browser.hostile.watch import Watch
 from tests.browser.talk import say
@@ -55,28 +55,27 @@ def unguarded(tmp_path: Path, migrated: Path, stub: StubModel, monkeypatch: pyte
     app.extensions["assistant"].close()
 
 
-def batches(page: Page) -> list[str]:
-    """Return all that a policy can stop as HTML for a few pages. Our own pages would let no text be taken apart."""
-    texts = [payload.text for payload in PAYLOADS if not payload.only_sanitised]
+def batches(page: Page, payloads: list[Payload]) -> list[str]:
+    """Return what a policy can stop as HTML for a few pages. Our own pages would let no text be taken apart."""
+    texts = [payload.text for payload in payloads if not payload.only_sanitised]
     groups: list[str] = page.evaluate(GROUPED, texts)
     shared = [group for group in groups if group.count("<div>") >= AT_ONCE]
     alone = [group for group in groups if group not in shared]
     return ["".join(shared[start : start + AT_ONCE]) for start in range(0, len(shared), AT_ONCE)] + alone[::EVERY]
 
 
-@pytest.mark.parametrize("every", [9, pytest.param(1, marks=pytest.mark.long)])
 def test_on_a_real_page_the_policy_alone_lets_no_answer_run_or_call(
-    page: Page, watch: Watch, unguarded: Unguarded, stub: StubModel, every: int
+    page: Page, watch: Watch, unguarded: Unguarded, stub: StubModel, corpus: list[Payload]
 ) -> None:
-    drawn = batches(page)
+    drawn = batches(page, corpus)
     page.goto(unguarded.url)
     say(page, "Why?")
     expect(page.locator("#turn-1.completed")).to_be_visible()
     address = re.sub(r"#.*", "", page.url)
-    for unguarded.answer in drawn[::every]:
+    for unguarded.answer in drawn:
         page.goto(address, wait_until="load")
         page.evaluate(TEMPT)
-    assert len(watch.reports) > 500 / every, "the policy had nothing to stop"
+    assert len(watch.reports) > len(corpus) / 4, "the policy had nothing to stop"
     assert watch.trouble == {}
 
 
@@ -84,7 +83,7 @@ def test_on_a_real_page_the_policy_alone_lets_no_answer_run_or_call(
 def test_a_streamed_answer_that_nobody_sanitised_neither_runs_nor_calls(
     page: Page, watch: Watch, unguarded: Unguarded, stub: StubModel
 ) -> None:
-    drawn = batches(page)
+    drawn = batches(page, PAYLOADS)
     stub.default = Reply("Word by word.", pieces=["Word ", "by ", "word."])
     for turn, unguarded.answer in enumerate(drawn[:2], 1):
         page.goto(unguarded.url)
