@@ -33,8 +33,8 @@ def test_an_edited_question_is_asked_in_a_branch_and_both_know_of_each_other(pag
     page.locator(".origin a").click()
     expect(page).to_have_url(re.compile(rf"/conversations/{conversation}\?at=2#turn-2$"))
     expect(page.locator(".question")).to_have_text(["Question 1", "Question 2", "Question 3"])
-    page.locator("#turn-2 .branch a").click()
-    expect(page.locator("#turn-2 .answer")).to_have_text("The answer in the branch.")
+    branch = page.locator("#turn-2 .branch a")
+    expect(branch).to_have_attribute("href", re.compile(rf"^/conversations/{conversation + 1}\b"))
 
 
 @pytest.mark.long

@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from testkit.server_process import ServerProcess
 from testkit.stub_model import StubModel
-from tests.browser.talk import above, ask, ask_many, dimmed, say
+from tests.browser.talk import above, ask_many, dimmed, say
 
 
 @pytest.mark.long
@@ -131,15 +131,9 @@ def test_commands_never_reach_the_model(page: Page, stub: StubModel) -> None:
     expect(page.get_by_label("Your question")).to_be_focused()
 
 
+@pytest.mark.shared
 def test_commands_are_carried_out_in_place_and_are_no_turns(page: Page, server: ServerProcess) -> None:
-    page.goto("/")
-    say(page, "/help")
-    expect(page.locator(".result li").first).to_contain_text("/history: Show what is saved")
-    say(page, "/clear")
-    expect(page.locator("#composer-error")).to_have_text("There is no conversation yet. Ask a question first.")
-    expect(page.get_by_label("Your question")).to_have_value("/clear")
-    ask(page, "Question 1", 1)
-    ask(page, "Question 2", 2)
+    conversation = ask_many(page, 2)
     box = page.get_by_label("Your question")
     box.press_sequentially("/c")
     choices = page.get_by_role("listbox", name="Commands").get_by_role("option")
@@ -164,7 +158,8 @@ def test_commands_are_carried_out_in_place_and_are_no_turns(page: Page, server: 
     )
     expect(page.locator(".horizon")).to_have_count(0)
     say(page, "/undo")
-    expect(page.locator("#composer-error")).to_have_text("There is nothing to undo in conversation 1.")
+    nothing = f"There is nothing to undo in conversation {conversation}."
+    expect(page.locator("#composer-error")).to_have_text(nothing)
     expect(box).to_have_value("/undo")
     expect(choices.last).to_be_hidden()
     box.fill("/hist")
@@ -178,7 +173,7 @@ def test_commands_are_carried_out_in_place_and_are_no_turns(page: Page, server: 
     expect(page.locator("#composer-error")).to_be_visible()
     box.press("Backspace")
     expect(page.locator("#composer-error")).to_be_hidden()
-    assert server.call("GET", "/api/conversations/1")[1]["turns"] == 2
+    assert server.call("GET", f"/api/conversations/{conversation}")[1]["turns"] == 2
 
 
 @pytest.mark.long

@@ -6,7 +6,7 @@ from playwright.sync_api import Page, expect
 from testkit.stub_model import Reply, StubModel
 from tests.browser.talk import ask_many, options, say
 
-SLOWLY = Reply("word " * 40, seconds_between=0.05)
+SLOWLY = Reply("word " * 20, seconds_between=0.1)
 
 
 @pytest.mark.shared

@@ -65,12 +65,18 @@ def test_a_pinned_turn_is_seen_and_an_excluded_one_is_not(page: Page, stub: Stub
     expect(third.locator(".mark")).to_have_text("Excluded. This exchange is not sent to the model.")
     expect(page.locator("#turn-2")).not_to_have_class(re.compile("beyond"))
     assert dimmed(page) == ["turn-3"]
-    page.reload()
-    assert dimmed(page) == ["turn-3"]
     ask(page, "Question 4", 4)
     asked = [message["content"] for message in stub.requests[-1].messages if message["role"] == "user"]
     assert asked[:-1] == ["Question 1", "Question 2"]
-    mark(third, "Include")
+
+
+@pytest.mark.long
+def test_marks_are_taken_away_and_an_erased_turn_leaves_its_place(page: Page) -> None:
+    ask_many(page, 2)
+    first, second = page.locator("#turn-1"), page.locator("#turn-2")
+    mark(first, "Pin")
+    mark(second, "Exclude")
+    mark(second, "Include")
     mark(first, "Unpin")
     expect(page.locator(".mark")).to_have_count(0)
     say(page, "/undo")

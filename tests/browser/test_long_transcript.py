@@ -34,12 +34,12 @@ def test_earlier_turns_come_as_one_scrolls_and_what_is_read_stays_in_its_place(p
     expect(page.locator("#turn-2001")).to_be_in_viewport()
 
 
-@pytest.mark.usefixtures("long")
-def test_an_address_with_a_turn_far_back_leads_to_it(page: Page) -> None:
-    page.goto("/conversations/1#turn-700")
-    expect(page.locator("#turn-700")).to_be_in_viewport()
-    page.goto("/conversations/1#turn-1999")
-    expect(page.locator("#turn-1999")).to_be_in_viewport()
+@pytest.mark.parametrize("turns", [100, pytest.param(TURNS, marks=pytest.mark.long)])
+def test_an_address_with_a_turn_far_back_leads_to_it(page: Page, server: ServerProcess, turns: int) -> None:
+    lengthen(server, turns)
+    for turn in (turns * 35 // 100, turns - 1):
+        page.goto(f"/conversations/1#turn-{turn}")
+        expect(page.locator(f"#turn-{turn}")).to_be_in_viewport()
     assert "at=" not in page.url
 
 

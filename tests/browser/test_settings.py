@@ -37,7 +37,7 @@ def test_a_setting_is_found_as_one_types_and_tells_how_it_is_changed(page: Page,
     page.wait_for_function("document.querySelectorAll('.setting:not([hidden])').length > 40")
 
 
-def test_a_change_of_the_file_is_seen_at_once_and_a_broken_one_is_a_banner_everywhere_until_it_is_mended(
+def test_a_change_of_the_file_is_seen_at_once_and_a_broken_one_is_a_banner_until_it_is_mended(
     page: Page, file: Path
 ) -> None:
     page.goto("/settings")
@@ -50,12 +50,24 @@ def test_a_change_of_the_file_is_seen_at_once_and_a_broken_one_is_a_banner_every
     expect(one.locator(".changed")).to_have_text("changed just now")
     expect(page.locator(".setting.new")).to_have_count(1)
 
-    ask_many(page, 1)
     file.write_text('{\n  "max_history_turns": "ten"\n}')
     banner = page.locator("#banners .warning")
     expect(banner).to_contain_text('settings.json line 2: max_history_turns is "ten"; it must be a whole number')
     expect(banner).to_contain_text("The last good values stay in force.")
     expect(banner).to_contain_text(f"Fix it in {file}; changes load automatically.")
+    file.write_text('{"max_history_turns": 4}')
+    expect(banner).to_have_count(0)
+    expect(one.locator(".value")).to_have_text("4")
+
+
+@pytest.mark.long
+def test_a_broken_file_is_a_banner_in_a_conversation_and_in_the_drawer_until_it_is_mended(
+    page: Page, file: Path
+) -> None:
+    ask_many(page, 1)
+    file.write_text('{\n  "max_history_turns": "ten"\n}')
+    banner = page.locator("#banners .warning")
+    expect(banner).to_contain_text("settings.json line 2")
     banner.get_by_role("link", name="Settings").click()
     drawer = page.locator("#drawer")
     expect(drawer.get_by_role("heading", name="Settings")).to_be_visible()

@@ -33,7 +33,7 @@ def watch(page: Page) -> None:
 def test_nothing_that_was_seen_goes_away_or_is_drawn_again_and_no_table_is_text_at_first(
     page: Page, stub: StubModel
 ) -> None:
-    stub.default = Reply(WHOLE, pieces=[WHOLE[n : n + 4] for n in range(0, len(WHOLE), 4)], seconds_between=0.01)
+    stub.default = Reply(WHOLE, pieces=[WHOLE[n : n + 11] for n in range(0, len(WHOLE), 11)], seconds_between=0.03)
     page.goto("/")
     watch(page)
     say(page, "Why?")
@@ -43,12 +43,12 @@ def test_nothing_that_was_seen_goes_away_or_is_drawn_again_and_no_table_is_text_
     expect(answer.locator("code.math").first).to_have_text("$a_1 * b_1$")
     expect(answer.locator("h1")).to_have_text("What it says")
 
-    stub.default = Reply("The first block.\n\n" + "word " * 3000, seconds_between=0.05)
+    stub.default = Reply("The first block.\n\n" + "word " * 3000, seconds_between=0.1)
     say(page, "And then?")
     answer = page.locator("#turn-2 .answer")
     expect(answer.locator("> p")).to_have_count(2)
     answer.locator("> p").first.evaluate("one => { one.mine = true; }")
-    expect(answer.locator("> p").last).to_contain_text("word " * 30)
+    expect(answer.locator("> p").last).to_contain_text("word " * 10)
     assert answer.locator("> p").first.evaluate("one => one.mine") is True
     page.get_by_role("button", name="Stop").click()
     expect(page.locator("#turn-2.stopped")).to_be_visible()

@@ -94,7 +94,7 @@ def test_a_settings_value_stands_above_its_origin(page: Page, direction: str) ->
     assert outer[0] == outer[1]
 
 
-@pytest.mark.parametrize("every", [2, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.long)])
 def test_what_people_wrote_reads_in_its_own_direction_wherever_it_stands(
     page: Page, server: ServerProcess, every: int
 ) -> None:

@@ -5,7 +5,7 @@ from playwright.sync_api import Browser, Page, Request, expect
 
 from testkit.server_process import ServerProcess
 from tests.browser.holding import Held
-from tests.browser.talk import above, ask, ask_many, dimmed, mark, options, window
+from tests.browser.talk import above, ask, ask_many, dimmed, mark, window
 
 SEES_FIVE = "5 of 7 earlier turns (2 over the turn limit)"
 SEES_TWO = "2 of 7 earlier turns (5 over the turn limit)"
@@ -93,12 +93,7 @@ def test_the_keyboard_alone_tries_sets_and_cancels(page: Page, server: ServerPro
 def test_set_keeps_the_window_and_the_strategy_leaves_the_rest_and_says_what_cannot_be_kept(
     page: Page, server: ServerProcess
 ) -> None:
-    address = f"/api/conversations/{ask_many(page, 3)}"
-    panel = options(page)
-    panel.get_by_label("When the conversation gets too long").select_option("ask")
-    panel.get_by_role("button", name="Apply", exact=True).click()
-    # The page comes anew, with its options closed.
-    expect(page.locator("#options:not([open])")).to_be_visible()
+    address = f"/api/conversations/{ask_many(page, 3, on_overflow='ask')}"
     expect(page.locator("#window summary")).to_have_text("Memory: last 5 turns")
     control = window(page)
     control.get_by_label("How many earlier turns to send").fill("1")
