@@ -51,7 +51,7 @@ def page(chromium: Browser, server: ServerProcess) -> Iterator[Page]:
 
 @pytest.mark.shared
 def test_axe_finds_nothing_on_a_conversation_with_the_documents_beside_it(page: Page) -> None:
-    ask_many(page, 2, max_history_turns=0)
+    ask_many(page, 1)
     page.get_by_role("link", name="Documents", exact=True).click()
     expect(page.locator("#drawer").get_by_role("heading", name="Documents")).to_be_visible()
     assert violations(page, {"light": EVERYTHING}) == []

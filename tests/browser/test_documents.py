@@ -97,6 +97,7 @@ def test_what_could_not_be_read_is_said_in_words(page: Page) -> None:
     expect(page.locator(".document header")).to_contain_text("Warning: Page 2 of 3 holds no text")
 
 
+@pytest.mark.long  # Without a browser: tests/web/pages/test_documents.py and test_document_list.py.
 def test_tags_filter_the_list_and_are_edited_in_place(page: Page, server: ServerProcess) -> None:
     upload(server, "geese.txt", FACT, tags="birds", wait=False)
     upload(server, "gulls.txt", "Gulls steal bread.", tags="birds")

@@ -136,10 +136,11 @@ def test_a_connection_that_falls_silent_is_given_up_and_the_answer_comes_whole(
 def test_while_the_server_is_gone_the_page_says_so_and_keeps_what_is_wanted_and_what_was_answered(
     page: Page, server: ServerProcess, stub: StubModel
 ) -> None:
-    stub.default = Reply("\n\n".join(f"**Part {n}** with `code`" for n in range(300)), seconds_between=0.05)
+    parts = [f"**Part {n}** with `code`\n\n" for n in range(300)]
+    stub.default = Reply("".join(parts), pieces=parts, seconds_between=0.3)
     page.goto("/")
     say(page, "Why?")
-    expect(page.locator("#turn-1 .answer")).to_contain_text("Part 5")
+    expect(page.locator("#turn-1 .answer")).to_contain_text("Part 3")
     watch_length(page)
     ask_button = page.get_by_role("button", name="Ask", exact=True)
     expect(ask_button).to_be_hidden()
@@ -184,9 +185,17 @@ def two_windows(context: BrowserContext, page: Page) -> Page:
 
 
 @pytest.mark.shared
-def test_a_second_window_shows_what_is_asked_in_the_first(context: BrowserContext, page: Page, stub: StubModel) -> None:
+def test_a_second_window_shows_what_is_asked_in_the_first_and_does_not_fetch_again_what_nobody_changed(
+    context: BrowserContext, page: Page, stub: StubModel
+) -> None:
     other = two_windows(context, page)
-    stub.default = Reply(" ".join(f"w{n}" for n in range(15)), seconds_between=0.4)
+    fetched: list[str] = []
+    other.on("request", lambda sent: fetched.append(f"{sent.method} {sent.url}"))
+    set_in_module(other, "conversation/sync.js", "interval.seconds = 0.2")
+    for _ in range(3):
+        other.wait_for_event("request", lambda sent: sent.method == "HEAD")
+    assert {one.split()[0] for one in fetched if "/conversations/" in one} == {"HEAD"}, json.dumps(fetched)
+    stub.default = Reply(" ".join(f"w{n}" for n in range(15)), seconds_between=0.2)
     page.bring_to_front()
     say(page, "A third one")
     other.bring_to_front()
@@ -228,18 +237,6 @@ def test_the_second_window_is_told_of_a_deletion(context: BrowserContext, page: 
     other.get_by_role("button", name="Restore").click()
     expect(other.locator("#turn-2 .answer")).to_be_visible()
     assert server.call("GET", "/api/conversations/1")[0] == 200
-
-
-@pytest.mark.shared
-def test_what_nobody_changed_is_not_fetched_again(context: BrowserContext, page: Page) -> None:
-    other = two_windows(context, page)
-    fetched: list[str] = []
-    other.on("request", lambda sent: fetched.append(f"{sent.method} {sent.url}"))
-    set_in_module(other, "conversation/sync.js", "interval.seconds = 0.1")
-    other.wait_for_event("request", lambda sent: sent.method == "HEAD")
-    other.wait_for_event("request", lambda sent: sent.method == "HEAD")
-    other.wait_for_event("request", lambda sent: sent.method == "HEAD")
-    assert {one.split()[0] for one in fetched if "/conversations/" in one} == {"HEAD"}, json.dumps(fetched)
 
 
 @pytest.mark.long

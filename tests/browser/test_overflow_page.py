@@ -1,6 +1,7 @@
 """What happens when a question would leave turns out: the dialog, the summary, the way back."""
 
 import re
+import threading
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -12,28 +13,18 @@ from tests.browser.talk import above, ask, ask_many, say
 SUMMARY = "The person asked five plain things and got short answers."
 
 
-# That it outlives a restart: tests/web/api/test_overflow.py.
 @pytest.mark.shared
-def test_a_compaction_is_chosen_read_edited_and_undone(page: Page, stub: StubModel) -> None:
-    conversation = ask_many(page, 4, max_history_turns=3, on_overflow="ask")
-    say(page, "A question that overflows")
-    dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("This question would leave out 1 earlier turn")
-    expect(dialog).to_contain_text("The model would see 3 of 4 earlier turns (1 over the turn limit), about")
-    expect(dialog).not_to_contain_text("on_overflow")
-    expect(dialog.locator(".no-summary")).to_be_hidden()
-    page.keyboard.press("Escape")
-    expect(dialog).to_be_hidden()
-    expect(page.get_by_label("Your question")).to_have_value("A question that overflows")
-
-    stub.replies.append(Reply(SUMMARY, seconds_before=0.7))
-    page.keyboard.press("Enter")
-    dialog.get_by_role("button", name="Summarise older turns").click()
-    expect(page.locator(".turn.running .state")).to_have_text(re.compile("Summarising turns 1 and 2"))
-    expect(page.locator("#turn-5.completed")).to_be_visible()
-    expect(page.locator("#turn-5 .note")).to_contain_text("Older turns were summarised.")
-    summary = page.get_by_role("region", name="Summary of earlier turns")
+def test_a_compaction_shows_that_it_is_under_way_and_is_read_edited_and_undone(page: Page, stub: StubModel) -> None:
+    conversation = ask_many(page, 4)
+    bar, summary = page.locator("#operation"), page.get_by_role("region", name="Summary of earlier turns")
+    expect(bar).to_be_hidden()
+    summarised = threading.Event()
+    stub.replies.append(Reply(SUMMARY, gate=summarised))
+    say(page, "/compact")
+    expect(bar).to_contain_text("Summarising turns 1 and 2")
+    summarised.set()
     expect(summary).to_contain_text("in place of turns 1 and 2, written by stub-model")
+    expect(bar).to_be_hidden()
     assert above(page, ".summary", ".horizon")
     assert above(page, ".horizon", "#turn-3")
     summary.get_by_text("Read summary").click()
@@ -53,13 +44,44 @@ def test_a_compaction_is_chosen_read_edited_and_undone(page: Page, stub: StubMod
         page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
     expect(summary).to_be_focused()
 
-    for label in ("Undo summary edit", "Undo summary"):
-        summary.get_by_role("button", name=label).click()
-        expect(page.locator(".result .command").last).to_have_text("/undo")
-        if label == "Undo summary edit":
-            expect(summary).to_contain_text("written by stub-model")
+    summary.get_by_role("button", name="Undo summary edit").click()
+    expect(summary).to_contain_text("written by stub-model")
+    summary.get_by_role("button", name="Undo summary").click()
     expect(summary).to_have_count(0)
+    expect(page.locator(".horizon")).to_have_count(0)
+    expect(page.locator(".turn .answer")).to_have_text(["An answer."] * 4)
+
+
+@pytest.mark.long
+@pytest.mark.settings(MAX_HISTORY_TURNS="3", ON_OVERFLOW="ask")
+def test_a_compaction_is_chosen_and_undone_and_every_turn_outlives_a_restart(
+    page: Page, stub: StubModel, server: ServerProcess
+) -> None:
+    ask_many(page, 4)
+    say(page, "A question that overflows")
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("This question would leave out 1 earlier turn")
+    expect(dialog).to_contain_text("The model would see 3 of 4 earlier turns (1 over the turn limit), about")
+    expect(dialog).not_to_contain_text("on_overflow")
+    expect(dialog.locator(".no-summary")).to_be_hidden()
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+    expect(page.get_by_label("Your question")).to_have_value("A question that overflows")
+    expect(page.locator(".turn")).to_have_count(4)
+
+    stub.replies.append(Reply(SUMMARY, seconds_before=0.7))
+    page.keyboard.press("Enter")
+    dialog.get_by_role("button", name="Summarise older turns").click()
+    expect(page.locator(".turn.running .state")).to_have_text(re.compile("Summarising turns 1 and 2"))
+    expect(page.locator("#turn-5.completed")).to_be_visible()
+    expect(page.locator("#turn-5 .note")).to_contain_text("Older turns were summarised.")
+    page.get_by_role("button", name="Undo summary").click()
     expect(page.locator(".horizon .sentence")).to_have_text("3 of 5 earlier turns (2 over the turn limit)")
+    server.terminate()
+    server.start("/readyz")
+    page.reload()
+    questions = [f"Question {n}" for n in range(1, 5)] + ["A question that overflows"]
+    expect(page.locator(".turn .question")).to_have_text(questions)
     expect(page.locator(".turn .answer")).to_have_text(["An answer."] * 5)
 
 
@@ -75,23 +97,12 @@ def test_a_choice_can_be_remembered_for_the_conversation(page: Page, server: Ser
     ask(page, "Question 4", 4)
 
 
+@pytest.mark.long
 @pytest.mark.shared
 def test_everything_is_sent_with_a_note_where_that_was_chosen(page: Page) -> None:
     ask_many(page, 3, max_history_turns=1, on_overflow="continue")
     expect(page.locator("#turn-3 .note")).to_contain_text("All earlier turns were sent this once")
     expect(page.locator("#turn-3 .trimmed")).to_have_count(0)
-
-
-@pytest.mark.shared
-def test_the_bar_above_the_composer_shows_a_compaction_while_it_lasts(page: Page, stub: StubModel) -> None:
-    ask_many(page, 3)
-    bar = page.locator("#operation")
-    expect(bar).to_be_hidden()
-    stub.replies.append(Reply("They asked two things.", seconds_before=1))
-    say(page, "/compact")
-    expect(bar).to_contain_text("Summarising turn")
-    expect(page.locator("#summary")).to_be_visible()
-    expect(bar).to_be_hidden()
 
 
 LONG = "A long question about one thing and another, asked with many words. " * 30
@@ -131,6 +142,7 @@ def test_the_dialog_is_answered_by_keyboard_and_cancel_gives_the_question_back(p
     ask_many(page, 2, max_history_turns=1, on_overflow="ask")
     say(page, "Question 3")
     dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("This question would leave out 1 earlier turn")
     first = dialog.get_by_role("button", name="Leave older turns out")
     expect(first).to_be_focused()
     dialog.get_by_role("button", name="Cancel").press("Enter")

@@ -46,7 +46,6 @@ def test_pictures_are_attached_pasted_removed_and_sent(page: Page, stub: StubMod
     page.wait_for_function("() => !document.querySelector('.turn[data-followed]')")
     content = stub.requests[-1].messages[-1]["content"]
     assert content[1]["image_url"]["url"] == f"data:image/png;base64,{base64.b64encode(PIXEL).decode()}"
-    page.reload()
     picture = page.get_by_alt_text("Picture 1 of the question")
     expect(picture).to_be_visible()
     assert picture.evaluate("image => image.decode().then(() => image.naturalWidth)") == 1

@@ -11,26 +11,35 @@ from tests.browser.shelf import FACT, upload
 from tests.browser.talk import ask
 
 
-def test_a_tag_is_asked_about_until_its_label_is_taken_away(page: Page, server: ServerProcess, stub: StubModel) -> None:
-    stub.default = Reply("Seventeen [1].")
-    upload(server, "geese.txt", FACT, tags="birds")
-    page.goto("/documents?tag=birds")
-    page.get_by_role("link", name="Ask about these").click()
-    expect(page.get_by_role("heading", name="Ask about documents tagged birds")).to_be_visible()
-    first = ask(page, "How many geese does the lighthouse keeper feed?", 1)
-    expect(page).to_have_url(re.compile(r"/conversations/1$"))
-    expect(first.locator(".mark")).to_have_text("Filter: documents tagged birds.")
-    expect(first.locator(".sources li")).to_have_count(1)
+@pytest.mark.shared
+def test_a_document_is_asked_about_until_its_label_is_taken_away(page: Page, server: ServerProcess) -> None:
+    documents = server.call("GET", "/api/documents")[1]["documents"]
+    [document_id] = [one["document_id"] for one in documents if one["name"] == "3-documents.md"]
+    page.goto(f"/?documents={document_id}")
+    first = ask(page, "How large may a document be?", 1)
+    expect(first.locator(".mark")).to_have_text("Filter: 3-documents.md.")
     page.reload()
-    expect(page.locator("#scope")).to_contain_text("Filter: documents tagged birds")
+    expect(page.locator("#scope")).to_contain_text("Filter: 3-documents.md")
     page.get_by_label("Your question").fill("How many earlier turns")
     page.get_by_label("Remove filter").click()
     expect(page.locator("#scope .scope")).to_have_count(0)
     expect(page.get_by_label("Your question")).to_have_value("How many earlier turns")
-    assert server.call("GET", "/api/conversations/1")[1]["scope"] is None
+    address = f"/api/conversations/{page.url.rsplit('/', 1)[1]}"
+    assert server.call("GET", address)[1]["scope"] is None
     second = ask(page, "How many earlier turns does the model see?", 2)
     expect(second.locator(".mark")).to_have_count(0)
-    expect(second.locator(".sources").get_by_text("history-window.md").first).to_be_attached()
+    expect(second.locator(".sources").get_by_text("2-history-window.md").first).to_be_attached()
+
+
+@pytest.mark.long
+def test_a_tag_is_asked_about(page: Page, server: ServerProcess) -> None:
+    upload(server, "geese.txt", FACT, tags="birds")
+    page.goto("/documents?tag=birds")
+    page.get_by_role("link", name="Ask about these").click()
+    expect(page.get_by_role("heading", name="Ask about documents tagged birds")).to_be_visible()
+    turn = ask(page, "How many geese does the lighthouse keeper feed?", 1)
+    expect(turn.locator(".mark")).to_have_text("Filter: documents tagged birds.")
+    expect(turn.locator(".sources li")).to_have_count(1)
 
 
 @pytest.mark.long

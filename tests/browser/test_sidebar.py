@@ -257,15 +257,13 @@ def test_the_list_works_without_scripts(chromium_without_scripts: Browser, serve
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
 
 
-@pytest.mark.parametrize(
-    ("width", "every"), [(390, 3), *(pytest.param(width, 1, marks=pytest.mark.long) for width in (390, 820, 1280))]
-)
-def test_nothing_is_wider_than_the_screen(page: Page, server: ServerProcess, width: int, every: int) -> None:
+@pytest.mark.long  # Of a phone, in German: test_languages.py.
+@pytest.mark.parametrize("width", [390, 820, 1280])
+def test_nothing_is_wider_than_the_screen(page: Page, server: ServerProcess, width: int) -> None:
     fill(server, 60, title="Averylongtitlewithoutanyblank" * 6)
     server.call("DELETE", "/api/conversations/60")
     page.set_viewport_size({"width": width, "height": 844})
-    addresses = ("/conversations/1", "/", "/conversations", "/?q=averylongtitlewithoutanyblank", "/deleted")
-    for address in addresses[::every]:
+    for address in ("/", "/conversations/1", "/conversations", "/deleted", "/?q=averylongtitlewithoutanyblank"):
         page.goto(address)
         expect(page.locator("html.scripted")).to_be_attached()
         for part in ("html", "#main", "#conversations"):

@@ -70,7 +70,7 @@ def test_pointing_at_a_number_shows_what_it_stands_for(page: Page, server: Serve
     expect(preview).to_have_count(0)
 
 
-def test_a_pdf_shows_the_picture_of_its_page_which_can_be_turned_and_enlarged(
+def test_a_pdf_shows_the_picture_of_its_page_which_can_be_enlarged(
     page: Page, server: ServerProcess, stub: StubModel
 ) -> None:
     stub.default = Reply("Seventeen [1].")

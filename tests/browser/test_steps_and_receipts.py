@@ -110,6 +110,7 @@ def test_a_receipt_of_an_older_version_is_still_shown(page: Page, server: Server
     expect(receipt.get_by_role("button", name="Copy as JSON")).to_have_count(0)
 
 
+@pytest.mark.long
 def test_a_receipt_tells_part_by_part_what_was_sent_and_leads_to_what_was_left_out(
     page: Page, stub: StubModel, server: ServerProcess
 ) -> None:

@@ -53,7 +53,8 @@ def test_a_theme_is_chosen_without_scripts(chromium_without_scripts: Browser, se
     expect(page.locator("body")).to_have_css("background-color", DARK)
 
 
-@pytest.mark.parametrize("width", [390, pytest.param(1280, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("width", [390, 1280])
 def test_from_right_to_left_everything_stands_on_the_other_side(page: Page, server: ServerProcess, width: int) -> None:
     fill(server, 60)
     page.set_viewport_size({"width": width, "height": 844})
@@ -94,10 +95,8 @@ def test_a_settings_value_stands_above_its_origin(page: Page, direction: str) ->
     assert outer[0] == outer[1]
 
 
-@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.long)])
-def test_what_people_wrote_reads_in_its_own_direction_wherever_it_stands(
-    page: Page, server: ServerProcess, every: int
-) -> None:
+@pytest.mark.long
+def test_what_people_wrote_reads_in_its_own_direction_wherever_it_stands(page: Page, server: ServerProcess) -> None:
     hello = "שלום עולם?"
     fill(server, 2, title=hello)
     server.call("DELETE", "/api/conversations/2")
@@ -106,7 +105,7 @@ def test_what_people_wrote_reads_in_its_own_direction_wherever_it_stands(
         "/?deleted=2", f"/?documents={document}", "/?q=שלום", "/conversations/1", "/deleted",
         "/documents", f"/documents?tag={hello[:-1]}%3F", "/documents?q=אין", f"/documents/{document}",
     )  # fmt: skip
-    for path in paths[::every]:
+    for path in paths:
         page.goto(path)
         # The composer's label is a sentence of ours; what only a screen reader says has no direction.
         directions = page.locator("body").evaluate(

@@ -31,7 +31,7 @@ def drop(page: Page, *paths: Path) -> None:
 
 
 @pytest.mark.own_window
-def test_choosing_files_adds_them_and_tells_what_became_of_those_that_failed(page: Page) -> None:
+def test_chosen_and_dropped_files_are_added_and_those_that_failed_are_told_of(page: Page, tmp_path: Path) -> None:
     page.clock.install()
     page.goto("/documents")
     page.get_by_label("Tags (optional)").fill("birds, 2024")
@@ -56,7 +56,8 @@ def test_choosing_files_adds_them_and_tells_what_became_of_those_that_failed(pag
     expect(uploads.get_by_role("listitem")).to_have_count(1)
     expect(item(page, "other.txt").locator(".reason")).to_have_text("Already in your library as 2.txt.")
     uploads.get_by_role("button", name="Close").click()
-    choose(page, a_file("4.txt", "Geese number 4."))
+    (tmp_path / "dropped.txt").write_text("Geese that were dropped.")
+    drop(page, tmp_path / "dropped.txt")
     expect(uploads.get_by_role("status")).to_have_text("1 file added")
     page.mouse.move(5, 5)
     page.clock.fast_forward(60_000)
@@ -173,7 +174,8 @@ def test_hundreds_of_files_do_not_freeze_the_page(page: Page, server: ServerProc
     assert page.evaluate("window.frames") > 30  # A frozen page draws none while it works.
 
 
-@pytest.mark.parametrize("size", [(390, 844), pytest.param((1280, 800), marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("size", [(390, 844), (1280, 800)])
 @pytest.mark.shared
 def test_the_list_of_uploads_covers_neither_the_question_nor_a_row(page: Page, size: tuple[int, int]) -> None:
     page.set_viewport_size({"width": size[0], "height": size[1]})

@@ -1,4 +1,7 @@
-"""Everything that matters works as plain forms, in a browser that runs no scripts."""
+"""Everything that matters works as plain forms, in a browser that runs no scripts.
+
+That each route takes its form is shown in tests/web, without a browser.
+"""
 
 import re
 from collections.abc import Iterator
@@ -24,6 +27,7 @@ def say(page: Page, text: str) -> None:
     page.get_by_role("button", name="Ask", exact=True).click()
 
 
+@pytest.mark.long
 def test_asking_reading_a_source_and_going_on(plain: Page, stub: StubModel) -> None:
     stub.default = Reply("Five [1].")
     plain.goto("/")

@@ -68,13 +68,8 @@ def test_what_is_sought_is_shown_as_text(
     assert watch.reports == []
 
 
-@pytest.mark.parametrize(
-    "sought",
-    [
-        ("geese", "script"),
-        pytest.param(("onerror src img x", "javascript alert href data"), marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.long  # Without a browser: tests/web/pages/test_conversation_search.py.
+@pytest.mark.parametrize("sought", [("geese", "script"), ("onerror src img x", "javascript alert href data")])
 def test_what_is_found_is_shown_as_text(
     page: Page, watch: Watch, hostile_server: ServerProcess, own_elements: list[str], sought: tuple[str, ...]
 ) -> None:

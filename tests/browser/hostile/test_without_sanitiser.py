@@ -64,6 +64,8 @@ def batches(page: Page, payloads: list[Payload]) -> list[str]:
     return ["".join(shared[start : start + AT_ONCE]) for start in range(0, len(shared), AT_ONCE)] + alone[::EVERY]
 
 
+# What these headers stop, test_policy_alone.py shows; that every page has them, tests/web/test_security.py.
+@pytest.mark.long
 def test_on_a_real_page_the_policy_alone_lets_no_answer_run_or_call(
     page: Page, watch: Watch, unguarded: Unguarded, stub: StubModel, corpus: list[Payload]
 ) -> None:
