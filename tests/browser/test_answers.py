@@ -25,20 +25,30 @@ def test_an_answer_given_anew_keeps_the_earlier_one_and_each_can_be_read_and_rat
     regenerate(page, 1)
     expect(turn.locator(".answer")).to_have_text("The second answer.")
     expect(turn.locator(".versions .position .visually-hidden")).to_have_text("Answer 2 of 2")
-    bad, right = turn.get_by_role("button", name="Bad answer"), turn.get_by_label("The right answer")
+    bad = turn.get_by_role("button", name="Bad answer")
     bad.press("Enter")
     expect(bad).to_be_focused()
     expect(bad).to_have_attribute("aria-pressed", "true")
-    right.fill("The third answer.")
-    turn.get_by_role("button", name="Save").click()
-    expect(turn.get_by_text("Right answer: The third answer.")).to_be_focused()
-    expect(right).to_be_hidden()
     turn.get_by_role("button", name="Previous answer").click()
     expect(turn.locator(".answer")).to_have_text("The first answer.")
     expect(bad).to_have_attribute("aria-pressed", "false")
     expect(turn.get_by_role("button", name="Previous answer")).to_be_disabled()
     turn.get_by_role("button", name="Next answer").press("Enter")
     expect(turn.locator(".answer")).to_have_text("The second answer.")
+    expect(bad).to_have_attribute("aria-pressed", "true")
+
+
+@pytest.mark.long
+@pytest.mark.shared
+def test_the_right_answer_is_given_to_a_bad_one_and_goes_with_its_rating(page: Page) -> None:
+    ask_many(page, 1)
+    turn = page.locator("#turn-1")
+    bad, right = turn.get_by_role("button", name="Bad answer"), turn.get_by_label("The right answer")
+    bad.press("Enter")
+    right.fill("The third answer.")
+    turn.get_by_role("button", name="Save").click()
+    expect(turn.get_by_text("Right answer: The third answer.")).to_be_focused()
+    expect(right).to_be_hidden()
     bad.click()
     expect(bad).to_have_attribute("aria-pressed", "false")
     expect(turn.locator(".right-answer")).to_have_count(0)
@@ -208,17 +218,25 @@ def test_the_steps_to_an_answer_are_one_line_that_opens(page: Page, stub: StubMo
 
 
 @pytest.mark.shared
-def test_a_screen_reader_hears_sentences_and_the_end_but_not_every_piece(page: Page, stub: StubModel) -> None:
-    stub.default = Reply("The first sentence. " + "More words. " * 20, seconds_between=0.04)
+def test_a_screen_reader_hears_sentences_and_the_end_but_not_every_piece_and_the_focus_stays_where_somebody_types(
+    page: Page, stub: StubModel
+) -> None:
+    stub.default = Reply("The first sentence. " + "More words. " * 15, seconds_between=0.07)
     page.goto("/")
     page.get_by_label("Your question").fill("Why?")
     page.keyboard.press("Enter")
     said = page.get_by_role("log")
     expect(said).to_contain_text("Answer begins.")
+    expect(page.get_by_label("Your question")).to_be_focused()
+    search = page.get_by_label("Search conversations")
+    search.click()
     expect(said).to_contain_text("The first sentence.")
     expect(page.locator(".answer[aria-live]")).to_have_count(0)
     expect(said.locator("p").last).to_have_text("Answer complete. 5 passages provided.")
     assert said.locator("p").count() < 12
+    # The box is free again: all that follows an answer has been done.
+    expect(page.get_by_role("button", name="Ask", exact=True)).to_be_enabled()
+    expect(search).to_be_focused()
 
 
 @pytest.mark.long

@@ -76,6 +76,18 @@ def test_work_is_shown_cancelled_and_taken_up_again_in_place(page: Page, stub: S
     geese.get_by_role("button", name="Retry").click()
     ready(page, "geese.txt")
     expect(geese.get_by_role("button", name="Retry")).to_have_count(0)
+    assert page.url.endswith("/documents")
+
+
+@pytest.mark.long
+def test_a_document_is_processed_anew_and_deleted_in_place(page: Page, server: ServerProcess) -> None:
+    upload(server, "geese.txt", FACT)
+    page.goto("/documents")
+    geese = row(page, "geese.txt")
+    more(geese)
+    geese.get_by_role("button", name="Reprocess").click()
+    expect(geese.get_by_role("button", name="Reprocess")).to_be_hidden()
+    ready(page, "geese.txt")
     more(geese).get_by_text("Delete", exact=True).click()
     page.get_by_role("button", name="Delete permanently").click()
     expect(geese).to_have_count(0)

@@ -9,6 +9,7 @@ from tests.browser.talk import ask_many, options, say
 SLOWLY = Reply("word " * 20, seconds_between=0.1)
 
 
+@pytest.mark.long  # With what a screen reader hears: test_answers.py.
 @pytest.mark.shared
 def test_whoever_asks_goes_on_typing_and_the_end_of_the_answer_leaves_whoever_types_elsewhere_there(
     page: Page, stub: StubModel

@@ -14,7 +14,7 @@ SUMMARY = "The person asked five plain things and got short answers."
 
 
 @pytest.mark.shared
-def test_a_compaction_shows_that_it_is_under_way_and_is_read_edited_and_undone(page: Page, stub: StubModel) -> None:
+def test_a_compaction_shows_that_it_is_under_way_and_is_read_and_edited(page: Page, stub: StubModel) -> None:
     conversation = ask_many(page, 4)
     bar, summary = page.locator("#operation"), page.get_by_role("region", name="Summary of earlier turns")
     expect(bar).to_be_hidden()
@@ -32,9 +32,6 @@ def test_a_compaction_shows_that_it_is_under_way_and_is_read_edited_and_undone(p
 
     summary.get_by_text("Edit summary").click()
     box = summary.get_by_label("Summary sent to the model")
-    box.fill("  ")
-    summary.get_by_role("button", name="Save").click()
-    expect(summary.get_by_role("alert")).to_contain_text("The summary is empty")
     box.fill("They asked two things.")
     summary.get_by_role("button", name="Save").click()
     expect(summary.locator(".text")).to_have_text("They asked two things.")
@@ -46,9 +43,6 @@ def test_a_compaction_shows_that_it_is_under_way_and_is_read_edited_and_undone(p
 
     summary.get_by_role("button", name="Undo summary edit").click()
     expect(summary).to_contain_text("written by stub-model")
-    summary.get_by_role("button", name="Undo summary").click()
-    expect(summary).to_have_count(0)
-    expect(page.locator(".horizon")).to_have_count(0)
     expect(page.locator(".turn .answer")).to_have_text(["An answer."] * 4)
 
 
@@ -75,7 +69,13 @@ def test_a_compaction_is_chosen_and_undone_and_every_turn_outlives_a_restart(
     expect(page.locator(".turn.running .state")).to_have_text(re.compile("Summarising turns 1 and 2"))
     expect(page.locator("#turn-5.completed")).to_be_visible()
     expect(page.locator("#turn-5 .note")).to_contain_text("Older turns were summarised.")
-    page.get_by_role("button", name="Undo summary").click()
+    summary = page.get_by_role("region", name="Summary of earlier turns")
+    summary.get_by_text("Edit summary").click()
+    summary.get_by_label("Summary sent to the model").fill("  ")
+    summary.get_by_role("button", name="Save").click()
+    expect(summary.get_by_role("alert")).to_contain_text("The summary is empty")
+    summary.get_by_role("button", name="Undo summary").click()
+    expect(summary).to_have_count(0)
     expect(page.locator(".horizon .sentence")).to_have_text("3 of 5 earlier turns (2 over the turn limit)")
     server.terminate()
     server.start("/readyz")
