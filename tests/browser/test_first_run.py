@@ -89,6 +89,7 @@ def test_an_empty_library_says_what_to_do_and_shows_no_examples(page: Page, serv
 def test_the_first_page_takes_documents_and_then_asks_about_them(page: Page) -> None:
     page.goto("/")
     welcome = page.locator(".welcome")
+    expect(welcome).to_contain_text("You are talking to an AI assistant.")
     expect(welcome).to_contain_text("A guide to this assistant is already in your library.")
     text = b"## How many geese are there?\n\nThe keeper feeds seventeen geese, and each of them is in the book."
     geese = FilePayload(name="geese.md", mimeType="text/markdown", buffer=text)
