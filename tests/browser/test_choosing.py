@@ -27,11 +27,17 @@ def test_documents_are_found_as_one_types_and_the_address_keeps_it(page: Page) -
     expect(found).to_have_text(["1-first-steps.md"])
     page.reload()
     expect(found).to_have_text(["1-first-steps.md"])
-    field.fill("md")
-    expect(found.first).to_have_text("8-the-page.md")
+
+
+@pytest.mark.long
+@pytest.mark.shared
+def test_what_was_found_is_sorted_in_place(page: Page) -> None:
+    page.goto("/documents?q=md")
+    first = page.locator("#library .name > a").first
+    expect(first).to_have_text("8-the-page.md")
     page.get_by_role("link", name="Name", exact=True).click()
     expect(page).to_have_url(re.compile(r"/documents\?q=md&sort=name$"))
-    expect(found.first).to_have_text("1-first-steps.md")
+    expect(first).to_have_text("1-first-steps.md")
     expect(page.locator("#drawer")).to_be_hidden()
 
 

@@ -24,7 +24,8 @@ def test_the_box_grows_with_its_text_and_shrinks_again(page: Page) -> None:
     page.wait_for_function("low => document.getElementById('question').clientHeight === low", arg=low)
 
 
-@pytest.mark.parametrize("width", [390, pytest.param(1280, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.shared
 def test_a_word_without_end_pushes_nothing_off_the_page(page: Page, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 844})

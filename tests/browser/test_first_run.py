@@ -10,7 +10,7 @@ from playwright.sync_api import FilePayload, Page, expect
 from rag_assistant.web.pages.history import EXAMPLES
 from testkit.server_fork import ServerFork
 from testkit.server_process import ServerProcess
-from testkit.stub_model import Reply, StubModel
+from testkit.stub_model import StubModel
 from tests.browser.talk import ask_many
 from tests.browser.used_window import UsedWindow
 
@@ -59,9 +59,6 @@ def test_without_a_model_the_page_says_so_and_what_connects_one_is_copied_and_te
     connect.get_by_role("button", name="Test connection").click()
     result = connect.get_by_role("status")
     expect(result).to_contain_text("stub-model answered.")
-    stub.default = Reply(status=401)
-    connect.get_by_role("button", name="Test connection").press("Enter")
-    expect(result.locator(".failed")).to_contain_text("asks for an API key (401). Set openai_api_key.")
     (tmp_path / "settings.json").write_text(json.dumps({"openai_base_url": stub.url, "openai_api_key": "sk-new"}))
     expect(result).to_be_empty()
     expect(connect.get_by_role("button", name="Test connection")).to_be_focused()

@@ -198,11 +198,8 @@ def test_a_question_that_comes_too_early_stays_in_the_box_and_a_stopped_answer_c
     expect(box).to_have_value("Two")
 
     stub.default = Reply("All of it.")
-    turn = page.locator("#turn-1")
-    turn.get_by_role("button", name="Regenerate").click()
+    page.get_by_role("button", name="Regenerate").click()
     expect(page.locator("#turn-1.completed .answer")).to_have_text("All of it.")
-    turn.get_by_role("button", name="Previous answer").click()
-    expect(page.locator("#turn-1.stopped .answer")).to_contain_text("word word")
 
 
 @pytest.mark.long

@@ -70,7 +70,22 @@ def test_pointing_at_a_number_shows_what_it_stands_for(page: Page, server: Serve
     expect(preview).to_have_count(0)
 
 
-def test_a_pdf_shows_the_picture_of_its_page_which_can_be_enlarged(
+def test_the_picture_of_a_page_is_enlarged(page: Page, server: ServerProcess) -> None:
+    document = upload(server, "geese.pdf", a_pdf())
+    page.goto(f"/documents/{document}?page=2")
+    figure = page.locator("main figure.drawn")
+    picture = figure.get_by_role("img", name="Page 2 of geese.pdf")
+    expect(picture).to_be_visible()
+    assert picture.evaluate("image => image.naturalWidth") == 1200
+    width = picture.bounding_box()["width"]  # type: ignore[index]
+    figure.get_by_role("button", name="Larger").click()
+    expect(figure.get_by_role("button", name="Smaller")).to_have_attribute("aria-pressed", "true")
+    assert picture.bounding_box()["width"] > 1.2 * width  # type: ignore[index]
+
+
+# That the picture is of the right part: tests/web/pages/test_document_pictures.py.
+@pytest.mark.long
+def test_a_pdf_shows_the_picture_of_its_page_which_can_be_turned_and_enlarged(
     page: Page, server: ServerProcess, stub: StubModel
 ) -> None:
     stub.default = Reply("Seventeen [1].")
@@ -85,12 +100,15 @@ def test_a_pdf_shows_the_picture_of_its_page_which_can_be_enlarged(
     page.get_by_role("link", name="Whole page").click()
     picture = figure.get_by_role("img", name="Page 2 of geese.pdf, passage highlighted", exact=True)
     expect(picture).to_be_visible()
-    assert picture.evaluate("image => image.naturalWidth") == 1200
     expect(page.locator("#drawer")).to_contain_text("Page 2 of 2")
     width = picture.bounding_box()["width"]  # type: ignore[index]
     figure.get_by_role("button", name="Larger").click()
     expect(figure.get_by_role("button", name="Smaller")).to_have_attribute("aria-pressed", "true")
     assert picture.bounding_box()["width"] > 1.8 * width  # type: ignore[index]
+    page.get_by_role("link", name="Previous page").click()
+    expect(page.locator("#drawer").get_by_role("img", name="Page 1 of geese.pdf", exact=True)).to_be_visible()
+    page.get_by_role("link", name="Next page").click()
+    expect(page.locator("#drawer").get_by_role("img", name="Page 2 of geese.pdf")).to_be_visible()
     page.get_by_text("Extracted text").click()
     assert page.locator("#drawer mark").evaluate("mark => mark.textContent").strip().endswith(FACT)
 

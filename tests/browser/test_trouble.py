@@ -51,23 +51,31 @@ def test_a_question_that_is_stopped_before_the_server_has_taken_it_is_stopped(pa
     expect(page.locator("#turn-1.stopped")).to_be_visible()
 
 
-def follow_with(page: Page, status: int) -> None:
-    """Load the page anew; whoever follows the first turn is refused from now on."""
+def refuse_to_follow(page: Page, status: int) -> None:
+    """Load the page anew; whoever follows a turn is refused from now on."""
     refusal = {"error": {"type": "Forbidden", "message": "You may not see this."}}
-    page.unroute("**/api/turns/*/stream*")
     page.route("**/api/turns/*/stream*", lambda route: route.fulfill(status=status, json=refusal))
     page.reload()
 
 
 @pytest.mark.shared
-def test_an_answer_that_cannot_be_followed_says_why(page: Page, stub: StubModel) -> None:
+def test_an_answer_that_may_not_be_followed_says_why(page: Page, stub: StubModel) -> None:
+    stub.default = Reply("word " * 60, seconds_between=0.2)  # It ends by itself.
+    page.goto("/")
+    say(page, "Why?")
+    expect(page.locator("#turn-1 .answer")).to_contain_text("word")
+    refuse_to_follow(page, 403)
+    expect(page.locator("#turn-1 .state")).to_have_text("You may not see this.")
+
+
+@pytest.mark.long
+@pytest.mark.shared
+def test_an_answer_is_followed_again_when_the_server_has_no_problem_any_more(page: Page, stub: StubModel) -> None:
     stub.default = Reply("word " * 3000, seconds_between=0.2)
     page.goto("/")
     say(page, "Why?")
     expect(page.locator("#turn-1 .answer")).to_contain_text("word")
-    follow_with(page, 403)
-    expect(page.locator("#turn-1 .state")).to_have_text("You may not see this.")
-    follow_with(page, 503)
+    refuse_to_follow(page, 503)
     expect(page.locator("#turn-1 .state")).to_have_text("The server has a problem. Retrying…")
     page.unroute("**/api/turns/*/stream*")
     page.get_by_role("button", name="Stop").click()

@@ -216,7 +216,7 @@ def _made() -> list[Payload]:
 
 PAYLOADS = _made()
 # A sample is each so many of them: a prime number, so that it has something of every row and column of the tables.
-EVERY = 23
+EVERY = 41
 
 
 def joined(payloads: list[Payload], place: str) -> str:
