@@ -171,10 +171,12 @@ class Library:
 
         Raises DocumentNotFound, FileMissing, FilesUnavailable.
         """
-        store = self._uploads.store
+        store, file = self._uploads.store, self._documents.file_of(document_id)
         try:
-            return store.open(self._documents.file_of(document_id))
+            return store.open(file)
         except FileNotFoundError as error:
+            if self._documents.file_of(document_id) != file:  # A newer version has just taken its place.
+                return self.open_file(document_id)
             raise FileMissing(document_id, store.address) from error
 
     @contextmanager

@@ -235,6 +235,17 @@ def test_a_file_that_is_gone_is_named_and_its_text_stays(client: FlaskClient, se
     assert client.get("/api/search?q=geese").json["passages"]
 
 
+def test_a_file_that_is_replaced_while_it_is_asked_for_is_the_newer_one(
+    client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = upload(client, FACT)["document_id"]
+    now = services.documents.file_of(number)
+    files = iter(["before", now, now])
+    monkeypatch.setattr(services.documents, "file_of", lambda _: next(files))
+    with client.get(f"/api/documents/{number}/file") as response:
+        assert response.text == FACT
+
+
 @pytest.mark.parametrize(
     ("number", "told"),
     [
