@@ -64,7 +64,6 @@ def test_without_a_model_the_page_says_so_and_what_connects_one_is_copied_and_te
     expect(connect.get_by_role("button", name="Test connection")).to_be_focused()
 
 
-@pytest.mark.long
 def test_without_a_model_an_example_is_answered_with_a_quote(newcomer: Page) -> None:
     newcomer.goto("/")
     newcomer.get_by_role("button", name=EXAMPLES[2]).click()

@@ -1,6 +1,6 @@
 """Everything that matters works as plain forms, in a browser that runs no scripts.
 
-That each route takes its form is shown in tests/web, without a browser.
+That each route takes its form is shown in tests/web every time, without a browser.
 """
 
 import re
@@ -27,7 +27,6 @@ def say(page: Page, text: str) -> None:
     page.get_by_role("button", name="Ask", exact=True).click()
 
 
-@pytest.mark.long
 def test_asking_reading_a_source_and_going_on(plain: Page, stub: StubModel) -> None:
     stub.default = Reply("Five [1].")
     plain.goto("/")
