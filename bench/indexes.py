@@ -17,7 +17,8 @@ import numpy as np
 from bench.retrieval import sets
 from bench.stage import open_database
 from rag_assistant.errors import IndexUnavailable
-from rag_assistant.records import Chunk, ExtractedText, NewDocument
+from rag_assistant.extracted import ExtractedText
+from rag_assistant.records import Chunk, NewDocument
 from rag_assistant.retrieval.embeddings.familiarity import FAMILIAR, Familiarity
 from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.indexes.chroma import ChromaIndex

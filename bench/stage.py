@@ -20,8 +20,9 @@ from flask import Flask
 from sqlalchemy import insert
 
 from bench.words import guide_text, text_of
+from rag_assistant.extracted import ExtractedText
 from rag_assistant.factory import create_app
-from rag_assistant.records import Chunk, ExtractedText, NewDocument
+from rag_assistant.records import Chunk, NewDocument
 from rag_assistant.retrieval.embeddings import minilm
 from rag_assistant.retrieval.terms import index_terms
 from rag_assistant.storage.database import Database, sqlite_url

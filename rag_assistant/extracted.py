@@ -1,7 +1,7 @@
 """The records of what was read from a file.
 
-They are records like the others and imported from there, except where a file is read: for each there is a process of
-its own, and to load all of the records takes as long as most files.
+They stand beside the others, since each file is read in a process of its own: to load all of the records takes as long
+as most files.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from rag_assistant.errors import IndexUnavailable
-from rag_assistant.records import EVERYTHING, Chunk, Document, ExtractedText, KnownEmbedder, NewDocument, Scope
+from rag_assistant.extracted import ExtractedText
+from rag_assistant.records import EVERYTHING, Chunk, Document, KnownEmbedder, NewDocument, Scope
 from rag_assistant.retrieval.embeddings.registry import Embedder, Embedders
 from rag_assistant.retrieval.indexes.vector_search import VectorSearch
 from rag_assistant.retrieval.search import Retriever

@@ -14,8 +14,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "rag_assistant"
 
 # Lowest first. A room may import from every room below it, and from none beside it.
 FLOORS = [
-    ("extracted",),
-    ("errors", "records", "validation", "i18n"),
+    ("extracted", "errors", "records", "validation", "i18n"),
     ("history", "settings", "runtime", "files", "telemetry"),
     ("storage", "presenters", "extraction", "retrieval", "llm", "tool_servers"),
     ("conversations", "documents", "accounts"),

@@ -12,8 +12,9 @@ from pathlib import Path
 from bench.retrieval.cache import Cached
 from bench.retrieval.sets import Collection
 from bench.stage import open_database
+from rag_assistant.extracted import ExtractedText
 from rag_assistant.extraction.loaders import PLAIN
-from rag_assistant.records import Chunk, ExtractedText, NewDocument, Passage
+from rag_assistant.records import Chunk, NewDocument, Passage
 from rag_assistant.retrieval.chunking import chunk_document, indexed_text
 from rag_assistant.retrieval.follow_up import SearchQuery
 from rag_assistant.retrieval.search import CANDIDATES

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from rag_assistant.extracted import ExtractedText, RecognisedPage
 from rag_assistant.extraction.recognised import with_recognised
 from rag_assistant.extraction.text_recognition import INSTALL
-from rag_assistant.records import ExtractedText, RecognisedPage
 
 RECOGNITION_OFF = "Text recognition is switched off (setting ocr)."
 RECOGNITION_MISSING = f"Text recognition is not installed: run `{INSTALL}` and restart."

@@ -3,7 +3,6 @@
 Nothing here knows Flask, SQL or a model. A record is frozen: who wants another value makes another record.
 """
 
-from rag_assistant.extracted import *  # noqa: F403 - the records are in topics, and imported from here
 from rag_assistant.records.accounts import *  # noqa: F403 - the records are in topics, and imported from here
 from rag_assistant.records.answers import *  # noqa: F403 - the records are in topics, and imported from here
 from rag_assistant.records.base import *  # noqa: F403 - the records are in topics, and imported from here

@@ -11,12 +11,12 @@ import psutil
 import pytest
 
 from rag_assistant.errors import ExtractionCancelled, ExtractionFailed
+from rag_assistant.extracted import ExtractedText
 from rag_assistant.extraction import extract as extract_module
 from rag_assistant.extraction.extract import extract
 from rag_assistant.extraction.formats import kinds
 from rag_assistant.extraction.formats.packages import MAX_INFLATED_BYTES
 from rag_assistant.extraction.loaders import media_type_of
-from rag_assistant.records import ExtractedText
 from testkit.shared_data import shared
 from tests.extraction.archives import (
     LAUGHS,

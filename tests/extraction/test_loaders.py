@@ -7,8 +7,8 @@ import pytest
 from fpdf import FPDF
 
 from rag_assistant.errors import ExtractionFailed
+from rag_assistant.extracted import ExtractedText
 from rag_assistant.extraction.formats import kinds
-from rag_assistant.records import ExtractedText
 from testkit.shared_data import shared
 from tests.extraction.archives import (
     PREFIXES,

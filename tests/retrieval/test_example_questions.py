@@ -4,8 +4,9 @@ from itertools import islice
 
 import pytest
 
+from rag_assistant.extracted import ExtractedText
 from rag_assistant.extraction.loaders import media_type_of, read_document
-from rag_assistant.records import EVERYTHING, ExtractedText
+from rag_assistant.records import EVERYTHING
 from rag_assistant.retrieval.chunking import chunk_document
 from rag_assistant.retrieval.example_questions import example_questions
 from rag_assistant.storage.database import Database

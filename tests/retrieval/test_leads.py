@@ -2,7 +2,8 @@
 
 import pytest
 
-from rag_assistant.records import ExtractedText, lead_of
+from rag_assistant.extracted import ExtractedText
+from rag_assistant.records import lead_of
 from rag_assistant.retrieval.chunking import chunk_document
 from rag_assistant.retrieval.leads import Leads
 from rag_assistant.storage.database import Database

@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import delete, func, insert, select
 
-from rag_assistant.records import Chunk, ExtractedText
+from rag_assistant.extracted import ExtractedText
+from rag_assistant.records import Chunk
 from rag_assistant.retrieval.terms import index_terms
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.documents import DocumentStore

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
-from rag_assistant.records import ExtractedText
+from rag_assistant.extracted import ExtractedText
 from rag_assistant.retrieval.leads import Leads
 from rag_assistant.web.markdown.marked import Pieces
 

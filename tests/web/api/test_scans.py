@@ -13,9 +13,9 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from rag_assistant.documents.scans import RECOGNITION_MISSING
+from rag_assistant.extracted import RecognisedPage, Word
 from rag_assistant.extraction.page_render import QUOTE_TINT, TINT
 from rag_assistant.factory import create_app
-from rag_assistant.records import RecognisedPage, Word
 from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
 from tests.web.conftest import PAGE, ask, until, upload
