@@ -161,7 +161,7 @@ def refuse_used_port(settings: Settings) -> None:
         except OSError as error:
             sys.exit(
                 f"Cannot start. Port {settings.port} of {settings.host} cannot be used ({error.strerror}). "
-                "Choose another with --port or the variable PORT, such as PORT=8001 make run."
+                "Choose another with --port or the variable PORT, such as PORT=8001."
             )
 
 
