@@ -156,9 +156,9 @@ def postgres_server(run_folder: Path) -> Iterator[Any]:
         fcntl.flock(note, fcntl.LOCK_EX)
         note.seek(0)
         # Where we are root, it runs as somebody else, for whom another pytest that starts would close pytest's folder.
-        data = note.read() or tempfile.mkdtemp(prefix="postgres-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT"))
-        note.truncate(0)
-        note.write(data)
+        if not (data := note.read()):
+            data = tempfile.mkdtemp(prefix="postgres-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT"))
+            note.write(data)
         server = pgserver.get_server(data, cleanup_mode="delete", start=False)
         if pgserver.pgdata_version(data) is None:
             server.ensure_pgdata_inited()

@@ -163,7 +163,7 @@ def test_a_long_answer_is_drawn_in_time_that_grows_with_it_alone() -> None:
     assert longest < 1000
 
 
-@settings(max_examples=int(os.environ.get("HISTORY_EXAMPLES", "60")), deadline=None)
+@settings(max_examples=2 * int(os.environ.get("EXAMPLES", "30")))
 @given(st.lists(st.text(alphabet="ab1 \n*_`~#|->[]()$\\.&;!", max_size=8), max_size=30))
 def test_any_answer_can_be_drawn_piece_by_piece(pieces: list[str]) -> None:
     blocks = Blocks()
