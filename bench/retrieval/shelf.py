@@ -84,8 +84,7 @@ class CollectionShelf(Shelf):
         return self._named(self.retriever.search(question, limit))
 
     def _passages(self, chunk_ids: Sequence[int]) -> list[Passage]:
-        found = self.chunks.passages(chunk_ids)
-        return self._named([found[chunk_id] for chunk_id in chunk_ids])
+        return self._named(self.chunks.passages(dict.fromkeys(chunk_ids, 0.0)))
 
     def _named(self, passages: Sequence[Passage]) -> list[Passage]:
         return [replace(one, document=self._names[one.document_id]) for one in passages]

@@ -17,17 +17,15 @@ def fuse(keyword_hits: Sequence[Hit], vector_hits: Sequence[Hit], vector_weight:
     its cosine is at most the smallest of those that vectors found, and counts as that.
     """
     by_keyword = dict(as_shares(keyword_hits))
-    by_vector = {chunk_id: max(0.0, min(1.0, score)) for chunk_id, score in vector_hits}
-    if not by_vector:
+    if not vector_hits:
         return _best_first(by_keyword)
-    smallest = min(by_vector.values())
-    return _best_first(
-        {
-            chunk_id: (1 - vector_weight) * by_keyword.get(chunk_id, 0.0)
-            + vector_weight * by_vector.get(chunk_id, smallest)
-            for chunk_id in by_keyword.keys() | by_vector.keys()
-        }
-    )
+    by_vector = {
+        chunk_id: vector_weight * (0.0 if cosine < 0 else min(cosine, 1.0)) for chunk_id, cosine in vector_hits
+    }
+    total = dict.fromkeys(by_keyword, min(by_vector.values())) | by_vector
+    for chunk_id, share in by_keyword.items():
+        total[chunk_id] += (1 - vector_weight) * share
+    return _best_first(total)
 
 
 def add(hits: Sequence[Hit], others: Sequence[Hit], weight: float) -> list[Hit]:
@@ -47,7 +45,7 @@ def mix(hits: Sequence[Hit], others: Sequence[Hit], weight: float, length: float
     least, other_least = min(first.values(), default=0.0), min(second.values(), default=0.0)
     total = {
         chunk_id: (first.get(chunk_id, least) + weight * second.get(chunk_id, other_least)) / length
-        for chunk_id in first.keys() | second.keys()
+        for chunk_id in first | second
     }
     return _best_first(total)
 
@@ -55,8 +53,10 @@ def mix(hits: Sequence[Hit], others: Sequence[Hit], weight: float, length: float
 def as_shares(hits: Sequence[Hit]) -> list[Hit]:
     """Return the hits with their scores as shares of the best score."""
     best = max((score for _, score in hits), default=0.0) or 1.0
-    return [(chunk_id, max(0.0, score) / best) for chunk_id, score in hits]
+    return [(chunk_id, score / best if score > 0 else 0.0) for chunk_id, score in hits]
 
 
 def _best_first(scores: dict[int, float]) -> list[Hit]:
-    return sorted(scores.items(), key=lambda hit: (-hit[1], hit[0]))
+    ids = sorted(scores)  # Of equal ones the first.
+    ids.sort(key=scores.__getitem__, reverse=True)
+    return [(chunk_id, scores[chunk_id]) for chunk_id in ids]

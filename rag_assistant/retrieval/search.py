@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence, Set
-from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -295,8 +294,7 @@ class Retriever:
         found: list[Passage] = []
         for start in range(0, len(hits), limit):
             some = hits[start : start + limit]
-            passages = self._chunks.passages([chunk_id for chunk_id, _ in some])
-            found += [replace(passages[chunk_id], score=score) for chunk_id, score in some if chunk_id in passages]
+            found += self._chunks.passages(dict(some))
             if len(found) >= limit:
                 break
         return found[:limit]

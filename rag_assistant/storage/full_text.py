@@ -6,7 +6,7 @@ Two things are found by their words: chunks of documents, and turns of conversat
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from math import exp, log
 from typing import Any
@@ -71,10 +71,10 @@ class WordIndex:
         # Of those for which more holds: ordered by its own rank, FTS5 would score them all.
         score = (-func.bm25(literal_column(name))).label("score")
         ranked = select(self._fts.c.rowid, score).where(_match(name, bindparam("any_word")))
-        self._ranked = ranked.order_by(score.desc()).limit(bindparam("limit"))
+        self.ranked = ranked.order_by(score.desc()).limit(bindparam("limit"))
         self._full_text = table(name, column(key), column("words"), column("length", Integer))
-        key_column, held = self._full_text.c[key], self._full_text.c.words
-        self._ranked_words = RankedWords(self._full_text, key_column, held, self._config)
+        self.key, held = self._full_text.c[key], self._full_text.c.words
+        self.ranked_words = RankedWords(self._full_text, self.key, held, self._config)
 
     def insert(self, connection: Connection, rows: Sequence[tuple[int, str]]) -> None:
         """Index the words of rows, given as (id, words)."""
@@ -113,7 +113,7 @@ class WordIndex:
         """Return the index's table and the column that holds the rows' ids."""
         if connection.dialect.name == "sqlite":
             return self._fts, self._fts.c.rowid
-        return self._full_text, self._full_text.c[self._key]
+        return self._full_text, self.key
 
     def best(
         self, connection: Connection, words: Sequence[str], limit: int, only: ColumnElement[bool] | None = None
@@ -125,7 +125,7 @@ class WordIndex:
         """
         if connection.dialect.name == "sqlite":
             return self._best_in_sqlite(connection, words, limit, only)
-        return self._ranked_words.best(connection, words, limit, only)
+        return self.ranked_words.best(connection, words, limit, only)
 
     def best_or_newest(
         self, connection: Connection, words: Sequence[str], limit: int, only: ColumnElement[bool] | None = None
@@ -150,16 +150,16 @@ class WordIndex:
         return (literal_column("+rowid") if connection.dialect.name == "sqlite" else key).in_(ids)
 
     def surest(
-        self, connection: Connection, words: Sequence[str], limit: int, only: ColumnElement[bool]
+        self, connection: Connection, words: Sequence[str], limit: int, some: SomeRows, given: Mapping[str, Any]
     ) -> list[tuple[int, float]]:
-        """Return up to ``limit`` (id, certainty) of the rows for which ``only`` holds, those with the best BM25.
+        """Return up to ``limit`` (id, certainty) of ``some`` of the rows, those with the best BM25.
 
         The certainty, from 0 to 1, can be compared between searches: it is the share of the words that the row holds,
         weighed by how rare they are, less where these are few or common.
         """
         rows = self._rows_at_most(connection)
         counted = self.counted(connection, words, MAX_SCORED)
-        found = [row_id for row_id, _ in self.best(connection, rarest(counted, MAX_SCORED_FOR_SUREST), limit, only)]
+        found = [row_id for row_id, _ in some.best(connection, rarest(counted, MAX_SCORED_FOR_SUREST), limit, given)]
         weights = {word: _weight(min(count, rows), rows) for word, count in counted.items()}
         total, scale = sum(weights.values()), CERTAINTY_SCALE * log(1 + rows)
         held = dict.fromkeys(found, 0.0)
@@ -241,12 +241,28 @@ class WordIndex:
     def _hits_of(
         self, connection: Connection, words: Sequence[str], limit: int, only: ColumnElement[bool]
     ) -> list[Hit]:
-        found = connection.execute(self._ranked.where(only), {"any_word": _any_of(words), "limit": limit})
+        found = connection.execute(self.ranked.where(only), {"any_word": _any_of(words), "limit": limit})
         return [(row_id, score) for row_id, score in found]
 
     def _may_be_too_much(self, connection: Connection, words: Sequence[str]) -> bool:
         """Return whether the words could stand in more rows than are scored at once."""
         return len(words) * self._rows_at_most(connection) > MAX_SCORED
+
+
+class SomeRows:
+    """Those rows of an index for whose id something holds: built once, with the names of what is given each time."""
+
+    def __init__(self, index: WordIndex, holds: Callable[[ColumnElement[Any]], ColumnElement[bool]]) -> None:
+        self._index = index
+        # With the plus, SQLite looks at the words first, whatever its statistics say; else for each row anew.
+        self._ranked = Prepared(index.ranked.where(holds(literal_column(f"+{index.name}.rowid"))))
+        self._condition = holds(index.key)
+
+    def best(self, connection: Connection, words: Sequence[str], limit: int, given: Mapping[str, Any]) -> Sequence[Hit]:
+        """Return up to ``limit`` (id, score) of those that hold any of ``words``, as ``WordIndex.best`` does."""
+        if connection.dialect.name == "sqlite":
+            return self._ranked.rows(connection, {"any_word": _any_of(words), "limit": limit, **given})
+        return self._index.ranked_words.best(connection, words, limit, self._condition, given)
 
 
 def holds(connection: Connection, column: ColumnElement[str], word: str) -> ColumnElement[bool]:

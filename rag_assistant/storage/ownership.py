@@ -87,7 +87,7 @@ def library_for_new(connection: Connection, asked: int | None) -> int | None:
     return found
 
 
-def libraries_of(person: int, access: str | None = None) -> Select[tuple[int]]:
+def libraries_of(person: int | ColumnElement[int], access: str | None = None) -> Select[tuple[int]]:
     """Return the query for the libraries that a person may read, or with ``access`` may write."""
     shared = select(library_shares.c.library_id).where(library_shares.c.person_id == person)
     everyone: ColumnElement[bool] = libraries.c.everyone.is_not(None)
@@ -98,3 +98,7 @@ def libraries_of(person: int, access: str | None = None) -> Select[tuple[int]]:
 
 def _documents_in(chosen: Select[tuple[int]]) -> Select[tuple[int]]:
     return select(documents.c.id).where(documents.c.library_id.in_(chosen))
+
+
+# As OF_PERSON, of documents that they may read.
+READABLE = or_(PERSON.is_(None), documents.c.library_id.in_(libraries_of(PERSON)))

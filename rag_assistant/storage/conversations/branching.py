@@ -8,11 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, Table, and_, func, insert, literal, select, update
+from sqlalchemy import Connection, Select, Table, and_, func, insert, literal, select, update
 
 from rag_assistant.errors import ConversationNotFound, InvalidRequest
 from rag_assistant.records import Branch, Conversation, Question, Turn
-from rag_assistant.storage.conversations.conversations import conversation_of, insert_conversation, load_conversation
+from rag_assistant.storage.conversations.conversations import (
+    Row,
+    conversation_of,
+    insert_conversation,
+    load_conversation,
+)
 from rag_assistant.storage.conversations.counters import VisibleBefore, counted, covered_by, recount
 from rag_assistant.storage.conversations.receipts import collect_texts
 from rag_assistant.storage.conversations.sent_turns import copy_sent_turns
@@ -91,7 +96,7 @@ def branches_of(conversation_id: int) -> Select[Any]:
     return query.where(there).order_by(conversations.c.id)
 
 
-def _taken_along(connection: Connection, origin: RowMapping, turn: Turn, made: int) -> dict[str, Any]:
+def _taken_along(connection: Connection, origin: Row, turn: Turn, made: int) -> dict[str, Any]:
     """Return what the branch has from its origin besides turns: a view that begins behind the turn is not its own."""
     last = turn.number - 1
     view = _view_before(connection, dict(origin), turn.number)

@@ -43,9 +43,10 @@ _INSERT = Prepared(
     )
     .returning(conversations.c.id)
 )
-_CONVERSATION = select(conversations).where(
+_ONE = select(conversations).where(
     conversations.c.id == bindparam("conversation"), conversations.c.deleted_at.is_(None), OF_PERSON
 )
+_CONVERSATION, _LOCKED = Prepared(_ONE), Prepared(_ONE.with_for_update())
 
 
 class ConversationManager:
@@ -217,17 +218,16 @@ def insert_conversation(connection: Connection, title: str, scope: Scope = EVERY
     return int(conversation_id)
 
 
-def load_conversation(connection: Connection, conversation_id: int, *, lock: bool = False) -> RowMapping:
+def load_conversation(connection: Connection, conversation_id: int, *, lock: bool = False) -> Row:
     """Return a conversation's row, locked against other writers if asked.
 
     Raises ConversationNotFound, of which ConversationDeleted is a kind.
     """
-    query = _CONVERSATION.with_for_update() if lock else _CONVERSATION
     asked = {"conversation": conversation_id, "person": person_of(connection)}
-    row = connection.execute(query, asked).mappings().first()
-    if row is None:
+    rows = (_LOCKED if lock else _CONVERSATION).mappings(connection, asked)
+    if not rows:
         raise not_found(connection, conversation_id)
-    return row
+    return rows[0]
 
 
 def not_found(connection: Connection, conversation_id: int) -> ConversationNotFound:

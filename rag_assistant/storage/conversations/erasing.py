@@ -12,7 +12,7 @@ from sqlalchemy import Connection, RowMapping, delete, or_, select, update
 
 from rag_assistant.history.references import Receipt
 from rag_assistant.records import UNTITLED, Turn
-from rag_assistant.storage.conversations.conversations import load_conversation
+from rag_assistant.storage.conversations.conversations import Row, load_conversation
 from rag_assistant.storage.conversations.counters import Recount
 from rag_assistant.storage.conversations.history import VIEW, refuse_while_running
 from rag_assistant.storage.conversations.receipts import ReceiptReader, collect_texts
@@ -92,7 +92,7 @@ class TurnEraser:
             collect_texts(connection, block)
         counters.keep()
 
-    def _rename(self, connection: Connection, conversation: RowMapping, question: str) -> None:
+    def _rename(self, connection: Connection, conversation: Row, question: str) -> None:
         """Give a conversation whose title is the beginning of an erased question that of its first question left."""
         if not " ".join(question.split()).startswith(conversation["title"].removesuffix("…")):
             return
@@ -122,7 +122,7 @@ def _conversation_of(connection: Connection, turn_id: int) -> RowMapping:
     return connection.execute(query).mappings().one()
 
 
-def _drop_summaries(connection: Connection, conversation: RowMapping, turn: Turn) -> None:
+def _drop_summaries(connection: Connection, conversation: Row, turn: Turn) -> None:
     """Drop all summaries that were made of a turn: the turns for which they stood are seen by the window's rule again.
 
     No undo brings such a summary back. A change that nothing is left of is no change any more.

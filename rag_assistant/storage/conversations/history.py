@@ -11,18 +11,17 @@ from typing import Any, Literal
 
 from sqlalchemy import (
     Connection,
-    RowMapping,
+    bindparam,
     delete,
     exists,
     insert,
-    literal_column,
     select,
     update,
 )
 
 from rag_assistant.errors import ConversationBusy, HistoryChanged, NoSummary, NothingToUndo, TurnErased, TurnSummarised
 from rag_assistant.records import MAX_INT32, Conversation, DataUrl, PastTurn, RelatedTurn, Source, Turn, runs_of
-from rag_assistant.storage.conversations.conversations import conversation_of, load_conversation
+from rag_assistant.storage.conversations.conversations import Row, conversation_of, load_conversation
 from rag_assistant.storage.conversations.counters import ROLES, Recount, covered_by
 from rag_assistant.storage.conversations.turn_rows import as_turns, load_turn
 from rag_assistant.storage.conversations.windows import (
@@ -34,7 +33,8 @@ from rag_assistant.storage.conversations.windows import (
     past_turns,
 )
 from rag_assistant.storage.database import Database
-from rag_assistant.storage.full_text import TURN_WORDS
+from rag_assistant.storage.full_text import TURN_WORDS, SomeRows
+from rag_assistant.storage.id_lists import one_of
 from rag_assistant.storage.sent_texts import block_of, load_sources, load_texts, load_texts_of_turns
 from rag_assistant.storage.tables import conversations, history_changes, now, summaries, turns
 
@@ -43,6 +43,17 @@ VIEW = ("context_start", "view_start", "summary_id", "decided_until")
 MARKS = ("pinned", "excluded")
 # From here on a question may be about a turn (docs/history-benchmarks.md has what is missed).
 MIN_CERTAINTY = 0.2
+
+_UNSEEN = SomeRows(
+    TURN_WORDS,
+    lambda turn_id: exists().where(
+        turns.c.id == turn_id,
+        turns.c.conversation_id == bindparam("conversation"),
+        turns.c.visible | turns.c.excluded,
+        turns.c.number < bindparam("before"),
+        ~one_of(turns.c.number, "seen"),
+    ),
+)
 
 
 class HistoryStore:
@@ -104,17 +115,8 @@ class HistoryStore:
         if not words or not limit:
             return []
         with self._database.read() as connection:
-            table, key = TURN_WORDS.columns(connection)
-            # With the plus, SQLite looks at the words first, whatever its statistics say; else for each turn anew.
-            turn_id = literal_column(f"+{table.name}.rowid") if connection.dialect.name == "sqlite" else key
-            unseen = exists().where(
-                turns.c.id == turn_id,
-                turns.c.conversation_id == conversation.id,
-                turns.c.visible | turns.c.excluded,
-                turns.c.number < before,
-                turns.c.number.not_in(list(seen)),
-            )
-            surest = dict(TURN_WORDS.surest(connection, words, limit, unseen))
+            asked = {"conversation": conversation.id, "before": before, "seen": seen}
+            surest = dict(TURN_WORDS.surest(connection, words, limit, _UNSEEN, asked))
             sure = [turn_id for turn_id, certainty in surest.items() if certainty >= MIN_CERTAINTY]
             if not sure:
                 return []
@@ -262,7 +264,7 @@ class HistoryStore:
     @contextmanager
     def _changing(
         self, conversation_id: int, kind: ChangeKind, running: int | None = None, turn: Turn | None = None
-    ) -> Iterator[tuple[Connection, RowMapping]]:
+    ) -> Iterator[tuple[Connection, Row]]:
         """Give a transaction for a change, with the conversation's row before it; the change is noted for ``undo``.
 
         What leaves everything as it was is no change: an undo of it would undo nothing.
@@ -287,7 +289,7 @@ class HistoryStore:
             counters.keep()
 
 
-def _undoable(connection: Connection, row: RowMapping, own: bool, turn: Turn | None) -> dict[str, Any]:
+def _undoable(connection: Connection, row: Row, own: bool, turn: Turn | None) -> dict[str, Any]:
     """Return what ``undo`` brings back: the view, with ``own`` what was set for the conversation, a turn's marks."""
     state: dict[str, Any] = {name: row[name] for name in (*VIEW, *(("overrides",) if own else ()))}
     if turn is not None:
@@ -296,7 +298,7 @@ def _undoable(connection: Connection, row: RowMapping, own: bool, turn: Turn | N
     return state
 
 
-def refuse_while_running(connection: Connection, row: RowMapping, running: int | None = None) -> None:
+def refuse_while_running(connection: Connection, row: Row, running: int | None = None) -> None:
     """Raise ConversationBusy if a turn of the conversation runs, other than number ``running``."""
     found = connection.execute(
         select(turns.c.number).where(turns.c.conversation_id == row["id"], turns.c.status == "running")

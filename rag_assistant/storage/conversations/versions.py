@@ -10,7 +10,7 @@ from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 
 from rag_assistant.errors import ConversationBusy, TurnErased, TurnNotRegenerable, VersionFixed, VersionNotFound
 from rag_assistant.records import AnswerVersion, Turn
-from rag_assistant.storage.conversations.conversations import load_conversation
+from rag_assistant.storage.conversations.conversations import Row, load_conversation
 from rag_assistant.storage.conversations.counters import Recount, count_messages, covered_by
 from rag_assistant.storage.conversations.turn_endings import insert_messages, words_found_by
 from rag_assistant.storage.conversations.turn_rows import load_turn
@@ -91,7 +91,7 @@ class VersionStore:
         connection.execute(delete(answer_versions).where(own, answer_versions.c.version == row["version"]))
 
 
-def load_turn_locked(connection: Connection, turn_id: int) -> tuple[Turn, RowMapping]:
+def load_turn_locked(connection: Connection, turn_id: int) -> tuple[Turn, Row]:
     """Return a turn and its conversation's row, locked against other writers. Raises as ``load_turn`` does."""
     conversation = load_conversation(connection, load_turn(connection, turn_id).conversation_id, lock=True)
     # Once more: another writer may have changed the turn while this one waited for the lock.
@@ -128,7 +128,7 @@ def take_answer_off(connection: Connection, turn_id: int, values: dict[str, Any]
     TURN_WORDS.drop(connection, select(turns.c.id).where(turns.c.id == turn_id))
 
 
-def refuse_to_regenerate(turn: Turn, conversation: RowMapping) -> None:
+def refuse_to_regenerate(turn: Turn, conversation: Row) -> None:
     """Raise TurnNotRegenerable, TurnErased or ConversationBusy if the turn's question cannot be answered anew."""
     if turn.status == "running":
         raise ConversationBusy(turn.conversation_id)
@@ -178,7 +178,7 @@ def with_version(connection: Connection, turn: Turn, row: RowMapping) -> Turn:
     )
 
 
-def _refuse_to_choose(connection: Connection, turn: Turn, conversation: RowMapping) -> None:
+def _refuse_to_choose(connection: Connection, turn: Turn, conversation: Row) -> None:
     busy = select(turns.c.id).where(turns.c.conversation_id == turn.conversation_id, turns.c.status == "running")
     if connection.execute(busy).first() is not None:
         raise ConversationBusy(turn.conversation_id)
@@ -196,7 +196,7 @@ def _refuse_to_choose(connection: Connection, turn: Turn, conversation: RowMappi
             )
 
 
-def _summaries_in_reach(connection: Connection, conversation: RowMapping) -> set[int]:
+def _summaries_in_reach(connection: Connection, conversation: Row) -> set[int]:
     """Return the summary that the model sees, and those that taking changes back would bring back."""
     own = history_changes.c.conversation_id == conversation["id"]
     earlier = connection.execute(select(history_changes.c.before).where(own)).scalars()

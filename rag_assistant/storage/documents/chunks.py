@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Select, bindparam, delete, func, insert, select, tuple_, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, tuple_, update
 
 from rag_assistant.extracted import ExtractedText
 from rag_assistant.records import Chunk, Passage, Scope
@@ -13,7 +13,8 @@ from rag_assistant.storage.database import Database, person_of
 from rag_assistant.storage.documents.embeddings import count_dropped
 from rag_assistant.storage.documents.keywords import drop_words, index_words
 from rag_assistant.storage.documents.scope import ChunksInScope, in_scope
-from rag_assistant.storage.ownership import readable, reads_everything
+from rag_assistant.storage.id_lists import one_of
+from rag_assistant.storage.ownership import READABLE, readable, reads_everything
 from rag_assistant.storage.prepared import Prepared
 from rag_assistant.storage.sent_texts import keep_passages_of
 from rag_assistant.storage.tables import chunks, document_texts, documents, documents_to_index
@@ -24,13 +25,13 @@ MAX_GAP_CHARS = 12
 NOWHERE = -1
 
 # What every question needs, built once: to build a statement costs more than to run it.
-_PASSAGES: Select[Any] = (
+_PASSAGES = Prepared(
     select(
         *(chunks.c[name] for name in ("id", "document_id", "start", "end", "text", "page", "section", "gap")),
         documents.c.name,
     )
     .join_from(chunks, documents, chunks.c.document_id == documents.c.id)
-    .where(chunks.c.id.in_(bindparam("chunks", expanding=True)), documents.c.replaces.is_(None))
+    .where(one_of(chunks.c.id, "chunks"), documents.c.replaces.is_(None), READABLE)
 )
 _CHUNK = tuple(chunks.c[name] for name in Chunk.__slots__)
 _PENDING = Prepared(
@@ -79,19 +80,20 @@ class ChunkStore:
         with self._database.write() as connection:
             connection.execute(update(chunks).where(chunks.c.document_id == document_id).values(position=NOWHERE))
 
-    def passages(self, chunk_ids: Sequence[int]) -> dict[int, Passage]:
-        """Return the chunks that may be found, by id, without a score.
+    def passages(self, scores: Mapping[int, float]) -> list[Passage]:
+        """Return the chunks that may be found, of some ids with their scores, in their order.
 
         What was deleted is not among them, nor what belongs to a newer version that has not taken its place yet.
         """
         with self._database.read() as connection:
-            alone = person_of(connection) is None
-            query = _PASSAGES if alone else _PASSAGES.where(readable(connection, documents.c.id))
-            rows = connection.execute(query, {"chunks": chunk_ids}).all()
-        return {
-            chunk_id: Passage(chunk_id, document_id, name, start, end, text, page, 0.0, section, gap)
-            for chunk_id, document_id, start, end, text, page, section, gap, name in rows
-        }
+            asked = {"chunks": list(scores), "person": person_of(connection)}
+            rows = {row[0]: row for row in _PASSAGES.rows(connection, asked)}
+        found = []
+        for chunk_id, score in scores.items():
+            if chunk_id in rows:
+                _, document_id, start, end, text, page, section, gap, name = rows[chunk_id]
+                found.append(Passage(chunk_id, document_id, name, start, end, text, page, score, section, gap))
+        return found
 
     def texts_at(self, places: Collection[tuple[int, int]], scope: Scope) -> dict[tuple[int, int], str]:
         """Return the text of chunks that may be found, of a scope, by document and start: those at some places."""

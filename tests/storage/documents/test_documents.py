@@ -241,7 +241,7 @@ def test_deleting_leaves_nothing_behind(shelf: Shelf, database: Database) -> Non
     assert shelf.documents.files_to_delete() == ["file of aa"]
     left = {chunk_id for chunk_id, _ in shelf.embeddings.vectors_after(KEY, 0, 10)}
     assert len(left) == 2
-    assert set(shelf.chunks.passages(sorted(held))) == left
+    assert {one.chunk_id for one in shelf.chunks.passages(dict.fromkeys(held, 0.0))} == left
     assert [count(database, table) for table in (chunks, document_texts, embeddings, document_tags)] == [2, 1, 2, 0]
     assert shelf.embeddings.version(KEY) == (4, 2)
     with pytest.raises(DocumentNotFound):
@@ -278,8 +278,8 @@ def test_what_stands_between_two_chunks_that_touch_is_kept_with_the_second(shelf
     within = shelf.chunks.within(Scope((document.id,)))
     assert within is not None
     assert within.few is not None
-    found = shelf.chunks.passages(sorted(within.few))
-    assert [passage.gap for passage in found.values()] == [None, "\n\n", None, None]
+    found = shelf.chunks.passages(dict.fromkeys(sorted(within.few), 0.0))
+    assert [passage.gap for passage in found] == [None, "\n\n", None, None]
 
 
 def test_a_place_in_a_text_is_in_the_section_of_the_chunk_above_it(shelf: Shelf) -> None:
