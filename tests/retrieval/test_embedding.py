@@ -1,13 +1,13 @@
 """The embedding model itself."""
 
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from rag_assistant.errors import EmbedderFailed
 from rag_assistant.retrieval.embeddings import minilm
+from rag_assistant.retrieval.embeddings.encoder import MAX_OF_TWO_WEIGHTS, without_overflow
 from rag_assistant.retrieval.embeddings.minilm import MiniLM
 from rag_assistant.runtime import courtesy, model_files
 
@@ -84,18 +84,21 @@ def test_vectors_are_those_of_the_model_file_as_it_is(model: MiniLM) -> None:
         assert float(model.embed([text])[0] @ original) / np.linalg.norm(original) >= SAME, text
 
 
-def test_a_processor_without_vnni_gives_the_same_vectors(
-    model: MiniLM, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    flags = tmp_path / "cpuinfo"
-    flags.write_text("flags : fpu sse4_1 avx avx2 avx512_vnni\n")
-    monkeypatch.setattr(minilm, "CPU_INFO", flags)
-    assert minilm.has_vnni()
-    flags.write_text("flags : fpu sse4_1 avx avx2 avx512f\n")
-    assert not minilm.has_vnni()
-    assert np.allclose(MiniLM().embed(TEXTS), model.embed(TEXTS), atol=1e-3)
-    flags.unlink()
-    assert not minilm.has_vnni()
+def test_neighbouring_weights_are_not_too_large_for_16_bits() -> None:
+    codes = np.array([[127, 3, 90, 0], [127, -4, -90, 0], [-127, 5, 0, 0], [1, 120, 127, 0]], np.int8)
+    scales = np.array([0.5, 1, 2, 3], np.float32)
+    fitting, their_scales = without_overflow(codes, scales)
+    sizes = np.abs(fitting.astype(int))
+    assert (sizes[0::2] + sizes[1::2]).max() == MAX_OF_TWO_WEIGHTS
+    assert np.array_equal(fitting[:, 1], codes[:, 1]), "what fits is left as it is"
+    assert (np.abs(fitting * their_scales - codes * scales) <= their_scales / 2).all()
+
+
+def test_weights_that_are_not_used_take_nobodys_precision() -> None:
+    codes, scales = np.array([[127, 127], [100, 20]], np.int8), np.ones(2, np.float32)
+    fitting, their_scales = without_overflow(codes, scales, unused=(0,))
+    assert fitting.tolist() == [[0, 0], [100, 20]]
+    assert their_scales.tolist() == [1, 1]
 
 
 def test_a_damaged_model_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,9 @@ from rag_assistant.retrieval.embeddings.onnx_graph import Graph
 
 MICROSOFT = "com.microsoft"
 MEAN_OVER = np.array([1], np.int64)  # The tokens.
+# Processors without VNNI add two products of 8 bits in 16, and cut off what does not fit. 255 * 128 always does; this
+# does unless two neighbours both reach far, and comes nearest to the original (docs/benchmarks.md).
+MAX_OF_TWO_WEIGHTS = 160
 
 
 @dataclass(frozen=True)
@@ -71,12 +74,28 @@ def encoder_model(first: Norm, layers: Sequence[Layer], heads: int, epsilon: flo
 
 def _linear(graph: Graph, value: str, linear: Linear) -> str:
     """Add a multiplication with 8 bits, and one as float32 for the outliers."""
-    weights = (graph.weight(linear.codes), graph.weight(linear.scales), "", graph.weight(linear.bias))
-    if not linear.outliers:
-        return str(graph.add("DynamicQuantizeMatMul", value, *weights, domain=MICROSOFT))
     outliers = np.array(linear.outliers, np.int64)
     others = np.ones(len(linear.codes), np.float32)
     others[outliers] = 0
+    codes, scales = without_overflow(linear.codes, linear.scales, linear.outliers)
+    weights = (graph.weight(codes), graph.weight(scales), "", graph.weight(linear.bias))
+    if not linear.outliers:
+        return str(graph.add("DynamicQuantizeMatMul", value, *weights, domain=MICROSOFT))
     rest = graph.add("DynamicQuantizeMatMul", graph.add("Mul", value, graph.weight(others)), *weights, domain=MICROSOFT)
     few = graph.add("Gather", value, graph.weight(outliers), axis=-1)
     return str(graph.add("Add", rest, graph.add("MatMul", few, graph.weight(linear.codes[outliers] * linear.scales))))
+
+
+def without_overflow(
+    codes: NDArray[np.int8], scales: NDArray[np.float32], unused: Sequence[int] = ()
+) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+    """Return weights (inputs x outputs) and their scales, rounded anew where two neighbours are too large together.
+
+    ``unused`` inputs are always 0: their weights become 0.
+    """
+    codes = codes.copy()
+    codes[list(unused)] = 0
+    sizes = np.abs(codes).view(np.uint8)  # At most 127.
+    largest = (sizes[0::2] + sizes[1::2]).max(axis=0, initial=1)
+    factors = np.minimum(1, (MAX_OF_TWO_WEIGHTS - 1) / largest.astype(np.float32))  # Rounding adds up to 1.
+    return np.rint(codes * factors).astype(np.int8), scales / factors

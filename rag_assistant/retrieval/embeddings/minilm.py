@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,6 @@ from rag_assistant.runtime.model_files import EMBEDDING_MODEL, EMBEDDING_TOKENIZ
 
 Vectors = NDArray[np.float32]
 
-CPU_INFO = Path("/proc/cpuinfo")
 MAX_TOKENS = 256  # What the model was trained for; two of them are its marks for beginning and end.
 
 
@@ -120,17 +118,9 @@ def open_session(model: bytes) -> Any:
     options.inter_op_num_threads = 1
     # The arena would keep the largest batch's memory.
     options.enable_cpu_mem_arena = False
-    if not has_vnni():
-        # Their quick multiplication of 8 bits adds in 16, which overflow: twice the time, and right.
-        options.add_session_config_entry("session.x64quantprecision", "1")
+    # Its further ones make of an addition and a normalisation one operation, which is slower, and of 8-bit weights
+    # others, whose multiplication is.
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     session._model_bytes = None  # It is kept for a second opening, of which there is none.
     return session
-
-
-def has_vnni() -> bool:
-    """Return whether the processor multiplies 8 bits and adds in 32; told only of x86, where it matters."""
-    try:
-        return "vnni" in CPU_INFO.read_text()
-    except OSError:
-        return False
