@@ -11,7 +11,7 @@ from rag_assistant.answering.request import MIN_ALARM_CERTAINTY
 from rag_assistant.errors import QUESTION_KEPT
 from rag_assistant.presenters.turns import LEAD, LEAD_INSTEAD
 from rag_assistant.retrieval.claims import CITATION
-from rag_assistant.retrieval.sentences import split_text
+from rag_assistant.retrieval.sentences import ends_as_sentence, split_text
 from rag_assistant.retrieval.tokenize import content_words
 
 if TYPE_CHECKING:
@@ -109,18 +109,23 @@ def _paragraphs(quote: Quote, sources: int) -> Iterator[str]:
     for (block, lead), group in groupby(quote.sentences, key=lambda one: (one.block, one.lead)):
         texts = [_uncited(one, sources) for one in group]
         if not block:
-            yield _running(texts)
+            yield from _running(texts)
         elif lead:
             yield lead + ("\n" if texts[0].startswith("|") else "\n\n") + "\n".join(texts)
         else:
             yield "\n".join(texts)
 
 
-def _running(texts: Sequence[str]) -> str:
+def _running(texts: Sequence[str]) -> Iterator[str]:
+    """Yield sentences as paragraphs: what does not end as one, such as a title, is a line of its own."""
     paragraph = ""
     for text in texts:
         paragraph += text if not paragraph or paragraph.endswith(FULL_WIDTH_ENDS) else f" {text}"
-    return paragraph
+        if not ends_as_sentence(text):
+            yield paragraph
+            paragraph = ""
+    if paragraph:
+        yield paragraph
 
 
 def _with_number(text: str, quote: Quote) -> str:

@@ -17,6 +17,7 @@ ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+\S")
 # A sentence may end here: with what closes it, before a blank. Chinese and Japanese put no blank there. Hindi and its
 # neighbours end with a line, Arabic and Urdu ask and end with marks of their own.
 END = re.compile(r"[.!?…।॥؟۔]+[\"'”’»)\]*_]*\s+(?![a-z])|[。！？]+[”’」』）]*\s*")  # noqa: RUF001
+AT_END = re.compile(f"(?:{END.pattern}|[:：]\\s)$")  # noqa: RUF001
 # Before a blank these end a word and not a sentence: abbreviations, initials, and German ordinals ("am 3. Mai").
 ABBREVIATION = re.compile(
     r"(?:\b(?:[A-Za-z]|Dr|Mr|Mrs|Ms|Prof|St|Jr|Sr|vs|etc|cf|al|No|Nos|Fig|Figs|Eq|Sec|Vol|pp|Inc|Ltd|Co|Corp|Gen|Col|"
@@ -65,6 +66,11 @@ def sentences_of(text: str) -> list[Sentence]:
 def _leads(lines: list[str], last: str) -> bool:
     """Tell whether a block's last sentence may begin what stands behind it: by a colon, or as a caption."""
     return last.endswith((":", "：")) or (len(lines) == 1 and last == lines[0].strip() and not END.search(f"{last} "))  # noqa: RUF001
+
+
+def ends_as_sentence(text: str) -> bool:
+    """Tell whether a text ends with what ends a sentence, or with a colon."""
+    return AT_END.search(f"{text} ") is not None
 
 
 def split_text(text: str) -> list[str]:

@@ -45,6 +45,11 @@ def test_sentences_side_by_side_are_one_quote_and_each_quote_has_its_number() ->
     )
 
 
+def test_a_title_is_a_line_of_its_own() -> None:
+    rules = Quote(1, (Sentence("Harbour rules"), Sentence("The lamp burns oil."), Sentence("It is lit at dusk.")))
+    assert answer(rules) == "> Harbour rules\n>\n> The lamp burns oil. It is lit at dusk. [1]"
+
+
 def test_between_chinese_sentences_there_is_no_blank() -> None:
     assert answer(Quote(1, (Sentence("灯烧油。"), Sentence("船是绿色的。")))) == "> 灯烧油。船是绿色的。 [1]"
 
