@@ -14,7 +14,8 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -45,10 +46,9 @@ class Launched(Protocol):
 STREAM_TIMEOUT_SECONDS = 120
 # Linux, ip_local_port_range.
 MIN_EPHEMERAL_PORT = 32_768
-# Below those, for each of up to eight processes that test.
-FIRST_PORT, PORTS_OF_A_PROCESS = 20_000, 1_500
-_FIRST_OF_THIS = FIRST_PORT + PORTS_OF_A_PROCESS * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
-_PORTS = itertools.cycle(range(_FIRST_OF_THIS, _FIRST_OF_THIS + PORTS_OF_A_PROCESS))
+# Below those, for each process that tests: a server that is started again finds its port free.
+FIRST_PORT, PORTS_OF_A_PROCESS = 20_000, 500
+_HOLDERS: list[socket.socket] = []  # Until the end of this process.
 
 Launch = Callable[[dict[str, str], Path], Launched]
 
@@ -186,13 +186,27 @@ class ServerProcess:
         return Stream(connection)
 
 
+@cache
+def _own_ports() -> Iterator[int]:
+    """Return ports that no other process that tests takes: who listens at the first of them holds all."""
+    for first in range(FIRST_PORT, MIN_EPHEMERAL_PORT - PORTS_OF_A_PROCESS, PORTS_OF_A_PROCESS):
+        holder = socket.socket()
+        with contextlib.suppress(OSError):
+            holder.bind(("127.0.0.1", first))
+            holder.listen()
+            _HOLDERS.append(holder)
+            return itertools.cycle(range(first + 1, first + PORTS_OF_A_PROCESS))
+        holder.close()
+    raise RuntimeError("Too many processes test on this machine.")
+
+
 def free_port() -> int:
     """Return a port at which nobody listens, another one each time.
 
     It is one that the system gives nobody by itself, so that it stays free between two starts of a server.
     """
     while True:
-        port = next(_PORTS)
+        port = next(_own_ports())
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port
