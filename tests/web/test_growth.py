@@ -43,6 +43,7 @@ PATHS = (
     f"{ONE}/preview",
     f"{ONE}/preview?strategy=smart",
 )
+OF_ACCOUNT = ("/account", "/api/account")
 
 
 @contextmanager
@@ -104,16 +105,20 @@ def insert_receipts(connection: Connection, turn_ids: Sequence[int], first: int)
     connection.execute(insert(receipts), rows)
 
 
-def steps_of(client: FlaskClient) -> dict[str, int]:
-    """Return how many steps each page takes, and the command that tells what is kept."""
+def steps_of(client: FlaskClient, paths: Sequence[str]) -> dict[str, int]:
+    """Return how many steps each page takes, a pin, and the command that tells what is kept."""
     found = {}
-    for path in PATHS:
+    for path in paths:
         with counted_steps() as steps:
             assert client.get(path, buffered=True).status_code == 200
         found[path] = sum(steps)
     with counted_steps() as steps:
         assert client.post(f"{ONE}/commands", json={"command": "/history"}).status_code == 200
     found["/history"] = sum(steps)
+    with counted_steps() as steps:
+        assert client.patch(ONE, json={"pinned": True}).status_code == 200
+    found["pin"] = sum(steps)
+    client.patch(ONE, json={"pinned": False})
     newest = ask(client, conversation_id=1)["turn_id"]
     assert client.put(f"/api/turns/{newest}/rating", json={"rating": "up"}).status_code == 200
     for name, path in {"the newest turn": f"/turns/{newest}", "rated answers": "/ratings"}.items():
@@ -136,11 +141,12 @@ def test_a_page_takes_no_more_steps_when_much_more_is_stored(
         with quick_passwords():
             add_person(services, "Ann", "admin")
             client = client_of(app, "Ann")
+    paths = (*PATHS, *OF_ACCOUNT) if signed_in else PATHS
     grow(services, FEW)
-    before = steps_of(client)
+    before = steps_of(client, paths)
     assert before["/conversations"], "steps are counted"
     grow(services, MANY)
-    more = {path: steps - before[path] for path, steps in steps_of(client).items()}
+    more = {path: steps - before[path] for path, steps in steps_of(client, paths).items()}
     assert {path: steps for path, steps in more.items() if steps > MANY / 2} == {}
 
 

@@ -26,7 +26,7 @@ class UsageStore:
             select(func.count()).select_from(turns).join(conversations, conversations.c.id == turns.c.conversation_id)
         )
         with self._database.read() as connection:
-            running = turns.c.status == "running", own_conversations(connection)
+            running = turns.c.status == "running", own_conversations(connection, of_few=True)
             return connection.execute(query.where(*running)).scalar_one()
 
     def stored_bytes(self) -> int:

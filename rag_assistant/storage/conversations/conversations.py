@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Column, Connection, RowMapping, Select, bindparam, delete, func, insert, select, tuple_, update
+from sqlalchemy import Column, Connection, RowMapping, Select, bindparam, delete, insert, select, tuple_, update
 
 from rag_assistant.errors import ConversationBusy, ConversationDeleted, ConversationNotFound, NotInTrash, TooManyPinned
 from rag_assistant.records import EVERYTHING, UNSET, Conversation, ConversationHit, Scope, Summary, Unset
@@ -281,7 +281,8 @@ def _record_of(row: Row, summary: Summary | None) -> Conversation:
 
 
 def count_pinned(connection: Connection) -> int:
-    """Return how many conversations stand first in the list."""
+    """Return how many conversations stand first in the list, at most as many as may."""
     own = own_conversations(connection, of_few=True)
-    pinned = conversations.c.pinned, conversations.c.deleted_at.is_(None), own
-    return connection.execute(select(func.count()).select_from(conversations).where(*pinned)).scalar_one()
+    pinned = select(conversations.c.id).where(conversations.c.pinned, conversations.c.deleted_at.is_(None), own)
+    # In the order of the list: else SQLite begins with all that were not deleted.
+    return len(connection.execute(pinned.order_by(conversations.c.updated_at.desc()).limit(MAX_PINNED)).all())
