@@ -15,6 +15,7 @@ from rag_assistant.web import (
     assets,
     errors,
     health,
+    icons,
     identity,
     languages,
     metrics,
@@ -117,6 +118,7 @@ def init_app(app: Flask, services: Services) -> None:
     request_ids.init_app(app)
     security.init_app(app, services.settings.current)
     addresses.init_app(app)
+    icons.init_app(app)
     languages.init_app(app)
     errors.init_app(app)
     health.init_app(app, services)

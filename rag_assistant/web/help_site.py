@@ -36,7 +36,7 @@ def write_site(folder: Path) -> list[str]:
             page=handbook.page(name, lambda other, here=here: here(file_of(other))),  # type: ignore[misc]
             front=here(file_of(FRONT)) if name != FRONT else None,
             sheet=here(ALL_SHEETS),
-            icon=here(ICON),
+            favicon=here(ICON),
             theme="system",
         )
         place.write_text(html, encoding="utf-8")

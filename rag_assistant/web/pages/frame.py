@@ -11,7 +11,6 @@ from flask import request
 from rag_assistant.i18n.marking import N_
 from rag_assistant.records import Conversation
 from rag_assistant.retrieval.tokenize import query_words
-from rag_assistant.web.health import readiness
 from rag_assistant.web.identity import identity
 from rag_assistant.web.pages.conversation_list import (
     PINNED,
@@ -66,15 +65,15 @@ SHORTCUTS = (
 
 def frame(shown: Conversation | None) -> dict[str, Any]:
     """Return what every page shows around its content; ``shown`` is the conversation that it is about."""
-    parts = readiness(services())
+    models, embedders = services().models, services().embedders
     return {
         "conversation": shown,
-        "model_connected": services().models.connected,
+        "model_connected": models.connected,
         # A notice stays dismissed in this browser; see js/shell/notices.js.
-        "quotes_notice": not services().models.connected and "quotes" not in request.cookies.get("dismissed", ""),
-        "unreachable": services().models.known_endpoint().base_url if parts["model"] == "unreachable" else None,
-        "embedder_problem": services().embedders.problem if parts["embedder"] == "failed" else None,
-        "starting": [part for part, state in parts.items() if state == "starting"],
+        "quotes_notice": not models.connected and "quotes" not in request.cookies.get("dismissed", ""),
+        "unreachable": models.known_endpoint().base_url if models.state == "unreachable" else None,
+        "embedder_problem": None if embedders.loaded else embedders.problem,
+        "model_starting": models.state == "starting",
         "settings_problem": services().settings.problem if identity().may_manage else None,
         "restart_required": services().settings.restart_required if identity().may_manage else (),
         "settings_path": services().settings.path,
