@@ -138,6 +138,10 @@ class HistoryActions:
         """Return how many messages of each role are kept of a conversation."""
         return self._history.counts(conversation_id)
 
+    def last_passage_tokens(self, conversation_id: int) -> int:
+        """Return how many tokens the passages of the last answer took."""
+        return self._history.last_passage_tokens(conversation_id)
+
     def clear(self, conversation_id: int) -> Conversation:
         """Let the model see nothing of what was said so far. Raises ConversationBusy."""
         return self._history.move_context_start(conversation_id, "clear")

@@ -35,6 +35,7 @@ from rag_assistant.storage.conversations.windows import (
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.full_text import TURN_WORDS, SomeRows
 from rag_assistant.storage.id_lists import one_of
+from rag_assistant.storage.prepared import Prepared
 from rag_assistant.storage.sent_texts import block_of, load_sources, load_texts, load_texts_of_turns
 from rag_assistant.storage.tables import conversations, history_changes, now, summaries, turns
 
@@ -43,6 +44,12 @@ VIEW = ("context_start", "view_start", "summary_id", "decided_until")
 MARKS = ("pinned", "excluded")
 # From here on a question may be about a turn (docs/history-benchmarks.md has what is missed).
 MIN_CERTAINTY = 0.2
+_LAST_FIGURES = Prepared(
+    select(turns.c.history)
+    .where(turns.c.conversation_id == bindparam("conversation"))
+    .order_by(turns.c.number.desc())
+    .limit(2)
+)
 
 _UNSEEN = SomeRows(
     TURN_WORDS,
@@ -104,6 +111,12 @@ class HistoryStore:
         with self._database.read() as connection:
             row = load_conversation(connection, conversation_id)
         return {role: row[f"{role}_messages"] for role in ROLES if row[f"{role}_messages"]}
+
+    def last_passage_tokens(self, conversation_id: int) -> int:
+        """Return how many tokens the passages took of the last answer; of the one before, where that has no figures."""
+        with self._database.read() as connection:
+            figures = [history for (history,) in _LAST_FIGURES.rows(connection, {"conversation": conversation_id})]
+        return next((int(history["tokens"]["passages"]) for history in figures if history), 0)
 
     def related(
         self, conversation: Conversation, words: Sequence[str], before: int, seen: Collection[int], limit: int

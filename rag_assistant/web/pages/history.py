@@ -139,8 +139,7 @@ def window_words(rules: Rules) -> str:
 def gauge_tokens(view: HistoryView) -> dict[str, Any]:
     """Return what the next question would send, in tokens; as many for passages as the last answer took."""
     tokens: dict[str, Any] = view.as_dict()["tokens"]
-    last = [turn.history for turn in services().turns.page(view.conversation.id, 2) if turn.history]
-    passages = last[-1]["tokens"]["passages"] if last else 0
+    passages = services().history_actions.last_passage_tokens(view.conversation.id)
     return tokens | {"passages": passages, "question": 0, "total": tokens["total"] + passages}
 
 
