@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import RowMapping, Select, Table, delete, insert, or_, select, update
+from sqlalchemy import RowMapping, Select, Table, bindparam, delete, insert, or_, select, update
 
 from rag_assistant.errors import CredentialNotFound
 from rag_assistant.records import Ability, ApiToken, Person, Session
@@ -74,7 +74,7 @@ class CredentialStore:
         """Tell whether a session or a token still lets its person in."""
         table, number = (sessions, session_id) if session_id is not None else (api_tokens, token_id)
         with self._database.read() as connection:
-            return connection.execute(_valid(table).where(table.c.id == number)).first() is not None
+            return connection.execute(_valid(table).where(table.c.id == number), {"moment": now()}).first() is not None
 
     def end_session(self, person_id: int, session_id: int) -> None:
         """End one session of a person. Raises CredentialNotFound."""
@@ -175,14 +175,13 @@ class CredentialStore:
 
     def _used(self, table: Table, secret: str) -> tuple[Person, RowMapping] | None:
         """Return a person and the row by which they are known; that it was used is kept, by the minute."""
+        moment = now()
         with self._database.read() as connection:
-            row = connection.execute(_valid(table).where(table.c.secret_hash == hash_of(secret))).mappings().first()
+            shown = {"secret": hash_of(secret), "moment": moment}
+            row = connection.execute(_SHOWN[table], shown).mappings().first()
             if row is None:
                 return None
-            person = person_of_row(
-                connection.execute(select(people).where(people.c.id == row["person_id"])).mappings().one()
-            )
-        moment = now()
+            person = person_of_row(connection.execute(_PERSON, {"person": row["person_id"]}).mappings().one())
         if row["used_at"] is None or moment - row["used_at"] > USED_AT_STEP:
             with self._database.write() as connection:
                 connection.execute(update(table).where(table.c.id == row["id"]).values(used_at=moment))
@@ -190,10 +189,15 @@ class CredentialStore:
 
 
 def _valid(table: Table) -> Select[tuple[object]]:
-    """Return the query for what is not over, of people who may come in."""
+    """Return the query for what is not over at a ``moment``, of people who may come in."""
     welcome = select(people.c.id).where(people.c.disabled_at.is_(None))
-    in_time = or_(table.c.expires_at.is_(None), table.c.expires_at > now())
+    in_time = or_(table.c.expires_at.is_(None), table.c.expires_at > bindparam("moment"))
     return select(table).where(in_time, table.c.person_id.in_(welcome))
+
+
+# Every request asks these: they are built once.
+_SHOWN = {table: _valid(table).where(table.c.secret_hash == bindparam("secret")) for table in (sessions, api_tokens)}
+_PERSON = select(people).where(people.c.id == bindparam("person"))
 
 
 def _link(secret: str) -> Select[tuple[object]]:
