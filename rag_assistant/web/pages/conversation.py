@@ -139,7 +139,7 @@ def turn(turn_id: int) -> str:
     found = services().turns.get(turn_id)
     earlier = services().turns.page(found.conversation_id, 1, found.number)
     return render_template(
-        "_turn.html",
+        "turn.html",
         turn=found,
         view=services().history_actions.view(found.conversation_id),
         around=around(found.conversation_id, [found], earlier[0] if earlier else None),
