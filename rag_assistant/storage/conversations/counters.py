@@ -38,6 +38,15 @@ _MESSAGES_IN = Prepared(
     select(messages.c.role, func.count()).where(messages.c.turn_id == bindparam("turn")).group_by(messages.c.role)
 )
 _OF_TURN = select(turns.c.conversation_id).where(turns.c.id == bindparam("turn")).scalar_subquery()
+_COUNTED = func.count(), func.coalesce(func.sum(turns.c.message_count), 0)
+_VISIBLE = Prepared(
+    select(*_COUNTED).where(
+        turns.c.conversation_id == bindparam("conversation"),
+        turns.c.visible,
+        turns.c.number.between(bindparam("first"), bindparam("last")),
+    )
+)
+_ROW = Prepared(select(conversations).where(conversations.c.id == bindparam("conversation")))
 _COUNT_MESSAGES = update(conversations).where(conversations.c.id == _OF_TURN).values(MORE_MESSAGES)
 
 
@@ -64,6 +73,7 @@ class VisibleBefore:
     def __init__(self, connection: Connection, row: Mapping[str, Any] | None, conversation_id: int) -> None:
         """Begin with the counters of a conversation's ``row``, which have to be right; ``None`` knows nothing."""
         self._connection = connection
+        self._conversation_id = conversation_id
         self._own = turns.c.conversation_id == conversation_id
         self._known = {1: Sum()}
         if row is not None:
@@ -80,7 +90,7 @@ class VisibleBefore:
 
     def between(self, first: int, last: int) -> Sum:
         """Return it of the turns from number ``first`` to ``last``; each of them is read."""
-        return _count(self._connection, self._own, turns.c.visible, turns.c.number.between(first, last))
+        return _visible(self._connection, self._conversation_id, first, last)
 
     def change(self, number: int, by: Sum) -> None:
         """Take into account that there is more to see of a turn, or less."""
@@ -112,17 +122,14 @@ class Recount:
         self._connection = connection
         self._conversation_id = conversation_id
         self._before = VisibleBefore(connection, _row(connection, conversation_id), conversation_id)
-        self._were = {number: self._visible_in(number) for number in changing}
+        self._were = {number: _visible(connection, conversation_id, number, number) for number in changing}
 
     def keep(self) -> None:
         """Keep what is counted now, and list what stands left out until the next change."""
         for number, before in self._were.items():
-            self._before.change(number, self._visible_in(number) - before)
+            now = _visible(self._connection, self._conversation_id, number, number)
+            self._before.change(number, now - before)
         _keep(self._connection, self._conversation_id, self._before)
-
-    def _visible_in(self, number: int) -> Sum:
-        own = turns.c.conversation_id == self._conversation_id
-        return _count(self._connection, own, turns.c.visible, turns.c.number == number)
 
 
 def recount(connection: Connection, conversation_id: int) -> None:
@@ -131,8 +138,8 @@ def recount(connection: Connection, conversation_id: int) -> None:
 
 
 def _row(connection: Connection, conversation_id: int) -> dict[str, Any]:
-    query = select(conversations).where(conversations.c.id == conversation_id)
-    return dict(connection.execute(query).mappings().one())
+    (row,) = _ROW.mappings(connection, {"conversation": conversation_id})
+    return row
 
 
 def _keep(connection: Connection, conversation_id: int, visible_before: VisibleBefore) -> None:
@@ -248,11 +255,16 @@ def covered_by(connection: Connection, summary_id: int | None) -> list[list[int]
     return runs
 
 
+def _visible(connection: Connection, conversation_id: int, first: int, last: int) -> Sum:
+    """Return how much the model could see of the turns from number ``first`` to ``last``."""
+    asked = {"conversation": conversation_id, "first": first, "last": last}
+    ((count, said),) = _VISIBLE.rows(connection, asked)
+    return Sum(int(count), int(said))
+
+
 def _count(connection: Connection, *conditions: Any) -> Sum:
     """Return how many turns fulfil all conditions, and how many messages they have."""
-    row = connection.execute(
-        select(func.count(), func.coalesce(func.sum(turns.c.message_count), 0)).where(*conditions)
-    ).one()
+    row = connection.execute(select(*_COUNTED).where(*conditions)).one()
     return Sum(int(row[0]), int(row[1]))
 
 

@@ -8,18 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, delete, or_, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, delete, or_, select, update
 
 from rag_assistant.history.references import Receipt
 from rag_assistant.records import UNTITLED, Turn
 from rag_assistant.storage.conversations.conversations import Row, load_conversation
 from rag_assistant.storage.conversations.counters import Recount
 from rag_assistant.storage.conversations.history import VIEW, refuse_while_running
-from rag_assistant.storage.conversations.receipts import ReceiptReader, collect_texts
+from rag_assistant.storage.conversations.receipts import ReceiptReader, collect_texts, keep_body
 from rag_assistant.storage.conversations.sent_turns import later_turns_with
 from rag_assistant.storage.conversations.turn_rows import as_turns, load_turn
 from rag_assistant.storage.conversations.versions import take_answer_off, with_version
 from rag_assistant.storage.database import Database
+from rag_assistant.storage.prepared import Prepared
 from rag_assistant.storage.sent_texts import block_of
 from rag_assistant.storage.tables import (
     answer_parts,
@@ -50,6 +51,11 @@ ERASED: dict[str, Any] = {
     "version": 1,
     "versions": 1,
 }
+
+_FORGET = [
+    Prepared(delete(table).where(table.c.turn_id == bindparam("turn")))
+    for table in (messages, answer_parts, answer_versions, ratings)
+]
 
 
 class TurnEraser:
@@ -84,8 +90,8 @@ class TurnEraser:
         reader = ReceiptReader(connection, turn.conversation_id)
         changed = _take_out_of_later_turns(connection, turn, reader)
         take_answer_off(connection, turn_id, ERASED | {"erased_at": now()})
-        for table in (messages, answer_parts, answer_versions, ratings):
-            connection.execute(delete(table).where(table.c.turn_id == turn_id))
+        for forget in _FORGET:
+            forget.run(connection, {"turn": turn_id})
         self._rename(connection, conversation, turn.question)
         _drop_summaries(connection, conversation, turn)
         for block in {block_of(turn.conversation_id, number) for number in (turn.number, *changed)}:
@@ -186,8 +192,8 @@ def _take_out_of_answer(
     search, body = reader.without(turn.number, later, kept)
     if search != later.search:
         connection.execute(update(turns).where(turns.c.id == later.id).values(search=search))
-    if body is not kept:
-        connection.execute(update(receipts).where(receipts.c.turn_id == later.id).values(body=body))
+    if body is not None and body is not kept:
+        keep_body(connection, later.id, body)
 
 
 def _take_out_of_versions(connection: Connection, turn: Turn, reader: ReceiptReader, later: Turn) -> None:

@@ -57,7 +57,12 @@ def keep_receipt(
     runs = turns_in(receipt, turn.number, (turn.history or {}).get("max_history_turns"))
     runs = joined([*runs, *((number, number) for number in turns_found)])
     keep_sent_turns(connection, turn.conversation_id, turn.number, runs)
-    _KEEP.run(connection, {"turn": turn.id, "body": body})
+    keep_body(connection, turn.id, body)
+
+
+def keep_body(connection: Connection, turn_id: int, body: Receipt) -> None:
+    """Keep a receipt that is packed, in the place of the one that a turn has."""
+    _KEEP.run(connection, {"turn": turn_id, "body": body})
 
 
 def load_receipt(connection: Connection, turn_id: int) -> Receipt | None:
@@ -101,7 +106,10 @@ class ReceiptReader:
 
     def unpack(self, turn: Turn, body: Receipt) -> Receipt:
         """Return a receipt of a turn as it was before it was packed; the answer of the turn is the one it is about."""
-        known = {one.number: one.messages for one in self.past_turns(turn, body)}
+        return self._unpack(turn, body, self.past_turns(turn, body))
+
+    def _unpack(self, turn: Turn, body: Receipt, past: Sequence[PastTurn]) -> Receipt:
+        known = {one.number: one.messages for one in past}
         own = [{"role": "user", "content": turn.question}, *turn.iterations]
         text_of = partial(self.text, block_of_turn(turn))
         return unpacked(body, turn.search, lambda number: own if number == turn.number else known[number], text_of)
@@ -116,13 +124,14 @@ class ReceiptReader:
 
     def without(self, number: int, turn: Turn, body: Receipt | None) -> tuple[dict[str, Any] | None, Receipt | None]:
         """Return how the documents were searched for a later turn, and its receipt, without turn ``number``."""
-        whole = {} if body is None else self.unpack(turn, body)
+        past = [] if body is None else self.past_turns(turn, body)
+        whole = {} if body is None else self._unpack(turn, body, past)
         limit = (turn.history or {}).get("max_history_turns")
         leans = may_lean_on(number, whole.get("kept_turns", ()), limit)
         search = search_without(turn.search) if leans else turn.search
         if body is None:
             return search, None
-        past, left = self.past_turns(turn, body), receipt_without(whole, number, limit)
+        left = receipt_without(whole, number, limit)
         others = [one for one in past if one.number != number]
         if left is whole and others == past:
             return search, body

@@ -23,11 +23,13 @@ _INSERT = Prepared(
         "VALUES (:conversation, :magnitude, :first, :number, :last) ON CONFLICT DO NOTHING"
     )
 )
-_HOLDING = select(sent_turns.c.number).where(
-    sent_turns.c.conversation_id == bindparam("conversation"),
-    sent_turns.c.magnitude == bindparam("magnitude"),
-    sent_turns.c.first_turn.between(bindparam("earliest"), bindparam("turn")),
-    sent_turns.c.last_turn >= bindparam("turn"),
+_HOLDING = Prepared(
+    select(sent_turns.c.number).where(
+        sent_turns.c.conversation_id == bindparam("conversation"),
+        sent_turns.c.magnitude == bindparam("magnitude"),
+        sent_turns.c.first_turn.between(bindparam("earliest"), bindparam("turn")),
+        sent_turns.c.last_turn >= bindparam("turn"),
+    )
 )
 
 
@@ -58,7 +60,8 @@ def later_turns_with(connection: Connection, conversation_id: int, number: int) 
     found: set[int] = set()
     for magnitude in range(1, MAX_INT32.bit_length() + 1):
         earliest = number - (1 << magnitude) + 2
-        found.update(connection.execute(_HOLDING, own | {"magnitude": magnitude, "earliest": earliest}).scalars())
+        rows = _HOLDING.rows(connection, own | {"magnitude": magnitude, "earliest": earliest})
+        found.update(later for (later,) in rows)
     return sorted(found)
 
 
