@@ -52,6 +52,12 @@ ERASED: dict[str, Any] = {
     "versions": 1,
 }
 
+_ORIGIN = Prepared(select(turns.c.origin_id).where(turns.c.id == bindparam("turn")))
+_SAME = Prepared(
+    select(turns.c.id)
+    .where(or_(turns.c.id == bindparam("origin"), turns.c.origin_id == bindparam("origin")))
+    .order_by(turns.c.conversation_id)
+)
 _FORGET = [
     Prepared(delete(table).where(table.c.turn_id == bindparam("turn")))
     for table in (messages, answer_parts, answer_versions, ratings)
@@ -116,9 +122,8 @@ class TurnEraser:
 
 def _copies_of(connection: Connection, turn_id: int) -> list[int]:
     """Return the ids of a turn and of all turns that are copies of the same one, conversation by conversation."""
-    origin = connection.execute(select(turns.c.origin_id).where(turns.c.id == turn_id)).scalar() or turn_id
-    same = select(turns.c.id).where(or_(turns.c.id == origin, turns.c.origin_id == origin))
-    return list(connection.execute(same.order_by(turns.c.conversation_id)).scalars())
+    ((origin,),) = _ORIGIN.rows(connection, {"turn": turn_id})
+    return [copy_id for (copy_id,) in _SAME.rows(connection, {"origin": origin or turn_id})]
 
 
 def _conversation_of(connection: Connection, turn_id: int) -> RowMapping:
@@ -179,8 +184,10 @@ def _take_out_of_later_turns(connection: Connection, turn: Turn, reader: Receipt
     for start in range(0, len(numbers), TURNS_AT_ONCE):
         some = turns.c.number.in_(numbers[start : start + TURNS_AT_ONCE])
         rows = connection.execute(query.where(own, some)).mappings().all()
-        for row, later in zip(rows, as_turns(connection, rows), strict=True):
-            _take_out_of_answer(connection, turn, reader, later, row["body"])
+        kept = list(zip(as_turns(connection, rows), (row["body"] for row in rows), strict=True))
+        reader.read_ahead(kept)
+        for later, body in kept:
+            _take_out_of_answer(connection, turn, reader, later, body)
             if later.versions > 1:
                 _take_out_of_versions(connection, turn, reader, later)
     return numbers

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -116,11 +116,13 @@ class ReceiptReader:
 
     def past_turns(self, turn: Turn, body: Receipt) -> list[PastTurn]:
         """Return the earlier turns to which a receipt of a turn refers, with the answers that they had then."""
-        found = references_in(body, partial(self.text, block_of_turn(turn)))
-        numbers = sorted({one for one in found if isinstance(one, int)} - {turn.number})
-        versions = {number: body.get("versions", {}).get(str(number), 1) for number in numbers}
-        self._read([number for number in numbers if (number, versions[number]) not in self._said])
-        return [PastTurn(number, tuple(self._said_in(number, versions[number]))) for number in numbers]
+        versions = self._versions_in(turn, body)
+        self._read([number for number, version in versions.items() if (number, version) not in self._said])
+        return [PastTurn(number, tuple(self._said_in(number, version))) for number, version in versions.items()]
+
+    def read_ahead(self, kept: Iterable[tuple[Turn, Receipt | None]]) -> None:
+        """Read at once the turns to which the receipts of some turns refer."""
+        self._read(sorted({number for turn, body in kept if body for number in self._versions_in(turn, body)}))
 
     def without(self, number: int, turn: Turn, body: Receipt | None) -> tuple[dict[str, Any] | None, Receipt | None]:
         """Return how the documents were searched for a later turn, and its receipt, without turn ``number``."""
@@ -145,6 +147,12 @@ class ReceiptReader:
         if key not in self._texts:
             self._texts |= load_texts(self._connection, block, [key])
         return self._texts[key]
+
+    def _versions_in(self, turn: Turn, body: Receipt) -> dict[int, int]:
+        """Return the numbers of the earlier turns to which a receipt refers, each with the version of its answer."""
+        found = references_in(body, partial(self.text, block_of_turn(turn)))
+        numbers = sorted({one for one in found if isinstance(one, int)} - {turn.number})
+        return {number: body.get("versions", {}).get(str(number), 1) for number in numbers}
 
     def _said_in(self, number: int, version: int) -> Sequence[Message]:
         if (number, version) not in self._said:
