@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, exists, func, or_, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, exists, func, or_, select
 
 from rag_assistant.storage.database import person_of
 from rag_assistant.storage.full_text import TURN_WORDS, beginning, holds
@@ -12,7 +12,7 @@ from rag_assistant.storage.ownership import own_conversations
 from rag_assistant.storage.tables import conversations, messages, turns
 
 MAX_HITS = 1000
-# Who has more turns than that: each hit is looked up then, instead of listing all turns that a hit may be.
+# Who has more conversations or turns than that: each hit is looked up then, instead of listing what a hit may be.
 MAX_LISTED = 10_000
 # Shorter beginnings stand for so many words that they are looked for in titles alone, and as words.
 MIN_BEGINNING_CHARS = 3
@@ -43,13 +43,18 @@ def find_conversations(connection: Connection, words: Sequence[str], limit: int,
 
 def _own_turns(connection: Connection) -> ColumnElement[bool]:
     """Return the condition that a turn whose words are searched belongs to the person of a connection."""
-    own = select(turns.c.id).join(conversations, conversations.c.id == turns.c.conversation_id)
-    own = own.where(own_conversations(connection))
-    some = own.limit(MAX_LISTED + 1).subquery()
-    if connection.execute(select(func.count()).select_from(some)).scalar_one() <= MAX_LISTED:
+    theirs = own_conversations(connection)
+    own = select(turns.c.id).join(conversations, conversations.c.id == turns.c.conversation_id).where(theirs)
+    # Conversations are counted first, since that takes a tenth of the time.
+    if all(_are_few(connection, some) for some in (select(conversations.c.id).where(theirs), own)):
         return TURN_WORDS.among(connection, own)
     _, key = TURN_WORDS.columns(connection)
     return own.where(turns.c.id == key).exists()
+
+
+def _are_few(connection: Connection, rows: Select[tuple[int]]) -> bool:
+    some = rows.limit(MAX_LISTED + 1).subquery()
+    return connection.execute(select(func.count()).select_from(some)).scalar_one() <= MAX_LISTED
 
 
 def _told(hit: tuple[int, int] | None, texts: Mapping[int, str]) -> tuple[int | None, str]:
@@ -65,7 +70,7 @@ def _turns_of(connection: Connection, turn_ids: Sequence[int]) -> dict[int, tupl
     kept = conversations.c.deleted_at.is_(None), own_conversations(connection)
     there = exists().where(conversations.c.id == turns.c.conversation_id, *kept)
     query = select(turns.c.id, turns.c.conversation_id, turns.c.number).where(turns.c.id.in_(turn_ids), there)
-    return {row[0]: (row[1], row[2]) for row in connection.execute(query)}
+    return {turn_id: (conversation_id, number) for turn_id, conversation_id, number in connection.execute(query).all()}
 
 
 def _rows_of(connection: Connection, conversation_ids: Sequence[int]) -> dict[int, RowMapping]:
