@@ -6,6 +6,7 @@ A store over ``Database.for_person`` sees what that person may see, and nothing 
 from __future__ import annotations
 
 from sqlalchemy import (
+    BindParameter,
     ColumnElement,
     Connection,
     Integer,
@@ -36,8 +37,11 @@ def own_conversations(connection: Connection, *, of_few: bool = False) -> Column
     ``of_few``: the other conditions leave fewer than the person has, so that SQLite is to begin with those.
     """
     person = person_of(connection)
-    if person is None:
-        return true()
+    return true() if person is None else of_whom(person, of_few=of_few)
+
+
+def of_whom(person: int | BindParameter[int], *, of_few: bool = False) -> ColumnElement[bool]:
+    """Return the condition that a conversation belongs to a person."""
     return (conversations.c.person_id + 0 if of_few else conversations.c.person_id) == person
 
 

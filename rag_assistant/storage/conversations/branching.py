@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Select, Table, and_, func, insert, literal, select, update
+from sqlalchemy import Connection, Table, and_, bindparam, func, insert, literal, select, update
 
 from rag_assistant.errors import ConversationNotFound, InvalidRequest
 from rag_assistant.records import Branch, Conversation, Question, Turn
@@ -24,11 +24,19 @@ from rag_assistant.storage.conversations.sent_turns import copy_sent_turns
 from rag_assistant.storage.conversations.turn_rows import load_turn
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.full_text import TURN_WORDS
+from rag_assistant.storage.prepared import Prepared
 from rag_assistant.storage.sent_texts import block_of, copy_texts
 from rag_assistant.storage.tables import answer_versions, conversations, messages, receipts, summaries, turns
 
 # What a copied turn does not take along: its places, its key, and a confirmation that waits, since one yes is enough.
 NOT_COPIED = ("id", "conversation_id", "origin_id", "idempotency_key", "request_hash", "waiting")
+
+# The branches of a conversation that were not deleted, the oldest first: id, title and where it goes off.
+BRANCHES = Prepared(
+    select(conversations.c.id, conversations.c.title, conversations.c.branched_from)
+    .where(conversations.c.origin_id == bindparam("origin"), conversations.c.deleted_at.is_(None))
+    .order_by(conversations.c.id)
+)
 
 
 class BranchStore:
@@ -40,8 +48,8 @@ class BranchStore:
     def branches_of(self, conversation_id: int) -> list[Branch]:
         """Return the branches that go off a conversation, the oldest first."""
         with self._database.read() as connection:
-            rows = connection.execute(branches_of(conversation_id))
-            return [Branch(row.id, row.title, row.branched_from["turn"]) for row in rows]
+            rows = BRANCHES.rows(connection, {"origin": conversation_id})
+        return [Branch(branch_id, title, branched_from["turn"]) for branch_id, title, branched_from in rows]
 
     def origin_of(self, branched_from: dict[str, Any] | None) -> Branch | None:
         """Return where a branch comes from; ``None`` if that was deleted, or if it comes from nowhere."""
@@ -87,13 +95,6 @@ def branch_for(connection: Connection, question: Question, title: str) -> int:
     _copy_turns(connection, origin["id"], made, turn.number)
     recount(connection, made)
     return made
-
-
-def branches_of(conversation_id: int) -> Select[Any]:
-    """Return the query for the branches of a conversation that were not deleted, the oldest first."""
-    there = (conversations.c.origin_id == conversation_id) & conversations.c.deleted_at.is_(None)
-    query = select(conversations.c.id, conversations.c.title, conversations.c.branched_from)
-    return query.where(there).order_by(conversations.c.id)
 
 
 def _taken_along(connection: Connection, origin: Row, turn: Turn, made: int) -> dict[str, Any]:

@@ -4,9 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Column, Connection, RowMapping, Select, bindparam, delete, insert, select, tuple_, update
+from sqlalchemy import (
+    Column,
+    Connection,
+    Integer,
+    RowMapping,
+    Tuple,
+    bindparam,
+    delete,
+    insert,
+    select,
+    tuple_,
+    update,
+)
 
 from rag_assistant.errors import ConversationBusy, ConversationDeleted, ConversationNotFound, NotInTrash, TooManyPinned
 from rag_assistant.records import EVERYTHING, UNSET, Conversation, ConversationHit, Scope, Summary, Unset
@@ -14,7 +27,7 @@ from rag_assistant.storage.conversations.search import find_conversations
 from rag_assistant.storage.database import Database, person_of
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.leases import is_nobodys
-from rag_assistant.storage.ownership import OF_PERSON, OWNER, own_conversations
+from rag_assistant.storage.ownership import OF_PERSON, OWNER, of_whom, own_conversations
 from rag_assistant.storage.prepared import Prepared
 from rag_assistant.storage.tables import conversations, now, summaries, turns
 
@@ -47,6 +60,32 @@ _ONE = select(conversations).where(
     conversations.c.id == bindparam("conversation"), conversations.c.deleted_at.is_(None), OF_PERSON
 )
 _CONVERSATION, _LOCKED = Prepared(_ONE), Prepared(_ONE.with_for_update())
+
+_LATEST, _DELETED = conversations.c.updated_at, conversations.c.deleted_at
+
+
+@cache
+def _list_of(
+    moment: Column[Any], before: bool, until: bool, pinned: bool | None, listed: bool, of_person: bool
+) -> Prepared:
+    """Return the query for a list in the order of a moment, the last first: every page has one or two."""
+    kept = conversations.c.deleted_at.is_(None) if moment is _LATEST else conversations.c.deleted_at.is_not(None)
+    query = select(conversations).where(kept)
+    if pinned is not None:
+        query = query.where(conversations.c.pinned if pinned else ~conversations.c.pinned)
+    if listed:
+        query = query.where(conversations.c.listed)
+    if before:
+        query = query.where(tuple_(moment, conversations.c.id) < _cursor("before"))
+    if until:
+        query = query.where(tuple_(moment, conversations.c.id) >= _cursor("until"))
+    if of_person:
+        query = query.where(of_whom(bindparam("person", type_=Integer), of_few=bool(pinned)))
+    return Prepared(query.order_by(moment.desc(), conversations.c.id.desc()).limit(bindparam("limit")))
+
+
+def _cursor(name: str) -> Tuple:
+    return tuple_(bindparam(f"{name}_moment", type_=_LATEST.type), bindparam(f"{name}_id", type_=Integer))
 
 
 class ConversationManager:
@@ -81,37 +120,28 @@ class ConversationManager:
         that has no answer. A place is a moment with an id, so that
         a list goes on where it was also when the conversation that stood there is used again.
         """
-        query = select(conversations).where(conversations.c.deleted_at.is_(None))
-        if pinned is not None:
-            query = query.where(conversations.c.pinned if pinned else ~conversations.c.pinned)
-        if listed:
-            query = query.where(conversations.c.listed)
-        return self._listed(query, conversations.c.updated_at, limit, before, until, of_few=bool(pinned))
+        return self._listed(_LATEST, limit, before, until, pinned, listed)
 
     def deleted(self, limit: int, before: Cursor | None = None) -> list[Conversation]:
         """Return up to ``limit`` conversations that were put away, the last first, behind ``before``."""
-        query = select(conversations).where(conversations.c.deleted_at.is_not(None))
-        return self._listed(query, conversations.c.deleted_at, limit, before, None)
+        return self._listed(_DELETED, limit, before, None, None, False)
 
     def _listed(
         self,
-        query: Select[Any],
         moment: Column[Any],
         limit: int,
         before: Cursor | None,
         until: Cursor | None,
-        *,
-        of_few: bool = False,
+        pinned: bool | None,
+        listed: bool,
     ) -> list[Conversation]:
-        cursor = tuple_(moment, conversations.c.id)
-        if before is not None:
-            query = query.where(cursor < tuple_(*before))
-        if until is not None:
-            query = query.where(cursor >= tuple_(*until))
+        asked: dict[str, Any] = {"limit": limit}
+        for name, cursor in (("before", before), ("until", until)):
+            asked |= dict(zip((f"{name}_moment", f"{name}_id"), cursor, strict=True)) if cursor else {}
         with self._database.read() as connection:
-            query = query.where(own_conversations(connection, of_few=of_few))
-            rows = connection.execute(query.order_by(moment.desc(), conversations.c.id.desc()).limit(limit))
-            return _conversations_of(connection, rows.mappings().all())
+            person = person_of(connection)
+            query = _list_of(moment, before is not None, until is not None, pinned, listed, person is not None)
+            return _conversations_of(connection, query.mappings(connection, asked | {"person": person}))
 
     def find(self, words: Sequence[str], limit: int, *, typing: bool = False) -> list[ConversationHit]:
         """Return up to ``limit`` conversations with a title or a turn that holds any of ``words``, the best hit first.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from rag_assistant.storage.conversations.branching import branches_of
+from rag_assistant.storage.conversations.branching import BRANCHES
 from rag_assistant.storage.conversations.conversations import load_conversation
 from rag_assistant.storage.database import Database
 
@@ -22,6 +22,6 @@ class Etags:
         """Return the tag of a conversation, as HTTP spells it. Raises ConversationNotFound."""
         with self._database.read() as connection:
             row = load_conversation(connection, conversation_id)
-            branches = connection.execute(branches_of(conversation_id)).all()
+            branches = list(map(tuple, BRANCHES.rows(connection, {"origin": conversation_id})))
         state = repr((sorted(row.items()), branches))
         return f'"{hashlib.sha256(state.encode()).hexdigest()[:20]}"'

@@ -44,6 +44,15 @@ VIEW = ("context_start", "view_start", "summary_id", "decided_until")
 MARKS = ("pinned", "excluded")
 # From here on a question may be about a turn (docs/history-benchmarks.md has what is missed).
 MIN_CERTAINTY = 0.2
+_LAST_CHANGE = Prepared(
+    select(history_changes.c.kind)
+    .where(history_changes.c.conversation_id == bindparam("conversation"))
+    .order_by(history_changes.c.id.desc())
+    .limit(1)
+)
+_RUNNING = Prepared(
+    select(turns.c.number).where(turns.c.conversation_id == bindparam("conversation"), turns.c.status == "running")
+)
 _LAST_FIGURES = Prepared(
     select(turns.c.history)
     .where(turns.c.conversation_id == bindparam("conversation"))
@@ -253,13 +262,7 @@ class HistoryStore:
     def last_change(self, conversation_id: int) -> str | None:
         """Return the kind of the change that ``undo`` would take back."""
         with self._database.read() as connection:
-            found: str | None = connection.execute(
-                select(history_changes.c.kind)
-                .where(history_changes.c.conversation_id == conversation_id)
-                .order_by(history_changes.c.id.desc())
-                .limit(1)
-            ).scalar()
-            return found
+            return next((kind for (kind,) in _LAST_CHANGE.rows(connection, {"conversation": conversation_id})), None)
 
     def decide(self, conversation_id: int, until_turn: int) -> None:
         """Remember that a person agreed that turns up to ``until_turn`` are left out."""
@@ -313,10 +316,8 @@ def _undoable(connection: Connection, row: Row, own: bool, turn: Turn | None) ->
 
 def refuse_while_running(connection: Connection, row: Row, running: int | None = None) -> None:
     """Raise ConversationBusy if a turn of the conversation runs, other than number ``running``."""
-    found = connection.execute(
-        select(turns.c.number).where(turns.c.conversation_id == row["id"], turns.c.status == "running")
-    ).scalar()
-    if found is not None and found != running:
+    found = [number for (number,) in _RUNNING.rows(connection, {"conversation": row["id"]})]
+    if found and found != [running]:
         raise ConversationBusy(row["id"])
 
 

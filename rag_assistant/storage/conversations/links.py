@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from sqlalchemy import RowMapping, delete, insert, select
+from sqlalchemy import bindparam, delete, insert, select
 
 from rag_assistant.errors import LinkNotFound
 from rag_assistant.records import ConversationLink
 from rag_assistant.storage.accounts.credentials import hash_of
-from rag_assistant.storage.conversations.conversations import load_conversation
+from rag_assistant.storage.conversations.conversations import Row, load_conversation
 from rag_assistant.storage.database import Database
+from rag_assistant.storage.prepared import Prepared
 from rag_assistant.storage.tables import conversation_links, conversations, now, people
+
+_LINKS = Prepared(
+    select(conversation_links)
+    .where(conversation_links.c.conversation_id == bindparam("conversation"))
+    .order_by(conversation_links.c.id)
+)
 
 
 class ConversationLinkStore:
@@ -28,11 +35,9 @@ class ConversationLinkStore:
 
     def of(self, conversation_id: int) -> list[ConversationLink]:
         """Return the links to a conversation, the oldest first. Raises ConversationNotFound."""
-        query = select(conversation_links).where(conversation_links.c.conversation_id == conversation_id)
         with self._database.read() as connection:
             load_conversation(connection, conversation_id)
-            rows = connection.execute(query.order_by(conversation_links.c.id)).mappings()
-            return [_link_of(row) for row in rows]
+            return [_link_of(row) for row in _LINKS.mappings(connection, {"conversation": conversation_id})]
 
     def revoke(self, conversation_id: int, link_id: int) -> None:
         """Let a link lead nowhere any more. Raises ConversationNotFound, LinkNotFound."""
@@ -61,5 +66,5 @@ class ConversationLinkStore:
         return row["person_id"], _link_of(row)
 
 
-def _link_of(row: RowMapping) -> ConversationLink:
+def _link_of(row: Row) -> ConversationLink:
     return ConversationLink(**{name: row[name] for name in ConversationLink.__slots__})

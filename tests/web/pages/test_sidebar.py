@@ -117,21 +117,21 @@ def test_the_open_conversation_stands_in_its_place_in_every_part(client: FlaskCl
 
 def test_the_list_reads_no_row_that_it_does_not_show(services: Services) -> None:
     fill(services, 200, listed=False)
-    statements: list[tuple[str, Any]] = []
+    statements: list[str] = []
     here = threading.current_thread()  # The queues of the library have threads of their own.
 
-    def note(_connection: object, _cursor: object, statement: str, parameters: Any, *_rest: object) -> None:
+    def note(connection: Any) -> None:
         if threading.current_thread() is here:
-            statements.append((statement, parameters))
+            connection.connection.driver_connection.set_trace_callback(statements.append)
 
-    event.listen(Engine, "before_cursor_execute", note)
+    event.listen(Engine, "begin", note)
     try:
         assert services.conversations.page(51, pinned=False, listed=True) == []
     finally:
-        event.remove(Engine, "before_cursor_execute", note)
-    statement, parameters = next(one for one in statements if one[0].startswith("SELECT"))
+        event.remove(Engine, "begin", note)
+    statement = next(one for one in statements if one.startswith("SELECT"))
     with services.database.read() as connection:
-        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters).all()
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}").all()
     assert [row[-1] for row in plan] == [
         "SEARCH conversations USING INDEX ix_conversations_listed (listed=? AND deleted_at=?)"
     ]
