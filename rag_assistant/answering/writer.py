@@ -144,7 +144,7 @@ class ShownText(TextSink):
 
     def take(self, text: str) -> None:
         """Take text, and put it into the next commit if it may be shown."""
-        super().take(text)
+        self._pieces.append(text)
         self.held += text
         if self.held and (self._shown or not self._holds_back(self.held)):
             self._commit = self._writer.begin_commit(self._turn, self._live, self._gap + self.held)
@@ -169,10 +169,10 @@ class ShownText(TextSink):
             self._tell()
 
     def _tell(self) -> None:
+        self._commit = None
         self._live.add(self._gap + self.held)
         self._shown.append(self.held)
         self.held = self._gap = ""
-        self._commit = None
 
 
 def _status_of(text: str) -> TurnStatus:

@@ -11,8 +11,8 @@ import selectors
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from typing import Protocol
 
 log = logging.getLogger(__name__)
 
@@ -48,13 +48,14 @@ class TextSink:
         """Do the same in the thread that waits for the answer; what it raises is raised there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Arriving:
-    """A body on its way. Where the connection does not block, ``pieces`` yields nothing (``b""``) for nothing yet."""
+class Arriving(Protocol):
+    """A body on its way."""
 
     connection: socket.socket
-    pieces: Iterator[bytes]
-    is_complete: Callable[[], bool]
+    is_complete: bool
+
+    def read(self) -> bytes | None:
+        """Return the next piece, ``None`` at the end. Raises BlockingIOError for nothing yet."""
 
 
 class _Stream:
@@ -68,22 +69,20 @@ class _Stream:
         self._sink = sink
         self._error: Exception | None = None
         self._ended = False
-        self._unsettled = False
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether nothing is left to its own thread."""
-        return not (self._ended or self._unsettled or self._error)
+        self.goes_on = True  # Nothing is left to its own thread.
 
     def read(self) -> None:
         """Take what has arrived, if anything."""
         try:
-            piece = next(self._body.pieces, None)
-            if piece:
+            piece = self._body.read()
+            if piece is not None:
                 self._feed(piece)
-            self._ended = piece is None or self._body.is_complete()
+            if piece is None or self._body.is_complete:
+                self._ended, self.goes_on = True, False
+        except BlockingIOError:
+            return
         except Exception as error:  # noqa: BLE001 - its own thread raises it
-            self._error = error
+            self._error, self.goes_on = error, False
 
     def settle(self) -> None:
         """Settle what was taken, or leave that to its own thread."""
@@ -91,12 +90,12 @@ class _Stream:
             self._sink.settle()
         except Exception as error:  # noqa: BLE001 - its own thread meets it again
             log.info("What a model said is left to the thread of its answer: %s", error)
-            self._unsettled = True
+            self.goes_on = False
 
     def conclude(self) -> bool:
         """Do in its own thread what is left to it; return whether the stream has ended. Raises what was met."""
         self._sink.settle_patiently()
-        self._unsettled = False
+        self.goes_on = True
         error, self._error = self._error, None
         try:
             if error is not None:

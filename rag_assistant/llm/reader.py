@@ -54,16 +54,16 @@ class AnswerReader:
         Raises ModelFailed or ContextTooLong for an error among the events; the text before it is returned first.
         """
         self.check()
-        texts = []
+        text = ""
         try:
             for data in self._events.feed(piece):
-                texts.append(self._text_of(data))
+                text += self._text_of(data)
         except ModelError as error:
             self._failure = error
-        text = "".join(texts)
-        if not text:
+        if text:
+            self.shown = True
+        else:
             self.check()
-        self.shown = self.shown or bool(text)
         return text
 
     def check(self) -> None:
@@ -89,42 +89,40 @@ class AnswerReader:
         if data == b"[DONE]":
             self.done = True
             return ""
-        try:
-            chunk = _parsed(data)
-        except ValueError as error:
-            raise ModelFailed(f"The model sent something that is not JSON: {data[:80]!r}.") from error
+        chunk = _parsed(data)
         if not isinstance(chunk, dict):
             raise _no_answer(data)
         if chunk.get("error"):
             raise context_too_long(chunk) or ModelFailed(
                 f"The model reported an error: {reason_given(chunk, self._api_key)}"
             )
-        if isinstance(chunk.get("usage"), dict):
-            self.usage = chunk["usage"]
+        if isinstance(usage := chunk.get("usage"), dict):
+            self.usage = usage
         choices = chunk.get("choices") or [{}]
         choice = choices[0] if isinstance(choices, list) else None
-        delta = (choice.get("delta") or choice.get("message") or {}) if isinstance(choice, dict) else None
-        if not isinstance(choice, dict) or not isinstance(delta, dict):
+        if not isinstance(choice, dict):
             raise _no_answer(data)
-        if isinstance(choice.get("finish_reason"), str):
-            self.finish_reason = choice["finish_reason"]
+        if isinstance(reason := choice.get("finish_reason"), str):
+            self.finish_reason = reason
+        delta = choice.get("delta") or choice.get("message") or {}
+        if not isinstance(delta, dict):
+            raise _no_answer(data)
+        content = delta.get("content")
+        if len(delta) > 1 or not isinstance(content, str):
+            content = self._take_all(delta)
+        self._length += len(content)
+        if self._length > MAX_ANSWER_CHARS:
+            raise AnswerInterrupted(f"The answer was cut off after {MAX_ANSWER_CHARS:,} characters.{TEXT_SAVED}")
+        return storable(content)
+
+    def _take_all(self, delta: dict[str, Any]) -> str:
+        """Take what may stand beside text, such as a tool call, and return the text. Raises AnswerTooLong."""
         if delta.get("tool_calls"):
             self.tool_calls.feed(delta["tool_calls"])
-        self._think(delta)
-        return self._bounded(_text_in(delta.get("content")))
-
-    def _think(self, delta: dict[str, Any]) -> None:
-        """Count what the model thinks. Raises AnswerTooLong if that does not end."""
         self._thought_chars += sum(len(str(delta[name])) for name in REASONING if delta.get(name))
         if self._thought_chars > MAX_ANSWER_CHARS:
             raise AnswerTooLong(f"The model thought for more than {MAX_ANSWER_CHARS:,} characters, so it was stopped.")
-
-    def _bounded(self, text: str) -> str:
-        """Return text of the answer. Raises AnswerInterrupted if the answer does not end."""
-        self._length += len(text)
-        if self._length > MAX_ANSWER_CHARS:
-            raise AnswerInterrupted(f"The answer was cut off after {MAX_ANSWER_CHARS:,} characters.{TEXT_SAVED}")
-        return text
+        return _text_in(delta.get("content"))
 
 
 def _no_answer(data: bytes) -> ModelFailed:
@@ -134,21 +132,21 @@ def _no_answer(data: bytes) -> ModelFailed:
 def _parsed(data: bytes) -> Any:
     """Return the JSON value; the strict parser refuses half a pair of characters, which some providers send.
 
-    Raises ValueError.
+    Raises ModelFailed.
     """
     try:
         return orjson.loads(data)
     except ValueError:
         try:
             return json.loads(data)
-        except RecursionError as error:
-            raise ValueError("nested too deeply") from error
+        except (ValueError, RecursionError) as error:
+            raise ModelFailed(f"The model sent something that is not JSON: {data[:80]!r}.") from error
 
 
 def _text_in(content: Any) -> str:
     """Return the text of a content, which may come as a list of parts."""
     if isinstance(content, str):
-        return storable(content)
+        return content
     parts = content if isinstance(content, list) else ()
     texts = (part.get("text") for part in parts if isinstance(part, dict))
-    return storable("".join(text for text in texts if isinstance(text, str)))
+    return "".join(text for text in texts if isinstance(text, str))

@@ -9,8 +9,8 @@ from __future__ import annotations
 from rag_assistant.errors import AnswerTooLong
 
 BOM = b"\xef\xbb\xbf"
-# A token takes some hundred bytes; whole tool calls may come in one line.
-MAX_LINE_BYTES = 2_000_000
+# A token takes some hundred bytes; whole tool calls may come in one event.
+MAX_EVENT_BYTES = 2_000_000
 
 
 class EventStreamDecoder:
@@ -18,7 +18,6 @@ class EventStreamDecoder:
 
     def __init__(self) -> None:
         self._rest = b""
-        self._data: list[bytes] = []
         self._begun = False
         self._after_return = False
 
@@ -38,17 +37,19 @@ class EventStreamDecoder:
         self._after_return = text.endswith(b"\r")
         if b"\r" in text:
             text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        *lines, self._rest = text.split(b"\n")
-        if len(self._rest) > MAX_LINE_BYTES:
-            raise AnswerTooLong(f"The model sent a line of more than {MAX_LINE_BYTES:,} bytes.")
+        *events, self._rest = text.split(b"\n\n")
+        if len(self._rest) > MAX_EVENT_BYTES:
+            raise AnswerTooLong(f"The model sent an event of more than {MAX_EVENT_BYTES:,} bytes.")
         whole = []
-        for line in lines:
-            if not line:
-                if self._data:
-                    whole.append(b"\n".join(self._data))
-                    self._data = []
-            elif line.startswith(b"data:"):
-                self._data.append(line[6:] if line.startswith(b" ", 5) else line[5:])
-            elif line == b"data":
-                self._data.append(b"")
+        for event in events:
+            if event.startswith(b"data: ") and b"\n" not in event:
+                whole.append(event[6:])
+            elif data := _data_in(event):
+                whole.append(b"\n".join(data))
         return whole
+
+
+def _data_in(event: bytes) -> list[bytes]:
+    """Return the lines of an event that are data."""
+    fields = (line.partition(b":") for line in event.split(b"\n"))
+    return [value.removeprefix(b" ") for name, _, value in fields if name == b"data"]

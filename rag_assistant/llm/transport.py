@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import socket
 import ssl
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
@@ -21,6 +22,7 @@ import httpx2
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.pump import Arriving
 
+# More than TLS has in one record: nothing is left decrypted that who watches the socket would not see.
 BYTES_AT_ONCE = 65536
 # What an endpoint may send, however long it goes on. Of a stream, some 300 bytes a token, nothing is held.
 MAX_HEAD_BYTES = 100_000
@@ -53,8 +55,8 @@ class SocketTransport(httpx2.BaseTransport):
             raise
         status = body.parser.get_status_code()
         headers = httpx2.Headers(body.headers)
-        max_bytes = MAX_STREAM_BYTES if is_event_stream(headers) else MAX_BODY_BYTES
-        stream = BoundedStream(body, MAX_ERROR_BYTES if status >= 400 else max_bytes, cut=status >= 400)
+        body.max_bytes = MAX_STREAM_BYTES if is_event_stream(headers) else MAX_BODY_BYTES
+        stream = BoundedStream(body, MAX_ERROR_BYTES, cut=True) if status >= 400 else body
         return httpx2.Response(status, headers=headers, stream=stream, request=request, extensions={"body": body})
 
     def _connect(self, url: httpx2.URL) -> socket.socket:
@@ -129,12 +131,24 @@ def _trusted() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
+class _Received(threading.local):
+    """Where a thread receives: new memory for each piece would cost more than to receive it."""
+
+    def __init__(self) -> None:
+        self.buffer = memoryview(bytearray(BYTES_AT_ONCE))
+
+
+_received = _Received()
+
+
 class _Body(httpx2.SyncByteStream):
     """The body of a response, in the pieces in which it arrives. What the parser finds lands in the attributes."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
+        self.max_bytes = MAX_BODY_BYTES
         self._pieces: list[bytes] = []
+        self._received_bytes = 0
         self._head_read = False
         self.is_complete = False
         self.headers: list[tuple[bytes, bytes]] = []
@@ -167,18 +181,21 @@ class _Body(httpx2.SyncByteStream):
             if received > MAX_HEAD_BYTES + BYTES_AT_ONCE:
                 raise httpx2.RemoteProtocolError("the head of the answer does not end")
 
+    def read(self) -> bytes | None:
+        """Return the next piece, ``None`` at the end. Raises BlockingIOError, OverlongBody and what httpx2 raises."""
+        while not self._pieces:
+            if self.is_complete or not self._receive():
+                return None
+        piece = b"".join(self._pieces)
+        self._pieces.clear()
+        self._received_bytes += len(piece)
+        if self._received_bytes > self.max_bytes:
+            raise OverlongBody(f"more than {self.max_bytes:,} bytes")
+        return piece
+
     def __iter__(self) -> Iterator[bytes]:
-        while True:
-            if self._pieces:
-                pieces, self._pieces = self._pieces, []
-                yield b"".join(pieces)
-            if self.is_complete:
-                return
-            try:
-                if not self._receive():
-                    return
-            except BlockingIOError:
-                yield b""
+        while (piece := self.read()) is not None:
+            yield piece
 
     def close(self) -> None:
         """Close the connection: the endpoint sees it and stops."""
@@ -190,10 +207,9 @@ class _Body(httpx2.SyncByteStream):
         Raises BlockingIOError where the connection does not block and nothing is there.
         """
         try:
-            # More than TLS has in one record: nothing is left decrypted that who watches the socket would not see.
-            data = self.connection.recv(BYTES_AT_ONCE)
-            if data:
-                self.parser.feed_data(data)
+            size = self.connection.recv_into(_received.buffer)
+            if size:
+                self.parser.feed_data(_received.buffer[:size])
         except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError) as error:
             raise BlockingIOError from error
         except OSError as error:
@@ -202,14 +218,12 @@ class _Body(httpx2.SyncByteStream):
             raise httpx2.RemoteProtocolError("the endpoint changed to another protocol") from error
         except httptools.HttpParserError as error:
             raise httpx2.RemoteProtocolError(str(error)) from error
-        return len(data)
+        return size
 
 
 def body_of(response: httpx2.Response) -> Arriving:
     """Return the body as it arrives, without the layers that would look for an encoding which we did not accept."""
-    body: _Body = response.extensions["body"]
-    pieces = iter(cast("httpx2.SyncByteStream", response.stream))
-    return Arriving(body.connection, pieces, lambda: body.is_complete)
+    return cast(_Body, response.extensions["body"])
 
 
 def is_event_stream(headers: httpx2.Headers) -> bool:

@@ -2,7 +2,7 @@
 
 import socket
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -13,7 +13,7 @@ from rag_assistant.answering.stream import LiveTurn
 from rag_assistant.answering.writer import AnswerWriter, ShownText
 from rag_assistant.errors import AnswerTakenOver, StorageDamaged, StorageFailed
 from rag_assistant.llm.calls import ModelCall
-from rag_assistant.llm.pump import Arriving, StreamPump, TextSink
+from rag_assistant.llm.pump import StreamPump, TextSink
 from rag_assistant.records import Question
 from rag_assistant.storage.conversations.answer_log import AnswerLog
 from rag_assistant.storage.conversations.turns import TurnStore
@@ -46,6 +46,19 @@ def store(database: Database) -> Store:
     return Store(database)
 
 
+class Body:
+    """A body that ends with a full stop."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        self.is_complete = False
+
+    def read(self) -> bytes | None:
+        piece = self.connection.recv(1000)
+        self.is_complete = piece.endswith(b".")
+        return piece
+
+
 class Answer:
     """A turn whose answer comes from ``far``; ``ended`` has what its own thread met."""
 
@@ -58,19 +71,8 @@ class Answer:
         threading.Thread(target=self._run, args=(pump,), name=f"turn {self.turn.id}", daemon=True).start()
 
     def _run(self, pump: StreamPump) -> None:
-        def pieces() -> Iterator[bytes]:
-            while True:
-                try:
-                    yield self._near.recv(1000)
-                except BlockingIOError:
-                    yield b""
-
         try:
-            pump.run(
-                Arriving(self._near, pieces(), lambda: self._text.text.endswith(".")),
-                lambda piece: self._text.take(piece.decode()),
-                self._text,
-            )
+            pump.run(Body(self._near), lambda piece: self._text.take(piece.decode()), self._text)
         except Exception as error:  # noqa: BLE001 - told to who waits
             self.ended.set_exception(error)
         else:
@@ -88,17 +90,13 @@ class Busy(TextSink):
         self._began, self.may_go_on = threading.Event(), threading.Event()
         near, far = socket.socketpair()
 
-        def pieces() -> Iterator[bytes]:
-            yield b""
-            yield near.recv(1)
-
         def run() -> None:
-            pump.run(Arriving(near, pieces(), lambda: bool(self.text)), lambda _: self.take("x"), self)
+            pump.run(Body(near), lambda piece: self.take(piece.decode()), self)
             near.close()
             far.close()
 
         threading.Thread(target=run, daemon=True).start()
-        far.send(b"x")
+        far.send(b"x.")
         assert self._began.wait(10)
 
     def settle(self) -> None:

@@ -71,7 +71,7 @@ def answer(client: ModelClient, url: str) -> str:
         ),
         (b"HTTP/1.1 500 Trouble\r\n\r\n", b"a" * 60_000, r"failed \(500\)"),
         (b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n", b"[" * 60_000, "more than 16,000,000"),
-        (STREAM, b"a" * 60_000, "a line of more than"),
+        (STREAM, b"a" * 60_000, "an event of more than"),
         (STREAM, b"data: " + MANY_CALLS + b"\n\n", "more than 100 tools"),
         (STREAM, b"data: " + LONG_CALL + b"\n\n", "more than 200,000 characters"),
         (STREAM, b"data: " + WORDS + b"\n\n", "cut off after 1,000,000 characters"),

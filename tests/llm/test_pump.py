@@ -3,13 +3,13 @@
 import selectors
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
 import pytest
 
-from rag_assistant.llm.pump import Arriving, StreamPump, TextSink
+from rag_assistant.llm.pump import StreamPump, TextSink
 
 PUMP = "streams"
 
@@ -52,13 +52,25 @@ class Blocking(Sink):
             until(self.may_go_on)
 
 
+class Body:
+    """A body that ends with its connection."""
+
+    is_complete = False
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+
+    def read(self) -> bytes | None:
+        return self.connection.recv(1000) or None
+
+
 class Streaming:
     """A stream whose other end is ``far``; ``ended`` has what its own thread met."""
 
     def __init__(self, pump: StreamPump, sink: TextSink, feed: Callable[[bytes], None] | None = None) -> None:
         near, self.far = socket.socketpair()
         self.ended: Future[None] = Future()
-        body = Arriving(near, pieces(near), lambda: False)
+        body = Body(near)
 
         def run() -> None:
             try:
@@ -76,18 +88,6 @@ class Streaming:
         """Let the other end close, and wait for what its own thread met."""
         self.far.close()
         self.ended.result(10)
-
-
-def pieces(connection: socket.socket) -> Iterator[bytes]:
-    while True:
-        try:
-            data = connection.recv(1000)
-        except BlockingIOError:
-            yield b""
-            continue
-        if not data:
-            return
-        yield data
 
 
 @pytest.fixture

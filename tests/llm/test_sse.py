@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assistant.errors import ModelFailed
-from rag_assistant.llm.sse import MAX_LINE_BYTES, EventStreamDecoder
+from rag_assistant.llm.sse import MAX_EVENT_BYTES, EventStreamDecoder
 
 STREAM = "﻿: a comment\r\ndata: Grüße, 世界 👋🏽\n\nevent: x\ndata:no blank\rdata: two\r\n\r\nid: 7\n\ndata\n\n"
 EVENTS = ["Grüße, 世界 👋🏽", "no blank\ntwo", ""]
@@ -54,8 +54,8 @@ def test_a_bare_return_ends_the_last_event() -> None:
     assert read([b"data: a\r", b"\n\r", b"\ndata: b\r\n\r\n"]) == ["a", "b"]
 
 
-def test_a_line_without_end_is_given_up() -> None:
+def test_an_event_without_end_is_given_up() -> None:
     decoder = EventStreamDecoder()
-    with pytest.raises(ModelFailed, match="a line of more than"):
-        for _ in range(MAX_LINE_BYTES // 65_536 + 2):
+    with pytest.raises(ModelFailed, match="an event of more than"):
+        for _ in range(MAX_EVENT_BYTES // 65_536 + 2):
             decoder.feed(b"x" * 65_536)

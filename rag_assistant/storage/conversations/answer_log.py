@@ -68,9 +68,10 @@ class AnswerLog:
         return partial(self._commit, batch, turn_id)
 
     def _commit(self, batch: _Batch, turn_id: int) -> None:
-        with self._commit_lock:
-            if not batch.done:
-                self._commit_next()
+        if not batch.done:
+            with self._commit_lock:
+                if not batch.done:
+                    self._commit_next()
         if batch.error is not None:
             raise batch.error
         if turn_id in batch.refused:

@@ -115,11 +115,13 @@ def frame(event: Event | None) -> bytes:
     """
     if event is None:
         return HEARTBEAT
-    position = f"id: {event.position}\n" if event.position is not None else ""
-    rest = f"\n{position}data: ".encode() + orjson.dumps(event.data) + b"\n\n"
     # A browser's EventSource takes an event named "error" for a lost connection; that name stays for one release.
-    names = ("failed", "error") if event.name == "error" else (event.name,)
-    return b"".join(b"event: " + name.encode() + rest for name in names)
+    return _named("failed", event) + _named("error", event) if event.name == "error" else _named(event.name, event)
+
+
+def _named(name: str, event: Event) -> bytes:
+    position = "" if event.position is None else f"id: {event.position}\n"
+    return f"event: {name}\n{position}data: ".encode() + orjson.dumps(event.data) + b"\n\n"
 
 
 def _drawn(events: Iterator[Event | None], blocks: Blocks) -> Iterator[bytes]:
