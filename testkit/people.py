@@ -22,7 +22,8 @@ ACTOR = Actor("a test")
 @contextlib.contextmanager
 def quick_passwords() -> Iterator[None]:
     """Let a password take a millisecond and not a tenth of a second."""
-    with mock.patch.object(passwords, "_hasher", PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)):
+    quick = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    with mock.patch.object(passwords, "_hasher", lambda: quick):
         passwords._nobodys.cache_clear()
         yield
     passwords._nobodys.cache_clear()

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from rag_assistant.retrieval.chunking import indexed_text
-from rag_assistant.retrieval.tokenize import MARKS, search_words
+from rag_assistant.retrieval.tokenize import marks, search_words
 
 MAX_INDEXED_CHARS = 200_000
 WITH_MARKS = "unicode61 remove_diacritics 2 categories ''L* N* Co M*''"
@@ -75,7 +75,7 @@ def index_turns_with_marks() -> None:
     """Index those turns anew whose words were cut at the marks of their script."""
     connection = op.get_bind()
     key = "rowid" if connection.dialect.name == "sqlite" else "turn_id"
-    marks = frozenset(MARKS)
+    all_marks = frozenset(marks())
     said = sa.text(
         f"SELECT messages.turn_id, content FROM messages JOIN turn_words ON turn_words.{key} = messages.turn_id "
         "WHERE role IN ('user', 'assistant') AND content IS NOT NULL ORDER BY messages.turn_id, position"
@@ -83,7 +83,7 @@ def index_turns_with_marks() -> None:
     rows = []
     for turn_id, messages in groupby(connection.execute(said), key=lambda row: row.turn_id):
         text = "\n".join(row.content for row in messages)[:MAX_INDEXED_CHARS]
-        if not text.isascii() and not marks.isdisjoint(text):
+        if not text.isascii() and not all_marks.isdisjoint(text):
             rows.append((turn_id, " ".join(search_words(text))))
     for one, _ in rows:
         connection.execute(sa.text(f"DELETE FROM turn_words WHERE {key} = :turn"), {"turn": one})

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from functools import cache
-
-from argon2 import PasswordHasher
-from argon2.exceptions import InvalidHashError, VerificationError
-from argon2.profiles import RFC_9106_LOW_MEMORY
+from typing import TYPE_CHECKING
 
 from rag_assistant.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from argon2 import PasswordHasher
 
 MIN_CHARS = 10
 MAX_CHARS = 1000
@@ -17,7 +17,6 @@ MIN_DIFFERENT = 5
 # Each takes 64 MiB and a core for a moment.
 HASHED_AT_ONCE = 2
 
-_hasher = PasswordHasher.from_parameters(RFC_9106_LOW_MEMORY)
 _places = threading.BoundedSemaphore(HASHED_AT_ONCE)
 
 
@@ -37,14 +36,16 @@ def check_password(password: str, name: str) -> None:
 def hash_password(password: str) -> str:
     """Return the hash under which a password is kept."""
     with _places:
-        return _hasher.hash(password)
+        return _hasher().hash(password)
 
 
 def is_password(password_hash: str | None, password: str) -> bool:
     """Tell whether a password is the one that was hashed. Without a hash it takes as long, and is not."""
+    from argon2.exceptions import InvalidHashError, VerificationError
+
     with _places:
         try:
-            return _hasher.verify(password_hash or _nobodys(), password[:MAX_CHARS]) and password_hash is not None
+            return _hasher().verify(password_hash or _nobodys(), password[:MAX_CHARS]) and password_hash is not None
         except (VerificationError, InvalidHashError):
             return False
 
@@ -52,4 +53,13 @@ def is_password(password_hash: str | None, password: str) -> bool:
 @cache
 def _nobodys() -> str:
     """Return a hash to compare with, so that a name that nobody has costs the same as a wrong password."""
-    return _hasher.hash("nobody has this")
+    return _hasher().hash("nobody has this")
+
+
+@cache
+def _hasher() -> PasswordHasher:
+    """Return what hashes; where nobody signs in, it is not loaded."""
+    from argon2 import PasswordHasher
+    from argon2.profiles import RFC_9106_LOW_MEMORY
+
+    return PasswordHasher.from_parameters(RFC_9106_LOW_MEMORY)

@@ -29,8 +29,9 @@ NUMBER = r"(\d{1,3}(?:,\d{3})+|\d+)"
 ABOUT_SOMETHING_ELSE = re.compile(
     r"rate limit|per min|quota|max_tokens must be|'[^']*maximum context length[^']*'", re.IGNORECASE
 )
+# Compiled when they are looked for: an endpoint seldom refuses.
 LIMIT = tuple(
-    re.compile(pattern.replace("N", NUMBER), re.IGNORECASE)
+    pattern.replace("N", NUMBER)
     for pattern in (
         r"context length is(?: only)? N", r"context length (?:of|:)(?: only)? N", r"length of only N",
         r"context (?:length|window|size) \(N", r"context window of N", r"exceed context limit: \d+ \+ \d+ > N",
@@ -40,7 +41,7 @@ LIMIT = tuple(
     )
 )  # fmt: skip
 PROMPT = tuple(
-    re.compile(pattern.replace("N", NUMBER), re.IGNORECASE)
+    pattern.replace("N", NUMBER)
     for pattern in (
         r"N input tokens", r"N tokens from the input", r"\(N in (?:the messages|your prompt)", r"\(N of text input",
         r"Given: N", r"resulted in N", r"exceed context limit: N", r"Prompt contains N", r"request contains N",
@@ -117,8 +118,8 @@ def _texts_in(body: object) -> list[str]:
     return [text for value in inner for text in _texts_in(value)]
 
 
-def _number_in(text: str, patterns: Sequence[re.Pattern[str]]) -> int | None:
-    found = next((match for pattern in patterns if (match := pattern.search(text))), None)
+def _number_in(text: str, patterns: Sequence[str]) -> int | None:
+    found = next((match for pattern in patterns if (match := re.search(pattern, text, re.IGNORECASE))), None)
     return int(found.group(1).replace(",", "")) if found else None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from rag_assistant.retrieval.tokenize import UNSPACED_RUN
+from rag_assistant.retrieval.tokenize import unspaced_char
 
 FENCE = re.compile(r"\s*(```|~~~)")
 HEADING = re.compile(r"#{1,6}\s+(.*?)[\s#]*$")
@@ -158,7 +158,7 @@ def _items(lines: list[str]) -> Iterator[str]:
 
 def _joined(before: str, line: str) -> str:
     """Return a line behind another; scripts without blanks between words have none between lines either."""
-    blank = " " if before and not UNSPACED_RUN.match(before[-1:]) else ""
+    blank = " " if before and not unspaced_char().match(before[-1:]) else ""
     return f"{before}{blank}{line}"
 
 

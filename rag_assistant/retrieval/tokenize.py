@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cache
 
 # Chinese, Japanese and Thai, Lao, Khmer, Burmese: no blanks between words, so pairs of characters stand for words.
 UNSPACED = "㐀-䶿一-鿿豈-﫿぀-ヿㇰ-ㇿ\U00020000-\U0003134f฀-๿຀-໿က-႟ក-៿"
 # Vowels and tones that are written as marks above and below letters; those of no script stand elsewhere.
 _BLOCKS_WITH_MARKS = (*range(0x300, 0x1E00), *range(0xA600, 0xAC00), *range(0x11000, 0x12000))
-MARKS = "".join(char for char in map(chr, _BLOCKS_WITH_MARKS) if unicodedata.category(char).startswith("M"))
 _LETTERS = f"[^\\W_{UNSPACED}]"
-RUNS = re.compile(f"[{UNSPACED}]+|{_LETTERS}+(?:[{MARKS}]++{_LETTERS}*)*(?:['\u2019][^\\W_]+)?")
-# The same for most texts, in a tenth and in a third of the time.
+# The same as ``runs()`` for most texts, in a tenth and in a third of the time.
 ASCII_RUNS = re.compile("[^\\W_]+(?:'[^\\W_]+)?", re.ASCII)
 LATIN_RUNS = re.compile("[^\\W_]+(?:['\u2019][^\\W_]+)?")
 # Latin letters and what is set between them are neither marks nor letters without blanks.
 NOT_LATIN = re.compile("[^\u0000-\u02ff\u1e00-\u2fff]")
-UNSPACED_RUN = re.compile(f"[{UNSPACED}]")
 # What a writer may leave out: the short vowels of Arabic and Hebrew, a stretched line, where a line may break.
 OPTIONAL = re.compile("[\u0591-\u05bd\u05bf\u05c1\u05c2\u0610-\u061a\u0640\u064b-\u0652\u0670\u00ad\u200d\u2060]")
 # Keeps two letters of an Indian script apart as they are written, within one word.
@@ -25,6 +23,23 @@ INDIAN_NON_JOINER = re.compile("(?<=[\u0900-\u0dff])\u200c")
 MAX_QUERY_WORDS = 64
 STEM_CHARS = 5
 MIN_PLURAL = 3
+
+
+def marks() -> str:
+    """Return the vowels and tones that are written as marks above and below letters."""
+    return "".join(char for char in map(chr, _BLOCKS_WITH_MARKS) if unicodedata.category(char).startswith("M"))
+
+
+@cache
+def runs() -> re.Pattern[str]:
+    """Return what finds words in all scripts. It takes 20 ms to compile, and is not needed for each text."""
+    return re.compile(f"[{UNSPACED}]+|{_LETTERS}+(?:[{marks()}]++{_LETTERS}*)*(?:['\u2019][^\\W_]+)?")
+
+
+@cache
+def unspaced_char() -> re.Pattern[str]:
+    """Return what finds a letter of a script without blanks; it takes 5 ms to compile."""
+    return re.compile(f"[{UNSPACED}]")
 
 
 def search_words(text: str) -> list[str]:
@@ -35,8 +50,8 @@ def search_words(text: str) -> list[str]:
     if not NOT_LATIN.search(text):
         return LATIN_RUNS.findall(text)
     words: list[str] = []
-    for run in RUNS.findall(text):
-        if UNSPACED_RUN.match(run) and len(run) > 1:
+    for run in runs().findall(text):
+        if unspaced_char().match(run) and len(run) > 1:
             words += [run[i : i + 2] for i in range(len(run) - 1)]
         else:
             words.append(run)

@@ -1,4 +1,7 @@
-"""Archives and exports of other products, as the pages and the API take them in and give them out."""
+"""Archives and exports of other products, as the pages and the API take them in and give them out.
+
+What reads and writes them is loaded when somebody does.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,6 @@ from typing import IO
 from flask import Response, request, send_file
 
 from rag_assistant.errors import InvalidRequest, UnsupportedContentType
-from rag_assistant.exchange.exporting import archived_conversations, archived_documents
-from rag_assistant.exchange.files import pack_archive, read_export
 from rag_assistant.exchange.importing import Outcome
 from rag_assistant.validation import shown as shown_value
 from rag_assistant.web.request_parsing import content_type_said
@@ -34,6 +35,8 @@ class Imported:
 
 def import_sent_file() -> Imported:
     """Import the conversations in the file of a request. Raises InvalidRequest, MalformedBody, BodyTooLarge."""
+    from rag_assistant.exchange.files import read_export
+
     max_bytes = services().settings.current.max_upload_mb * 1_000_000
     request.max_content_length = max_bytes + FORM_OVERHEAD_BYTES
     with _sent_file() as file:
@@ -45,6 +48,9 @@ def import_sent_file() -> Imported:
 
 def send_archive(*, with_files: bool) -> Response:
     """Return everything that whoever asks has, as an archive; it is whole before the first byte is sent."""
+    from rag_assistant.exchange.exporting import archived_conversations, archived_documents
+    from rag_assistant.exchange.files import pack_archive
+
     own = services()
     documents = archived_documents(own.documents, own.library.open_file if with_files else None)
     packed = TemporaryFile(dir=own.data_dir)  # noqa: SIM115 - closed when it has been sent

@@ -9,7 +9,6 @@ from flask import Blueprint, Response, current_app, jsonify, render_template, re
 from markupsafe import Markup, escape
 
 from rag_assistant.web.errors import error_kinds
-from rag_assistant.web.openapi.document import openapi_document
 
 blueprint = Blueprint("openapi", __name__)
 Schema = dict[str, Any]
@@ -51,6 +50,9 @@ def _listed() -> Markup:
 def _document() -> Schema:
     made: Schema | None = current_app.extensions.get("openapi_document")
     if made is None:
+        # Its models of answers are needed for nothing else.
+        from rag_assistant.web.openapi.document import openapi_document
+
         made = current_app.extensions["openapi_document"] = openapi_document(current_app)
     return made | {"servers": [{"url": request.script_root or "/"}]}
 

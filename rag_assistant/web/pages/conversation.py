@@ -16,7 +16,6 @@ from rag_assistant.conversations.commands import CommandResult, is_command, run_
 from rag_assistant.errors import InvalidRequest, OverflowDecisionNeeded
 from rag_assistant.presenters.turns import doubt_in_words, support_of
 from rag_assistant.records import EVERYTHING, MAX_INT32, QUOTES, Conversation, Scope, Source, Turn
-from rag_assistant.retrieval.example_questions import example_questions
 from rag_assistant.retrieval.tables import spelled_out
 from rag_assistant.settings.package_files import GUIDE
 from rag_assistant.validation import spells_number
@@ -257,6 +256,9 @@ def _just_deleted() -> Conversation | None:
 
 def library_holds() -> dict[str, Any]:
     """Return whether there are documents, our guide, and others; and questions that the newest of those answer."""
+    # Only a page without a conversation has examples, and the server is ready sooner without their patterns.
+    from rag_assistant.retrieval.example_questions import example_questions
+
     newest = services().documents.page(DOCUMENTS_LOOKED_AT)
     own = [one for one in newest if one.state in FINDABLE and not one.replaces and one.name not in GUIDE_NAMES]
     texts = services().chunks.beginnings([one.id for one in own[:DOCUMENTS_READ]], CHARS_READ) if own else {}

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 from rag_assistant.errors import InvalidRequest
 from rag_assistant.i18n.marking import N_
 from rag_assistant.records import MAX_INT32, Conversation
-from rag_assistant.retrieval.tokenize import UNSPACED_RUN
+from rag_assistant.retrieval.tokenize import unspaced_char
 
 PINNED = N_("Pinned")
 # How much of a turn stands around the first word that was found in it, in characters.
@@ -134,7 +134,7 @@ def _hits(line: str, words: Sequence[str], start: int = 0) -> Iterator[tuple[int
             yield match.span()
         elif not known.isascii():
             # Scripts without blanks: the word stands somewhere within, also one in Latin letters.
-            possible = sought if UNSPACED_RUN.search(known) else foreign
+            possible = sought if unspaced_char().search(known) else foreign
             hits = [(known.find(word), len(word)) for word in possible if word in known]
             if hits and len(known) == len(match[0]):
                 first, length = min(hits)
