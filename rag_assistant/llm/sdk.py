@@ -1,4 +1,4 @@
-"""The OpenAI SDK, without what it loads for others, and its client, without its account of this machine.
+"""The OpenAI SDK, without what no chat needs of it, and its client, without its account of this machine.
 
 The SDK finds that out with a program of the system (``uname``), which would get our environment with the keys in it,
 and tells it to every endpoint.
@@ -7,22 +7,63 @@ and tells it to every endpoint.
 from __future__ import annotations
 
 import sys
+import threading
+from importlib.util import find_spec, module_from_spec
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from httpx2 import Response
     from openai import APIStatusError, OpenAI
 
+# These load everything that the SDK knows, such as each type of each request: 480 modules, 13 MB, 0.5 s.
+LATE_PACKAGES = ("openai", "openai.types", "openai.types.shared", "openai.lib")
+
+_loading = threading.RLock()
+_not_loaded: set[str] = set()
+
+
+class LatePackage(ModuleType):
+    """A package that is loaded when it is asked for a name that it has not; modules of it can be loaded before."""
+
+    def __getattr__(self, name: str) -> Any:
+        # With an underscore begin its modules, and what the import system looks for.
+        if not name.startswith("_"):
+            with _loading:
+                if self.__name__ in _not_loaded:
+                    _not_loaded.remove(self.__name__)
+                    self.__spec__.loader.exec_module(self)  # type: ignore[union-attr] # it came with a loader
+        return super().__getattribute__(name)
+
 
 def load_sdk() -> None:
-    """Load the SDK. Where aiohttp is installed, it would load that, too: 7 MB for a client that is not used here."""
-    if "openai" in sys.modules or "aiohttp" in sys.modules:
-        return
-    sys.modules["aiohttp"] = None  # type: ignore[assignment] # Not to be imported, as Python has it.
-    try:
-        import openai  # noqa: F401
-    finally:
-        sys.modules.pop("aiohttp", None)
+    """Load the client of the SDK and its errors; whoever asks for anything else of it gets that, too."""
+    with _loading:
+        if "openai" in sys.modules:
+            return
+        for name in LATE_PACKAGES:
+            _make_late(name)
+        has_aiohttp = "aiohttp" in sys.modules
+        # Not to be imported, as Python has it: 7 MB for a client that is not used here.
+        sys.modules.setdefault("aiohttp", None)  # type: ignore[arg-type]
+        try:
+            from openai import _exceptions
+            from openai._client import OpenAI
+        finally:
+            if not has_aiohttp:
+                del sys.modules["aiohttp"]
+        errors = {name: kind for name, kind in vars(_exceptions).items() if isinstance(kind, type)}
+        vars(sys.modules["openai"]).update(errors, OpenAI=OpenAI)
+
+
+def _make_late(name: str) -> None:
+    spec = find_spec(name)
+    if spec is None:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+    package = module_from_spec(spec)
+    package.__class__ = LatePackage
+    _not_loaded.add(name)
+    sys.modules[name] = package
 
 
 def sdk_client(**options: Any) -> OpenAI:
