@@ -128,6 +128,7 @@ def load_environment() -> None:
     """Read the file .env beside settings.json; a variable that is set already stays as it is.
 
     NumPy, which is not to be imported before, multiplies with one thread unless OPENBLAS_NUM_THREADS says otherwise.
+    pydantic does not look for plugins in all packages that are installed, which takes 20 ms.
     From here on no other process of the same person reads what is in it.
     """
     from dotenv import load_dotenv
@@ -139,6 +140,7 @@ def load_environment() -> None:
     load_dotenv(home() / ".env")
     # Several threads that wait for each other cost more than the cosines of a question (docs/benchmarks.md).
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 
 def main(name: str | None = None) -> None:

@@ -67,6 +67,15 @@ def test_numpy_multiplies_with_one_thread_unless_the_environment_says_otherwise(
     assert output.split() == [threads, "False"]
 
 
+def test_no_other_package_is_looked_through_for_plugins_of_pydantic() -> None:
+    code = (
+        "import importlib.metadata; from rag_assistant.__main__ import load_environment; load_environment(); "
+        "asked = []; importlib.metadata.entry_points = lambda **kind: asked.append(kind) or (); "
+        "import rag_assistant.settings.schema; print(asked)"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True, cwd=PROJECT).strip() == "[]"
+
+
 def test_the_help_of_a_checkout_names_the_program_as_it_was_typed() -> None:
     shown = subprocess.check_output([sys.executable, "-B", "app.py", "--help"], text=True, cwd=PROJECT)
     assert shown.startswith(f"Usage: {sys.executable} -B app.py [OPTIONS]")
