@@ -102,6 +102,14 @@ AIMS = (
         "Chroma's index",
     ),
     Aim(
+        "recall", "searches", "of the 100 nearest of 10,000 / 100,000 chunks, how many the search finds that is used "
+        "there", (0.95, 0.95), "x", "Chroma looks at a part of its graph", at_least=True,
+    ),
+    Aim(
+        "recall_million", MILLION, "the same of 1,000,000 chunks", (0.95,), "x",
+        "Chroma looks at a part of its graph", at_least=True,
+    ),
+    Aim(
         "keywords_million", MILLION, "of which keywords, 1,000,000 chunks", (15,), "ms",
         "common words, which stand in a great many chunks",
     ),

@@ -12,6 +12,7 @@ import time
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import psutil
@@ -44,6 +45,8 @@ PASSAGES = 5
 HALF = "half"
 ROWS_AT_ONCE = 20_000
 MIN_LETTERS = 4
+QUESTIONS_FOR_RECALL = 200
+ROUNDING = 1e-5
 
 
 class Words:
@@ -76,8 +79,9 @@ def main() -> Figures:
     if not found:
         return aims.without("searches", "the shared data is not beside the checkout")
     return {
-        "scoped": Figure(tuple(scoped for _, _, scoped in found)),
-        "hybrid": Figure(tuple(whole for _, whole, _ in found)),
+        "scoped": Figure(tuple(one.scoped for one in found)),
+        "hybrid": Figure(tuple(one.whole for one in found)),
+        "recall": Figure(tuple(one.recall for one in found)),
     }
 
 
@@ -85,12 +89,25 @@ def million() -> Figures:
     """Print it for a million chunks."""
     if not sets.DATA.exists():
         return aims.without(aims.MILLION, "the shared data is not beside the checkout")
-    keywords, whole, _ = measured(A_MILLION)
-    return {"keywords_million": Figure((keywords,)), "hybrid_million": Figure((whole,))}
+    found = measured(A_MILLION)
+    return {
+        "keywords_million": Figure((found.keywords,)),
+        "hybrid_million": Figure((found.whole,)),
+        "recall_million": Figure((found.recall,)),
+    }
 
 
-def measured(size: int) -> tuple[float, float, float]:
-    """Print and return the CPU ms of a search by keywords, of a whole one, and of one in half of the library."""
+class Measured(NamedTuple):
+    """The CPU ms of a search by keywords, of a whole one and of one in half of the library, and the vectors' recall."""
+
+    keywords: float
+    whole: float
+    scoped: float
+    recall: float
+
+
+def measured(size: int) -> Measured:
+    """Print and return what a search costs in a library of a size, and what it finds."""
     collection = sets.mtrag()
     texts = [f"{title} {text}"[:CHUNK_CHARS] for title, text in collection.documents.values()]
     questions = itertools.cycle([asked.rewrite for asked in collection.questions])
@@ -106,11 +123,13 @@ def measured(size: int) -> tuple[float, float, float]:
             "in half of it": lambda question: library.retriever.search(question, PASSAGES, Scope(tags=(HALF,))),
         }
         spent = {name: cpu_ms(task, list(itertools.islice(questions, each))) for name, task in tasks.items()}
-        print(f"{size:,} chunks, CPU ms: {', '.join(f'{name} {ms:.1f}' for name, ms in spent.items())}", flush=True)
+        recall = library.recall([asked.rewrite for asked in collection.questions][:QUESTIONS_FOR_RECALL])
+        told = ", ".join(f"{name} {ms:.1f}" for name, ms in spent.items())
+        print(f"{size:,} chunks, CPU ms: {told}; recall {recall:.3f}", flush=True)
         library.close()
         database.close()
     keywords, whole, scoped = spent.values()
-    return keywords, whole, scoped
+    return Measured(keywords, whole, scoped, recall)
 
 
 class Library:
@@ -160,6 +179,25 @@ class Library:
         index = self._vectors.index
         while index is not None and index.state == "behind":
             time.sleep(1)
+
+    def recall(self, questions: Sequence[str]) -> float:
+        """Return how much of the nearest chunks is found, by their cosines: one that is as near is as good."""
+        vectors, key = self._vectors.now(), self._embedders.configured().key
+        assert vectors is not None
+        asked = Words().embed(questions)
+        cosines = [np.empty((0, len(asked)), np.float32)]
+        last = 0
+        while rows := self._store.vectors_after(key, last, ROWS_AT_ONCE):
+            last = rows[-1][0]
+            cosines.append(
+                np.frombuffer(b"".join(vector for _, vector in rows), np.float32).reshape(-1, DIMENSION) @ asked.T
+            )
+        nearest = -np.partition(-np.concatenate(cosines), CANDIDATES - 1, axis=0)[CANDIDATES - 1]
+        found = [
+            sum(similarity >= least - ROUNDING for _, similarity in vectors.search(vector, CANDIDATES))
+            for vector, least in zip(asked, nearest, strict=True)
+        ]
+        return float(sum(found) / (CANDIDATES * len(questions)))
 
     def close(self) -> None:
         """End what runs."""
