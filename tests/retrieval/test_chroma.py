@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from rag_assistant.errors import IndexUnavailable
+from rag_assistant.retrieval.indexes import chroma
 from rag_assistant.retrieval.indexes.chroma import ChromaIndex
 from tests.web.conftest import until
 
@@ -85,6 +86,36 @@ def test_it_follows_additions_and_deletions(index: ChromaIndex, store: Store) ->
     store.delete(1300)
     until(finds(index, store, 1299), SECONDS)
     assert not finds(index, store, 1300)()
+
+
+def found_of_the_nearest(index: ChromaIndex, store: Store) -> float:
+    """Return how much of the exact answer is found; random vectors are the hardest to find."""
+    rows = np.frombuffer(b"".join(store.rows.values()), np.float32).reshape(-1, 384)
+    asked = np.random.default_rng(0).normal(size=(20, 384)).astype(np.float32)
+    asked /= np.linalg.norm(asked, axis=1, keepdims=True)
+    hundredth = -np.partition(-(rows @ asked.T), 99, axis=0)[99]
+    found = [index.search(vector, 100, store.version("e")) for vector in asked]
+    near = [[cosine > least - 1e-4 for _, cosine in hits] for hits, least in zip(found, hundredth, strict=True)]
+    return float(np.mean(near))
+
+
+@pytest.mark.long
+def test_it_looks_further_than_chroma_does_also_where_an_older_version_did_not(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.add(*range(1, 5001))
+    found = []
+    for looked_at in (100, chroma.LOOKED_AT):
+        monkeypatch.setattr(chroma, "LOOKED_AT", looked_at)
+        index = ChromaIndex(store, "test", None, tmp_path / "chroma")
+        try:
+            index.start()
+            until(finds(index, store, 5000), SECONDS)
+            found.append(found_of_the_nearest(index, store))
+        finally:
+            index.close()
+    assert found[0] < 0.85
+    assert found[1] > 0.92
 
 
 @pytest.mark.long  # Any process that is killed is started again: runtime/test_supervised_process.py.
