@@ -23,6 +23,17 @@ class Around:
     offers_quotes: bool
     corrections: dict[int, list[Correction]]
 
+    def marks(self, turn: Turn) -> str:
+        """Return a text that is another one as soon as a turn is shown in another way; its answer is not in it."""
+        marks: list[object] = [turn.id, turn.status, turn.version, turn.versions]
+        marks += [name for name in ("pinned", "excluded", "purged", "waiting") if getattr(turn, name)]
+        if turn.rating:
+            marks.append(turn.rating.rated_at.timestamp())
+        if turn.number in self.shifts:
+            marks.append("told")
+        beside = len(self.branches.get(turn.number, ())), len(self.corrections.get(turn.id, ()))
+        return " ".join(map(str, (*marks, *beside)))
+
 
 def around(conversation_id: int | None, turns: Sequence[Turn], before: Turn | None) -> Around:
     """Return what stands around some turns of a conversation; ``before`` is the turn before them."""

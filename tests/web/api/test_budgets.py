@@ -1,4 +1,4 @@
-"""What an answer may cost at most, in figures that do not depend on the machine."""
+"""What an answer and a page may cost at most, in figures that do not depend on the machine."""
 
 import threading
 from collections import Counter
@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
+from jinja2 import Template
 from sqlalchemy import Engine, event
 
 from rag_assistant.storage.prepared import Prepared
@@ -22,7 +23,7 @@ FOLLOW_UP = "And at what time does the keeper do it?"
 
 @pytest.fixture
 def spent(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
-    """Count statements of who answers, commits that wait for the disk, and texts that are embedded."""
+    """Count statements, commits that wait for the disk, texts that are embedded, and templates that are set up."""
     counted: Counter[str] = Counter()
 
     def is_ours(connection: Any) -> bool:  # An answer of the test before may just end.
@@ -30,8 +31,10 @@ def spent(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[Count
 
     def statement(connection: Any, _cursor: Any = None, text: str = "", *_: Any) -> None:
         # Others look meanwhile for answers that are to be stopped; and who follows may come when all is over.
-        answers = threading.current_thread().name.startswith("turn")
-        counted["statements"] += answers and is_ours(connection) and not text.startswith("PRAGMA")
+        thread = threading.current_thread()
+        counts = is_ours(connection) and not text.startswith("PRAGMA")
+        counted["statements"] += counts and thread.name.startswith("turn")
+        counted["statements of a page"] += counts and thread is threading.main_thread()
 
     def prepared(run: Callable[..., Any]) -> Callable[..., Any]:
         def counted_run(self: Prepared, connection: Any, *values: Any) -> Any:
@@ -54,6 +57,13 @@ def spent(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[Count
         return embed(self, texts)
 
     monkeypatch.setattr(WordHashEmbedder, "embed", counting)
+
+    def set_up(self: Template, *arguments: Any, **more: Any) -> Any:
+        counted["templates"] += 1
+        return new_context(self, *arguments, **more)
+
+    new_context = Template.new_context
+    monkeypatch.setattr(Template, "new_context", set_up)
     event.listen(Engine, "before_cursor_execute", statement)
     event.listen(Engine, "commit", commit)
     yield counted
@@ -78,3 +88,19 @@ def test_an_answer_costs_no_more_however_long_the_conversation(client: FlaskClie
     ask(client, ALONE, conversation_id=first["conversation_id"])
     assert spent["statements"] <= 32
     assert (spent["forced commits"], spent["embedded"]) == (2, 1)  # Nothing of what was said before is embedded.
+
+
+def test_a_page_asks_and_sets_up_no_more_however_many_turns_it_shows(client: FlaskClient, spent: Counter[str]) -> None:
+    upload(client, "The keeper of the lighthouse feeds seventeen geese at nine.")
+    conversation_id = ask(client, QUESTION)["conversation_id"]
+    found = set()
+    for turns in (7, 13):  # Both have turns that the model does not see any more.
+        for n in range(6):
+            ask(client, f"{FOLLOW_UP} {n}", conversation_id=conversation_id)
+        spent.clear()
+        page = client.get(f"/conversations/{conversation_id}").text
+        assert page.count('<article class="turn completed') == turns
+        found.add((spent["statements of a page"], spent["templates"]))
+    ((statements, templates),) = found
+    assert statements <= 15
+    assert templates <= 22
