@@ -15,7 +15,7 @@ from sqlalchemy import Connection, bindparam, delete, select, update
 
 from rag_assistant.history.references import MIN_SHARED_CHARS, key_of
 from rag_assistant.records import Source, lead_of
-from rag_assistant.storage.tables import documents, sent_texts
+from rag_assistant.storage.tables import documents, sent_texts, turns
 
 # The sources of a turn: field by field, or, from before there were keys, one by one.
 Kept = Any
@@ -59,10 +59,16 @@ class Block(NamedTuple):
     conversation_id: int
     number: int
 
-    @property
-    def turn_numbers(self) -> range:
-        """The numbers that its turns may have."""
-        return range(self.number * TURNS_IN_A_BLOCK, (self.number + 1) * TURNS_IN_A_BLOCK)
+    def as_params(self) -> dict[str, int]:
+        """Return what ``OF_BLOCK`` asks for: the numbers that its turns may have."""
+        first = self.number * TURNS_IN_A_BLOCK
+        return {"conversation": self.conversation_id, "first": first, "last": first + TURNS_IN_A_BLOCK - 1}
+
+
+# Whether a turn belongs to a block.
+OF_BLOCK = (turns.c.conversation_id == bindparam("conversation")) & turns.c.number.between(
+    bindparam("first"), bindparam("last")
+)
 
 
 def block_of(conversation_id: int, number: int) -> Block:

@@ -52,6 +52,13 @@ ERASED: dict[str, Any] = {
     "versions": 1,
 }
 
+_CONVERSATION = (
+    select(conversations)
+    .where(
+        conversations.c.id == select(turns.c.conversation_id).where(turns.c.id == bindparam("turn")).scalar_subquery()
+    )
+    .with_for_update()
+)
 _ORIGIN = Prepared(select(turns.c.origin_id).where(turns.c.id == bindparam("turn")))
 _SAME = Prepared(
     select(turns.c.id)
@@ -128,9 +135,7 @@ def _copies_of(connection: Connection, turn_id: int) -> list[int]:
 
 def _conversation_of(connection: Connection, turn_id: int) -> RowMapping:
     """Return the row of a turn's conversation, also of one in the trash, locked against other writers."""
-    of_turn = select(turns.c.conversation_id).where(turns.c.id == turn_id).scalar_subquery()
-    query = select(conversations).where(conversations.c.id == of_turn).with_for_update()
-    return connection.execute(query).mappings().one()
+    return connection.execute(_CONVERSATION, {"turn": turn_id}).mappings().one()
 
 
 def _drop_summaries(connection: Connection, conversation: Row, turn: Turn) -> None:
@@ -147,7 +152,8 @@ def _drop_summaries(connection: Connection, conversation: Row, turn: Turn) -> No
     later = _without(gone, {name: conversation[name] for name in VIEW})
     if conversation["summary_id"] in gone:
         _set(connection, turn.conversation_id, later)
-    connection.execute(delete(summaries).where(summaries.c.id.in_(gone)))
+    if gone:
+        connection.execute(delete(summaries).where(summaries.c.id.in_(gone)))
     in_conversation = history_changes.c.conversation_id == turn.conversation_id
     newest_first = select(history_changes).where(in_conversation).order_by(history_changes.c.id.desc())
     for change in connection.execute(newest_first).mappings().all():

@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, select
+from sqlalchemy import Connection, select
 
 from rag_assistant.history.references import key_of
 from rag_assistant.records import DataUrl, Message, with_pictures
-from rag_assistant.storage.sent_texts import Block, keep_texts
+from rag_assistant.storage.prepared import Prepared
+from rag_assistant.storage.sent_texts import OF_BLOCK, Block, keep_texts
 from rag_assistant.storage.tables import messages, turns
 
 # Where a message's row has the keys of its pictures.
 IMAGES = "images"
+_EXTRAS = Prepared(
+    select(messages.c.extra)
+    .join(turns, turns.c.id == messages.c.turn_id)
+    .where(OF_BLOCK, messages.c.position == 0, messages.c.extra.is_not(None))
+)
 
 
 def keep_pictures(connection: Connection, block: Block, pictures: Sequence[DataUrl]) -> list[str]:
@@ -33,9 +39,7 @@ def message_of(
     return with_pictures({"role": role, "content": content} | more, [picture(key) for key in keys])
 
 
-def keys_of_pictures(connection: Connection, own: ColumnElement[bool]) -> set[str]:
-    """Return the keys of all pictures of the turns that are ``own``."""
-    query = select(messages.c.extra).join(turns, turns.c.id == messages.c.turn_id)
-    asked_with_more = messages.c.position == 0, messages.c.extra.is_not(None)
-    found = connection.execute(query.where(own, *asked_with_more)).scalars()
-    return {key for extra in found for key in (extra or {}).get(IMAGES, ())}
+def keys_of_pictures(connection: Connection, block: Block) -> set[str]:
+    """Return the keys of all pictures of the turns of a block."""
+    rows = _EXTRAS.rows(connection, block.as_params())
+    return {key for (extra,) in rows for key in (extra or {}).get(IMAGES, ())}

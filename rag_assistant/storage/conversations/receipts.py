@@ -16,7 +16,16 @@ from rag_assistant.storage.conversations.pictures import keys_of_pictures, messa
 from rag_assistant.storage.conversations.sent_turns import keep_sent_turns
 from rag_assistant.storage.conversations.turn_rows import load_turn
 from rag_assistant.storage.prepared import Prepared
-from rag_assistant.storage.sent_texts import Block, block_of, drop_texts, keep_texts, keys_in, load_texts, texts_of
+from rag_assistant.storage.sent_texts import (
+    OF_BLOCK,
+    Block,
+    block_of,
+    drop_texts,
+    keep_texts,
+    keys_in,
+    load_texts,
+    texts_of,
+)
 from rag_assistant.storage.tables import answer_versions, messages, receipts, turns
 
 _OWN = turns.c.conversation_id == bindparam("conversation")
@@ -38,6 +47,16 @@ _KEEP = Prepared(
         "INSERT INTO receipts (turn_id, body) VALUES (:turn, :body) "
         "ON CONFLICT (turn_id) DO UPDATE SET body = excluded.body"
     ).bindparams(bindparam("body", type_=receipts.c.body.type))
+)
+_OF_TURNS = Prepared(
+    select(turns.c.sources, receipts.c.body)
+    .join(receipts, receipts.c.turn_id == turns.c.id, isouter=True)
+    .where(OF_BLOCK)
+)
+_OF_VERSIONS = Prepared(
+    select(answer_versions.c.figures["sources"], answer_versions.c.receipt)
+    .join_from(turns, answer_versions, turns.c.id == answer_versions.c.turn_id)
+    .where(OF_BLOCK)
 )
 NUMBERS_AT_ONCE = 500
 
@@ -75,16 +94,10 @@ def load_receipt(connection: Connection, turn_id: int) -> Receipt | None:
 def collect_texts(connection: Connection, block: Block) -> None:
     """Forget the texts of a block to which no receipt, no source and no picture of its turns refers any more."""
     reader = ReceiptReader(connection, block.conversation_id)
-    numbers = block.turn_numbers
-    own = (turns.c.conversation_id == block.conversation_id) & turns.c.number.between(numbers[0], numbers[-1])
-    of_turns = select(turns.c.sources, receipts.c.body).join(receipts, receipts.c.turn_id == turns.c.id, isouter=True)
-    of_versions = select(answer_versions.c.figures["sources"], answer_versions.c.receipt).join_from(
-        turns, answer_versions, turns.c.id == answer_versions.c.turn_id
-    )
-    used = keys_of_pictures(connection, own)
+    used = keys_of_pictures(connection, block)
     text_of = partial(reader.text, block)
-    for query in (of_turns, of_versions):
-        for sources, body in connection.execute(query.where(own)):
+    for query in (_OF_TURNS, _OF_VERSIONS):
+        for sources, body in query.rows(connection, block.as_params()):
             used.update(keys_in(sources))
             used.update(key for key in references_in(body, text_of) if isinstance(key, str))
     drop_texts(connection, block, used)
