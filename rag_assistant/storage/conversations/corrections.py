@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, bindparam, select
 
 from rag_assistant.history.references import keeps
 from rag_assistant.records import Correction, Turn
 from rag_assistant.storage.database import Database
+from rag_assistant.storage.prepared import Prepared
 from rag_assistant.storage.tables import HIDDEN, history_changes, receipts, summaries, turns
+
+_HIDDEN_BEFORE = Prepared(
+    select(turns.c.number, turns.c.excluded)
+    .where(turns.c.conversation_id == bindparam("conversation"), HIDDEN)
+    .where(turns.c.excluded | turns.c.erased_at.is_not(None))
+    .where(turns.c.number < bindparam("before"))
+    .order_by(turns.c.number)
+)
 
 
 class CorrectionStore:
@@ -37,13 +46,8 @@ class CorrectionStore:
     @staticmethod
     def _hidden_turns(connection: Connection, answered: Sequence[Turn]) -> list[tuple[int, Correction]]:
         """Return the turns that an answer could draw on and that were excluded or erased, with the answer's id."""
-        hidden = connection.execute(
-            select(turns.c.number, turns.c.excluded)
-            .where(turns.c.conversation_id == answered[0].conversation_id, HIDDEN)
-            .where(turns.c.excluded | turns.c.erased_at.is_not(None))
-            .where(turns.c.number < max(turn.number for turn in answered))
-            .order_by(turns.c.number)
-        ).all()
+        asked = {"conversation": answered[0].conversation_id, "before": max(turn.number for turn in answered)}
+        hidden = _HIDDEN_BEFORE.rows(connection, asked)
         if not hidden:
             return []
         body = receipts.c.body

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, RowMapping, bindparam, exists, select
 from rag_assistant.errors import TurnNotFound
 from rag_assistant.history.references import key_of
 from rag_assistant.records import UNSET, AnswerOptions, Message, Question, Rating, Scope, Source, Turn, Unset
+from rag_assistant.storage.conversations.conversations import Row
 from rag_assistant.storage.conversations.pictures import IMAGES
 from rag_assistant.storage.database import person_of
 from rag_assistant.storage.ownership import PERSON
@@ -45,7 +46,7 @@ def load_turn(connection: Connection, turn_id: int) -> Turn:
     return as_turns(connection, [row])[0]
 
 
-def as_turns(connection: Connection, rows: Iterable[RowMapping]) -> list[Turn]:
+def as_turns(connection: Connection, rows: Iterable[Row]) -> list[Turn]:
     """Return the records of rows, in their order."""
     rows = list(rows)
     said: dict[int, list[Message]] = {row["id"]: [] for row in rows}
@@ -62,7 +63,7 @@ def as_turns(connection: Connection, rows: Iterable[RowMapping]) -> list[Turn]:
 
 def _as_turn(
     connection: Connection,
-    row: RowMapping,
+    row: Row,
     said: Sequence[Message],
     sources: tuple[Source, ...],
     rated: RowMapping | None,

@@ -21,6 +21,7 @@ from rag_assistant.errors import (
 )
 from rag_assistant.records import (
     EVERYTHING,
+    MAX_INT32,
     UNTITLED,
     Conversation,
     Message,
@@ -74,6 +75,12 @@ TURNS_AT_ONCE = 200
 CRASHED = ("AnswerInterrupted", "The server stopped before the answer was complete. The text so far was saved.")
 CRASHED_EARLY = ("AnswerInterrupted", "The server ended before the first word. Your question was saved; try again.")
 
+_PAGE = Prepared(
+    select(turns)
+    .where(turns.c.conversation_id == bindparam("conversation"), turns.c.number < bindparam("before"))
+    .order_by(turns.c.number.desc())
+    .limit(bindparam("limit"))
+)
 _NEXT_NUMBER = Prepared(
     update(conversations)
     .where(conversations.c.id == bindparam("conversation"), conversations.c.deleted_at.is_(None), OF_PERSON)
@@ -338,13 +345,10 @@ class TurnStore:
 
     def page(self, conversation_id: int, limit: int, before: int | None = None) -> list[Turn]:
         """Return up to ``limit`` turns with a number below ``before``, oldest first. Raises ConversationNotFound."""
-        query = select(turns).where(turns.c.conversation_id == conversation_id)
-        if before is not None:
-            query = query.where(turns.c.number < before)
+        asked = {"conversation": conversation_id, "before": MAX_INT32 if before is None else before, "limit": limit}
         with self._database.read() as connection:
             load_conversation(connection, conversation_id)
-            rows = connection.execute(query.order_by(turns.c.number.desc()).limit(limit)).mappings().all()
-            return as_turns(connection, reversed(rows))
+            return as_turns(connection, reversed(_PAGE.mappings(connection, asked)))
 
     def every(self, conversation_id: int) -> Iterator[Turn]:
         """Yield all turns of a conversation, oldest first, read some at a time. Raises ConversationNotFound."""
