@@ -65,6 +65,21 @@ _SAME = Prepared(
     .where(or_(turns.c.id == bindparam("origin"), turns.c.origin_id == bindparam("origin")))
     .order_by(turns.c.conversation_id)
 )
+_LATER = (
+    select(turns, receipts.c.body)
+    .join_from(turns, receipts, receipts.c.turn_id == turns.c.id, isouter=True)
+    .where(turns.c.conversation_id == bindparam("conversation"))
+    .where(turns.c.number.in_(bindparam("numbers", expanding=True)))
+    .order_by(turns.c.number)
+)
+_COVERED = Prepared(
+    select(summaries.c.id, summaries.c.covered).where(summaries.c.conversation_id == bindparam("conversation"))
+)
+_CHANGES = Prepared(
+    select(history_changes)
+    .where(history_changes.c.conversation_id == bindparam("conversation"))
+    .order_by(history_changes.c.id.desc())
+)
 _FORGET = [
     Prepared(delete(table).where(table.c.turn_id == bindparam("turn")))
     for table in (messages, answer_parts, answer_versions, ratings)
@@ -143,10 +158,10 @@ def _drop_summaries(connection: Connection, conversation: Row, turn: Turn) -> No
 
     No undo brings such a summary back. A change that nothing is left of is no change any more.
     """
-    own = summaries.c.conversation_id == turn.conversation_id
+    own = {"conversation": turn.conversation_id}
     gone = {
         summary_id
-        for summary_id, covered in connection.execute(select(summaries.c.id, summaries.c.covered).where(own))
+        for summary_id, covered in _COVERED.rows(connection, own)
         if any(first <= turn.number <= last for first, last in covered)
     }
     later = _without(gone, {name: conversation[name] for name in VIEW})
@@ -154,9 +169,7 @@ def _drop_summaries(connection: Connection, conversation: Row, turn: Turn) -> No
         _set(connection, turn.conversation_id, later)
     if gone:
         connection.execute(delete(summaries).where(summaries.c.id.in_(gone)))
-    in_conversation = history_changes.c.conversation_id == turn.conversation_id
-    newest_first = select(history_changes).where(in_conversation).order_by(history_changes.c.id.desc())
-    for change in connection.execute(newest_first).mappings().all():
+    for change in _CHANGES.mappings(connection, own):
         before = _without(gone, change["before"])
         about_summary = change["kind"] in ("compact", "edit summary") and _same_view(before, later)
         here = history_changes.c.id == change["id"]
@@ -180,16 +193,10 @@ def _same_view(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 def _take_out_of_later_turns(connection: Connection, turn: Turn, reader: ReceiptReader) -> list[int]:
     """Take a turn out of what is kept of the requests of later ones, and return the numbers of those that held it."""
-    own = turns.c.conversation_id == turn.conversation_id
-    query = (
-        select(turns, receipts.c.body)
-        .join_from(turns, receipts, receipts.c.turn_id == turns.c.id, isouter=True)
-        .order_by(turns.c.number)
-    )
     numbers = later_turns_with(connection, turn.conversation_id, turn.number)
     for start in range(0, len(numbers), TURNS_AT_ONCE):
-        some = turns.c.number.in_(numbers[start : start + TURNS_AT_ONCE])
-        rows = connection.execute(query.where(own, some)).mappings().all()
+        some = {"conversation": turn.conversation_id, "numbers": numbers[start : start + TURNS_AT_ONCE]}
+        rows = connection.execute(_LATER, some).mappings().all()
         kept = list(zip(as_turns(connection, rows), (row["body"] for row in rows), strict=True))
         reader.read_ahead(kept)
         for later, body in kept:
