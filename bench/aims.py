@@ -124,12 +124,12 @@ AIMS = (
     Aim(
         "routes", "routes", "CPU of the slowest page or API call at 100,000 conversations, 10,000 documents and a "
         "conversation of 1,000,000 messages: of those that read / that change something", (30, 30), "ms",
-        "the templates of a page with many turns or rows; erasing packs what later turns were sent again",
+        "the templates of a page with many turns or rows; the many statements that erase a turn, whose words are "
+        "overwritten in the index",
     ),
     Aim(
         "typing", "routes", "the same of a search as one types", (50,), "ms",
-        "the beginning of a word stands for many words, of which FTS5 merges all rows; the Documents page draws "
-        "fifty rows",
+        "all titles are compared, two fifths of it; of words in many turns, the newest 2,000 turns are looked up",
     ),
     Aim(
         "start", "start", "second start: until /healthz / until ready", (0.7, 1.2), "s",
