@@ -116,6 +116,19 @@ def test_a_reader_who_loses_the_connection_comes_back_and_misses_nothing(forked:
     assert text == ANSWER
 
 
+@pytest.mark.parametrize("kept", [{}, {"metadata": {"conversation_id": "new"}}], ids=["unkept", "kept"])
+def test_a_chat_over_the_protocol_of_openai_comes_whole(forked: ServerProcess, kept: dict[str, Any]) -> None:
+    forked.start()
+    asked = {"model": "rag-assistant", "messages": [{"role": "user", "content": "Why?"}], "stream": True}
+    connection = http.client.HTTPConnection("127.0.0.1", forked.port, timeout=120)
+    connection.request("POST", "/v1/chat/completions", json.dumps(asked | kept), {"Content-Type": "application/json"})
+    *chunks, done, _ = connection.getresponse().read().decode().split("\n\n")
+    connection.close()
+    deltas = [json.loads(chunk.removeprefix("data: "))["choices"][0]["delta"] for chunk in chunks]
+    assert "".join(delta.get("content", "") for delta in deltas) == ANSWER
+    assert done == "data: [DONE]"
+
+
 def test_an_end_on_request_comes_soon_and_keeps_what_is_written(forked: ServerProcess, stub: StubModel) -> None:
     stub.default = Reply("word " * 2000, seconds_between=0.05)
     forked.start()

@@ -135,10 +135,14 @@ class Assistant:
         """
         live = self._live_turn(turn_id)
         if live is not None:
-            seconds = HEARTBEAT_INTERVAL_SECONDS if self._sees_all_turns else WATCH_INTERVAL_SECONDS
-            return live.follow(after, seconds, send)
+            return self.follow_live(live, after, send)
         self._turns.get(turn_id)
         return self._follow_stored(turn_id, after)
+
+    def follow_live(self, live: LiveTurn, after: int = 0, send: Send | None = None) -> Iterator[Event | None]:
+        """Return the events of a turn that is answered here, as ``follow`` does."""
+        seconds = HEARTBEAT_INTERVAL_SECONDS if self._sees_all_turns else WATCH_INTERVAL_SECONDS
+        return live.follow(after, seconds, send)
 
     def _follow_stored(self, turn_id: int, after: int) -> Iterator[Event | None]:
         """Yield the events of a turn from what is stored; one that another process answers is read at each news of it.

@@ -106,7 +106,8 @@ class LiveTurn:
     ) -> Iterator[Event | None]:
         """Yield the events of the answer from character ``after`` on, to its end; ``None`` where nothing happens long.
 
-        What came in between two reads comes as one event. Behind the first, text that ``send`` takes is not yielded.
+        What came in between two reads comes as one event. Behind the first that is more than a ``state``, text that
+        ``send`` takes is not yielded.
         """
         follower = _Follower(send)
         with self._lock:
@@ -118,7 +119,7 @@ class LiveTurn:
             begun = False
             for event in _from(after, [event for event in so_far if event is not None]):
                 yield event
-                begun = True
+                begun = event.name != "state"
             while not ended:
                 with self._lock:
                     follower.may_send = begun and self.length >= after and follower.queue.empty()
@@ -129,7 +130,7 @@ class LiveTurn:
                         continue  # It came as the wait was over: a heartbeat must not cut what is half sent.
                 ended = bool(news) and news[-1].name in ("end", "error")
                 yield from _from(after, news) if news else (None,)
-                begun = True
+                begun = begun or not news or news[-1].name != "state"
         finally:
             with self._lock:
                 self._followers.remove(follower)

@@ -16,11 +16,11 @@ from typing import Protocol
 
 log = logging.getLogger(__name__)
 
-# After each round, what arrives within a tick is read, committed and shown together. It is long enough for a few tokens
+# After each round, what arrives within a tick is read, committed and shown together. It is long enough for some tokens
 # of all streams, or of one that is fast, and too short to be seen; what comes after a pause waits for nothing.
-MIN_TICK_SECONDS = 0.007
+MIN_TICK_SECONDS = 0.005
 MAX_TICK_SECONDS = 0.02
-TICK_SECONDS_OF_ONE_STREAM = 0.2
+TICK_SECONDS_OF_ONE_STREAM = 0.4
 
 
 class TextSink:

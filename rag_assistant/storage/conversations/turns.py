@@ -103,6 +103,11 @@ _INSERT_TURN = Prepared(
     insert(turns).values({name: bindparam(f"new_{name}") for name in _OF_NEW_TURN}).returning(turns.c.id)
 )
 _RUNS_HERE = turns.c.id == bindparam("turn"), turns.c.status == "running", turns.c.owner == bindparam("present_owner")
+_STOPPED = Prepared(
+    select(turns.c.id).where(
+        turns.c.status == "running", turns.c.owner == bindparam("present_owner"), turns.c.stop_requested
+    )
+)
 _LOCK_OURS = select(turns.c.id).where(*_RUNS_HERE).with_for_update()
 _KEEP_FIGURES = Prepared(
     update(turns)
@@ -313,9 +318,8 @@ class TurnStore:
 
     def stops_requested(self) -> list[int]:
         """Return the running turns of ours that were stopped through another process."""
-        stopped = turns.c.status == "running", turns.c.owner == self.owner, turns.c.stop_requested
         with self._database.read() as connection:
-            return list(connection.execute(select(turns.c.id).where(*stopped)).scalars())
+            return [turn_id for (turn_id,) in _STOPPED.rows(connection, {"present_owner": self.owner})]
 
     def interrupt_unfinished(self, cited: Cited) -> list[Turn]:
         """End the running turns whose process has died, and return them.

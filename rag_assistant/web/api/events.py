@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 from flask import Response
 
+from rag_assistant.answering.stream import Send
 from rag_assistant.errors import Overloaded
 from rag_assistant.records import Event
 from rag_assistant.validation import spells_number
@@ -24,6 +25,9 @@ HEADERS = {
     "Cache-Control": "no-store, no-transform",
     "X-Accel-Buffering": "no",
 }
+# A token as it goes over the wire.
+Framed = Callable[[Event], bytes]
+
 HEARTBEAT = b": still here\n\n"
 MIN_PAUSE_SECONDS = 0.04
 
@@ -77,12 +81,13 @@ class Frames:
 class Direct:
     """Writes text straight to the socket of a reader, from whatever thread has it, while the reader's thread waits."""
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, connection: socket.socket, framed: Framed) -> None:
         self._connection = connection
+        self._framed = framed
 
     def send(self, event: Event) -> Event | None:
         """Write a token without waiting; return what is left of it to the reader's thread."""
-        data = frame(event)
+        data = self._framed(event)
         chunk = b"%X\r\n%b\r\n" % (len(data), data)
         try:
             sent = self._connection.send(chunk, socket.MSG_DONTWAIT)
@@ -99,13 +104,21 @@ class Direct:
                 yield event
 
 
-def direct(wsgi: Mapping[str, Any]) -> Direct | None:
+def direct(wsgi: Mapping[str, Any], framed: Framed) -> Direct | None:
     """Return what writes to the socket of a request; ``None`` for other servers and protocols than our own."""
     connection = wsgi.get("gunicorn.socket")
     # gunicorn sends chunks as they are to HTTP/1.1 alone; over TLS, two threads may not write.
     if type(connection) is not socket.socket or wsgi["SERVER_PROTOCOL"] != "HTTP/1.1":
         return None
-    return Direct(connection)
+    return Direct(connection, framed)
+
+
+def straight(
+    follow: Callable[[Send | None], Iterator[Event | None]], wsgi: Mapping[str, Any], framed: Framed
+) -> Iterator[Event | None]:
+    """Return the events of an answer; what it can, ``framed`` text goes straight to the socket of the request."""
+    past = direct(wsgi, framed)
+    return follow(None) if past is None else past.finishing(follow(past.send))
 
 
 def frame(event: Event | None) -> bytes:

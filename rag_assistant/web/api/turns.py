@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from flask import Blueprint, Response, current_app, jsonify, make_response, request
@@ -26,7 +27,7 @@ from rag_assistant.presenters.turns import (
     version_data,
 )
 from rag_assistant.records import EXCHANGES, MAX_INT32, Event, Turn
-from rag_assistant.web.api.events import Readers, collect, direct, event_stream, last_event_id
+from rag_assistant.web.api.events import Readers, collect, event_stream, frame, last_event_id, straight
 from rag_assistant.web.errors import answer_with_error
 from rag_assistant.web.identity import identity
 from rag_assistant.web.languages import in_words_of, language
@@ -218,10 +219,9 @@ def stream(turn: Turn, after: int, drawn: bool) -> Response:
 
     ``drawn``, for the page, it begins with the whole answer so far, and its tokens are drawn by blocks.
     """
-    straight = None if drawn else direct(request.environ)
-    events = services().assistant.follow(turn.id, 0 if drawn else after, straight.send if straight else None)
-    events = in_language(while_let_in(straight.finishing(events) if straight else events))
-    response = event_stream(events, readers(), Blocks() if drawn else None)
+    follow = services().assistant.follow
+    events = follow(turn.id) if drawn else straight(partial(follow, turn.id, after), request.environ, frame)
+    response = event_stream(in_language(while_let_in(events)), readers(), Blocks() if drawn else None)
     response.headers["X-Turn-Id"] = str(turn.id)
     return response
 

@@ -6,13 +6,14 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Any
 
-from flask import Response, jsonify, url_for
+from flask import Response, jsonify, request, url_for
 
 from rag_assistant.records import Event, Question
-from rag_assistant.web.api.events import HEADERS, Frames, collect
+from rag_assistant.web.api.events import HEADERS, Framed, Frames, collect, straight
 from rag_assistant.web.api.turns import readers, while_let_in
 from rag_assistant.web.errors import answer_with_error
 from rag_assistant.web.services import services
@@ -56,13 +57,17 @@ def whole(asked: Asked, shape: Callable[[Mapping[str, Any], About], Mapping[str,
     return response
 
 
-def streamed(asked: Asked, frames: Callable[[Iterable[Event | None], About], Iterator[bytes]]) -> Response:
-    """Answer with a stream of ``frames``.
+def streamed(
+    asked: Asked,
+    frames: Callable[[Iterable[Event | None], About], Iterator[bytes]],
+    token: Callable[[About], Framed] | None = None,
+) -> Response:
+    """Answer with a stream of ``frames``; where ``token`` gives that of a token alone, tokens go past this thread.
 
     It begins with the figures, which stand in its headers, or after a while without them; what fails before is an
     error.
     """
-    answering = _begin(asked)
+    answering = _begin(asked, token)
     try:
         begun = _until_start(answering.events)
         first = begun[-1]
@@ -78,18 +83,20 @@ def streamed(asked: Asked, frames: Callable[[Iterable[Event | None], About], Ite
         raise
 
 
-def _begin(asked: Asked) -> _Answering:
+def _begin(asked: Asked, token: Callable[[About], Framed] | None = None) -> _Answering:
     # The end of a stream comes when the request is over, and knows no application.
-    places = readers()
+    places, assistant = readers(), services().assistant
     places.enter()
     try:
         if asked.stored:
-            turn = services().assistant.ask(asked.question)
-            events, own_id, stop = services().assistant.follow(turn.id), str(turn.id), None
+            turn = assistant.ask(asked.question)
+            follow, own_id, stop = partial(assistant.follow, turn.id, 0), str(turn.id), None
         else:
             # Nobody comes back for an answer that is not stored: it ends with its reader.
-            live = services().assistant.ask_unkept(asked.question, asked.sent.history)
-            events, own_id, stop = live.follow(), f"x{uuid.uuid4().hex}", live.stop
+            live = assistant.ask_unkept(asked.question, asked.sent.history)
+            follow, own_id, stop = partial(assistant.follow_live, live, 0), f"x{uuid.uuid4().hex}", live.stop
+        known = about(own_id, asked.model, asked.ignored, stored=asked.stored)
+        events = straight(follow, request.environ, token(known)) if token else follow()
     except BaseException:
         places.leave()
         raise
@@ -99,7 +106,7 @@ def _begin(asked: Asked) -> _Answering:
         if stop is not None:
             stop()
 
-    return _Answering(while_let_in(events), about(own_id, asked.model, asked.ignored, stored=asked.stored), leave)
+    return _Answering(while_let_in(events), known, leave)
 
 
 def about(own_id: str, model: str, ignored: Iterable[str] = (), *, stored: bool) -> About:

@@ -57,7 +57,7 @@ def read_text(far: socket.socket) -> str:
 def begun(near: socket.socket) -> tuple[LiveTurn, Direct]:
     live = LiveTurn(ModelCall())
     live.begin(Event("start", {}, 0))
-    return live, Direct(near)
+    return live, Direct(near, frame)
 
 
 def test_the_thread_of_a_reader_sleeps_while_text_comes() -> None:
@@ -166,5 +166,6 @@ def test_a_heartbeat_never_cuts_a_token_that_is_half_sent(monkeypatch: pytest.Mo
 def test_only_chunks_over_a_plain_socket_are_written_past_the_thread(protocol: str) -> None:
     near, far = socket.socketpair()
     with near, far:
-        assert (direct({"gunicorn.socket": near, "SERVER_PROTOCOL": protocol}) is None) == (protocol == "HTTP/1.0")
-    assert direct({"SERVER_PROTOCOL": protocol}) is None
+        found = direct({"gunicorn.socket": near, "SERVER_PROTOCOL": protocol}, frame)
+    assert (found is None) == (protocol == "HTTP/1.0")
+    assert direct({"SERVER_PROTOCOL": protocol}, frame) is None
