@@ -11,6 +11,7 @@ import pytest
 
 from rag_assistant.factory import create_app
 from rag_assistant.server import worker
+from rag_assistant.server.application import BodyTooSlow
 from testkit.server_fork import ServerFork
 from testkit.server_process import ServerProcess
 from testkit.stub_model import StubModel
@@ -112,11 +113,11 @@ def test_a_large_body_comes_at_a_pace_or_not_at_all(monkeypatch: pytest.MonkeyPa
     with near, far:
         silent = worker.PacedUnreader(near)
         silent.begin(b"")
-        with pytest.raises(worker.BodyTooSlow):
+        with pytest.raises(BodyTooSlow):
             silent.chunk()
         dripping = worker.PacedUnreader(near)
         dripping.begin(b"")
-        with pytest.raises(worker.BodyTooSlow):
+        with pytest.raises(BodyTooSlow):
             for _ in range(600):
                 far.sendall(b"x")
                 assert dripping.chunk() == b"x"

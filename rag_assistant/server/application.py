@@ -7,9 +7,16 @@ from typing import Any
 
 from gunicorn.http.errors import ParseException
 from gunicorn.util import import_app
+from werkzeug.exceptions import RequestTimeout
 
 from rag_assistant.errors import MalformedBody
 from rag_assistant.web.errors import answer_assistant_error
+
+
+class BodyTooSlow(RequestTimeout, TimeoutError):
+    """The body of a request comes too slowly, or not at all any more."""
+
+    description = "The body of the request did not arrive in time."
 
 
 def load_application(app_uri: str) -> Any:

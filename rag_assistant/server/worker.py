@@ -25,7 +25,6 @@ from typing import Any
 
 from gunicorn.http.unreader import SocketUnreader
 from gunicorn.workers.gthread import TConn, ThreadWorker
-from werkzeug.exceptions import RequestTimeout
 
 from rag_assistant.runtime.courtesy import note_request
 from rag_assistant.runtime.memory import give_back_soon
@@ -63,12 +62,6 @@ WAITS_FOR_ANSWER = re.compile(rb"(?:POST \S*/(?:query|ask|compact|completions|re
 IN_PARTS = re.compile(rb"\r\n(?:transfer-encoding|expect):", re.IGNORECASE)
 
 
-class BodyTooSlow(RequestTimeout, TimeoutError):
-    """The body of a request comes too slowly, or not at all any more."""
-
-    description = "The body of the request did not arrive in time."
-
-
 class PacedUnreader(SocketUnreader):
     """Reads what of a request is not there yet, as long as it comes at a pace."""
 
@@ -88,6 +81,9 @@ class PacedUnreader(SocketUnreader):
         waiting = select.poll()
         waiting.register(self.sock, select.POLLIN)
         if left <= 0 or not waiting.poll(left * 1000):
+            # The process that watches over this one has this class, too, and does not need Werkzeug.
+            from rag_assistant.server.application import BodyTooSlow
+
             raise BodyTooSlow
         piece: bytes = super().chunk(size_hint)  # type: ignore[call-arg] # the stubs are older
         self._bytes += len(piece)
