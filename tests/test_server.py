@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from rag_assistant.storage.accounts.people import PeopleStore
@@ -24,6 +25,7 @@ from testkit.otlp_collector import Collector
 from testkit.server_fork import ServerFork
 from testkit.server_process import Launch, ServerProcess, run_command
 from testkit.stub_model import Reply, StubModel
+from tests.web.conftest import until
 
 ANSWER = " ".join(f"wörd{n}" for n in range(60))
 
@@ -71,6 +73,18 @@ def test_a_master_that_is_killed_takes_its_worker_along_so_that_the_port_is_free
     forked.process.wait()
     forked.start()
     assert forked.call("GET", "/healthz") == (200, {"status": "ok"})
+
+
+def test_the_threads_that_answered_many_at_once_end_when_nobody_asks_any_more(forked: ServerProcess) -> None:
+    forked.start()
+    assert forked.process is not None
+    (worker,) = psutil.Process(forked.process.pid).children()
+    assert forked.stream("A first question?").read().text == ANSWER
+    few = worker.num_threads()
+    for stream in [forked.stream(f"Question {n}?") for n in range(12)]:
+        assert stream.read().text == ANSWER
+    until(lambda: worker.num_threads() <= few)
+    assert forked.stream("And one more?").read().text == ANSWER
 
 
 @pytest.mark.parametrize("cuts", [2, pytest.param(6, marks=pytest.mark.long)])

@@ -128,7 +128,8 @@ class Worker(ThreadWorker):
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
-        self._answers = ThreadPoolExecutor(self.cfg.threads, "answer")
+        self._answers = self._answer_threads()
+        self._at_work = 0
         self._questions: deque[Connection] = deque()
         self._lines = Lines()
         self._handled = threading.local()
@@ -200,6 +201,9 @@ class Worker(ThreadWorker):
         """Return the threads for everything but answers."""
         return ThreadPoolExecutor(MAX_OTHERS_AT_ONCE, "request")
 
+    def _answer_threads(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self.cfg.threads, "answer")
+
     def enqueue_req(self, conn: Any) -> None:
         """Give a request to a thread; one that waits for an answer gets its turn."""
         if conn.waits_for_answer:
@@ -218,6 +222,7 @@ class Worker(ThreadWorker):
             self._submit(self._answers, self._questions.popleft())
 
     def _submit(self, threads: ThreadPoolExecutor, conn: Connection) -> None:
+        self._at_work += 1
         handled: Future[Any] = threads.submit(self._handle, conn)
         handled.add_done_callback(lambda done: self.method_queue.defer(self.finish_request, conn, done))
 
@@ -242,8 +247,12 @@ class Worker(ThreadWorker):
         return response
 
     def _say_begun(self, conn: Connection) -> None:
+        self._defer(self._leave_line, conn)
+
+    def _defer(self, job: Callable[..., None], *arguments: Any) -> None:
+        """Let the loop do something soon."""
         with contextlib.suppress(OSError):  # At the end nobody listens any more.
-            self.method_queue.defer(self._leave_line, conn)
+            self.method_queue.defer(job, *arguments)
 
     def _leave_line(self, conn: Connection) -> None:
         self._begin(self._lines.leave(conn, time.monotonic()))
@@ -262,7 +271,16 @@ class Worker(ThreadWorker):
             if self._waiting_large:
                 self._hand_over(self._waiting_large.popleft())
         super().finish_request(conn, fs)
-        give_back_soon()
+        self._at_work -= 1
+        give_back_soon(partial(self._defer, self._end_threads))
+
+    def _end_threads(self) -> None:
+        """Let all threads end, if none is at work: each keeps what its busiest moment needed (docs/benchmarks.md)."""
+        if self._at_work:
+            return
+        for threads in (self.tpool, self._answers):
+            threads.shutdown(wait=False)
+        self.tpool, self._answers = self.get_thread_pool(), self._answer_threads()
 
     def handle_exit(self, sig: int, frame: Any) -> None:
         """End gracefully: say that others are to be asked, then take no new connections, then end the last answers.

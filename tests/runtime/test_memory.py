@@ -9,19 +9,20 @@ from tests.web.conftest import until
 
 
 def test_it_is_given_back_once_for_many_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    trimmed: list[int] = []
+    done: list[str] = []
 
     class Library:
-        malloc_trim = staticmethod(trimmed.append)
+        malloc_trim = staticmethod(lambda _keep: done.append("given back"))
 
     monkeypatch.setattr(ctypes, "CDLL", lambda _: Library)
     monkeypatch.setattr(memory, "GIVE_BACK_AFTER_SECONDS", 0.05)
+    monkeypatch.setattr(memory, "LET_GO_SECONDS", 0)
     for _ in range(20):
-        memory.give_back_soon()
-    until(lambda: trimmed)
-    assert trimmed == [0]
-    memory.give_back_soon()
-    until(lambda: len(trimmed) == 2)
+        memory.give_back_soon(lambda: done.append("let go"))
+    until(lambda: len(done) == 2)
+    assert done == ["let go", "given back"]
+    memory.give_back_soon(lambda: None)
+    until(lambda: len(done) == 3)
 
 
 def test_few_arenas_are_shared_unless_the_environment_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,6 +42,7 @@ def test_few_arenas_are_shared_unless_the_environment_says_otherwise(monkeypatch
 def test_a_c_library_without_it_is_none_the_worse(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
     memory.limit_arenas()
+    monkeypatch.setattr(memory, "LET_GO_SECONDS", 0)
     memory._waiting.acquire()
-    memory._give_back_later()
+    memory._give_back_later(lambda: None)
     assert not memory._waiting.locked()
