@@ -1,6 +1,8 @@
 """The embedding model itself."""
 
+import re
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from rag_assistant.errors import EmbedderFailed
 from rag_assistant.retrieval.embeddings import minilm
 from rag_assistant.retrieval.embeddings.encoder import MAX_OF_TWO_WEIGHTS, without_overflow
 from rag_assistant.retrieval.embeddings.minilm import MiniLM
-from rag_assistant.runtime import courtesy, model_files
+from rag_assistant.runtime import courtesy, memory, model_files
 
 pytestmark = pytest.mark.model
 
@@ -107,3 +109,16 @@ def test_a_damaged_model_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(minilm, "EMBEDDING_MODEL", replace(model_files.EMBEDDING_MODEL, sha256="0" * 64))
     with pytest.raises(EmbedderFailed, match="install it again"):
         MiniLM().embed(["A goose."])
+
+
+def test_the_table_of_tokens_is_left_to_the_disk_when_memory_is_given_back(model: MiniLM) -> None:
+    def mapped_kb() -> int:
+        maps = Path("/proc/self/smaps").read_text()
+        return sum(map(int, re.findall(r"model\.onnx\n(?:\w+: .*\n)*?Rss: +(\d+) kB", maps)))
+
+    memory.give_back()
+    assert mapped_kb() == 0
+    vectors = model.embed(TEXTS[:1])
+    assert mapped_kb() > 0
+    memory.give_back()
+    assert np.array_equal(model.embed(TEXTS[:1]), vectors)

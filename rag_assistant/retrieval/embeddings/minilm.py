@@ -17,7 +17,7 @@ from rag_assistant.errors import EmbedderFailed, ModelFileMissing
 from rag_assistant.retrieval.embeddings.familiarity import Familiarity, familiarity
 from rag_assistant.retrieval.embeddings.minilm_weights import TokenTable, read_minilm
 from rag_assistant.runtime.courtesy import share_out
-from rag_assistant.runtime.memory import give_back
+from rag_assistant.runtime.memory import give_back, give_back_too
 from rag_assistant.runtime.model_files import EMBEDDING_MODEL, EMBEDDING_TOKENIZER
 
 Vectors = NDArray[np.float32]
@@ -105,6 +105,7 @@ class MiniLM:
         tokenizer.enable_truncation(MAX_TOKENS)
         table, encoder = read_minilm(model)
         session = open_session(encoder)
+        give_back_too(table)
         give_back()
         return tokenizer, table, session
 

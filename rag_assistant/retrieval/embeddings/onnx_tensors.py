@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,13 +15,12 @@ DIMENSION, TYPE, NAME, CONTENT = 1, 2, 8, 9  # Of a weight.
 NAMES = {number: name for name, number in TYPES.items()}
 
 
-def read_tensors(path: Path) -> dict[str, NDArray[Any]]:
-    """Return the weights by their names, in the order of the file; they stay on the disk until they are looked into.
+def read_tensors(content: memoryview) -> dict[str, NDArray[Any]]:
+    """Return the weights by their names, in the order of the file of which this is the content; nothing is copied.
 
     Types that ``onnx_graph`` does not write are left out.
     """
-    data = np.memmap(path, np.uint8, "r").data
-    graphs = (value for field, value in _fields(data) if field == GRAPH)
+    graphs = (value for field, value in _fields(content) if field == GRAPH)
     weights = (value for graph in graphs for field, value in _fields(graph) if field == WEIGHT)
     return {name: tensor for weight in weights for name, tensor in _tensor(weight)}
 
