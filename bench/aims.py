@@ -137,7 +137,8 @@ AIMS = (
     ),
     Aim(
         "memory", "start", "memory (PSS), idle / after 2,000 answers", (180, 200), "MB",
-        "SDK, ORM and framework have 60, the embedding model 30, gunicorn's second process 18 that it does not share",
+        "the ORM, the framework and our own modules have 37, the embedding model 30, gunicorn's second process 15 that "
+        "it does not share",
     ),
     Aim(
         "cores_idle", "ingest", "cores that embedding takes while nobody asks, of two", (1.8,), "cores",
