@@ -23,7 +23,7 @@ ACTOR = Actor("a test")
 def quick_passwords() -> Iterator[None]:
     """Let a password take a millisecond and not a tenth of a second."""
     quick = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
-    with mock.patch.object(passwords, "_hasher", lambda: quick):
+    with mock.patch.object(passwords, "_hasher", return_value=quick):
         passwords._nobodys.cache_clear()
         yield
     passwords._nobodys.cache_clear()
