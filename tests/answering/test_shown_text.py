@@ -59,6 +59,18 @@ class Body:
         return piece
 
 
+class LateBody(Body):
+    """One of which nothing is there when it is first looked at, by its own thread."""
+
+    _looked_at = False
+
+    def read(self) -> bytes | None:
+        if self._looked_at:
+            return super().read()
+        self._looked_at = True
+        raise BlockingIOError
+
+
 class Answer:
     """A turn whose answer comes from ``far``; ``ended`` has what its own thread met."""
 
@@ -91,7 +103,7 @@ class Busy(TextSink):
         near, far = socket.socketpair()
 
         def run() -> None:
-            pump.run(Body(near), lambda piece: self.take(piece.decode()), self)
+            pump.run(LateBody(near), lambda piece: self.take(piece.decode()), self)
             near.close()
             far.close()
 

@@ -3,6 +3,7 @@
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from flask.testing import FlaskClient
 from jinja2 import Template
 from sqlalchemy import Engine, event
 
+from rag_assistant.storage import database
 from rag_assistant.storage.prepared import Prepared
 from rag_assistant.web.services import Services
 from testkit.embedders import WordHashEmbedder
@@ -46,9 +48,17 @@ def spent(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[Count
     monkeypatch.setattr(Prepared, "rows", prepared(Prepared.rows))
     monkeypatch.setattr(Prepared, "run", prepared(Prepared.run))
 
-    def commit(connection: Any) -> None:
-        writes = is_ours(connection) and connection.engine.pool.size() == 1  # SQLite has one writer.
-        counted["forced commits"] += writes and connection.exec_driver_sql("PRAGMA synchronous").scalar() == FULL
+    transaction = database._transaction
+
+    @contextmanager
+    def committed(connection: Any, begin: str) -> Iterator[None]:
+        with transaction(connection, begin):
+            yield
+        synchronous = connection.connection.driver_connection.execute("PRAGMA synchronous").fetchone()
+        writes = is_ours(connection) and begin == database.BEGIN_IMMEDIATE
+        counted["forced commits"] += writes and synchronous == (FULL,)
+
+    monkeypatch.setattr(database, "_transaction", committed)
 
     embed = WordHashEmbedder.embed
 
@@ -65,10 +75,8 @@ def spent(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[Count
     new_context = Template.new_context
     monkeypatch.setattr(Template, "new_context", set_up)
     event.listen(Engine, "before_cursor_execute", statement)
-    event.listen(Engine, "commit", commit)
     yield counted
     event.remove(Engine, "before_cursor_execute", statement)
-    event.remove(Engine, "commit", commit)
 
 
 def test_an_answer_costs_no_more_however_long_the_conversation(client: FlaskClient, spent: Counter[str]) -> None:

@@ -2,13 +2,15 @@
 
 import re
 import threading
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
-from sqlalchemy import Engine, event, update
+from sqlalchemy import update
 
+from rag_assistant.storage import database
 from rag_assistant.storage.conversations.conversations import MAX_PINNED
 from rag_assistant.storage.tables import conversations
 from rag_assistant.web.services import Services
@@ -115,20 +117,20 @@ def test_the_open_conversation_stands_in_its_place_in_every_part(client: FlaskCl
     assert rows(client.get("/conversations?part=1&open=999").text)[:2] == [1, 2]
 
 
-def test_the_list_reads_no_row_that_it_does_not_show(services: Services) -> None:
+def test_the_list_reads_no_row_that_it_does_not_show(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(services, 200, listed=False)
     statements: list[str] = []
     here = threading.current_thread()  # The queues of the library have threads of their own.
 
-    def note(connection: Any) -> None:
+    transaction = database._transaction
+
+    def traced(connection: Any, begin: str) -> AbstractContextManager[None]:
         if threading.current_thread() is here:
             connection.connection.driver_connection.set_trace_callback(statements.append)
+        return transaction(connection, begin)
 
-    event.listen(Engine, "begin", note)
-    try:
-        assert services.conversations.page(51, pinned=False, listed=True) == []
-    finally:
-        event.remove(Engine, "begin", note)
+    monkeypatch.setattr(database, "_transaction", traced)
+    assert services.conversations.page(51, pinned=False, listed=True) == []
     statement = next(one for one in statements if one.startswith("SELECT"))
     with services.database.read() as connection:
         plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}").all()
