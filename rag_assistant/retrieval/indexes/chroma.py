@@ -38,7 +38,7 @@ FAILURES_UNTIL_BROKEN = 3
 # How many vectors a search looks at before it answers. Of the 100 nearest of 100,000, Chroma's own 100 finds .83, this
 # .96; of more vectors it takes more (docs/benchmarks.md).
 LOOKED_AT = 300
-VECTORS_FOR_EACH_LOOKED_AT = 2_000
+VECTORS_FOR_EACH_LOOKED_AT = 500
 
 
 class ChromaProcess:
