@@ -79,7 +79,7 @@ AIMS = (
     ),
     Aim(
         "late_100", "answers", "100 streams of 20 tokens a second: how late a token is, p99", (10,), "ms",
-        "the tick of up to 20 ms, and a core",
+        "the tick, 5 ms with so many streams, and a core",
     ),
     Aim(
         "late_500", "answers", "500 streams: how late a token is, p50 / p99", (40, 120), "ms",
