@@ -12,7 +12,6 @@ from rag_assistant.i18n.languages import LANGUAGES
 
 
 @lru_cache(maxsize=1_000)
-@lru_cache(maxsize=1_000)
 def day(code: str, when: date, *, short: bool = False) -> str:
     """Return a day: "3 September 2026", or in short "3 Sept 2026"."""
     return format_date(when, "medium" if short else "long", LANGUAGES[code].locale)

@@ -74,13 +74,13 @@ def encoder_model(first: Norm, layers: Sequence[Layer], heads: int, epsilon: flo
 
 def _linear(graph: Graph, value: str, linear: Linear) -> str:
     """Add a multiplication with 8 bits, and one as float32 for the outliers."""
-    outliers = np.array(linear.outliers, np.int64)
-    others = np.ones(len(linear.codes), np.float32)
-    others[outliers] = 0
     codes, scales = without_overflow(linear.codes, linear.scales, linear.outliers)
     weights = (graph.weight(codes), graph.weight(scales), "", graph.weight(linear.bias))
     if not linear.outliers:
         return str(graph.add("DynamicQuantizeMatMul", value, *weights, domain=MICROSOFT))
+    outliers = np.array(linear.outliers, np.int64)
+    others = np.ones(len(linear.codes), np.float32)
+    others[outliers] = 0
     rest = graph.add("DynamicQuantizeMatMul", graph.add("Mul", value, graph.weight(others)), *weights, domain=MICROSOFT)
     few = graph.add("Gather", value, graph.weight(outliers), axis=-1)
     return str(graph.add("Add", rest, graph.add("MatMul", few, graph.weight(linear.codes[outliers] * linear.scales))))

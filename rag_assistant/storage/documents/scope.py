@@ -5,26 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-import orjson
 from sqlalchemy import (
-    ARRAY,
     ColumnElement,
     Connection,
-    Integer,
     Select,
     and_,
-    any_,
     func,
-    literal,
     or_,
     select,
-    text,
     true,
 )
 
 from rag_assistant.records import Scope
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.full_text import holds
+from rag_assistant.storage.id_lists import one_of
 from rag_assistant.storage.ownership import readable
 from rag_assistant.storage.prepared import Prepared
 from rag_assistant.storage.tables import chunks, document_tags, documents
@@ -32,7 +27,7 @@ from rag_assistant.storage.tables import chunks, document_tags, documents
 # Of so few chunks the ids are read; of more, only the documents of those that were found.
 MAX_FEW = 2_000
 
-_DOCUMENTS_OF = Prepared(text("SELECT id, document_id FROM chunks WHERE id IN (SELECT value FROM json_each(:chunks))"))
+_DOCUMENTS_OF = Prepared(select(chunks.c.id, chunks.c.document_id).where(one_of(chunks.c.id, "chunks")))
 
 
 class ChunksInScope:
@@ -62,9 +57,9 @@ class ChunksInScope:
         """Return those of some ids that are ids of these chunks."""
         with self.database.read() as connection:
             if not self.database.is_sqlite:
-                asked = chunks.c.id == any_(literal(list(chunk_ids), ARRAY(Integer)))
-                return set(connection.execute(self._query(connection).where(asked)).scalars())
-            found = _DOCUMENTS_OF.rows(connection, {"chunks": orjson.dumps(chunk_ids).decode()})
+                asked = self._query(connection).where(one_of(chunks.c.id, "chunks"))
+                return set(connection.execute(asked, {"chunks": chunk_ids}).scalars())
+            found = _DOCUMENTS_OF.rows(connection, {"chunks": chunk_ids})
             return {chunk_id for chunk_id, document_id in found if document_id in self._documents}
 
     def holds(self, connection: Connection, chunk_id: ColumnElement[int]) -> ColumnElement[bool]:
