@@ -6,11 +6,10 @@ as most files.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class ExtractedText:
+class ExtractedText(Struct, frozen=True):
     """The text of a document, read from a file of the kind ``media_type``; ``markdown`` if it is written in Markdown.
 
     ``page_starts`` are character offsets into it, empty where there are no pages (slides are pages). ``scans`` are the
@@ -26,8 +25,7 @@ class ExtractedText:
     scans: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(Struct, frozen=True):
     """A word that was recognised on a page, in points from the upper left corner of the page as it is seen."""
 
     text: str
@@ -37,8 +35,7 @@ class Word:
     bottom: float
 
 
-@dataclass(frozen=True, slots=True)
-class RecognisedPage:
+class RecognisedPage(Struct, frozen=True):
     """The lines of words that were recognised on a page; ``problem`` is a sentence about why there are none."""
 
     page: int

@@ -67,7 +67,7 @@ def test_every_service_is_one_persons_or_says_why_it_is_everybodys(services: Ser
 
 
 def test_every_store_is_among_the_services(services: Services) -> None:
-    assert {one.name for one in fields(Stores)} - {one.name for one in fields(Services)} == {"scans"}
+    assert set(Stores.__struct_fields__) - {one.name for one in fields(Services)} == {"scans"}
 
 
 def test_nothing_of_one_person_holds_a_store_of_everybody(services: Services) -> None:
@@ -108,5 +108,5 @@ def parts_of(thing: Any) -> list[tuple[str, Any]]:
     if not type(thing).__module__.startswith("rag_assistant") or isinstance(thing, type):
         return []
     slots = [name for kind in type(thing).__mro__ for name in getattr(kind, "__slots__", ())]
-    names = [*getattr(thing, "__dict__", {}), *slots]
+    names = [*getattr(thing, "__dict__", {}), *getattr(thing, "__struct_fields__", ()), *slots]
     return [(f".{name}", getattr(thing, name)) for name in names if hasattr(thing, name)]

@@ -15,6 +15,7 @@ from math import inf
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from bench.retrieval.measures import hit_at_1, mean, ndcg_at_10, recall_at_5
@@ -80,7 +81,7 @@ class Row:
         share = max(share, 0.0 if content_words(self.asked.text) else SHARE_WITHOUT_WORDS)
         if share < MIN_SHARE:
             return SearchQuery(self.asked.text, leaning=share)
-        return replace(self.query, share=share, leaning=share)
+        return structs.replace(self.query, share=share, leaning=share)
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ def rows_of(name: str, questions: Sequence[Asked], shelf: CollectionShelf, *, al
             continue
         shelf.keywords.search = _remembered(search)  # type: ignore[method-assign]
         query = SearchQuery(asked.text, context, nearest=(similarity.library, similarity.context_library))
-        losses = [_loss(asked, shelf, replace(query, share=float(share)), alone) for share in SHARES]
+        losses = [_loss(asked, shelf, structs.replace(query, share=float(share)), alone) for share in SHARES]
         figures, quick_figures = (
             np.array(list(features(asked.text, context, one).values())) for one in (similarity, quick)
         )

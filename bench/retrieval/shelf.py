@@ -6,8 +6,9 @@ import sqlite3
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from bench.retrieval.cache import Cached
 from bench.retrieval.sets import Collection

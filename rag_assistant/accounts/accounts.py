@@ -5,8 +5,9 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+
+from msgspec import Struct
 
 from rag_assistant.accounts.passwords import check_password, hash_password, is_password
 from rag_assistant.accounts.throttle import Throttle
@@ -38,8 +39,7 @@ LOOK_INTERVAL_SECONDS = 1.0
 COMMAND_LINE = "command line"
 
 
-@dataclass(frozen=True, slots=True)
-class Actor:
+class Actor(Struct, frozen=True):
     """Who does something to an account, as the audit log names it."""
 
     name: str

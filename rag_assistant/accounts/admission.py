@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from rag_assistant.errors import NotAllowed
 from rag_assistant.records import ExternalIdentity, Role
@@ -23,8 +24,7 @@ def is_subject(text: str) -> bool:
     return 1 <= len(text) <= MAX_SUBJECT_CHARS and storable(text) == text
 
 
-@dataclass(frozen=True, slots=True)
-class Claims:
+class Claims(Struct, frozen=True):
     """What a provider says about somebody. An e-mail address counts only if the provider has verified it."""
 
     external: ExternalIdentity

@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import secrets
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 OVER = "This sign-in is over, or was begun in another browser. Begin it again."
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Struct, frozen=True):
     """One sign-in, known by a secret that only the browser has that began it.
 
     State, nonce and verifier follow from the secret, so nothing is kept here, and none of them tells another.

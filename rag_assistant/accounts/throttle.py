@@ -6,8 +6,9 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
+
+from msgspec import Struct
 
 from rag_assistant.errors import TooManyAttempts
 
@@ -21,8 +22,7 @@ FREE_FOR_ONE = 20
 Key = tuple[str, ...]
 
 
-@dataclass(slots=True)
-class _Failures:
+class _Failures(Struct):
     count: int
     last: float
 

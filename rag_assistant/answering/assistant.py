@@ -13,9 +13,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextvars import copy_context
 from copy import copy as shallow_copy
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from rag_assistant.answering.observing import observed
 from rag_assistant.answering.runner import Runner

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from rag_assistant.answering.overflow import OverflowHandling
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
     from rag_assistant.telemetry.observer import Observer
 
 
-@dataclass(frozen=True, slots=True)
-class Dependencies:
+class Dependencies(Struct, frozen=True):
     """What an answer needs of the other rooms; ``unkept`` is the writer of those that are not kept."""
 
     conversations: ConversationManager

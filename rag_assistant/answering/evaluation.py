@@ -6,9 +6,11 @@ of it is kept, with its rating; the conversation stays as it is.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from rag_assistant.answering.runner import Runner
 from rag_assistant.answering.scoring import Score, Verdict, compare, score_of, verdict_of
@@ -24,8 +26,7 @@ if TYPE_CHECKING:
 TURNS_AT_ONCE = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluated:
+class Evaluated(Struct, frozen=True):
     """A rated question that was asked again.
 
     ``result`` is what is kept of it, ``None`` where no answer came: then ``error`` says why. ``since_last`` compares it

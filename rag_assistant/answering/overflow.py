@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rag_assistant.answering.request import build_request
 from rag_assistant.conversations.compaction import Compaction, first_kept_after_compaction
@@ -35,8 +37,7 @@ NOTHING_OLDER = "Nothing can be summarised: the turns that would be left out are
 NOT_COMPACTED = "The older turns could not be summarised, so they were left out. {}"
 
 
-@dataclass(frozen=True, slots=True)
-class OverflowHandling:
+class OverflowHandling(Struct, frozen=True):
     """Makes room for a question as it was decided, at most once for an answer."""
 
     conversations: ConversationManager

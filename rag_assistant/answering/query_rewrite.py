@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from rag_assistant.conversations.prompts import rewrite_request
 from rag_assistant.errors import QUESTION_KEPT, TEXT_SAVED, ModelError
@@ -29,8 +30,7 @@ MAX_TOKENS = 120
 MAX_QUERY_CHARS = 600
 
 
-@dataclass(frozen=True, slots=True)
-class Rewrite:
+class Rewrite(Struct, frozen=True):
     """A query as a model put it, ``None`` if it gave none that is of use, and the request with its answer.
 
     Where the answer was not taken, the record's ``refused`` says why.

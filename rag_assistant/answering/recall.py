@@ -4,8 +4,9 @@ passages that answers cited. They take the room that is left; what is not sent o
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from rag_assistant.answering.request import BuiltRequest, build_request
 from rag_assistant.history import UNANSWERED

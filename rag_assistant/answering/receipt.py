@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeGuard
+
+from msgspec.structs import asdict
 
 from rag_assistant.presenters.history import seen, turns_by_reason
 from rag_assistant.records import MAX_INT32, ModelReply

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rag_assistant.conversations.model_profile import ModelProfile, min_limit
 from rag_assistant.conversations.prompts import question_message
@@ -27,8 +29,7 @@ NOT_RERANKED = "The reranking model does not work, so the passages stand in the 
 WITHOUT_PASSAGES = "The passages that were found did not fit into the request, so the model saw none of them."
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """What the search of a question gave.
 
     ``search`` says how the documents were searched, ``None`` if they were not, and ``query`` what with. ``nearest`` are
@@ -53,8 +54,7 @@ class Found:
         return self.search is not None and self.search["found"] == 0
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """All that a request is made of. ``iterations`` are the messages of the answer's tool calls so far.
 
     ``related`` are turns that are left out although the question seems to be about them, the most certain first, and
@@ -88,8 +88,7 @@ class Draft:
         return replace(profile, request_tokens=min_limit(limit, self.token_cap))
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltRequest:
+class BuiltRequest(Struct, frozen=True):
     """A request that fits. ``draft`` is what is really in it: where room was short, with less beside the question."""
 
     draft: Draft

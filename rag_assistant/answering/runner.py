@@ -7,9 +7,10 @@ follows) is in assistant.py.
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from rag_assistant.answering.quoting import instead_of_quotes, note_of_failure
 from rag_assistant.answering.recall import with_recall

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from rag_assistant.records import Source, Turn
 from rag_assistant.retrieval.claims import CITATION
@@ -22,8 +23,7 @@ MIN_RIGHT = 0.8
 MIN_KEPT = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
+class Score(Struct, frozen=True):
     """What was measured of an answer. ``None``: there is nothing to measure that by.
 
     ``found`` is the rank of the first passage that a good answer cited, or that holds the right answer; 0: there is

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rag_assistant.answering.query_rewrite import NO_REWRITE, rewrite_query
 from rag_assistant.answering.quoting import needs_model, quoted_answer
@@ -37,8 +39,7 @@ MIN_LEANING_TO_REWRITE = 0.4
 Tell = Callable[[str, str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentSearch:
+class DocumentSearch(Struct, frozen=True):
     """Finds the passages for a question."""
 
     retriever: Retriever

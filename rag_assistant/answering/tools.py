@@ -13,8 +13,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from copy import copy
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rag_assistant.answering.tool_arguments import (
     Arguments,
@@ -59,8 +61,7 @@ NO = frozenset("no n nope cancel cancelled stop nein non abort".split()) | {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResult:
+class ToolResult(Struct, frozen=True):
     """What a tool gave: text for the model, passages to be numbered as sources behind it, or a question to a person."""
 
     text: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from rag_assistant.answering.receipt import usage_of
 from rag_assistant.answering.writer import AnswerWriter

@@ -6,8 +6,9 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from rag_assistant.answering.receipt import receipt_of, usage_of
 from rag_assistant.conversations.prompts import mark_cited, note_citations

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import replace
 
 from rag_assistant.cli.chat_backends import ChatBackend, LocalChat, RemoteChat
 from rag_assistant.cli.elsewhere import works_on

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import fields
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote
 
 import click
+from msgspec.structs import fields
 
 from rag_assistant.cli.remote import RefusedThere, RemoteServer
 from rag_assistant.errors import DocumentNotFound, SettingsError

@@ -6,8 +6,10 @@ Nothing here shortens or loses a turn; each change can be undone.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from rag_assistant.conversations.compaction import Compaction, first_kept_after_compaction
 from rag_assistant.conversations.model_profile import profile_for
@@ -29,8 +31,7 @@ MAX_SUMMARY_CHARS = 20_000
 PARTS = {"system": "system", "tools": "reserved", "summary": "summary", "history": "history"}
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryView:
+class HistoryView(Struct, frozen=True):
     """What the model would see of a conversation if a question came now.
 
     ``horizon`` is the number of the first turn of the newest part that is seen whole, ``None`` if none is.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from rag_assistant.conversations.actions import HistoryActions
 from rag_assistant.conversations.extract import EXTRACT
@@ -29,8 +31,7 @@ UNDONE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """A command, with what it does in a sentence."""
 
     name: str
@@ -38,8 +39,7 @@ class Command:
     run: Callable[[HistoryActions, int], str]
 
 
-@dataclass(frozen=True, slots=True)
-class CommandResult:
+class CommandResult(Struct, frozen=True):
     """What a command did, as text; ``fold``: earlier turns may be hidden."""
 
     command: str

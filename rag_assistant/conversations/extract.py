@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import groupby
 from math import log1p
+
+from msgspec import Struct
 
 from rag_assistant.history import estimate_tokens
 from rag_assistant.presenters.turns import without_lead
@@ -35,8 +36,7 @@ CITED = re.compile(rf" *{CITATION.pattern}")
 LINE = re.compile(r"^(Turn \d+, (?:User|Assistant)): ", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class _Sentence:
+class _Sentence(Struct, frozen=True):
     """A sentence: who said it in which turn, its position in the message, its tokens and its telling words."""
 
     who: str

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from rag_assistant.conversations.prompts import (
     AGENT_INSTRUCTIONS,
@@ -29,8 +30,7 @@ SHORTER_ANSWERS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ModelProfile:
+class ModelProfile(Struct, frozen=True):
     """What goes with every request to one model: instructions, tools, how many passages, and the limits in tokens.
 
     ``request_tokens`` is what a request may have, ``max_request_tokens`` what the model takes of it whatever is set;

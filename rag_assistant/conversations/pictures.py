@@ -6,7 +6,8 @@ import base64
 import binascii
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from rag_assistant.errors import InvalidRequest
 from rag_assistant.records import DATA_URL, DataUrl, Message, PastTurn, pictures_in, text_in

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+
+from msgspec.structs import asdict, replace
 
 from rag_assistant.records import (
     QUOTES,

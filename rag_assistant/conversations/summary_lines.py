@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from math import log1p
+
+from msgspec import Struct
 
 from rag_assistant.presenters.history import MAX_PIECES, numbers_in_words
 from rag_assistant.records import runs_of
@@ -27,8 +28,7 @@ MIN_SHARE = 0.25
 MAX_ROUNDS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryLine:
+class SummaryLine(Struct, frozen=True):
     """A line of a summary and the turns that it names, none where it was written by hand; ``lead`` is where it does."""
 
     turns: tuple[int, ...]

@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rag_assistant.history import repair_messages, split_turns
 from rag_assistant.records import (
@@ -60,8 +62,7 @@ class ViewedHistory(Protocol):
         """Put a summary in the place of the turns ``covered``."""
 
 
-@dataclass(frozen=True, slots=True)
-class SentSummary:
+class SentSummary(Struct, frozen=True):
     """A summary that a caller sent along, and of how many turns and messages it stands in the place."""
 
     text: str

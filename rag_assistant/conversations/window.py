@@ -7,8 +7,10 @@ can promise what another does not keep.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rag_assistant.conversations.model_profile import ModelProfile
 from rag_assistant.conversations.pictures import without_pictures
@@ -34,8 +36,7 @@ if TYPE_CHECKING:
     from rag_assistant.settings.schema import Settings
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """What holds for one request: its own word, else the conversation's, else the settings'."""
 
     max_history_turns: int | None
@@ -43,8 +44,7 @@ class Rules:
     on_overflow: OverflowChoice
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(Struct, frozen=True):
     """What is loaded of a conversation for one request: its messages, oldest first, the turns that they
     are, and the rules with their policy.
 

@@ -6,8 +6,9 @@ SQL is the truth: what is missing elsewhere is made anew from it, and what only 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rag_assistant.documents.library import Library
 from rag_assistant.documents.uploads import Uploads
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
 LISTED = 10
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """Something that does not agree, in a sentence; ``mend`` does what can be done about it, if anything can."""
 
     sentence: str

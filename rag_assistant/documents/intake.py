@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from io import BufferedReader
 from typing import Literal
+
+from msgspec import Struct
 
 from rag_assistant.documents.library import Library
 from rag_assistant.documents.uploads import clean_name
@@ -18,8 +19,7 @@ from rag_assistant.storage.documents.documents import GIVEN_UP, DocumentStore
 Outcome = Literal["new", "unchanged", "changed", "moved", "known"]
 
 
-@dataclass(frozen=True, slots=True)
-class SourceFile:
+class SourceFile(Struct, frozen=True):
     """A file that lies somewhere else: ``origin`` is by what it is known again, ``mark`` changes with its content."""
 
     origin: str

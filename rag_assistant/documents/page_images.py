@@ -7,7 +7,8 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from copy import copy as shallow_copy
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from rag_assistant.documents.library import Library
 from rag_assistant.errors import ExtractionFailed, PageNotDrawn
@@ -29,8 +30,7 @@ WAIT_TIMEOUT_SECONDS = 20.0
 RETRY_INTERVAL_SECONDS = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class PageView:
+class PageView(Struct, frozen=True):
     """What is to be seen of a document: a page, counted from 1, or with ``whole=False`` what is marked of it.
 
     Marked are the ranges of the text that are a passage, and what of it comes nearest to the question.

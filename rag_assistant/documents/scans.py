@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from rag_assistant.extracted import ExtractedText, RecognisedPage
 from rag_assistant.extraction.recognised import with_recognised

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from rag_assistant.errors import EmbedderFailed
 from rag_assistant.retrieval.embeddings.registry import Embedders
@@ -18,8 +18,7 @@ MIN_KNOWN_WORDS = 0.5
 MIN_DOCUMENTS, MIN_SHARE = 2, 0.2
 
 
-@dataclass(frozen=True, slots=True)
-class Unfamiliar:
+class Unfamiliar(Struct, frozen=True):
     """How many of the newest documents the embedding model does not know."""
 
     documents: int

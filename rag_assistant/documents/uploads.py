@@ -10,9 +10,10 @@ import time
 import uuid
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
+
+from msgspec import Struct
 
 from rag_assistant.errors import BodyTooLarge, InvalidRequest
 from rag_assistant.extraction.loaders import media_type_of
@@ -23,8 +24,7 @@ MAX_NAME_CHARS = 255
 STRAY_AFTER_SECONDS = 3600.0
 
 
-@dataclass(frozen=True)
-class Received:
+class Received(Struct, frozen=True):
     """A file that is kept: ``file`` is its name in the store, ``name`` the one that people gave it."""
 
     file: str

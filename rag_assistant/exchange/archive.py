@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from functools import cache
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from msgspec import ValidationError, convert, to_builtins
 
 from rag_assistant.errors import InvalidRequest, MalformedBody
-from rag_assistant.records.archive import ArchivedDocument, WholeConversation
+from rag_assistant.records.archive import ArchivedDocument, Overrides, WholeConversation
 from rag_assistant.validation import storable
 
 FORMAT, VERSION = "rag-assistant", 1
@@ -25,7 +24,7 @@ def head() -> str:
 def line_of(record: ArchivedDocument | WholeConversation) -> str:
     """Return the line of a record."""
     kind = "document" if isinstance(record, ArchivedDocument) else "conversation"
-    return json.dumps({kind: _adapter(kind).dump_python(record, mode="json")}, ensure_ascii=False) + "\n"
+    return json.dumps({kind: to_builtins(record)}, ensure_ascii=False) + "\n"
 
 
 def is_archive(text: str) -> bool:
@@ -48,11 +47,6 @@ def read_archive(text: str) -> Iterator[ArchivedDocument | WholeConversation]:
             yield _record(number, line)
 
 
-@cache
-def _adapter(kind: str) -> TypeAdapter[Any]:
-    return TypeAdapter(KINDS[kind])
-
-
 def _record(number: int, line: str) -> Any:
     try:
         content = json.loads(line)
@@ -64,11 +58,14 @@ def _record(number: int, line: str) -> Any:
     if kind not in KINDS:
         raise InvalidRequest(f"Line {number} of the archive must be an object with one of {', '.join(KINDS)} in it.")
     try:
-        return _adapter(kind).validate_python(content[kind])
+        record = convert(content[kind], KINDS[kind], str_keys=True)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(one) for one in first["loc"])
-        raise InvalidRequest(f"Line {number} of the archive, {kind}: {where} is wrong ({first['msg']}).") from error
+        what, _, where = str(error).partition(" - at `$.")
+        wrong = where.rstrip("`") or "it"
+        raise InvalidRequest(f"Line {number} of the archive, {kind}: {wrong} is wrong ({what}).") from error
+    if unknown := content[kind].get("overrides", {}).keys() - Overrides.__annotations__.keys():
+        raise InvalidRequest(f"Line {number} of the archive, {kind}: overrides.{min(unknown)} is not known.")
+    return record
 
 
 def _storable(value: Any) -> Any:

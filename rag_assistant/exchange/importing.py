@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rag_assistant.presenters.turns import turn_data
 from rag_assistant.records import MAX_INT32, Scope, Source
@@ -20,8 +22,7 @@ if TYPE_CHECKING:
 NO_DOCUMENT = MAX_INT32
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What became of a conversation: it is ``conversation_id`` here, since now (``new``) or since before."""
 
     conversation_id: int

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from rag_assistant.errors import InvalidRequest, MalformedBody
 from rag_assistant.exchange.archive import is_archive, read_archive
@@ -28,8 +29,7 @@ NOT_RECURSIVE = "From LibreChat, export long conversations without the recursive
 MAX_NAMED_FIELDS = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Export:
+class Export(Struct, frozen=True):
     """What is in an exported file; ``unreadable`` counts entries of a list that are no conversations."""
 
     conversations: tuple[WholeConversation, ...]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from rag_assistant.errors import InvalidRequest
 from rag_assistant.records import UNTITLED
@@ -21,8 +22,7 @@ MAX_SECONDS = 10**10
 SMALLER_UNITS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class TreeMessage:
+class TreeMessage(Struct, frozen=True):
     """What a person or a model said; a ``hidden`` one is only a place in the tree."""
 
     id: str
@@ -33,8 +33,7 @@ class TreeMessage:
     model: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MessageTree:
+class MessageTree(Struct, frozen=True):
     """A conversation of another product; ``current`` is the message at the end of the branch that it shows."""
 
     product: str

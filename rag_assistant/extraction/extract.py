@@ -10,8 +10,9 @@ import json
 import logging
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from rag_assistant.errors import ExtractionFailed
 from rag_assistant.extracted import ExtractedText

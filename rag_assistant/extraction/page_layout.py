@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 # Two pieces of text stand on one line if they share that much of the smaller one's height, with no larger gap (in
 # heights) between them: what is farther away stands in the next column or cell.
@@ -25,8 +26,7 @@ MAX_PARTS = 3
 CHARACTERS_TO_RECOGNISE = 40
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(Struct, frozen=True):
     """A rectangle on a page."""
 
     left: float

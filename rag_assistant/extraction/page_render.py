@@ -12,9 +12,11 @@ import struct
 import sys
 import zlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
+
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from rag_assistant.errors import ExtractionFailed
 from rag_assistant.extraction.formats.kinds import IMAGES
@@ -42,8 +44,7 @@ GAP_COLOR, GAP_PIXELS = (214, 218, 216), 12
 STEPS = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """What is marked on a page: a passage, and of it what comes nearest to the question.
 
     ``before`` is how many characters of the page stand before the passage: it tells apart what stands there twice.
@@ -56,8 +57,7 @@ class Mark:
     whole: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class MarkedLines:
+class MarkedLines(Struct, frozen=True):
     """The same for a page of which it is known where its words stand: the lines of the passage and of the quote."""
 
     passage: Sequence[Box] = ()
@@ -87,7 +87,9 @@ def draw_page(
     else:
         mark = replace(mark, passage=mark.passage[:MAX_MARKED_LINES], quote=mark.quote[:MAX_MARKED_LINES])
     limits = Limits(memory_mb, timeout_seconds, MAX_PICTURE_BYTES)
-    output, status = run_confined(__spec__.name, [str(path), media_type, str(page), json.dumps(asdict(mark))], limits)
+    output, status = run_confined(
+        __spec__.name, [str(path), media_type, str(page), json.dumps(to_builtins(mark))], limits
+    )
     raise_for_end(status, timeout_seconds)
     if output.startswith(FAILED):
         raise ExtractionFailed(output.removeprefix(FAILED).decode("utf-8", "replace")[:300])

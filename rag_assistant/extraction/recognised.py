@@ -6,8 +6,9 @@ Positions are in points (1/72 inch) from the upper left corner of the page as it
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from statistics import median
+
+from msgspec.structs import replace
 
 from rag_assistant.extracted import ExtractedText, RecognisedPage, Word
 from rag_assistant.extraction.formats.pages import PAGE_BREAK, pages_of

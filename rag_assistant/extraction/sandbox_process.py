@@ -13,7 +13,8 @@ import sys
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from rag_assistant.errors import ExtractionCancelled, ExtractionFailed
 from rag_assistant.runtime.supervised_process import plain_environment
@@ -25,8 +26,7 @@ GRACEFUL_TIMEOUT_SECONDS = 5.0
 TOO_MUCH_MEMORY = "Reading this file takes more memory than is allowed."
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """What a process may take, and how much it may print."""
 
     memory_mb: int

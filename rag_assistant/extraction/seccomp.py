@@ -10,7 +10,8 @@ import errno
 import os
 import platform
 import struct
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 PR_SET_SECCOMP, FILTER = 22, 2
 
@@ -65,8 +66,7 @@ ALLOWED = {
 CLONE3 = 435
 
 
-@dataclass(frozen=True, slots=True)
-class _Limited:
+class _Limited(Struct, frozen=True):
     """A call whose argument decides: what follows where it meets ``values``, and the opposite where it does not."""
 
     numbers: tuple[int, int]

@@ -12,10 +12,11 @@ import os
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import astuple
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import astuple
 
 from rag_assistant.errors import ExtractionFailed
 from rag_assistant.extracted import RecognisedPage, Word

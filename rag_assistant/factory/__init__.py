@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flask import Flask
+from msgspec import structs
 
 from rag_assistant import web
 from rag_assistant.accounts.accounts import Accounts
@@ -333,4 +334,4 @@ def build_dependencies(
 
 def build_evaluation(stores: Stores, deps: Dependencies) -> Evaluation:
     """Return what asks rated questions again: as ever, but nothing of the answers is kept."""
-    return Evaluation(stores.ratings, stores.branches, replace(deps, writer=deps.unkept))
+    return Evaluation(stores.ratings, stores.branches, structs.replace(deps, writer=deps.unkept))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from rag_assistant.answering.remote_tools import RemoteTools
 from rag_assistant.errors import SettingsError
@@ -27,8 +28,7 @@ from rag_assistant.factory.stores import Stores
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
+class Search(Struct, frozen=True):
     """Everything that finds passages."""
 
     embedders: Embedders

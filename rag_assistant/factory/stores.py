@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from rag_assistant.conversations.prompts import title_for
 from rag_assistant.errors import SettingsError
@@ -28,8 +29,7 @@ from rag_assistant.storage.documents.embeddings import EmbeddingStore
 from rag_assistant.storage.documents.scans import ScanStore
 
 
-@dataclass(frozen=True, slots=True)
-class Stores:
+class Stores(Struct, frozen=True):
     """Everything that is kept, over one database."""
 
     database: Database

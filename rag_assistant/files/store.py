@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol
+
+from msgspec import Struct
 
 # No name that somebody gave is ever used in a store.
 FILE_NAME = re.compile(r"[0-9a-f]{32}")
 BYTES_AT_ONCE = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class StoredFile:
+class StoredFile(Struct, frozen=True):
     """A file that is in a store, with the moment at which it came there, in seconds since 1970."""
 
     name: str

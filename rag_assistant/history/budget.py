@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
 from math import ceil
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rag_assistant.errors import QuestionDoesNotFit
 from rag_assistant.history.iterations import keep_last_iterations
@@ -52,8 +54,7 @@ def count_messages(messages: Sequence[Message], count_tokens: CountTokens) -> in
     return sum(count_message(message, count_tokens) for message in messages)
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetTurn:
+class BudgetTurn(Struct, frozen=True):
     """A past turn before the budget: ``held`` turns are pinned, ``waits`` is one that waits for a person's word."""
 
     messages: Sequence[Message]
@@ -61,8 +62,7 @@ class BudgetTurn:
     waits: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Budgeted:
+class Budgeted(Struct, frozen=True):
     """What is left: for each past turn its messages or ``None``, the running turn, and whether the summary stays."""
 
     past: tuple[Sequence[Message] | None, ...]
@@ -74,8 +74,7 @@ class Budgeted:
     results_cut: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Fixed:
+class Fixed(Struct, frozen=True):
     """What no step leaves out: tokens of the system block, of the notice, and those reserved for tools and answer."""
 
     system: int

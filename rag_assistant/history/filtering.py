@@ -6,8 +6,9 @@ Pure: no Flask, no SQL, no network, no clock.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from rag_assistant.history.turns import SplitMessages, is_injected, split_turns, tool_calls_of, uses_tools
 from rag_assistant.records import Message
@@ -15,8 +16,7 @@ from rag_assistant.records import Message
 Label = Literal["system", "injected", "injected_before", "completed", "current", "active"]
 
 
-@dataclass(frozen=True, slots=True)
-class FilterLevel:
+class FilterLevel(Struct, frozen=True):
     """What is kept of a conversation with up to ``up_to_turns`` completed turns (``None``: of every longer one).
 
     ``keep`` turns stay, or ``keep_with_tools`` when one of the last two used tools. With ``prefer_tools`` the newest
@@ -37,8 +37,7 @@ DEFAULT_LEVELS = (
 RECENT = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Struct, frozen=True):
     """A completed turn: the positions of its first and last message, and whether it used tools."""
 
     first: int
@@ -46,8 +45,7 @@ class Segment:
     uses_tools: bool
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryStructure:
+class HistoryStructure(Struct, frozen=True):
     """What each message of a conversation is for.
 
     ``labels`` has one word for each message: ``system`` (the leading block), ``injected`` (a block that was put beside

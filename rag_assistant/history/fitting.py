@@ -6,8 +6,10 @@ Pure: no Flask, no SQL, no network, no clock. The steps stand in ``fit_history``
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rag_assistant.errors import InvalidRequest
 from rag_assistant.history.budget import (
@@ -43,8 +45,7 @@ from rag_assistant.records import Message, text_in
 HistoryStrategy = Literal["window", "smart"]
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryPolicy:
+class HistoryPolicy(Struct, frozen=True):
     """What may reach the model.
 
     ``max_history_turns`` is the window; under the strategy ``smart`` it is the most that the adaptive filter keeps.
@@ -77,8 +78,7 @@ class HistoryPolicy:
     turn_numbers: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class FittedHistory:
+class FittedHistory(Struct, frozen=True):
     """The messages to send, whether a past turn was left out, the notice that says so, and the receipt."""
 
     messages: list[Message]
@@ -87,8 +87,7 @@ class FittedHistory:
     receipt: HistoryReceipt
 
 
-@dataclass(frozen=True, slots=True)
-class _Past:
+class _Past(Struct, frozen=True):
     """A past turn on its way through the steps; ``reason`` is why it is left out, ``None`` while it is kept."""
 
     number: int

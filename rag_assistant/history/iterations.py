@@ -6,15 +6,15 @@ Pure: no Flask, no SQL, no network, no clock.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from rag_assistant.history.turns import joined, tool_calls_of
 from rag_assistant.history.window import check_history_limit
 from rag_assistant.records import Message
 
 
-@dataclass(frozen=True, slots=True)
-class KeptIterations:
+class KeptIterations(Struct, frozen=True):
     """What is left of a running turn, and the figures for receipt and log."""
 
     messages: tuple[Message, ...]

@@ -6,8 +6,9 @@ Pure: no Flask, no SQL, no network, no clock.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Literal, get_args
+
+from msgspec import Struct
 
 from rag_assistant.errors import SummaryRejected
 from rag_assistant.history.budget import CountTokens
@@ -22,8 +23,7 @@ MIN_REPEATED = 4
 THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.IGNORECASE | re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class HistorySummary:
+class HistorySummary(Struct, frozen=True):
     """A text that stands for the turns ``first_turn`` to ``last_turn``."""
 
     text: str

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rag_assistant.records import Message, text_in
 
@@ -23,8 +25,7 @@ SINGLE: frozenset[LeftOutReason] = frozenset({"excluded", "purged", "failed", "e
 UNANSWERED: frozenset[str] = frozenset({"failed", "erased"})
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOut(Struct, frozen=True):
     """Turns between ``first_turn`` and ``last_turn`` that the model does not see, and why.
 
     ``trimmed`` tells whether they count in ``history_trimmed``. It follows from what is sent and never from when it is
@@ -46,8 +47,7 @@ def left_out(
     return LeftOut(reason, turns, messages, first_turn, last_turn, trimmed=by_reset or reason in TRIMMING)
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryReceipt:
+class HistoryReceipt(Struct, frozen=True):
     """The figures of one request: turns and messages, kept and left out, and tokens by part (estimated).
 
     ``turns_total`` counts all earlier turns that have an answer; ``turns_kept`` those that are sent whole, and

@@ -6,9 +6,10 @@ Pure: no Flask, no SQL, no network, no clock. Messages are dicts in the OpenAI c
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
+
+from msgspec import Struct
 
 from rag_assistant.records import Message
 
@@ -16,8 +17,7 @@ SYSTEM_ROLES = frozenset({"system", "developer"})
 INJECTED = "context_injection"
 
 
-@dataclass(frozen=True, slots=True)
-class SplitMessages:
+class SplitMessages(Struct, frozen=True):
     """A conversation in its parts; joined in this order they are the conversation again."""
 
     system: tuple[Message, ...]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Language:
+
+class Language(Struct, frozen=True):
     """A language: ``tag`` is how HTML and Intl name it (BCP 47), ``locale`` is how CLDR does."""
 
     code: str

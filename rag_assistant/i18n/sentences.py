@@ -7,8 +7,9 @@ is compared with the sentences of the code, in which a name in braces stands for
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from rag_assistant.i18n.catalogs import catalog, translations
 from rag_assistant.i18n.languages import ENGLISH
@@ -29,8 +30,7 @@ BULLET = "- "
 MAX_CHARS = 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """A sentence with places for what differs, and what it is in a language."""
 
     pattern: re.Pattern[str]

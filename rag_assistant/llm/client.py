@@ -13,8 +13,10 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rag_assistant.errors import (
     AnswerTooLong,
@@ -50,8 +52,7 @@ LIMIT_PROBE_TIMEOUT_SECONDS = 2.0
 LIMIT_NAMES = ("max_model_len", "context_length", "context_window", "max_context_length", "n_ctx")
 
 
-@dataclass(frozen=True)
-class _Clients:
+class _Clients(Struct, frozen=True):
     """How an endpoint is reached: with the SDK, and with the connection below it, which takes questions at ``url``."""
 
     sdk: openai.OpenAI

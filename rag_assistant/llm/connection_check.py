@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence, Sized
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from rag_assistant.errors import QUESTION_KEPT, EmbedderFailed, ModelError, ModelTimedOut, NoEndpoint, RerankerFailed
 from rag_assistant.llm.models import LanguageModels
@@ -21,8 +22,7 @@ Embed = Callable[[str], Sized]
 Rerank = Callable[[str, Sequence[str]], Sequence[int]]
 
 
-@dataclass(frozen=True, slots=True)
-class CheckStep:
+class CheckStep(Struct, frozen=True):
     """One thing that was tried: ``name`` is models, answer, embeddings or reranking, ``message`` a sentence."""
 
     name: str
@@ -31,8 +31,7 @@ class CheckStep:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionCheck:
+class ConnectionCheck(Struct, frozen=True):
     """What came of a check. ``models`` are those that the endpoint lists, none where it gives no list."""
 
     base_url: str | None

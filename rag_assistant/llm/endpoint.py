@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from rag_assistant.records import QUOTES
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(Struct, frozen=True):
     """An OpenAI-compatible endpoint. ``model`` None: the first that it lists; ``context_tokens`` None: not known.
 
     ``local``: it is the model of ``local_model``, in a process of ours. ``quotes``: there is no model.
@@ -27,8 +26,7 @@ class Endpoint:
 QUOTES_ENDPOINT = Endpoint("", None, QUOTES, quotes=True, takes_tools=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Deadlines:
+class Deadlines(Struct, frozen=True):
     """How long each part of an answer may take, in seconds."""
 
     connect: float

@@ -8,7 +8,8 @@ import re
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 # As their makers set them: docs.ollama.com, lmstudio.ai/docs, llama.cpp's server README.
 PORTS = {"Ollama": 11434, "LM Studio": 1234, "llama.cpp": 8080}
@@ -20,8 +21,7 @@ MAX_LIST_BYTES = 1_000_000
 NOT_FOR_CHAT = re.compile(r"embed|rerank|minilm|whisper|(?<![a-z0-9])(?:bge|e5|gte)(?![a-z0-9])", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class LocalServer:
+class LocalServer(Struct, frozen=True):
     """A server that lists models; ``models`` are those that can chat. ``name`` is whose port it is."""
 
     name: str

@@ -6,8 +6,9 @@ import contextlib
 import json
 from collections.abc import Callable, Iterator
 from copy import copy as shallow_copy
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from rag_assistant.errors import ModelError, ModelTimedOut, ModelUnreachable, ToolsRefused
 from rag_assistant.history import count_message, estimate_tokens

@@ -10,8 +10,9 @@ import base64
 import binascii
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from rag_assistant import __version__
 
@@ -49,8 +50,7 @@ class ToolServer(Protocol):
         """Return the result of a call; what goes wrong in it is a result, too. Raises RpcError for an unknown tool."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """What goes back: ``message`` is ``None`` where nothing is awaited; ``status`` is that of HTTP."""
 
     message: dict[str, Any] | None

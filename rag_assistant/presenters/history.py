@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
+
+from msgspec.structs import asdict
 
 from rag_assistant.history import UNANSWERED, FittedHistory, HistoryReceipt, LeftOut
 from rag_assistant.records import runs_of

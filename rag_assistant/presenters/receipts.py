@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rag_assistant.history import TOKENS_PER_ATTACHMENT, count_message, estimate_tokens
 from rag_assistant.presenters.turns import messages_sent
@@ -27,8 +29,7 @@ FIGURES = {
 CREDENTIALS = re.compile(r"(?<=://)[^/@]*@")
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """A part of what was sent: what it is, our estimate of its tokens, and its messages as role and text.
 
     ``turn`` is the number of the turn that it is, where it is one.

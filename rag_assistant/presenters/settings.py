@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from rag_assistant.settings.schema import SECRET, Settings, is_live
 
@@ -115,8 +116,7 @@ TOPICS: dict[str, tuple[str, ...]] = {
 ORIGINS = {"default": "default", "file": "settings.json", "environment": "environment"}
 
 
-@dataclass(frozen=True, slots=True)
-class SettingView:
+class SettingView(Struct, frozen=True):
     """One setting: ``value`` as JSON (of a secret only whether it is set), ``line`` to copy into settings.json."""
 
     name: str

@@ -6,8 +6,9 @@ Pure. The same is drawn on the page by static/js/conversation/gauge.js while som
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 # The order is that of the bar. The names are those of the API.
 PARTS = {
@@ -23,8 +24,7 @@ PARTS = {
 NARROWEST_PERCENT = 3.0
 
 
-@dataclass(frozen=True, slots=True)
-class TokenPart:
+class TokenPart(Struct, frozen=True):
     """One part of a request: its tokens, and where it lies in a bar of 100 percent."""
 
     name: str

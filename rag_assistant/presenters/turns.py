@@ -134,7 +134,7 @@ def correction_in_words(correction: Correction) -> str:
 
 def correction_data(correction: Correction) -> dict[str, Any]:
     """Return what was changed since an answer, with the sentence about it; what does not apply is not there."""
-    data = {name: getattr(correction, name) for name in correction.__slots__}
+    data = {name: getattr(correction, name) for name in correction.__struct_fields__}
     return {name: value for name, value in data.items() if value is not None} | {
         "sentence": correction_in_words(correction)
     }
@@ -147,7 +147,7 @@ def corrections_data(turn: Turn, corrections: Mapping[int, Sequence[Correction]]
 
 def source_data(source: Source | Passage) -> dict[str, Any]:
     """Return a passage as it is listed; ``document`` and ``document_name`` are the same, the name it had then."""
-    data = {name: getattr(source, name) for name in source.__slots__ if name not in ("chunk_id", "gap")}
+    data = {name: getattr(source, name) for name in source.__struct_fields__ if name not in ("chunk_id", "gap")}
     return data | {"document_name": source.document}
 
 

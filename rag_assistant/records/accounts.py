@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, get_args
+
+from msgspec import Struct
 
 Role = Literal["admin", "member"]
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -15,8 +16,7 @@ ALL_ABILITIES: frozenset[Ability] = frozenset(ABILITIES)
 Access = Literal["read", "write"]
 
 
-@dataclass(frozen=True, slots=True)
-class Person:
+class Person(Struct, frozen=True):
     """Somebody with an account. Without a password, only a link of an administrator lets them in."""
 
     id: int
@@ -32,8 +32,7 @@ class Person:
         return ALL_ABILITIES if self.role == "admin" else ALL_ABILITIES - {"admin"}
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(Struct, frozen=True):
     """A browser in which somebody is signed in."""
 
     id: int
@@ -46,8 +45,7 @@ class Session:
     identity_id: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ExternalIdentity:
+class ExternalIdentity(Struct, frozen=True):
     """An account elsewhere: whose word it is, and who that says it is. ``label`` is for people to read."""
 
     issuer: str
@@ -55,8 +53,7 @@ class ExternalIdentity:
     label: str
 
 
-@dataclass(frozen=True, slots=True)
-class LinkedIdentity:
+class LinkedIdentity(Struct, frozen=True):
     """An account elsewhere by which a person is known."""
 
     id: int
@@ -68,8 +65,7 @@ class LinkedIdentity:
     used_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class ApiToken:
+class ApiToken(Struct, frozen=True):
     """What a program shows instead of a password; ``prefix`` is how it begins, ``scopes`` what it may be used for."""
 
     id: int
@@ -82,8 +78,7 @@ class ApiToken:
     used_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Struct, frozen=True):
     """Who asks in one request, and what that request may do.
 
     Without accounts everybody is alone with everything: no ``person``, and every ability. Where a proxy says who it is
@@ -106,8 +101,7 @@ ALONE = Identity(None, ALL_ABILITIES)
 NOBODY = Identity(None, frozenset())
 
 
-@dataclass(frozen=True, slots=True)
-class AuditEntry:
+class AuditEntry(Struct, frozen=True):
     """Who did what to which account, token or library, and from where."""
 
     at: datetime
@@ -117,8 +111,7 @@ class AuditEntry:
     address: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationLink:
+class ConversationLink(Struct, frozen=True):
     """A link with which a conversation is read, with its sources or without."""
 
     id: int
@@ -127,8 +120,7 @@ class ConversationLink:
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class LibraryRecord:
+class LibraryRecord(Struct, frozen=True):
     """A set of documents: whose it is, and what others may do with it."""
 
     id: int

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from msgspec import Struct, field
 
 from rag_assistant.records.base import Message
 
@@ -12,8 +13,7 @@ from rag_assistant.records.base import Message
 QUOTES = "quotes"
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """A passage shown under an answer as number ``n``; ``cited`` when the answer refers to ``[n]``.
 
     ``doubts`` are the citations of it that it does not seem to carry, as JSON: ``nth`` of them, ``problem``,
@@ -38,11 +38,10 @@ class Source:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the source as it is kept and shown."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {name: getattr(self, name) for name in self.__struct_fields__}
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRequest:
+class ModelRequest(Struct, frozen=True):
     """What one request asks of a model; ``tools`` are schemas in the OpenAI format. ``call_tools`` False: answer.
 
     ``timeout_seconds`` is how long it may take in all, where that is less than the settings say.
@@ -79,8 +78,7 @@ class ModelRequest:
         return body
 
 
-@dataclass(frozen=True, slots=True)
-class ModelReply:
+class ModelReply(Struct, frozen=True):
     """What a model's answer ends with, beside its text: the tools that it calls, and the closing figures.
 
     ``thought``: it wrote down what it thought, which is no part of the answer.
@@ -92,8 +90,7 @@ class ModelReply:
     thought: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """One event of an answer.
 
     ``state``, ``start``, ``update`` (what ``start`` said has changed), ``step`` (a tool was called), ``token``, ``end``

@@ -5,12 +5,10 @@ The types are checked when an archive is read.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypedDict
 
-from pydantic import Field, with_config
-from typing_extensions import TypedDict
+from msgspec import Meta, Struct, field
 
 from rag_assistant.records.answers import Source
 from rag_assistant.records.base import MAX_INT32, Message
@@ -19,12 +17,11 @@ from rag_assistant.records.pictures import DATA_URL
 from rag_assistant.records.questions import EVERYTHING, Scope
 
 # The number of a turn or a version; also where a view begins, which may be behind the last turn.
-Number = Annotated[int, Field(ge=0, le=MAX_INT32)]
+Number = Annotated[int, Meta(ge=0, le=MAX_INT32)]
 EndedStatus = Literal["completed", "stopped", "interrupted", "failed", "erased"]
 
 
-@dataclass(frozen=True, slots=True)
-class WholeAnswer:
+class WholeAnswer(Struct, frozen=True):
     """All that was said behind a question: tool calls with their results, then the answer, if there is one."""
 
     messages: tuple[Message, ...] = ()
@@ -40,8 +37,7 @@ class WholeAnswer:
     error_message: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class WholeTurn:
+class WholeTurn(Struct, frozen=True):
     """A turn that is over; ``others`` are its answers that do not stand in it, by their version."""
 
     question: str
@@ -56,20 +52,18 @@ class WholeTurn:
     others: dict[Number, WholeAnswer] = field(default_factory=dict)
     rating: Rating | None = None
     # Data URLs of the pictures beside the question.
-    images: tuple[Annotated[str, Field(pattern=DATA_URL)], ...] = ()
+    images: tuple[Annotated[str, Meta(pattern=DATA_URL)], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class WholeSummary:
+class WholeSummary(Struct, frozen=True):
     """A summary, with the runs of turns ``covered`` for which it stands."""
 
-    covered: Annotated[list[tuple[Number, Number]], Field(min_length=1)]
+    covered: Annotated[list[tuple[Number, Number]], Meta(min_length=1)]
     text: str
     written_by: str
     created_at: datetime
 
 
-@with_config(extra="forbid")
 class Overrides(TypedDict, total=False):
     """What a conversation decides for itself."""
 
@@ -78,8 +72,7 @@ class Overrides(TypedDict, total=False):
     on_overflow: Literal["trim", "ask", "compact", "reset", "continue"]
 
 
-@dataclass(frozen=True, slots=True)
-class WholeConversation:
+class WholeConversation(Struct, frozen=True):
     """A conversation with all its turns, the first one first.
 
     ``id`` and the ids of documents are those of where it comes from; so is that in ``branched_from``. ``key`` tells it
@@ -108,11 +101,10 @@ class WholeConversation:
         return self.key or f"created:{self.created_at.isoformat()}"
 
 
-@dataclass(frozen=True, slots=True)
-class ArchivedDocument:
+class ArchivedDocument(Struct, frozen=True):
     """A document of an archive; its file, if it came along, lies there under its ``sha256``."""
 
     id: int
     name: str
-    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
     tags: tuple[str, ...] = ()

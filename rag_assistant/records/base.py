@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 # What goes to the model and nothing else: a dict in the OpenAI chat format.
 Message = dict[str, Any]
@@ -12,8 +13,7 @@ Message = dict[str, Any]
 MAX_INT32 = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Unset:
+class Unset(Struct, frozen=True):
     """The type of ``UNSET``: "nobody said anything", where ``None`` already means "no limit"."""
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from rag_assistant.records.answers import Source
 from rag_assistant.records.base import UNSET, Message, Unset
@@ -17,8 +18,7 @@ UNTITLED = "New conversation"
 EXCHANGES = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Struct, frozen=True):
     """A text that stands for the turns ``first_turn`` to ``last_turn``, written by a model or by a person."""
 
     id: int
@@ -29,8 +29,7 @@ class Summary:
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Conversation:
+class Conversation(Struct, frozen=True):
     """A conversation with its counters, so that no figure needs a count over its messages.
 
     The model's view of it begins at turn ``view_start``; the counters of visible turns and messages count from there.
@@ -67,8 +66,7 @@ class Conversation:
     operation: dict[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationHit:
+class ConversationHit(Struct, frozen=True):
     """A conversation that a search found: ``text`` was said in its turn ``turn``; None where its title was the hit."""
 
     conversation: Conversation
@@ -76,8 +74,7 @@ class ConversationHit:
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Rating:
+class Rating(Struct, frozen=True):
     """What a person thinks of answer ``version`` of a turn, and which answer would be right, if that was said.
 
     ``result`` is what came of it when the question was last asked again, as JSON (``answering/evaluation.py``).
@@ -90,8 +87,7 @@ class Rating:
     result: dict[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(Struct, frozen=True):
     """A question with its answer and how the answer ended.
 
     ``search`` says how the documents were searched for it: ``query``, ``by`` (question, words or model),
@@ -137,8 +133,7 @@ class Turn:
     images: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Correction:
+class Correction(Struct, frozen=True):
     """What an answer rests on and was changed since: an earlier turn, a summary, or source ``n`` of the answer.
 
     In a line of a summary, ``turn`` is the number of the turn whose answer cites the source.
@@ -151,8 +146,7 @@ class Correction:
     document: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerVersion:
+class AnswerVersion(Struct, frozen=True):
     """One of the answers that a turn's question got; ``chosen`` is the one that stands in the turn."""
 
     version: int
@@ -165,8 +159,7 @@ class AnswerVersion:
     chosen: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(Struct, frozen=True):
     """A conversation that goes off another one before its turn ``turn``."""
 
     conversation_id: int
@@ -174,8 +167,7 @@ class Branch:
     turn: int
 
 
-@dataclass(frozen=True, slots=True)
-class PastTurn:
+class PastTurn(Struct, frozen=True):
     """A completed turn as the window needs it: its place in the conversation and its messages.
 
     ``waiting_call`` is the id of a tool call in it that waits for a person's word.
@@ -187,8 +179,7 @@ class PastTurn:
     waiting_call: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RelatedTurn:
+class RelatedTurn(Struct, frozen=True):
     """An earlier turn that is not in the window, found again by its words.
 
     ``certainty``, from 0 to 1, says how surely a question is about it; ``why`` is the reason for which it is left out.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, get_args
+
+from msgspec import Struct
 
 DocumentState = Literal["queued", "reading", "recognising", "embedding", "ready", "failed", "cancelled"]
 DOCUMENT_STATES: tuple[DocumentState, ...] = get_args(DocumentState)
@@ -13,8 +14,7 @@ DocumentSort = Literal["added", "-added", "name", "-name", "size", "-size"]
 DOCUMENT_SORTS: tuple[DocumentSort, ...] = get_args(DocumentSort)
 
 
-@dataclass(frozen=True, slots=True)
-class NewDocument:
+class NewDocument(Struct, frozen=True):
     """A file that was received: ``file`` is its name below the uploads, ``origin`` where it lies on this machine."""
 
     name: str
@@ -29,8 +29,7 @@ class NewDocument:
     library_id: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """A document of the library; ``state`` says how far it has come.
 
     ``reason`` is a sentence about why it failed or what of it could not be read. Of its ``pages``, ``scanned_pages``
@@ -63,8 +62,7 @@ class Document:
         return (self.origin or "").startswith(("http://", "https://"))
 
 
-@dataclass(frozen=True, slots=True)
-class SourceState:
+class SourceState(Struct, frozen=True):
     """What came of looking through a source of documents: when, how many files it holds, how many were refused.
 
     ``problem`` is a sentence or more about what could not be read, ``checked_at`` ``None`` before the first time.
@@ -77,8 +75,7 @@ class SourceState:
     problem: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class UnembeddedChunk:
+class UnembeddedChunk(Struct, frozen=True):
     """A chunk that is to be embedded, with what stands above it."""
 
     chunk_id: int
@@ -87,8 +84,7 @@ class UnembeddedChunk:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class KnownEmbedder:
+class KnownEmbedder(Struct, frozen=True):
     """An embedding model whose vectors are kept under ``key``.
 
     ``source`` are the settings that lead to it, ``probe`` is what it made of a fixed text (float32 bytes). The vectors
@@ -103,8 +99,7 @@ class KnownEmbedder:
     version: tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(Struct, frozen=True):
     """A piece of a document: ``text`` is ``document text[start:end]``, in characters.
 
     Where it begins in the middle of a table, a list or code, what says what that is about stands in front.
@@ -135,8 +130,7 @@ def find_passage(text: str, passage: str, start: int, end: int) -> tuple[int, in
     return (found, found + len(passage)) if found >= 0 else None
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
+class Passage(Struct, frozen=True):
     """A chunk that was retrieved, with its place in its document and its score (0 to 1, higher is better).
 
     ``gap`` is the white space between it and the chunk before it, ``None`` where the two do not touch.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from rag_assistant.records.base import UNSET, Unset
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Struct, frozen=True):
     """Which documents are searched: those named that also have one of the tags; an empty part leaves all.
 
     Where one of the named is the newer version of another, it is not searched before it has taken that one's place.
@@ -41,8 +41,7 @@ EVERYTHING = Scope()
 AnswerMode = Literal["documents", "tools", "plain"]
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerOptions:
+class AnswerOptions(Struct, frozen=True):
     """What a caller wants of one answer; ``None`` leaves it to the settings.
 
     ``mode``: the documents are searched for the question, or the model searches with tools, or neither.
@@ -56,15 +55,14 @@ class AnswerOptions:
 
     def as_dict(self) -> dict[str, Any]:
         """Return what is wanted, as it is kept; what is left to the settings is not there."""
-        values = {name: getattr(self, name) for name in self.__slots__}
+        values = {name: getattr(self, name) for name in self.__struct_fields__}
         return {name: value for name, value in values.items() if value is not None}
 
 
 AS_SET = AnswerOptions()
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """One question as a caller asked it, checked for form but not yet accepted."""
 
     text: str

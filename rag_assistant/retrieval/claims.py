@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rag_assistant.retrieval.sentences import split_text
 from rag_assistant.retrieval.tokenize import content_words, search_words, stem
@@ -46,8 +48,7 @@ MAX_CAPITALS = 0.25
 GERMAN = frozenset("der die das und ist ein eine den dem des im von mit für auf nicht wird werden sind wurde".split())
 
 
-@dataclass(frozen=True, slots=True)
-class Doubt:
+class Doubt(Struct, frozen=True):
     """What a sentence says that the passage which it cites does not have.
 
     ``nth`` counts the citations of that passage in the answer, from 1. ``missing`` are the numbers or names that are
@@ -60,8 +61,7 @@ class Doubt:
     carried_by: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(Struct, frozen=True):
     """What is to be said of one passage: doubts about citations of it, and sentences that it carries uncited."""
 
     doubts: tuple[Doubt, ...] = ()

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 MIN_CHARS, MAX_CHARS = 12, 90
 MIN_ANSWER_CHARS = 60
@@ -84,8 +85,7 @@ NO_TOPIC = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """A paragraph, empty for a list or a table, with the heading right above it if there is one."""
 
     text: str

@@ -7,7 +7,8 @@ conversation has tell that a question leans on nothing: what was said before has
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from rag_assistant.retrieval.hybrid import Hit
 from rag_assistant.retrieval.leaning import (
@@ -41,8 +42,7 @@ SHARED_WORDS = 0.25
 SHARE_BY_WORDS = 0.6
 
 
-@dataclass(frozen=True, slots=True)
-class SearchQuery:
+class SearchQuery(Struct, frozen=True):
     """What to search with: the question as asked, and what it leans on, which counts ``share`` beside it.
 
     A question that stands alone has no context, though its ``leaning``, from 0 to 1, may say that it hardly does.
@@ -52,8 +52,8 @@ class SearchQuery:
     text: str
     context: str = ""
     share: float = 0.0
-    leaning: float = field(default=0.0, compare=False)
-    nearest: tuple[Sequence[Hit], ...] = field(default=(), compare=False, repr=False)
+    leaning: float = 0.0
+    nearest: tuple[Sequence[Hit], ...] = ()
 
     @property
     def is_follow_up(self) -> bool:

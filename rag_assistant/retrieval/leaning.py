@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import exp
+
+from msgspec import Struct
 
 from rag_assistant.retrieval.hybrid import Hit
 from rag_assistant.retrieval.tokenize import content_words, search_words, stem
@@ -71,8 +72,7 @@ WEIGHTS_BY_QUESTIONS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Similarity:
+class Similarity(Struct, frozen=True):
     """What vectors say of a question: its cosines to the last question and to the whole context, and the nearest
     chunks of the library to it and to the context, the nearest first.
 

@@ -12,9 +12,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from math import log1p
+
+from msgspec import Struct
 
 from rag_assistant.records import Source
 from rag_assistant.retrieval.follow_up import SearchQuery
@@ -37,16 +38,14 @@ _Place = tuple[int, int]
 Compare = Callable[[str, Sequence[str]], Sequence[float]]
 
 
-@dataclass(frozen=True, slots=True)
-class Quote:
+class Quote(Struct, frozen=True):
     """Sentences that stand side by side in a source, in their order; ``n`` is the source's number."""
 
     n: int
     sentences: tuple[Sentence, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
+class _Candidate(Struct, frozen=True):
     """A sentence, the number of its source and its position in it."""
 
     place: _Place

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
+
+from msgspec import Struct
 
 from rag_assistant.retrieval.tokenize import unspaced_char
 
@@ -30,8 +31,7 @@ SHORT_LINE = 0.6
 MAX_LIST_CHARS = 300
 
 
-@dataclass(frozen=True, slots=True)
-class Sentence:
+class Sentence(Struct, frozen=True):
     """What can be quoted. ``lead`` belongs in front of it: the header of a table row, the line that begins a list.
 
     ``heading`` is the nearest one above it in its passage. ``block`` tells a row, an item or code from running text.

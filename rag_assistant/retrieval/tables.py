@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 # The line under a table's head. Before it stands the head, behind it the rows, up to a line without a border.
 RULE = re.compile(r"^ {0,3}\|?(?: *:?-+:? *\|)+(?: *:?-+:?)? *$", re.M)
@@ -16,8 +18,7 @@ BORDER = re.compile(r"(?<!\\)\|")
 MAX_TITLE_ROWS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """Where a table begins, where its first row of values does, and where it ends; its head and its title.
 
     ``head`` are the names of its columns with the line below them; ``title`` is what stands in rows above the names.

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import cache
 from itertools import chain, groupby, pairwise
 
 import Stemmer
+from msgspec.structs import replace
 
 from rag_assistant.records import Chunk
 from rag_assistant.retrieval.chunking import indexed_text

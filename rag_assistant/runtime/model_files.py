@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from rag_assistant.errors import ModelFileMissing
 
 
-@dataclass(frozen=True, slots=True)
-class ModelFile:
+class ModelFile(Struct, frozen=True):
     """A file inside an installed package, with its SHA-256, and what helps where the package is missing."""
 
     package: str

@@ -16,11 +16,12 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from functools import cache
 from tempfile import SpooledTemporaryFile
 from typing import IO
 from urllib.parse import SplitResult, quote, urljoin, urlsplit, urlunsplit
+
+from msgspec import Struct
 
 from rag_assistant import __version__
 from rag_assistant.errors import AddressRefused, BodyTooLarge, PageNotFetched
@@ -43,8 +44,7 @@ Resolve = Callable[[str, int], list[str]]
 Connect = Callable[[str, int, float], socket.socket]
 
 
-@dataclass(frozen=True)
-class Fetched:
+class Fetched(Struct, frozen=True):
     """What came: its type and charset as its server says, and the content, to be read from its beginning."""
 
     url: str

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 MAX_BEGINNING = 1
 # A request that has not begun to answer by then lets the next one begin.
@@ -33,8 +34,7 @@ WHO = re.compile(
 )
 
 
-@dataclass
-class Line:
+class Line(Struct):
     """Since when there is somebody in it; when each of those that are being begun came to it, and who waits."""
 
     since: float

@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, get_origin
 
+from msgspec import Struct
 from pydantic import ValidationError
 
 from rag_assistant.errors import SettingsError
@@ -28,8 +28,7 @@ ENVIRONMENT_ALIASES = {"AGENT_CONVERSATION_HISTORY_KEEP": "tool_iterations_keep"
 Origin = Literal["default", "file", "environment"]
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedSettings:
+class LoadedSettings(Struct, frozen=True):
     """Settings with where each value came from; ``former_names`` are sentences about the former names in use."""
 
     values: Settings

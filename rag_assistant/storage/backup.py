@@ -14,12 +14,12 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from shutil import copyfileobj, move
 from typing import IO
 
+from msgspec import Struct
 from sqlalchemy import delete, select, update
 
 from rag_assistant import __version__
@@ -45,8 +45,7 @@ Progress = Callable[[int, int], None]
 WordsOf = Callable[[str], str]
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(Struct, frozen=True):
     """Everything of an installation that is backed up, and where it is restored to."""
 
     database: Database
@@ -56,8 +55,7 @@ class Kept:
     words_of: WordsOf
 
 
-@dataclass(frozen=True, slots=True)
-class Backup:
+class Backup(Struct, frozen=True):
     """What is in a backup; ``missing`` counts documents whose file was deleted while it was made."""
 
     documents: int

@@ -9,11 +9,11 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from copy import copy as shallow_copy
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import orjson
+from msgspec import Struct, field
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import (
     ArgumentError,
@@ -40,8 +40,7 @@ PERSON, CHANGES_DOCUMENTS = "person", "changes_documents"
 DAMAGED = ("malformed", "not a database")
 
 
-@dataclass
-class _Held:
+class _Held(Struct):
     """What stays open: a connection for what is forced to the disk, one for what is not, one for text, some to read.
 
     Also which file of SQLite was opened first.

@@ -7,18 +7,17 @@ needs for a row or two (docs/benchmarks.md).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from msgspec import Struct
 from sqlalchemy import Connection, Dialect, Executable
 from sqlalchemy.types import TypeEngine
 
 Convert = Callable[[Any], Any]
 
 
-@dataclass(frozen=True)
-class _Compiled:
+class _Compiled(Struct, frozen=True):
     """A statement as SQLite takes it: its values in their order, and what is done to these and to those of a row."""
 
     sql: str

@@ -143,7 +143,9 @@ def drop_texts(connection: Connection, block: Block, but: Collection[str]) -> No
 def as_kept(sources: Sequence[Source]) -> Kept:
     """Return sources as a turn keeps them: field by field, with the keys of their texts."""
     apart = texts_of(sources)
-    fields: Kept = {name: [getattr(one, name) for one in sources] for name in Source.__slots__ if name != "text"}
+    fields: Kept = {
+        name: [getattr(one, name) for one in sources] for name in Source.__struct_fields__ if name != "text"
+    }
     fields["key"] = [key if (key := key_of(one.text)) in apart else None for one in sources]
     fields["text"] = [None if key else one.text for key, one in zip(fields["key"], sources, strict=True)]
     return {name: values for name, values in fields.items() if any(values)}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from msgspec import Struct
 from sqlalchemy import Connection, func, select, text
 
 from rag_assistant.storage.database import Database
@@ -13,8 +12,7 @@ from rag_assistant.storage.tables import conversations, documents, embedders, tu
 BYTES_PER_NUMBER = 4  # A vector's numbers are float32.
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Struct, frozen=True):
     """Counts, documents by their state, and sizes in bytes; ``database_bytes`` includes the other two."""
 
     conversations: int

@@ -9,9 +9,10 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from functools import wraps
 from typing import Literal, ParamSpec, Protocol, TypeVar
+
+from msgspec import Struct, field
 
 Given = ParamSpec("Given")
 Returned = TypeVar("Returned")
@@ -21,8 +22,7 @@ StepName = Literal["turn", "search", "keywords", "vectors", "passages", "fit", "
 Value = str | int | float | bool | None
 
 
-@dataclass(slots=True)
-class Step:
+class Step(Struct):
     """One step. ``facts`` go into a trace: no texts of anyone, and in words of ours (gen_ai.py has the standard's).
 
     ``traceparent`` is what others are told who work for this step. The trace of what follows goes on below the step.

@@ -10,12 +10,12 @@ import logging
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import mcp
 from anyio import fail_after
 from anyio.from_thread import start_blocking_portal
+from msgspec import Struct
 
 from rag_assistant.errors import ToolFailed
 
@@ -36,8 +36,7 @@ CONNECTION_ENDED = (mcp.types.CONNECTION_CLOSED, mcp.types.REQUEST_TIMEOUT)
 NOTHING = "The tool returned nothing."
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteTool:
+class RemoteTool(Struct, frozen=True):
     """A tool as its server describes it. One that is not ``read_only`` needs a person's word."""
 
     name: str

@@ -6,12 +6,12 @@ What reads and writes them is loaded when somebody does.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from io import BytesIO
 from tempfile import TemporaryFile
 from typing import IO
 
 from flask import Response, request, send_file
+from msgspec import Struct
 
 from rag_assistant.errors import InvalidRequest, UnsupportedContentType
 from rag_assistant.exchange.importing import Outcome
@@ -24,8 +24,7 @@ FILE_TYPES = ("application/json", "application/x-ndjson", "application/zip")
 FORM_OVERHEAD_BYTES = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
+class Imported(Struct, frozen=True):
     """What an import came to: the conversations that are new, those that were here, and what was none."""
 
     new: Sequence[Outcome]

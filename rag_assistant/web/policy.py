@@ -6,15 +6,14 @@ What a person may read or change is decided further down, by whose it is: see st
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from flask import Flask
+from msgspec import Struct
 
 from rag_assistant.records import Ability
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """The ability that a request must have, ``None`` for everybody.
 
     ``session``: no token will do; ``person``: it takes an account.

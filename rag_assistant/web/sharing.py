@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
 
 from flask import url_for
+from msgspec import Struct
 
 from rag_assistant.records import ConversationLink, Source, Turn
 from rag_assistant.web.identity import note_for_audit
 from rag_assistant.web.services import services, whole_services
 
 
-@dataclass(frozen=True, slots=True)
-class SharedConversation:
+class SharedConversation(Struct, frozen=True):
     """A conversation as whoever has its link reads it: each turn with the sources that they may read."""
 
     title: str

@@ -2,13 +2,13 @@
 
 import copy
 import json
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from rag_assistant.answering.request import FEWER_PASSAGES, WITHOUT_PASSAGES, BuiltRequest, Draft, Found, build_request
 from rag_assistant.conversations.model_profile import ModelProfile

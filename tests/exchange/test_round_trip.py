@@ -2,7 +2,6 @@
 
 import io
 import shutil
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from rag_assistant.errors import InvalidRequest
 from rag_assistant.exchange.archive import line_of

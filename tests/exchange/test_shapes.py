@@ -117,6 +117,11 @@ def test_a_tree_that_would_become_too_much_is_refused(monkeypatch: pytest.Monkey
             '{"format": "rag-assistant", "version": 1}\n{"document": {"id": 1, "name": "a", "sha256": "../x"}}',
             "Line 2 of the archive, document: sha256 is wrong",
         ),
+        (
+            '{"format": "rag-assistant", "version": 1}\n{"conversation": {"id": 1, "title": "a", "turns": [], '
+            '"created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z", "overrides": {"mood": 1}}}',
+            "Line 2 of the archive, conversation: overrides.mood is not known.",
+        ),
     ],
 )
 def test_other_files_are_refused_by_what_they_hold(text: str, said: str) -> None:

@@ -1,8 +1,7 @@
 """The token budget: what leaves first, what stays to the last, and when a request is refused."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from rag_assistant.errors import QuestionDoesNotFit
 from rag_assistant.history import FittedHistory, HistoryPolicy, HistorySummary, estimate_tokens, fit_history

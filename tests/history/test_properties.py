@@ -3,10 +3,10 @@
 import copy
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 
 from hypothesis import event, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from rag_assistant.errors import QuestionDoesNotFit
 from rag_assistant.history import (

@@ -7,10 +7,10 @@ import ssl
 import subprocess
 import threading
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from rag_assistant.errors import (
     AnswerInterrupted,

@@ -2,11 +2,11 @@
 
 import json
 import subprocess
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from rag_assistant.conversations.prompts import number_sources, question_message
 from rag_assistant.presenters.receipts import as_curl, parts_of

@@ -1,9 +1,9 @@
 """What is told of a turn: what its answer rests on."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from msgspec.structs import replace
 
 from rag_assistant.conversations.prompts import number_sources
 from rag_assistant.presenters.turns import support_of

@@ -104,7 +104,7 @@ def test_weights_that_are_not_used_take_nobodys_precision() -> None:
 
 
 def test_a_damaged_model_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     monkeypatch.setattr(minilm, "EMBEDDING_MODEL", replace(model_files.EMBEDDING_MODEL, sha256="0" * 64))
     with pytest.raises(EmbedderFailed, match="install it again"):

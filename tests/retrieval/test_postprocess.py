@@ -1,11 +1,11 @@
 """What of the found passages is sent: each text once, neighbours as one, within a budget."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from rag_assistant.history import estimate_tokens
 from rag_assistant.records import Passage

@@ -10,9 +10,10 @@ import hashlib
 import os
 import subprocess
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
+
+from msgspec.structs import replace
 
 from rag_assistant.documents.intake import SourceFile
 from rag_assistant.documents.sources.folder import Folder

@@ -9,8 +9,9 @@ import logging
 import threading
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from rag_assistant.documents.intake import Intake, SourceFile
 from rag_assistant.documents.library import Library
@@ -38,8 +39,7 @@ class Source(Protocol):
         """Tell whether the origin of a document is of this source."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
+class _Seen(Struct, frozen=True):
     """What was seen of a file: its mark, and its content or why it was refused."""
 
     mark: str

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from rag_assistant.errors import ExtractionFailed
 from rag_assistant.extracted import ExtractedText

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import html
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 # A tag, whose attributes may hold a ">" between quotes. Nothing is tried twice: half a tag costs its length, no more.
 TAG = re.compile(r"""<(/?)([a-z][a-z0-9:-]*+)((?:[^<>"']++|"[^"]*+"|'[^']*+')*+)>""", re.I)
@@ -38,8 +39,7 @@ MIN_CONTENT_CHARS = 100
 MARK = re.compile(r"[\s\[\]()\d¶#§^*↑↩†‡]*|\s*\[?[a-z]\]?\s*")
 
 
-@dataclass(slots=True)
-class Element:
+class Element(Struct):
     """An element of a page from ``start`` to ``end``; how many characters stand in it ``beside`` links and ``linked``.
 
     ``around`` are the tags that it stands in. ``introduced`` is set if a colon or a heading stands right before it.

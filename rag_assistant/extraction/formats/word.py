@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from rag_assistant.extracted import ExtractedText
 from rag_assistant.extraction.formats.charts import charts_of
@@ -19,8 +19,7 @@ NO_NUMBER = ("bullet", "none")
 AROUND = {"d": ("(", ")"), "rad": ("√(", ")")}
 
 
-@dataclass
-class Styles:
+class Styles(Struct):
     """What the names of paragraph styles mean, and the lists: which are numbered, and how far they have come."""
 
     levels: dict[str, int] = field(default_factory=dict)

@@ -8,11 +8,11 @@ are (MatMulNBits) they take twice the time, and find hardly more.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from rag_assistant.errors import EmbedderFailed
@@ -27,8 +27,7 @@ MIDDLE = 8
 MAX_CODE = 127
 
 
-@dataclass(frozen=True)
-class E5Weights:
+class E5Weights(Struct, frozen=True):
     """The content of the file. ``characters`` says which characters stand for which; ``pieces`` have their scores."""
 
     hidden: int

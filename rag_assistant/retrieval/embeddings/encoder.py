@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from rag_assistant.retrieval.embeddings.onnx_graph import Graph
@@ -17,8 +17,7 @@ MEAN_OVER = np.array([1], np.int64)  # The tokens.
 MAX_OF_TWO_WEIGHTS = 160
 
 
-@dataclass(frozen=True)
-class Linear:
+class Linear(Struct, frozen=True):
     """Weights of 8 bits (inputs x outputs) with a scale and a bias for each output.
 
     What comes in is rounded to 8 bits, too, over the range of a whole text. ``outliers`` are the inputs whose range is
@@ -32,16 +31,14 @@ class Linear:
     outliers: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
-class Norm:
+class Norm(Struct, frozen=True):
     """What a layer normalisation multiplies with, and what it adds."""
 
     weight: NDArray[np.float32]
     bias: NDArray[np.float32]
 
 
-@dataclass(frozen=True)
-class Layer:
+class Layer(Struct, frozen=True):
     """One layer: attention (queries, keys and values side by side), and what makes it wide and narrow again."""
 
     attention: Linear

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Familiarity:
+
+class Familiarity(Struct, frozen=True):
     """Shares (0 to 1) of a text's letters: in pieces of several letters, and in words that the model knows whole.
 
     Measured on questions with MiniLM, on average: English .99 and .9, German .95 and .24, Chinese .02 and .01.

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import mmap
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from rag_assistant.retrieval.embeddings.encoder import Layer, Linear, Norm, encoder_model
@@ -28,8 +28,7 @@ HIDDEN_OUTLIERS = (63, 99, 157, 223)
 WIDE_OUTLIERS: tuple[tuple[int, ...], ...] = ((856,), (607,), (218, 1004), (358,), (), ())
 
 
-@dataclass(frozen=True, eq=False)
-class TokenTable:
+class TokenTable(Struct, frozen=True, eq=False, weakref=True):
     """What each token, and each place in a text, begins with. The codes stay in the file, which is ``mapped``."""
 
     mapped: mmap.mmap

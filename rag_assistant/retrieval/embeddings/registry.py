@@ -10,10 +10,10 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from rag_assistant.errors import EmbedderFailed
@@ -110,8 +110,7 @@ class Embedder:
         self._model.close()
 
 
-@dataclass(frozen=True)
-class RecognisedEmbedder:
+class RecognisedEmbedder(Struct, frozen=True):
     """A model together with the key under which its vectors are kept."""
 
     key: str

@@ -8,8 +8,9 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rag_assistant.retrieval.hybrid import Hit
 from rag_assistant.retrieval.indexes.scoped import best_within
@@ -29,8 +30,7 @@ ROWS_AT_ONCE = 200
 RETRY_INTERVAL_SECONDS = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class _InStep:
+class _InStep(Struct, frozen=True):
     """An index, and the number of the change up to which it has everything."""
 
     change: int

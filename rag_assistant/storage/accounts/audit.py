@@ -26,4 +26,4 @@ class AuditLog:
         query = select(audit_log).order_by(audit_log.c.id.desc()).limit(limit)
         with self._database.read() as connection:
             rows = connection.execute(query).mappings()
-            return [AuditEntry(**{name: row[name] for name in AuditEntry.__slots__}) for row in rows]
+            return [AuditEntry(**{name: row[name] for name in AuditEntry.__struct_fields__}) for row in rows]

@@ -208,9 +208,9 @@ def _link(secret: str) -> Select[tuple[object]]:
 
 
 def _session_of(row: RowMapping) -> Session:
-    return Session(**{name: row[name] for name in Session.__slots__})
+    return Session(**{name: row[name] for name in Session.__struct_fields__})
 
 
 def _token_of(row: RowMapping) -> ApiToken:
-    values = {name: row[name] for name in ApiToken.__slots__}
+    values = {name: row[name] for name in ApiToken.__struct_fields__}
     return ApiToken(**values | {"scopes": tuple(row["scopes"])})

@@ -79,4 +79,4 @@ def _can_come_in(connection: Connection, person_id: int) -> bool:
 
 
 def _identity_of(row: RowMapping) -> LinkedIdentity:
-    return LinkedIdentity(**{name: row[name] for name in LinkedIdentity.__slots__})
+    return LinkedIdentity(**{name: row[name] for name in LinkedIdentity.__struct_fields__})

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 
+from msgspec import Struct, field
 from sqlalchemy import select
 
 from rag_assistant.errors import AnswerTakenOver, AssistantError, StorageFailed
@@ -23,8 +23,7 @@ ROWS_IN_ONE_STATEMENT = 100
 Piece = tuple[int, int, str]
 
 
-@dataclass(slots=True)
-class _Batch:
+class _Batch(Struct):
     """Pieces of many answers that are committed together.
 
     ``error`` is what all of them meet; the turns in ``refused`` are not ours any more.

@@ -278,7 +278,7 @@ def _conversations_of(connection: Connection, rows: Sequence[Row]) -> list[Conve
     known: dict[int, Summary] = {}
     if summary_ids:
         for found in connection.execute(select(summaries).where(summaries.c.id.in_(summary_ids))).mappings():
-            known[found["id"]] = Summary(**{name: found[name] for name in Summary.__slots__})
+            known[found["id"]] = Summary(**{name: found[name] for name in Summary.__struct_fields__})
     return [_record_of(row, known.get(row["summary_id"])) for row in rows]
 
 

@@ -7,9 +7,9 @@ are not read again: how much is visible before a turn is counted from the neares
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from sqlalchemy import ColumnElement, Connection, bindparam, case, false, func, or_, select, update
 
 from rag_assistant.storage.prepared import Prepared
@@ -50,8 +50,7 @@ _ROW = Prepared(select(conversations).where(conversations.c.id == bindparam("con
 _COUNT_MESSAGES = update(conversations).where(conversations.c.id == _OF_TURN).values(MORE_MESSAGES)
 
 
-@dataclass(frozen=True, slots=True)
-class Sum:
+class Sum(Struct, frozen=True):
     """A number of turns, and of messages in them."""
 
     turns: int = 0

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from typing import Any
 
+from msgspec.structs import asdict
 from sqlalchemy import Connection, RowMapping, and_, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 

@@ -67,4 +67,4 @@ class ConversationLinkStore:
 
 
 def _link_of(row: Row) -> ConversationLink:
-    return ConversationLink(**{name: row[name] for name in ConversationLink.__slots__})
+    return ConversationLink(**{name: row[name] for name in ConversationLink.__struct_fields__})

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal
 
+from msgspec.structs import replace
 from sqlalchemy import Connection, delete, exists, insert, select, update
 
 from rag_assistant.errors import TurnNotRatable

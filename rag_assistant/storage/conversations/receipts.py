@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from msgspec.structs import replace
 from sqlalchemy import Connection, bindparam, select, text
 
 from rag_assistant.history.erasing import joined, may_lean_on, receipt_without, search_without, turns_in

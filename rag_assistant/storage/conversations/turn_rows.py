@@ -104,7 +104,7 @@ def _as_turn(
         version=row["version"],
         versions=row["versions"],
         erased_at=row["erased_at"],
-        rating=None if rated is None else Rating(**{name: rated[name] for name in Rating.__slots__}),
+        rating=None if rated is None else Rating(**{name: rated[name] for name in Rating.__struct_fields__}),
     )
 
 

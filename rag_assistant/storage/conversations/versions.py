@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
+from msgspec.structs import replace
 from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 
 from rag_assistant.errors import ConversationBusy, TurnErased, TurnNotRegenerable, VersionFixed, VersionNotFound

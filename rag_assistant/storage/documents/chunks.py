@@ -33,7 +33,7 @@ _PASSAGES = Prepared(
     .join_from(chunks, documents, chunks.c.document_id == documents.c.id)
     .where(one_of(chunks.c.id, "chunks"), documents.c.replaces.is_(None), READABLE)
 )
-_CHUNK = tuple(chunks.c[name] for name in Chunk.__slots__)
+_CHUNK = tuple(chunks.c[name] for name in Chunk.__struct_fields__)
 _PENDING = Prepared(
     select(chunks.c.id).where(chunks.c.document_id.in_(select(documents.c.id).where(documents.c.replaces.is_not(None))))
 )
@@ -230,7 +230,7 @@ def _insert(
 
 
 def _chunk_row(document_id: int, piece: Chunk) -> dict[str, Any]:
-    return {"document_id": document_id} | {name: getattr(piece, name) for name in Chunk.__slots__}
+    return {"document_id": document_id} | {name: getattr(piece, name) for name in Chunk.__struct_fields__}
 
 
 def _chunks_are(connection: Connection, document_id: int, pieces: Sequence[Chunk]) -> bool:

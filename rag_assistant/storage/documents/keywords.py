@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, select, text
 
 from rag_assistant.records import EVERYTHING, Scope
@@ -29,8 +29,7 @@ STATE = Prepared(
 MAX_CHANGES_KEPT = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class KeywordState:
+class KeywordState(Struct, frozen=True):
     """What keyword search knows of the library: in which languages its chunks are indexed, and which came last.
 
     The languages have ``""`` among them if some chunks are in none that is known. ``change`` moves with the words that

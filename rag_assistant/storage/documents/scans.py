@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import astuple
 
+from msgspec.structs import astuple
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from rag_assistant.extracted import RecognisedPage, Word

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import IO, Any
 
 from flask import Blueprint, Response, jsonify, make_response, request, send_file
+from msgspec.structs import asdict
 
 from rag_assistant.errors import InvalidRequest, UnsupportedContentType
 from rag_assistant.presenters.documents import document_data

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 from flask import Blueprint, Response, jsonify
+from msgspec import to_builtins
 
 from rag_assistant.web.request_bodies import NoFields
 from rag_assistant.web.request_parsing import read_optional_json
@@ -18,4 +17,4 @@ def test() -> Response:
     """Test the endpoints of the settings, step by step; no other address can be asked."""
     read_optional_json(NoFields)
     found = services().check_connection()
-    return jsonify({"ok": found.ok} | asdict(found))
+    return jsonify({"ok": found.ok} | to_builtins(found))

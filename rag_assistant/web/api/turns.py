@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from flask import Blueprint, Response, current_app, jsonify, make_response, request
+from msgspec.structs import replace
 
 from rag_assistant.answering.assistant import WATCH_INTERVAL_SECONDS
 from rag_assistant.conversations.pictures import picture_in

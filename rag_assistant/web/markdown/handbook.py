@@ -10,13 +10,13 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup
+from msgspec import Struct
 
 from rag_assistant.web.markdown.render import clean_handbook
 
@@ -29,8 +29,7 @@ FRONT = "docs/README.md"
 _parser = MarkdownIt("commonmark", {"html": True}).enable("table")
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """A file of the documentation: its ``title``, its HTML, and the ``sections`` of it, as anchor and heading."""
 
     title: str

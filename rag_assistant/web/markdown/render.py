@@ -9,7 +9,6 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 import nh3
@@ -20,6 +19,7 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 from markupsafe import Markup, escape
+from msgspec import Struct
 
 from rag_assistant.retrieval.claims import CITATION
 from rag_assistant.web.languages import gettext
@@ -147,8 +147,7 @@ def _draw_code(
     return f"<pre{named}><code>{escapeHtml(token.content)}</code></pre>\n"
 
 
-@dataclass(slots=True)
-class Citations:
+class Citations(Struct):
     """The citations of one source in an answer, as they are drawn one after the other."""
 
     href: str

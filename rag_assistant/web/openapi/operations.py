@@ -6,9 +6,9 @@ A route without a line here fails a test, and so does one whose view reads anoth
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct, field
 from pydantic import BaseModel
 
 import rag_assistant.web.request_bodies as bodies
@@ -37,8 +37,7 @@ MODEL = "rag-assistant"
 ASKED = {"model": MODEL, "messages": [{"role": "user", "content": "How large may a document be?"}]}
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Struct, frozen=True):
     """What a route takes and gives.
 
     ``answer`` is a type of answers.py, a media type for what is no JSON, ``None`` for nothing. ``events`` are those of

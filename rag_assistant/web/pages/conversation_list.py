@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
+
+from msgspec import Struct
 
 from rag_assistant.errors import InvalidRequest
 from rag_assistant.i18n.marking import N_
@@ -37,8 +38,7 @@ BEGINNING_OF_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 Cursor = tuple[datetime, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """Some conversations that follow each other in the list, under one heading: in words, or the first of a month."""
 
     title: str | date

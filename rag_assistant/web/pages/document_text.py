@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from rag_assistant.extracted import ExtractedText
 from rag_assistant.retrieval.leads import Leads
@@ -16,8 +17,7 @@ AROUND = 20_000
 MAX_LINE_CHARS = 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class ShownText:
+class ShownText(Struct, frozen=True):
     """What is shown of a text, before, in and behind the passage that is marked.
 
     ``earlier`` and ``later`` are where what is not shown could be read on, ``None`` where there is nothing more.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from flask import request
+from msgspec import Struct
 
 from rag_assistant.i18n.marking import N_
 from rag_assistant.records import Conversation
@@ -37,8 +37,7 @@ ZONE_COOKIE = "zone"
 SIDEBAR_COOKIE = "sidebar"
 
 
-@dataclass(frozen=True, slots=True)
-class Shortcut:
+class Shortcut(Struct, frozen=True):
     """Keys that do something on every page: ``keys`` as KeyboardEvent names them, ``action`` as shortcuts.js does."""
 
     keys: str

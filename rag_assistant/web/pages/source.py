@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from flask import Blueprint, Response, make_response, render_template
+from msgspec.structs import replace
 
 from rag_assistant.documents.page_images import PageView
 from rag_assistant.errors import DocumentNotFound, SourceNotFound

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from rag_assistant.presenters.turns import shifts
 from rag_assistant.records import Branch, Correction, Turn
 from rag_assistant.web.services import services
 
 
-@dataclass(frozen=True, slots=True)
-class Around:
+class Around(Struct, frozen=True):
     """``shifts`` are the numbers of the turns that tell what was left out, ``branches`` go off a turn by its number.
 
     ``offers_quotes``: where the model failed, quotes are offered. ``corrections`` are what the answers rest on and was

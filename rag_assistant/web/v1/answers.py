@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import Any
 
 from flask import Response, jsonify, request, url_for
+from msgspec import Struct
 
 from rag_assistant.records import Event, Question
 from rag_assistant.web.api.events import HEADERS, Framed, Frames, collect, straight
@@ -23,8 +23,7 @@ from rag_assistant.web.v1.reading import Sent
 Events = Iterator[Event | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """A question with what came along; a ``stored`` one is asked as by /api/query, and what came along is not read."""
 
     question: Question
@@ -34,8 +33,7 @@ class Asked:
     stored: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Answering:
+class _Answering(Struct, frozen=True):
     """An answer that has begun. ``leave`` is what is done when its reader goes."""
 
     events: Events

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from rag_assistant.history import estimate_tokens
 from rag_assistant.retrieval.claims import CITATION
@@ -13,8 +14,7 @@ TOLD = ("notice", "history", "search", "support", "sources", "notes", "waiting")
 FINISHED = {"length": "length", "content_filter": "content_filter"}
 
 
-@dataclass(frozen=True, slots=True)
-class About:
+class About(Struct, frozen=True):
     """What a view knows of an answer besides its events.
 
     ``id`` is its own, without a prefix; ``link`` gives the address of a source; ``ignored`` are the fields of the

@@ -7,8 +7,10 @@ import binascii
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from rag_assistant.conversations.pictures import check_pictures
 from rag_assistant.conversations.viewed_history import SentHistory, SentSummary
@@ -30,8 +32,7 @@ PICTURES = ("image_url", "input_image")
 STORED_ID = re.compile(r"(?:resp|msg)_([1-9][0-9]{0,9})")
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(Struct, frozen=True):
     """What came in the messages: what to tell the model, what to ask it, and the turns before that.
 
     ``behind`` is the id of the stored turn behind which it is asked, where an item names one.

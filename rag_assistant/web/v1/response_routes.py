@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from flask import Blueprint, Response, jsonify, request
+from msgspec.structs import replace
 
 from rag_assistant.conversations.viewed_history import SentSummary, ViewedHistory
 from rag_assistant.errors import InvalidRequest, ResponseNotFound, TurnNotFound

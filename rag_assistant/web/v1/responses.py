@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from msgspec import Struct
 
 from rag_assistant.records import Event, Message
 from rag_assistant.web.api.events import HEARTBEAT
@@ -35,8 +35,7 @@ CONSTANT: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """What a request asked for, as its response repeats it."""
 
     instructions: str | None = None

@@ -1,9 +1,9 @@
 """What was excluded or edited after an answer, in every database."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from rag_assistant.records import Correction, Turn
 from rag_assistant.storage.conversations.conversations import ConversationManager

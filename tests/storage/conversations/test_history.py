@@ -203,7 +203,7 @@ def test_messages_are_counted_once_whatever_becomes_of_their_turns(talk: Talk, d
 
 
 def test_a_waiting_turn_is_held_until_it_is_answered(talk: Talk) -> None:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     turn, _ = talk.turns.accept(Question("delete", talk.id), "t")
     waiting = {"call_id": "d", "tool": "delete_documents", "arguments": {"document_ids": [1]}}

@@ -2,11 +2,11 @@
 
 import shutil
 import threading
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from rag_assistant.conversations.prompts import mark_cited
 from rag_assistant.errors import ConversationBusy, ConversationNotFound, IdempotencyKeyReused, TurnNotRetryable

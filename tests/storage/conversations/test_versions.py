@@ -1,9 +1,9 @@
 """Answers given anew and chosen: by two at once, and while something else is decided about their turn."""
 
 import threading
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from rag_assistant.errors import ConversationBusy, TurnNotRegenerable, VersionFixed
 from rag_assistant.records import Question, Turn

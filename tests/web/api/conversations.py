@@ -1,9 +1,9 @@
 """Conversations over the API to test with: made, looked at and commanded, and what the model was sent of them."""
 
-from dataclasses import replace
 from typing import Any
 
 from flask.testing import FlaskClient
+from msgspec.structs import replace
 
 from rag_assistant.records import Question, Turn
 from rag_assistant.storage.conversations.turns import TurnStore

@@ -1,10 +1,10 @@
 """What kind of file a document is, in words."""
 
 import re
-from dataclasses import replace
 
 import pytest
 from flask.testing import FlaskClient
+from msgspec.structs import replace
 
 from rag_assistant.extraction.formats import kinds
 from rag_assistant.records import Document

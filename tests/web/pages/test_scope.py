@@ -1,11 +1,11 @@
 """Questions about a part of the library, and what an answer rests on, as the pages show them."""
 
 import html
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
+from msgspec.structs import replace
 
 from rag_assistant.answering import search
 from rag_assistant.conversations.prompts import number_sources
