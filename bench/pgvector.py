@@ -167,7 +167,7 @@ class Library:
             return None, set(range(1, len(self.rows) + 1))
         chosen = np.random.default_rng(1).permutation(count)[: count * share // 100] + 1
         within = ChunksInScope(self._database, Scope(tuple(map(int, chosen))))
-        return within, within.among(range(1, len(self.rows) + 1))
+        return within, set(within.ids.all().tolist())
 
     def _nearest(self, question: Vectors, within: ChunksInScope | None, indexed: bool) -> set[int]:
         hits = self._table.nearest(self._known, question.tobytes(), CANDIDATES, within, indexed=indexed)

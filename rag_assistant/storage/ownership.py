@@ -105,4 +105,5 @@ def _documents_in(chosen: Select[tuple[int]]) -> Select[tuple[int]]:
 
 
 # As OF_PERSON, of documents that they may read.
-READABLE = or_(PERSON.is_(None), documents.c.library_id.in_(libraries_of(PERSON)))
+IN_THEIR_LIBRARIES = documents.c.library_id.in_(libraries_of(PERSON))
+READABLE = or_(PERSON.is_(None), IN_THEIR_LIBRARIES)

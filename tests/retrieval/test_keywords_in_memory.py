@@ -15,7 +15,7 @@ from rag_assistant.retrieval.indexes.keywords_in_memory import KeywordsInMemory,
 from rag_assistant.retrieval.search import Retriever
 from rag_assistant.retrieval.terms import query_terms
 from rag_assistant.storage.database import Database, sqlite_url
-from rag_assistant.storage.documents import keywords, scope
+from rag_assistant.storage.documents import keywords
 from rag_assistant.storage.tables import chunks
 from testkit.shelf import Shelf
 
@@ -111,7 +111,7 @@ def test_of_changes_that_overlap_each_chunk_is_read_once(shelf: Shelf, memory: K
 def test_in_a_scope_it_finds_all_that_is_there(
     shelf: Shelf, memory: KeywordsInMemory, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr(scope, "MAX_FEW", few)
+    monkeypatch.setattr(keywords_in_memory, "MAX_FEW", few)
     ones = [shelf.add(str(n)) for n in range(3)]
     shelf.read(ones[0], *(f"goose {n}" for n in range(300)))
     shelf.read(ones[1], "a long text with one goose in it, far behind the others", "oil")

@@ -13,14 +13,16 @@ from numpy.typing import NDArray
 
 from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.hybrid import Hit
-from rag_assistant.retrieval.indexes.scoped import best_within
 
 if TYPE_CHECKING:
     from rag_assistant.storage.documents.scope import ChunksInScope
+    from rag_assistant.storage.id_ranges import IdRanges
 
 ROWS_AT_ONCE = 1000
 # Room for so many more, as a share of those that are there: it is no memory until it is used.
 SPARE = 8
+# To leave out fewer rows than this takes longer than to multiply them as well.
+MIN_GAP = 16
 
 
 class VectorStore(Protocol):
@@ -52,14 +54,11 @@ class ExactIndex:
         """Return up to ``limit`` chunk ids with their cosine, the nearest first; with ``within``, only of those."""
         with self._lock:
             ids, rows = self._ids, self._rows
-        few = within.few if within is not None else None
-        if few is not None:
-            chosen = np.flatnonzero(np.isin(ids, np.fromiter(few, np.int64, len(few))))
-            return _nearest(ids[chosen], rows[chosen] @ vector, limit)
-        cosines = rows @ vector
         if within is None:
-            return _nearest(ids, cosines, limit)
-        return best_within(lambda count: _nearest(ids, cosines, count), limit, within, len(ids))
+            return _nearest(ids, rows @ vector, limit)
+        places = within.ids.places_in(ids)
+        chosen = places.all()
+        return _nearest(ids[chosen], _cosines(rows, vector, places)[chosen], limit)
 
     def refresh(self, version: tuple[int, int]) -> None:
         """Take over what was embedded up to a ``version`` of the store; start anew after a deletion."""
@@ -101,6 +100,14 @@ class ExactIndex:
         size = total + total // SPARE
         self._room = np.empty(size, np.int64), np.empty((size, self._dimension), np.float32)
         self._room[0][:kept], self._room[1][:kept] = ids[:kept], rows[:kept]
+
+
+def _cosines(rows: Vectors, vector: Vectors, places: IdRanges) -> Vectors:
+    """Return the cosines of the rows in some places; in the others, anything may stand."""
+    cosines = np.empty(len(rows), np.float32)
+    for start, end in places.joined(MIN_GAP):
+        np.matmul(rows[start:end], vector, out=cosines[start:end])
+    return cosines
 
 
 def _nearest(ids: NDArray[np.int64], cosines: Vectors, limit: int) -> list[Hit]:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator, Sequence
+from itertools import compress
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from rag_assistant.retrieval.hybrid import Hit
-from rag_assistant.retrieval.indexes.scoped import best_within
 from rag_assistant.runtime.courtesy import step_aside
 from rag_assistant.runtime.memory import give_back
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rag_assistant.retrieval.indexes.tantivy_words import TantivyWords
     from rag_assistant.storage.documents.keywords import KeywordIndex, KeywordState
     from rag_assistant.storage.documents.scope import ChunksInScope
+    from rag_assistant.storage.id_ranges import IdRanges
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +29,11 @@ log = logging.getLogger(__name__)
 FROM_CHUNKS = 500
 ROWS_AT_ONCE = 200
 RETRY_INTERVAL_SECONDS = 10.0
+# Of so many chunks each is asked for; of more, the best of all chunks are compared with them.
+MAX_FEW = 2_000
+# Half as many again as would do if hits were spread evenly.
+MARGIN = 1.5
+TIMES_MORE = 8
 
 
 class _InStep(Struct, frozen=True):
@@ -64,9 +70,9 @@ class KeywordsInMemory:
             return None
         if within is None:
             return held.words.best(words, limit)
-        if within.few is not None:
-            return held.words.best(words, limit, within.few)
-        return best_within(lambda count: held.words.best(words, count), limit, within, len(held.words))
+        if len(within.ids) <= MAX_FEW:
+            return held.words.best(words, limit, within.ids.all().tolist())
+        return _best_within(held.words, words, limit, within.ids)
 
     def warm_up(self) -> None:
         """Begin to read the words, if there are enough of them."""
@@ -129,6 +135,20 @@ class KeywordsInMemory:
                     break
                 first = rows[-1][0] + 1
                 step_aside()
+
+
+def _best_within(held: TantivyWords, words: Sequence[str], limit: int, ids: IdRanges) -> list[Hit]:
+    """Return the first ``limit`` hits that are among some ids, from those of all chunks.
+
+    Others may hold the words more often than these: then more are asked for.
+    """
+    count = int(MARGIN * limit * max(1.0, len(held) / len(ids)))
+    while True:
+        hits = held.best(words, count)
+        found = list(compress(hits, ids.hold([chunk_id for chunk_id, _ in hits])))
+        if len(found) >= limit or len(hits) < count:
+            return found[:limit]
+        count *= TIMES_MORE
 
 
 def apart(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cache, cached_property
 
 from sqlalchemy import (
     ColumnElement,
@@ -17,17 +17,15 @@ from sqlalchemy import (
 )
 
 from rag_assistant.records import Scope
-from rag_assistant.storage.database import Database
+from rag_assistant.storage.database import Database, person_of
 from rag_assistant.storage.full_text import holds
 from rag_assistant.storage.id_lists import one_of
-from rag_assistant.storage.ownership import readable
+from rag_assistant.storage.id_ranges import IdRanges, ranges_of
+from rag_assistant.storage.ownership import IN_THEIR_LIBRARIES, readable
 from rag_assistant.storage.prepared import Prepared
 from rag_assistant.storage.tables import chunks, document_tags, documents
 
-# Of so few chunks the ids are read; of more, only the documents of those that were found.
-MAX_FEW = 2_000
-
-_DOCUMENTS_OF = Prepared(select(chunks.c.id, chunks.c.document_id).where(one_of(chunks.c.id, "chunks")))
+_CHUNKS_OF = Prepared(select(chunks.c.id).where(one_of(chunks.c.document_id, "documents")).order_by(chunks.c.id))
 
 
 class ChunksInScope:
@@ -41,26 +39,18 @@ class ChunksInScope:
         self._scope = scope
 
     @cached_property
-    def size(self) -> int:
-        """How many there are, with those of documents that are still read."""
-        return sum(self._documents.values())
-
-    @cached_property
-    def few(self) -> set[int] | None:
-        """The ids of all of them, ``None`` where there are more than ``MAX_FEW``."""
-        if self.size > MAX_FEW:
-            return None
+    def ids(self) -> IdRanges:
+        """Their ids, with those of documents that are still read."""
         with self.database.read() as connection:
-            return set(connection.execute(self._query(connection)).scalars())
-
-    def among(self, chunk_ids: Sequence[int]) -> set[int]:
-        """Return those of some ids that are ids of these chunks."""
-        with self.database.read() as connection:
-            if not self.database.is_sqlite:
-                asked = self._query(connection).where(one_of(chunks.c.id, "chunks"))
-                return set(connection.execute(asked, {"chunks": chunk_ids}).scalars())
-            found = _DOCUMENTS_OF.rows(connection, {"chunks": chunk_ids})
-            return {chunk_id for chunk_id, document_id in found if document_id in self._documents}
+            ranges, scattered = [], []
+            for document_id, count, first, last in self._documents(connection):
+                if first is not None and last - first + 1 == count:
+                    ranges.append((first, last + 1))
+                elif first is not None:  # Others came between as they were kept, or the count is wrong.
+                    scattered.append(document_id)
+            if scattered:
+                ranges += ranges_of([one for (one,) in _CHUNKS_OF.rows(connection, {"documents": scattered})])
+        return IdRanges.of(ranges)
 
     def holds(self, connection: Connection, chunk_id: ColumnElement[int]) -> ColumnElement[bool]:
         """Return the condition that a chunk is one of them."""
@@ -71,12 +61,10 @@ class ChunksInScope:
         some = self._query(connection).limit(count + 1).subquery()
         return connection.execute(select(func.count()).select_from(some)).scalar_one() > count
 
-    @cached_property
-    def _documents(self) -> dict[int, int]:
-        """The documents of the scope, each with how many chunks it has."""
-        with self.database.read() as connection:
-            query = select(documents.c.id, documents.c.chunks).where(in_scope(connection, documents.c.id, self._scope))
-            return {row.id: row.chunks for row in connection.execute(query)}
+    def _documents(self, connection: Connection) -> Sequence[tuple[int, int, int | None, int]]:
+        person, named, tags = person_of(connection), self._scope.document_ids, self._scope.tags
+        statement = _documents_with_chunks(of_person=person is not None, named=bool(named), tagged=bool(tags))
+        return statement.rows(connection, {"person": person, "documents": named, "tags": tags})
 
     def _query(self, connection: Connection) -> Select[int]:
         return select(chunks.c.id).where(in_scope(connection, chunks.c.document_id, self._scope))
@@ -91,6 +79,26 @@ def in_scope(connection: Connection, document_id: ColumnElement[int], scope: Sco
         tagged = select(document_tags.c.document_id).where(document_tags.c.tag.in_(scope.tags))
         conditions.append(document_id.in_(tagged))
     return and_(true(), *conditions)
+
+
+@cache
+def _documents_with_chunks(*, of_person: bool, named: bool, tagged: bool) -> Prepared:
+    """Return what reads the id of each document of a scope, how many chunks it has, and the first and last of these.
+
+    The chunks of a document were kept in the order of their positions.
+    """
+    conditions: list[ColumnElement[bool]] = []
+    if of_person:
+        conditions.append(IN_THEIR_LIBRARIES)
+    if named:
+        conditions.append(one_of(documents.c.id, "documents"))
+    if tagged:
+        of_tags = select(document_tags.c.document_id).where(one_of(document_tags.c.tag, "tags"))
+        conditions.append(documents.c.id.in_(of_tags))
+    own = select(chunks.c.id).where(chunks.c.document_id == documents.c.id).limit(1)
+    first = own.order_by(chunks.c.position, chunks.c.id).scalar_subquery()
+    last = own.order_by(chunks.c.position.desc(), chunks.c.id.desc()).scalar_subquery()
+    return Prepared(select(documents.c.id, documents.c.chunks, first, last).where(true(), *conditions))
 
 
 def named_or_tagged(connection: Connection, sought: str) -> ColumnElement[bool]:

@@ -277,8 +277,7 @@ def test_what_stands_between_two_chunks_that_touch_is_kept_with_the_second(shelf
     assert shelf.chunks.keep_text(document.id, ExtractedText(text, "text/plain"), pieces, ["w"] * len(pieces))
     within = shelf.chunks.within(Scope((document.id,)))
     assert within is not None
-    assert within.few is not None
-    found = shelf.chunks.passages(dict.fromkeys(sorted(within.few), 0.0))
+    found = shelf.chunks.passages(dict.fromkeys(within.ids.all().tolist(), 0.0))
     assert [passage.gap for passage in found] == [None, "\n\n", None, None]
 
 

@@ -98,6 +98,21 @@ def test_an_answer_costs_no_more_however_long_the_conversation(client: FlaskClie
     assert (spent["forced commits"], spent["embedded"]) == (2, 1)  # Nothing of what was said before is embedded.
 
 
+def test_an_answer_from_some_documents_takes_no_more_statements_than_one_from_all(
+    client: FlaskClient, spent: Counter[str]
+) -> None:
+    for n in range(3):
+        upload(client, f"The keeper of lighthouse {n} feeds seventeen geese at nine.", tags="geese")
+    ask(client, QUESTION)  # Reads the vectors.
+    spent.clear()
+    assert ask(client, QUESTION)["sources"]
+    whole = spent["statements"]
+    for some in ({"tags": ["geese"]}, {"document_ids": [1, 2, 3]}):
+        spent.clear()
+        assert ask(client, QUESTION, **some)["sources"]
+        assert spent["statements"] <= whole
+
+
 def test_a_page_asks_and_sets_up_no_more_however_many_turns_it_shows(client: FlaskClient, spent: Counter[str]) -> None:
     upload(client, "The keeper of the lighthouse feeds seventeen geese at nine.")
     conversation_id = ask(client, QUESTION)["conversation_id"]
