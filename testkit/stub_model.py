@@ -5,6 +5,7 @@ Also the other side of the benchmarks: ``python -m testkit.stub_model`` prints i
 
 from __future__ import annotations
 
+import contextlib
 import json
 import select
 import socket
@@ -17,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from weakref import WeakSet
 
 from testkit.embedders import WordHashEmbedder
 
@@ -54,11 +56,12 @@ class Reply:
 
 @dataclass
 class Seen:
-    """One request that the stub got. ``left_after`` is when the client closed the connection, in seconds."""
+    """One request that the stub got, from which port. ``left_after``: when the client closed the connection, in s."""
 
     body: dict[str, Any]
     headers: dict[str, str]
     started: float
+    port: int
     left_after: float | None = None
 
     @property
@@ -112,11 +115,28 @@ class StubModel:
         self._closing.set()
         self._server.shutdown()
         self._server.server_close()
+        self._server.leave()
 
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 1024
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._connections: WeakSet[socket.socket] = WeakSet()
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """Return a new connection."""
+        connection, address = super().get_request()
+        self._connections.add(connection)
+        return connection, address
+
+    def leave(self) -> None:
+        """Close the connections that clients keep."""
+        for connection in list(self._connections):
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, *_: object) -> None:
         """A client that left is no news."""
@@ -140,7 +160,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        seen = Seen(body, {name.lower(): value for name, value in self.headers.items()}, time.monotonic())
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        seen = Seen(body, headers, time.monotonic(), self.client_address[1])
         if self.path.endswith("/embeddings"):
             return self._embed(seen)
         if self.path.endswith("/rerank"):

@@ -95,6 +95,12 @@ class ModelCall:
         if self.ended:
             self._hang_up()
 
+    def detach(self, connection: socket.socket) -> None:
+        """Forget a socket that others may wait on from now on."""
+        with self._lock:
+            if self._socket is connection:
+                self._socket = None
+
     def look(self, now: float) -> None:
         """End the call if it is past a deadline."""
         if self.ended:

@@ -77,6 +77,13 @@ class ModelClient:
         """Load the SDK, so that the first question does not wait for it."""
         load_sdk()
 
+    def close(self) -> None:
+        """Close the connections that are kept."""
+        with self._lock:
+            for one in self._clients.values():
+                one.http.close()
+            self._clients.clear()
+
     def stream(
         self,
         endpoint: Endpoint,
@@ -215,7 +222,7 @@ class ModelClient:
             raise status_error(response)
 
     def _to(self, endpoint: Endpoint) -> _Clients:
-        """Return how an endpoint is reached. Nothing is retried by itself, and no connection is kept open."""
+        """Return how an endpoint is reached. Nothing is retried by itself."""
         import httpx2
 
         from rag_assistant.llm.transport import SocketTransport

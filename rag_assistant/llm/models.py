@@ -64,7 +64,8 @@ class LanguageModels:
             self._local.process.start()
 
     def close(self) -> None:
-        """End the local model's process."""
+        """End the local model's process, and the connections to endpoints."""
+        self.client.close()
         if self._local is not None:
             self._local.process.close()
 

@@ -1,7 +1,7 @@
 """The SDK's connection to an endpoint: a socket and a parser in C behind the SDK's own interface.
 
 The SDK's default reads a streamed answer at several times the cost (docs/benchmarks.md), and does not tell which socket
-a call waits on. Every call has a connection of its own: between two questions of a person a kept one would expire.
+a call waits on.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import httptools
 import httpx2
 
 from rag_assistant.llm.calls import ModelCall
+from rag_assistant.llm.kept_connections import KeptConnections
 from rag_assistant.llm.pump import Arriving
 
 # More than TLS has in one record: nothing is left decrypted that who watches the socket would not see.
@@ -34,30 +35,61 @@ current_call: ContextVar[ModelCall | None] = ContextVar("current_call", default=
 
 
 class SocketTransport(httpx2.BaseTransport):
-    """Sends a request over a new connection, whose socket the current call gets to know, so that it can be ended."""
+    """Sends requests to one endpoint; the current call gets to know the socket, so that it can be ended.
+
+    A connection whose answer has come to its end takes another request soon after.
+    """
 
     def __init__(self, connect_seconds: Callable[[], float]) -> None:
         self._connect_seconds = connect_seconds
         self._tls: ssl.SSLContext | None = None
+        self._kept = KeptConnections()
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         """Return the response when its headers are there. Raises ConnectError, ReadError, RemoteProtocolError."""
-        connection = self._connect(request.url)
-        body = _Body(connection)
-        call = current_call.get()
-        if call is not None:
-            call.attach(connection)
-        try:
-            connection.sendall(_head(request) + request.read())
-            body.read_head()
-        except BaseException:
-            connection.close()
-            raise
-        status = body.parser.get_status_code()
+        message = _head(request) + request.read()
+        body = self._ask_again(message) or self._ask(_Body(self._connect(request.url), self._keep), message)
         headers = httpx2.Headers(body.headers)
         body.max_bytes = MAX_STREAM_BYTES if is_event_stream(headers) else MAX_BODY_BYTES
-        stream = BoundedStream(body, MAX_ERROR_BYTES, cut=True) if status >= 400 else body
-        return httpx2.Response(status, headers=headers, stream=stream, request=request, extensions={"body": body})
+        stream = BoundedStream(body, MAX_ERROR_BYTES, cut=True) if body.status >= 400 else body
+        return httpx2.Response(body.status, headers=headers, stream=stream, request=request, extensions={"body": body})
+
+    def close(self) -> None:
+        """Close the connections that wait for another request."""
+        self._kept.close()
+
+    def _ask_again(self, message: bytes) -> _Body | None:
+        """Ask over a kept connection; ``None`` if there is none, or the endpoint closes it instead of answering."""
+        connection = self._kept.take()
+        if connection is None:
+            return None
+        body = _Body(connection, self._keep)
+        try:
+            return self._ask(body, message)
+        except (OSError, httpx2.ReadError, httpx2.RemoteProtocolError):
+            if body.has_begun:
+                raise
+            return None
+
+    def _ask(self, body: _Body, message: bytes) -> _Body:
+        """Send a request, and return the body of its answer when the head is read."""
+        call = current_call.get()
+        if call is not None:
+            call.attach(body.connection)
+        try:
+            body.connection.sendall(message)
+            body.read_head()
+        except BaseException:
+            body.connection.close()
+            raise
+        return body
+
+    def _keep(self, connection: socket.socket) -> None:
+        """Keep a connection for the next request, which the call of this one cannot end any more."""
+        call = current_call.get()
+        if call is not None:
+            call.detach(connection)
+        self._kept.keep(connection)
 
     def _connect(self, url: httpx2.URL) -> socket.socket:
         """Return an open connection. Only connecting is limited here: later silence is the watchdog's business."""
@@ -142,33 +174,50 @@ _received = _Received()
 
 
 class _Body(httpx2.SyncByteStream):
-    """The body of a response, in the pieces in which it arrives. What the parser finds lands in the attributes."""
+    """The body of a response, in the pieces in which it arrives. What the parser finds lands in the attributes.
 
-    def __init__(self, connection: socket.socket) -> None:
+    What comes behind its end was not asked for, and is left out.
+    """
+
+    def __init__(self, connection: socket.socket, keep: Callable[[socket.socket], None]) -> None:
         self.connection = connection
+        self._keep = keep
         self.max_bytes = MAX_BODY_BYTES
         self._pieces: list[bytes] = []
         self._received_bytes = 0
+        self.has_begun = False
+        self.status = 0
         self._head_read = False
         self.is_complete = False
+        self._may_be_kept = False
         self.headers: list[tuple[bytes, bytes]] = []
         self.parser = httptools.HttpResponseParser(self)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header from the parser."""
-        self.headers.append((name, value))
+        if not self.is_complete:
+            self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         """Take note that the head is read, unless it is only a promise of one (100 Continue)."""
-        self._head_read = self.parser.get_status_code() >= 200
+        if not self.is_complete:
+            self.status = self.parser.get_status_code()
+            self._head_read = self.status >= 200
 
     def on_body(self, piece: bytes) -> None:
         """Take a piece of the body from the parser."""
-        self._pieces.append(piece)
+        if not self.is_complete:
+            self._pieces.append(piece)
 
     def on_message_complete(self) -> None:
         """Take note that the body has come to its end."""
-        self.is_complete = self._head_read
+        if not self.is_complete:
+            self.is_complete = self._head_read
+            self._may_be_kept = self.is_complete and self.parser.should_keep_alive()
+
+    def on_message_begin(self) -> None:
+        """Take note that an answer begins; behind the end, it is one that nobody asked for."""
+        self._may_be_kept = False
 
     def read_head(self) -> None:
         """Return when the head is read, without what only promises one (100 Continue)."""
@@ -198,8 +247,12 @@ class _Body(httpx2.SyncByteStream):
             yield piece
 
     def close(self) -> None:
-        """Close the connection: the endpoint sees it and stops."""
-        self.connection.close()
+        """Keep the connection behind a whole answer; else close it: the endpoint sees that and stops."""
+        if self._may_be_kept:
+            self._may_be_kept = False
+            self._keep(self.connection)
+        else:
+            self.connection.close()
 
     def _receive(self) -> int:
         """Feed the parser with what has arrived; return how many bytes, 0 at the end of the connection.
@@ -209,6 +262,7 @@ class _Body(httpx2.SyncByteStream):
         try:
             size = self.connection.recv_into(_received.buffer)
             if size:
+                self.has_begun = True
                 self.parser.feed_data(_received.buffer[:size])
         except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError) as error:
             raise BlockingIOError from error
@@ -232,8 +286,8 @@ def is_event_stream(headers: httpx2.Headers) -> bool:
 
 
 def _head(request: httpx2.Request) -> bytes:
-    """Return the request's head; the body comes as it is, and the connection is closed behind the answer."""
-    own = {b"connection": b"close", b"accept-encoding": b"identity"}
+    """Return the request's head; the answer is to come as it is."""
+    own = {b"accept-encoding": b"identity"}
     headers = [(name, own.get(name.lower(), value)) for name, value in request.headers.raw]
     lines = [b"%s %s HTTP/1.1" % (request.method.encode(), request.url.raw_path)]
     return b"\r\n".join([*lines, *(b"%s: %s" % header for header in headers), b"", b""])

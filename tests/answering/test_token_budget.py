@@ -43,6 +43,7 @@ class Answers:
         self._turns = TurnStore(database, "here", str.lower)
         self._writer = AnswerWriter(self._turns, AnswerLog(database, "here"))
         self._client = ModelClient(lambda: Deadlines(60, 60, 60, 600))
+        closing.callback(self._client.close)
         self._listener = closing.enter_context(socket.create_server(("127.0.0.1", 0), backlog=STREAMS))
         self._closing = closing
         self._models: list[socket.socket] = []

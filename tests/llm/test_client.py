@@ -7,6 +7,7 @@ import ssl
 import subprocess
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -40,11 +41,12 @@ KEY = "sk-canary-123"
 
 
 @pytest.fixture
-def client(monkeypatch: pytest.MonkeyPatch) -> ModelClient:
+def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelClient]:
     monkeypatch.setattr(client_module, "RETRY_BACKOFF_SECONDS", (0.01, 0.01))
     made = ModelClient(lambda: Deadlines(connect=1.0, first_token=0.5, token=0.5, answer=5.0))
     made.warm_up()  # Or the first test would wait for the SDK to be loaded within its deadline.
-    return made
+    yield made
+    made.close()
 
 
 def endpoint(stub: StubModel) -> Endpoint:
@@ -376,6 +378,14 @@ def certified(stub: StubModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_an_answer_comes_whole_over_tls(client: ModelClient, certified: StubModel, reply: Reply) -> None:
     certified.replies.append(reply)
     assert answer(client, certified) == "".join(reply.parts())
+
+
+def test_a_second_question_over_tls_takes_the_connection_of_the_first(
+    client: ModelClient, certified: StubModel
+) -> None:
+    for _ in range(2):
+        answer(client, certified)
+    assert len({seen.port for seen in certified.requests}) == 1
 
 
 def test_a_hang_over_tls_ends_at_its_deadline(client: ModelClient, certified: StubModel) -> None:

@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -50,8 +51,9 @@ def test_it_answers_under_its_own_name_with_its_own_limit_and_the_tools_of_its_t
     model, sink = LocalModel(str(carried_gguf())), TextSink()
     try:
         endpoint = model.endpoint()
-        client = ModelClient(lambda: Deadlines(connect=60, first_token=60, token=60, answer=120))
-        client.stream(endpoint, ModelRequest(({"role": "user", "content": "Why?"},), max_tokens=4), ModelCall(), sink)
+        with closing(ModelClient(lambda: Deadlines(connect=60, first_token=60, token=60, answer=120))) as client:
+            request = ModelRequest(({"role": "user", "content": "Why?"},), max_tokens=4)
+            client.stream(endpoint, request, ModelCall(), sink)
     finally:
         model.process.close()
     assert sink.text

@@ -3,6 +3,7 @@
 import gc
 import json
 import tracemalloc
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, suppress
 
 import pytest
@@ -46,11 +47,12 @@ def endless(head: bytes, piece: bytes) -> AbstractContextManager[str]:
 
 
 @pytest.fixture
-def client(monkeypatch: pytest.MonkeyPatch) -> ModelClient:
+def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelClient]:
     monkeypatch.setattr(client_module, "RETRY_BACKOFF_SECONDS", ())
     made = ModelClient(lambda: Deadlines(connect=2.0, first_token=60.0, token=60.0, answer=120.0))
     made.warm_up()
-    return made
+    yield made
+    made.close()
 
 
 def answer(client: ModelClient, url: str) -> str:
