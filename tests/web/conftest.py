@@ -145,6 +145,7 @@ def app(environment: dict[str, str], stand_ins: None) -> Iterator[Flask]:
     made = create_app(environment)
     services: Services = made.extensions["assistant"]
     services.start()
+    services.load_embedder()  # Or the first question may be searched for by its words alone.
     yield made
     services.close()
 
