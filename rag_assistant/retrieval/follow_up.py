@@ -26,6 +26,8 @@ Exchange = tuple[str, str]
 # What of the past a question can lean on: its last questions, and where the last answer begins.
 QUESTIONS = 3
 ANSWER_CHARACTERS = 120
+# About what the embedding model reads at once. The longest of 1,966 in mtrag and doc2dial has 656.
+MAX_CONTEXT_CHARACTERS = 1_000
 
 # Below it the question stands alone.
 MIN_SHARE = 0.5
@@ -103,9 +105,12 @@ def last_question(exchanges: Sequence[Exchange]) -> str:
 
 
 def context_of(exchanges: Sequence[Exchange]) -> str:
-    """Return what a question can lean on, as one text; empty at the beginning of a conversation."""
+    """Return what a question can lean on, as one text; empty at the beginning of a conversation.
+
+    Of what is long, such as a file that was pasted into a question, the end counts.
+    """
     answer = exchanges[-1][1].strip()[:ANSWER_CHARACTERS] if exchanges else ""
-    return " ".join(part for part in [*questions_before(exchanges), answer] if part)
+    return " ".join(part for part in [*questions_before(exchanges), answer] if part)[-MAX_CONTEXT_CHARACTERS:]
 
 
 def questions_before(exchanges: Sequence[Exchange]) -> list[str]:

@@ -58,6 +58,13 @@ def test_a_question_near_to_the_library_stays_as_it_is() -> None:
     assert (asked.text, asked.context, asked.share) == (question, "", 0.0)
 
 
+def test_of_a_long_question_before_the_end_is_what_is_leant_on() -> None:
+    pasted = "geese " * 1300 + "Who lit the lamp?"
+    context = context_of([(pasted, "The keeper.")])
+    assert context.endswith(" geese Who lit the lamp? The keeper.")
+    assert len(context) == 1_000
+
+
 @pytest.mark.parametrize("question", ["And why?", "What about it?", "Who was that?"])
 def test_a_question_without_a_telling_word_leans_on_whatever_was_said(question: str) -> None:
     assert search_query(question, LAMP, NEAR).share >= MIN_SHARE
