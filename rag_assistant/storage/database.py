@@ -80,8 +80,9 @@ class Database:
                 max_overflow=max(0, max_connections - READ_CONNECTIONS),
                 pool_pre_ping=True,
                 hide_parameters=True,
-                json_serializer=_as_json,
+                json_serializer=as_json,
             )
+        self._failures_named = _FailuresNamed(self._reader.dialect.loaded_dbapi, is_sqlite=self.is_sqlite)
 
     def for_person(self, person_id: int, *, changes_documents: bool = True) -> Database:
         """Return the same database for the stores of one person, for whom other people's rows are not there.
@@ -104,14 +105,14 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """Give a connection that sees one state of the database."""
-        with self._failures_named():
+        with self._failures_named:
             if not self.is_sqlite:
                 with self._reader.begin() as connection:
                     yield self._works_for(connection)
                 return
             connection = self._open_reader()
             try:
-                with _transaction(connection, BEGIN):
+                with _Transaction(connection, BEGIN):
                     yield self._works_for(connection)
             except BaseException:
                 connection.close()
@@ -136,7 +137,7 @@ class Database:
                 yield connection
             return
         options = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True, "stream_results": True}
-        with self._failures_named(), self._reader.connect().execution_options(**options) as connection:
+        with self._failures_named, self._reader.connect().execution_options(**options) as connection:
             yield self._works_for(connection)
 
     @contextmanager
@@ -145,7 +146,7 @@ class Database:
 
         What is not ``forced`` to the disk is as safe as text that streams.
         """
-        with self._failures_named():
+        with self._failures_named:
             if not self.is_sqlite:
                 with self._writer.begin() as connection:
                     if not forced:
@@ -154,7 +155,7 @@ class Database:
                 return
             with self._write_lock:
                 connection = self._held_connection(forced)
-                with _transaction(connection, BEGIN_IMMEDIATE):
+                with _Transaction(connection, BEGIN_IMMEDIATE):
                     yield self._works_for(connection)
 
     def _held_connection(self, forced: bool) -> Connection:
@@ -171,7 +172,7 @@ class Database:
         if self.is_sqlite:
             yield
             return
-        with self._failures_named(), self._writer.begin() as connection:
+        with self._failures_named, self._writer.begin() as connection:
             # Until the end of a transaction, so that a pooler in transaction mode keeps it, too.
             connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext(%s))", (f"rag_assistant {operation}",))
             yield
@@ -179,7 +180,7 @@ class Database:
     @contextmanager
     def outside_transactions(self) -> Iterator[Connection]:
         """Give a connection to PostgreSQL on which a statement is committed by itself, as the build of an index is."""
-        with self._failures_named(), self._writer.connect() as connection:
+        with self._failures_named, self._writer.connect() as connection:
             yield connection.execution_options(isolation_level="AUTOCOMMIT")
 
     @property
@@ -194,11 +195,11 @@ class Database:
         above, a token costs twice as much in all (docs/benchmarks.md).
         """
         if self.is_sqlite:
-            with self._write_lock, self._failures_named():
+            with self._write_lock, self._failures_named:
                 # A connection of its own, in the driver's autocommit mode: one statement is one transaction.
                 self._held.text = self._held.text or self._text_writer.raw_connection()
-                return int(self._held.text.driver_connection.execute(statement, values).rowcount)
-        with self._failures_named(), self._text_writer.begin() as connection:
+                return int(self._held.text.dbapi_connection.execute(statement, values).rowcount)
+        with self._failures_named, self._text_writer.begin() as connection:
             connection.exec_driver_sql(UNFORCED)
             return connection.exec_driver_sql(statement, tuple(values)).rowcount
 
@@ -224,10 +225,10 @@ class Database:
         """Write SQLite's database as it is now to a file of its own, whoever works with it. Raises StorageFailed."""
         part = path.with_name(f"{path.name}.{os.getpid()}.part")
         try:
-            with self._failures_named(), self._reader.connect() as connection:
+            with self._failures_named, self._reader.connect() as connection:
                 with closing(sqlite_module().connect(str(part))) as target:
                     # All pages at once: in steps, it would begin anew whenever another process writes.
-                    connection.connection.driver_connection.backup(target)  # type: ignore[union-attr]
+                    driver_of(connection).backup(target)
                 part.replace(path)
         finally:
             part.unlink(missing_ok=True)
@@ -246,7 +247,7 @@ class Database:
         """Fold SQLite's log into the database's file; ``False`` if somebody reads an older state all the while."""
         if not self.is_sqlite:
             return True
-        with self._failures_named(), self._reader.connect() as connection:
+        with self._failures_named, self._reader.connect() as connection:
             connection.exec_driver_sql("COMMIT")
             for _ in range(CHECKPOINT_ATTEMPTS):
                 connection.exec_driver_sql("PRAGMA busy_timeout=300").close()
@@ -277,22 +278,6 @@ class Database:
         for engine in {self._reader, self._text_writer, self._writer}:
             engine.dispose()
 
-    @contextmanager
-    def _failures_named(self) -> Iterator[None]:
-        """Turn what the database refuses into StorageFailed; broken rules of a table stay what they are.
-
-        The driver's own exceptions come from what runs beside SQLAlchemy, such as prepared statements.
-        """
-        driver = self._reader.dialect.loaded_dbapi
-        try:
-            yield
-        except IntegrityError:
-            raise
-        except driver.IntegrityError as error:
-            raise IntegrityError(None, None, error) from error
-        except (SQLAlchemyError, driver.Error) as error:
-            raise _storage_failed(error, is_sqlite=self.is_sqlite) from error
-
     def _sqlite_engine(self, synchronous: str, begin: str, pool_size: int) -> Engine:
         engine = create_engine(
             self.url,
@@ -300,7 +285,7 @@ class Database:
             pool_size=pool_size,
             max_overflow=-1,
             hide_parameters=True,
-            json_serializer=_as_json,
+            json_serializer=as_json,
         )
 
         @event.listens_for(engine, "connect")
@@ -327,26 +312,62 @@ class Database:
         return engine
 
 
-@contextmanager
-def _transaction(connection: Connection, begin: str) -> Iterator[None]:
-    """Begin a transaction of SQLite, and commit it at the end, or undo it at an exception.
+class _FailuresNamed:
+    """Turns what the database refuses into StorageFailed; broken rules of a table stay what they are.
+
+    The driver's own exceptions come from what runs beside SQLAlchemy, such as prepared statements.
+    """
+
+    def __init__(self, driver: Any, *, is_sqlite: bool) -> None:
+        self._driver = driver
+        self._is_sqlite = is_sqlite
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if error is None or isinstance(error, IntegrityError):
+            return
+        if isinstance(error, self._driver.IntegrityError):
+            raise IntegrityError(None, None, error) from error
+        if isinstance(error, (SQLAlchemyError, self._driver.Error)):
+            raise _storage_failed(error, is_sqlite=self._is_sqlite) from error
+
+
+class _Transaction:
+    """A transaction of SQLite, committed at the end, or undone at an exception.
 
     It begins at the driver, whose own costs half of SQLAlchemy's, and SQLAlchemy joins in only if it is asked for
     something.
     """
-    driver: Any = connection.connection.driver_connection
-    driver.execute(begin).close()
-    try:
-        yield
-        connection.commit()
-        driver.commit()
-    except BaseException:
-        connection.rollback()
-        driver.rollback()
-        raise
+
+    def __init__(self, connection: Connection, begin: str) -> None:
+        self._connection = connection
+        self._driver = driver_of(connection)
+        self._begin = begin
+
+    def __enter__(self) -> None:
+        self._driver.execute(self._begin).close()
+
+    def __exit__(self, kind: object, _error: object, _trace: object) -> None:
+        committed = False
+        try:
+            if kind is None:
+                self._connection.commit()
+                self._driver.commit()
+                committed = True
+        finally:
+            if not committed:
+                self._connection.rollback()
+                self._driver.rollback()
 
 
-def _as_json(value: Any) -> str:
+def driver_of(connection: Connection) -> Any:
+    """Return the connection of the driver below one of SQLAlchemy."""
+    return connection.connection.dbapi_connection
+
+
+def as_json(value: Any) -> str:
     """Return a value for a JSON column: without blanks, and text as it is, where that can be."""
     try:
         return orjson.dumps(value).decode()

@@ -6,25 +6,42 @@ needs for a row or two (docs/benchmarks.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from msgspec import Struct
 from sqlalchemy import Connection, Dialect, Executable
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.types import TypeEngine
+
+from rag_assistant.storage.database import as_json, driver_of
 
 Convert = Callable[[Any], Any]
 
 
 class _Compiled(Struct, frozen=True):
-    """A statement as SQLite takes it: its values in their order, and what is done to these and to those of a row."""
+    """A statement as SQLite takes it, with what is done to the values that are given and to those of a row."""
 
     sql: str
-    names: Sequence[str]
     known: Mapping[str, Any]
-    given: Mapping[str, Convert]
+    given: Sequence[tuple[str, Convert]]
     found: Sequence[tuple[int, Convert]]
+
+    def run(self, connection: Connection, values: Mapping[str, Any]) -> Any:
+        """Run it once, and return the driver's cursor."""
+        all_values = {**self.known, **values}
+        for name, convert in self.given:
+            all_values[name] = convert(all_values[name])
+        return driver_of(connection).execute(self.sql, all_values)
+
+
+def driver_rows(connection: Connection, statement: str, values: Sequence[Any]) -> Iterable[Any]:
+    """Run a statement that is written for the driver, and return its rows."""
+    if connection.dialect.name == "sqlite":
+        rows: Iterable[Any] = driver_of(connection).execute(statement, values)
+        return rows
+    return connection.exec_driver_sql(statement, tuple(values)).all()
 
 
 class Prepared:
@@ -35,14 +52,13 @@ class Prepared:
 
     def __init__(self, statement: Executable) -> None:
         self._statement = statement
-        self._compiled: _Compiled | None = None
 
     def rows(self, connection: Connection, values: Mapping[str, Any] = {}) -> Sequence[Any]:
         """Run it and return all rows."""
         if connection.dialect.name != "sqlite":
             return connection.execute(self._statement, values).all()
-        rows: list[tuple[Any, ...]] = self._run_in_sqlite(connection, values).fetchall()
-        found = self._ready(connection.dialect).found
+        rows: list[tuple[Any, ...]] = self._compiled.run(connection, values).fetchall()
+        found = self._compiled.found
         return [_converted(row, found) for row in rows] if found else rows
 
     def mappings(self, connection: Connection, values: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -53,37 +69,27 @@ class Prepared:
         """Run it once with each of the ``values``, and return how many rows it made, changed or deleted."""
         if connection.dialect.name != "sqlite":
             return connection.execute(self._statement, values).rowcount
-        return sum(self._run_in_sqlite(connection, one).rowcount for one in values)
+        return sum([self._compiled.run(connection, one).rowcount for one in values])
 
     @cached_property
     def _names(self) -> Sequence[str]:
         return list(self._statement.exported_columns.keys())  # type: ignore[attr-defined]
 
-    def _run_in_sqlite(self, connection: Connection, values: Mapping[str, Any]) -> Any:
-        ready = self._ready(connection.dialect)
-        all_values = {**ready.known, **values}
-        for name, convert in ready.given.items():
-            all_values[name] = convert(all_values[name])
-        driver: Any = connection.connection.driver_connection
-        return driver.execute(ready.sql, [all_values[name] for name in ready.names])
-
-    def _ready(self, dialect: Dialect) -> _Compiled:
-        if self._compiled is None:
-            self._compiled = _compile(self._statement, dialect)
-        return self._compiled
+    @cached_property
+    def _compiled(self) -> _Compiled:
+        return _compile(self._statement)
 
 
-def _compile(statement: Executable, dialect: Dialect) -> _Compiled:
+def _compile(statement: Executable) -> _Compiled:
+    dialect = sqlite.dialect(paramstyle="named", json_serializer=as_json)
     compiled: Any = statement.compile(dialect=dialect)  # type: ignore[attr-defined]
-    names = compiled.positiontup or ()
-    given = {name: _of(compiled.binds[name].type, dialect).bind_processor(dialect) for name in names}
+    given = {name: _of(bound.type, dialect).bind_processor(dialect) for bound, name in compiled.bind_names.items()}
     columns = getattr(statement, "exported_columns", ())
     found = [_of(column.type, dialect).result_processor(dialect, None) for column in columns]
     return _Compiled(
         str(compiled),
-        names,
         compiled.params,
-        {name: convert for name, convert in given.items() if convert is not None},
+        [(name, convert) for name, convert in given.items() if convert is not None],
         [(place, convert) for place, convert in enumerate(found) if convert is not None],
     )
 

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, bindparam, delete, select, update
 
 from rag_assistant.history.references import MIN_SHARED_CHARS, key_of
 from rag_assistant.records import Source, lead_of
+from rag_assistant.storage.prepared import driver_rows
 from rag_assistant.storage.tables import documents, sent_texts, turns
 
 # The sources of a turn: field by field, or, from before there were keys, one by one.
@@ -86,7 +87,7 @@ def keep_texts(connection: Connection, block: Block, texts: Mapping[str, str], s
         rows = [_row(block, key, texts[key], passages.get(key)) for key in keys]
         row_of_marks = f"({_marks(connection, len(rows[0]))})"
         statement = _INSERT.format(rows=", ".join([row_of_marks] * len(rows)))
-        new |= {key for (key,) in connection.exec_driver_sql(statement, tuple(chain.from_iterable(rows)))}
+        new |= {key for (key,) in driver_rows(connection, statement, list(chain.from_iterable(rows)))}
     mine = [key for key in passages if key in new]
     found = _made_of_chunks(connection, block, mine)
     _write_out(connection, block, {key: texts[key] for key in mine if found.get(key) != texts[key]})
@@ -96,7 +97,7 @@ def load_texts(connection: Connection, block: Block, keys: Collection[str]) -> d
     """Return the texts of a block with some keys."""
     texts: dict[str, str] = {}
     for some in _some_at_a_time(list(keys)):
-        texts.update(tuple(row) for row in _query(connection, _TEXTS, block, some))
+        texts.update(_query(connection, _TEXTS, block, some))
     return texts | _made_of_chunks(connection, block, [key for key, found in texts.items() if found is None])
 
 
@@ -211,7 +212,7 @@ def _made_of_chunks(connection: Connection, block: Block, keys: Collection[str])
 
 def _query(connection: Connection, statement: str, block: Block, keys: Sequence[str]) -> Iterable[Any]:
     mark, marks = _marks(connection, 1), _marks(connection, len(keys))
-    return connection.exec_driver_sql(statement.format(mark=mark, marks=marks), (*block, *keys))
+    return driver_rows(connection, statement.format(mark=mark, marks=marks), [*block, *keys])
 
 
 def _marks(connection: Connection, count: int) -> str:

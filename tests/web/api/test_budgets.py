@@ -2,63 +2,53 @@
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
 from jinja2 import Template
-from sqlalchemy import Engine, event
 
 from rag_assistant.storage import database
-from rag_assistant.storage.prepared import Prepared
 from rag_assistant.web.services import Services
 from testkit.embedders import WordHashEmbedder
 from tests.web.conftest import ask, upload
 
 QUESTION = "How many geese does the keeper of the lighthouse feed?"
 FULL = 2
+# What comes with a connection and a transaction, and what FTS5 asks by itself.
+NOT_ASKED = ("BEGIN", "COMMIT", "PRAGMA", "--", "SELECT k, v FROM 'main'.")
 ALONE = "Which keeper of a lighthouse feeds seventeen geese at nine while the lamp burns oil?"
 FOLLOW_UP = "And at what time does the keeper do it?"
 
 
 @pytest.fixture
-def spent(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
+def spent(services: Services, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Count statements, commits that wait for the disk, texts that are embedded, and templates that are set up."""
     counted: Counter[str] = Counter()
 
-    def is_ours(connection: Any) -> bool:  # An answer of the test before may just end.
-        return bool(connection.engine.url.database == services.database.url.database)
+    transaction = database._Transaction
 
-    def statement(connection: Any, _cursor: Any = None, text: str = "", *_: Any) -> None:
+    def statement(text: str) -> None:
         # Others look meanwhile for answers that are to be stopped; and who follows may come when all is over.
         thread = threading.current_thread()
-        counts = is_ours(connection) and not text.startswith("PRAGMA")
-        counted["statements"] += counts and thread.name.startswith("turn")
-        counted["statements of a page"] += counts and thread is threading.main_thread()
-
-    def prepared(run: Callable[..., Any]) -> Callable[..., Any]:
-        def counted_run(self: Prepared, connection: Any, *values: Any) -> Any:
-            statement(connection)
-            return run(self, connection, *values)
-
-        return counted_run
-
-    monkeypatch.setattr(Prepared, "rows", prepared(Prepared.rows))
-    monkeypatch.setattr(Prepared, "run", prepared(Prepared.run))
-
-    transaction = database._transaction
+        if not text.startswith(NOT_ASKED):
+            counted["statements"] += thread.name.startswith("turn")
+            counted["statements of a page"] += thread is threading.main_thread()
 
     @contextmanager
     def committed(connection: Any, begin: str) -> Iterator[None]:
+        # An answer of the test before may just end.
+        is_ours = connection.engine.url.database == services.database.url.database
+        driver = database.driver_of(connection)
+        driver.set_trace_callback(statement if is_ours else None)
         with transaction(connection, begin):
             yield
-        synchronous = connection.connection.driver_connection.execute("PRAGMA synchronous").fetchone()
-        writes = is_ours(connection) and begin == database.BEGIN_IMMEDIATE
-        counted["forced commits"] += writes and synchronous == (FULL,)
+        synchronous = driver.execute("PRAGMA synchronous").fetchone()
+        counted["forced commits"] += is_ours and begin == database.BEGIN_IMMEDIATE and synchronous == (FULL,)
 
-    monkeypatch.setattr(database, "_transaction", committed)
+    monkeypatch.setattr(database, "_Transaction", committed)
 
     embed = WordHashEmbedder.embed
 
@@ -74,9 +64,7 @@ def spent(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[Count
 
     new_context = Template.new_context
     monkeypatch.setattr(Template, "new_context", set_up)
-    event.listen(Engine, "before_cursor_execute", statement)
-    yield counted
-    event.remove(Engine, "before_cursor_execute", statement)
+    return counted
 
 
 def test_an_answer_costs_no_more_however_long_the_conversation(client: FlaskClient, spent: Counter[str]) -> None:
@@ -89,12 +77,12 @@ def test_an_answer_costs_no_more_however_long_the_conversation(client: FlaskClie
         spent.clear()
         ask(client, f"{FOLLOW_UP} {n}", conversation_id=first["conversation_id"])
         if n >= 6:  # The window is full.
-            assert spent["statements"] <= 32
+            assert spent["statements"] <= 33
             assert spent["forced commits"] == 2
             assert spent["embedded"] <= 4
     spent.clear()
     ask(client, ALONE, conversation_id=first["conversation_id"])
-    assert spent["statements"] <= 32
+    assert spent["statements"] <= 33
     assert (spent["forced commits"], spent["embedded"]) == (2, 1)  # Nothing of what was said before is embedded.
 
 

@@ -122,14 +122,14 @@ def test_the_list_reads_no_row_that_it_does_not_show(services: Services, monkeyp
     statements: list[str] = []
     here = threading.current_thread()  # The queues of the library have threads of their own.
 
-    transaction = database._transaction
+    transaction = database._Transaction
 
     def traced(connection: Any, begin: str) -> AbstractContextManager[None]:
         if threading.current_thread() is here:
-            connection.connection.driver_connection.set_trace_callback(statements.append)
+            database.driver_of(connection).set_trace_callback(statements.append)
         return transaction(connection, begin)
 
-    monkeypatch.setattr(database, "_transaction", traced)
+    monkeypatch.setattr(database, "_Transaction", traced)
     assert services.conversations.page(51, pinned=False, listed=True) == []
     statement = next(one for one in statements if one.startswith("SELECT"))
     with services.database.read() as connection:
