@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     import httpx2
     import openai
 
+    from rag_assistant.llm.transport import Body, SocketTransport
+
 log = logging.getLogger(__name__)
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
@@ -53,12 +55,15 @@ LIMIT_NAMES = ("max_model_len", "context_length", "context_window", "max_context
 
 
 class _Clients(Struct, frozen=True):
-    """How an endpoint is reached: with the SDK, and with the connection below it, which takes questions at ``url``."""
+    """How an endpoint is reached: with the SDK, and with the connection below it, which takes questions.
+
+    ``head`` is how the request of each question begins.
+    """
 
     sdk: openai.OpenAI
-    http: httpx2.Client
-    url: httpx2.URL
-    headers: dict[str, str]
+    transport: SocketTransport
+    question: httpx2.Request
+    head: bytes
 
 
 class ModelClient:
@@ -81,7 +86,7 @@ class ModelClient:
         """Close the connections that are kept."""
         with self._lock:
             for one in self._clients.values():
-                one.http.close()
+                one.transport.close()
             self._clients.clear()
 
     def stream(
@@ -180,8 +185,6 @@ class ModelClient:
                 raise ModelFailed(f"The endpoint {endpoint.base_url} gives no list of models.") from error
 
     def _attempt(self, endpoint: Endpoint, request: ModelRequest, call: ModelCall, sink: TextSink) -> ModelReply:
-        from rag_assistant.llm.transport import body_of, is_event_stream
-
         deadlines = self._deadlines()
         reader = AnswerReader(endpoint.api_key)
 
@@ -194,13 +197,13 @@ class ModelClient:
         with (
             failures_named(endpoint, call, lambda: reader.shown),
             self._watchdog.watching(call),
-            closing(self._open(endpoint, _request_body(endpoint, request), call)) as response,
+            closing(self._open(endpoint, _request_body(endpoint, request), call)) as body,
         ):
-            if is_event_stream(response.headers):
-                self._pump.run(body_of(response), lambda piece: take(reader.feed(piece)), sink)
+            if body.is_event_stream:
+                self._pump.run(body, lambda piece: take(reader.feed(piece)), sink)
                 reader.check()
             else:
-                self._pump.run(body_of(response), reader.feed_whole, sink)
+                self._pump.run(body, reader.feed_whole, sink)
                 take(reader.whole_answer())
                 sink.settle_patiently()
             if call.ended or not reader.complete:
@@ -208,34 +211,35 @@ class ModelClient:
         calls = reader.tool_calls.calls()
         return ModelReply(reader.finish_reason, reader.usage, calls, thought=reader.thought)
 
-    def _open(self, endpoint: Endpoint, body: bytes, call: ModelCall) -> httpx2.Response:
-        """Send a request, and return the response when its headers are there. Raises openai.APIStatusError."""
-        from rag_assistant.llm.transport import current_call
-
-        current_call.set(call)
+    def _open(self, endpoint: Endpoint, question: bytes, call: ModelCall) -> Body:
+        """Send a question, and return what is answered when its headers are there. Raises openai.APIStatusError."""
         to = self._to(endpoint)
-        headers = to.headers if call.traceparent is None else to.headers | {"traceparent": call.traceparent}
-        response = to.http.send(to.http.build_request("POST", to.url, headers=headers, content=body), stream=True)
-        if response.is_success:
-            return response
-        with closing(response):
+        trace = f"traceparent: {call.traceparent}\r\n".encode() if call.traceparent else b""
+        request = b"%b%bContent-Length: %d\r\n\r\n%b" % (to.head, trace, len(question), question)
+        body = to.transport.send(to.question.url, request, call)
+        if 200 <= body.status < 300:
+            return body
+        with closing(body.as_response(to.question)) as response:
             raise status_error(response)
 
     def _to(self, endpoint: Endpoint) -> _Clients:
         """Return how an endpoint is reached. Nothing is retried by itself."""
         import httpx2
 
-        from rag_assistant.llm.transport import SocketTransport
+        from rag_assistant.llm.transport import SocketTransport, head_of
 
         key = (endpoint.base_url, endpoint.api_key)
         with self._lock:
             if key not in self._clients:
-                http = httpx2.Client(transport=SocketTransport(lambda: self._deadlines().connect), timeout=None)
+                transport = SocketTransport(lambda: self._deadlines().connect)
+                http = httpx2.Client(transport=transport, timeout=None)
                 sdk = sdk_client(
                     base_url=endpoint.base_url, api_key=endpoint.api_key or "none", max_retries=0, http_client=http
                 )
                 url = httpx2.URL(f"{endpoint.base_url.rstrip('/')}/chat/completions")
-                self._clients[key] = _Clients(sdk, http, url, headers_of(sdk))
+                question = http.build_request("POST", url, headers=headers_of(sdk))
+                del question.headers["Content-Length"]
+                self._clients[key] = _Clients(sdk, transport, question, head_of(question))
             return self._clients[key]
 
 

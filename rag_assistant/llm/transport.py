@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, partial
 from typing import cast
 
 import httptools
@@ -21,7 +21,6 @@ import httpx2
 
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.kept_connections import KeptConnections
-from rag_assistant.llm.pump import Arriving
 
 # More than TLS has in one record: nothing is left decrypted that who watches the socket would not see.
 BYTES_AT_ONCE = 65536
@@ -30,6 +29,9 @@ MAX_HEAD_BYTES = 100_000
 MAX_ERROR_BYTES = 100_000
 MAX_BODY_BYTES = 16_000_000
 MAX_STREAM_BYTES = 256_000_000
+
+# Takes a connection whose answer has come to its end.
+Keep = Callable[[socket.socket], None]
 
 current_call: ContextVar[ModelCall | None] = ContextVar("current_call", default=None)
 
@@ -47,46 +49,45 @@ class SocketTransport(httpx2.BaseTransport):
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         """Return the response when its headers are there. Raises ConnectError, ReadError, RemoteProtocolError."""
-        message = _head(request) + request.read()
-        body = self._ask_again(message) or self._ask(_Body(self._connect(request.url), self._keep), message)
-        headers = httpx2.Headers(body.headers)
-        body.max_bytes = MAX_STREAM_BYTES if is_event_stream(headers) else MAX_BODY_BYTES
-        stream = BoundedStream(body, MAX_ERROR_BYTES, cut=True) if body.status >= 400 else body
-        return httpx2.Response(body.status, headers=headers, stream=stream, request=request, extensions={"body": body})
+        sent = b"%b\r\n%b" % (head_of(request), request.read())
+        return self.send(request.url, sent, current_call.get()).as_response(request)
+
+    def send(self, url: httpx2.URL, request: bytes, call: ModelCall | None) -> Body:
+        """Send a request as it is, and return what is answered when its headers are there; raises the same."""
+        keep = partial(self._keep, call)
+        return self._ask_again(request, call, keep) or self._ask(Body(self._connect(url), keep), request, call)
 
     def close(self) -> None:
         """Close the connections that wait for another request."""
         self._kept.close()
 
-    def _ask_again(self, message: bytes) -> _Body | None:
+    def _ask_again(self, request: bytes, call: ModelCall | None, keep: Keep) -> Body | None:
         """Ask over a kept connection; ``None`` if there is none, or the endpoint closes it instead of answering."""
         connection = self._kept.take()
         if connection is None:
             return None
-        body = _Body(connection, self._keep)
+        body = Body(connection, keep)
         try:
-            return self._ask(body, message)
+            return self._ask(body, request, call)
         except (OSError, httpx2.ReadError, httpx2.RemoteProtocolError):
             if body.has_begun:
                 raise
             return None
 
-    def _ask(self, body: _Body, message: bytes) -> _Body:
+    def _ask(self, body: Body, request: bytes, call: ModelCall | None) -> Body:
         """Send a request, and return the body of its answer when the head is read."""
-        call = current_call.get()
         if call is not None:
             call.attach(body.connection)
         try:
-            body.connection.sendall(message)
+            body.connection.sendall(request)
             body.read_head()
         except BaseException:
             body.connection.close()
             raise
         return body
 
-    def _keep(self, connection: socket.socket) -> None:
+    def _keep(self, call: ModelCall | None, connection: socket.socket) -> None:
         """Keep a connection for the next request, which the call of this one cannot end any more."""
-        call = current_call.get()
         if call is not None:
             call.detach(connection)
         self._kept.keep(connection)
@@ -173,13 +174,13 @@ class _Received(threading.local):
 _received = _Received()
 
 
-class _Body(httpx2.SyncByteStream):
+class Body(httpx2.SyncByteStream):
     """The body of a response, in the pieces in which it arrives. What the parser finds lands in the attributes.
 
     What comes behind its end was not asked for, and is left out.
     """
 
-    def __init__(self, connection: socket.socket, keep: Callable[[socket.socket], None]) -> None:
+    def __init__(self, connection: socket.socket, keep: Keep) -> None:
         self.connection = connection
         self._keep = keep
         self.max_bytes = MAX_BODY_BYTES
@@ -229,6 +230,18 @@ class _Body(httpx2.SyncByteStream):
                 raise httpx2.RemoteProtocolError("the connection was closed without an answer")
             if received > MAX_HEAD_BYTES + BYTES_AT_ONCE:
                 raise httpx2.RemoteProtocolError("the head of the answer does not end")
+        self.max_bytes = MAX_STREAM_BYTES if self.is_event_stream else MAX_BODY_BYTES
+
+    @property
+    def is_event_stream(self) -> bool:
+        """Whether it comes as server-sent events."""
+        kinds = [value for name, value in self.headers if name.lower() == b"content-type"]
+        return bool(kinds) and kinds[0].startswith(b"text/event-stream")
+
+    def as_response(self, request: httpx2.Request) -> httpx2.Response:
+        """Return it as the SDK takes it, as an answer to a request."""
+        stream = BoundedStream(self, MAX_ERROR_BYTES, cut=True) if self.status >= 400 else self
+        return httpx2.Response(self.status, headers=self.headers, stream=stream, request=request)
 
     def read(self) -> bytes | None:
         """Return the next piece, ``None`` at the end. Raises BlockingIOError, OverlongBody and what httpx2 raises."""
@@ -275,19 +288,12 @@ class _Body(httpx2.SyncByteStream):
         return size
 
 
-def body_of(response: httpx2.Response) -> Arriving:
-    """Return the body as it arrives, without the layers that would look for an encoding which we did not accept."""
-    return cast(_Body, response.extensions["body"])
+def head_of(request: httpx2.Request) -> bytes:
+    """Return a request's head, without the empty line behind it.
 
-
-def is_event_stream(headers: httpx2.Headers) -> bool:
-    """Tell whether a body comes as server-sent events."""
-    return headers.get("content-type", "").startswith("text/event-stream")
-
-
-def _head(request: httpx2.Request) -> bytes:
-    """Return the request's head; the answer is to come as it is."""
+    The answer is to come as it is.
+    """
     own = {b"accept-encoding": b"identity"}
     headers = [(name, own.get(name.lower(), value)) for name, value in request.headers.raw]
     lines = [b"%s %s HTTP/1.1" % (request.method.encode(), request.url.raw_path)]
-    return b"\r\n".join([*lines, *(b"%s: %s" % header for header in headers), b"", b""])
+    return b"\r\n".join([*lines, *(b"%s: %s" % header for header in headers), b""])
