@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from functools import lru_cache
 from ipaddress import ip_address, ip_network
 
 
@@ -14,7 +14,8 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def is_within(address: str, networks: Iterable[str]) -> bool:
+@lru_cache
+def is_within(address: str, networks: tuple[str, ...]) -> bool:
     """Tell whether an address is one of those that are named, alone or as a network such as ``10.0.0.0/24``."""
     try:
         found = ip_address(address)

@@ -52,7 +52,7 @@ def mix(hits: Sequence[Hit], others: Sequence[Hit], weight: float, length: float
 
 def as_shares(hits: Sequence[Hit]) -> list[Hit]:
     """Return the hits with their scores as shares of the best score."""
-    best = max((score for _, score in hits), default=0.0) or 1.0
+    best = max([score for _, score in hits], default=0.0) or 1.0
     return [(chunk_id, score / best if score > 0 else 0.0) for chunk_id, score in hits]
 
 

@@ -128,6 +128,8 @@ class Worker(ThreadWorker):
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
+        # Each is looked up several times for a request, and does not change any more.
+        vars(self.cfg).update({name: setting.get() for name, setting in self.cfg.settings.items()})
         self._answers = self._answer_threads()
         self._at_work = 0
         self._questions: deque[Connection] = deque()

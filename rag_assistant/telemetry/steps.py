@@ -6,8 +6,8 @@ Who measures is known by the context in which an answer runs. Where nobody does,
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from functools import wraps
 from typing import Literal, ParamSpec, Protocol, TypeVar
@@ -36,8 +36,8 @@ class Step(Struct):
 class Watcher(Protocol):
     """Measures steps."""
 
-    def watching(self, step: Step) -> AbstractContextManager[None]:
-        """Measure what is done inside."""
+    def watching(self, step: Step) -> AbstractContextManager[Step]:
+        """Measure what is done inside, and give the step."""
 
 
 watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
@@ -57,16 +57,11 @@ def continue_trace(traceparent: str | None) -> None:
     _traceparent.set(_well_formed(traceparent))
 
 
-@contextmanager
-def step(name: StepName, **facts: Value) -> Iterator[Step]:
+def step(name: StepName, **facts: Value) -> AbstractContextManager[Step]:
     """Measure what is done inside as a step; more facts can be added to it until its end."""
     begun = Step(name, facts, _traceparent.get())
     watching = watcher.get()
-    if watching is None:
-        yield begun
-        return
-    with watching.watching(begun):
-        yield begun
+    return nullcontext(begun) if watching is None else watching.watching(begun)
 
 
 def measured(name: StepName) -> Callable[[Callable[Given, Returned]], Callable[Given, Returned]]:

@@ -34,6 +34,7 @@ from rag_assistant.web.api import model as model_api
 from rag_assistant.web.api import ratings as ratings_api
 from rag_assistant.web.api import sharing as sharing_api
 from rag_assistant.web.api import turns as turns_api
+from rag_assistant.web.api.events import Readers
 from rag_assistant.web.entry import Entry
 from rag_assistant.web.openapi import routes as openapi_routes
 from rag_assistant.web.pages import (
@@ -113,7 +114,9 @@ class LateRule(Rule):
 def init_app(app: Flask, services: Services) -> None:
     """Connect every way in over HTTP."""
     app.url_rule_class = LateRule
+    app.ensure_sync = lambda func: func  # type: ignore[method-assign] # None of ours is a coroutine.
     app.url_map.converters["int"] = NumberConverter
+    app.extensions["readers"] = Readers(services.settings.current.max_running_answers)
     app.wsgi_app = Entry(app.wsgi_app, services.settings.current)  # type: ignore[method-assign, assignment]
     request_ids.init_app(app)
     security.init_app(app, services.settings.current)

@@ -73,8 +73,10 @@ def refuse_foreign_pages() -> None:
     if request.method in SAFE_METHODS:
         return
     site = request.headers.get("Sec-Fetch-Site")
-    origin = request.headers.get("Origin", request.host_url.rstrip("/"))
-    ours = site in ("same-origin", "none") if site is not None else origin == request.host_url.rstrip("/")
+    if site is not None:
+        ours = site in ("same-origin", "none")
+    else:
+        ours = request.headers.get("Origin") in (None, request.host_url.rstrip("/"))
     if not ours:
         raise RequestRefused("Cross-origin requests are not allowed: this one came from another site.")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from flask import Blueprint, Response, current_app, jsonify, make_response, request
 from msgspec.structs import replace
@@ -211,7 +211,7 @@ def _newest_exchanges(conversation_id: int) -> list[Exchange]:
 
 def readers() -> Readers:
     """Return the bound on connections that wait for an answer."""
-    return current_app.extensions.setdefault("readers", Readers(services().settings.current.max_running_answers))  # type: ignore[no-any-return]
+    return cast("Readers", current_app.extensions["readers"])
 
 
 def stream(turn: Turn, after: int, drawn: bool) -> Response:
