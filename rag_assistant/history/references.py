@@ -17,7 +17,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import orjson
@@ -192,12 +192,16 @@ class _Packer:
         self._own = turn.number
         self._past = past
         self._steps = [as_stored(message) for message in turn.iterations]
-        known: list[tuple[str | None, list[Any]]] = [(one.text, [key_of(one.text)]) for one in turn.sources]
+        self._of_sources = {key_of(one.text): one.text for one in turn.sources}
+        known: list[tuple[str | None, list[Any]]] = [(text, [key]) for key, text in self._of_sources.items()]
         known.append((turn.question, [turn.number, QUESTION]))
         known += [(step["content"], [turn.number, n]) for n, step in enumerate(self._steps, 1)]
         for one in (*recalled, *past[-EXCHANGES:]):
             known += [(text_in(one.messages[n]), [one.number, n]) for n in (QUESTION, ANSWER)]
-        self._known = [(text, place) for text, place in known if text and len(text) >= _min_chars(place)]
+        # Each with the beginning by which it is found.
+        self._known = [
+            (text, text[:least], place) for text, place in known if text and len(text) >= (least := _min_chars(place))
+        ]
 
     def value(self, name: str, value: Any) -> Any:
         """Return a value of a receipt, or what stands below that name in it, with references."""
@@ -260,15 +264,17 @@ class _Packer:
         if len(text) < MIN_SHARED_CHARS or UNSTORABLE.search(text):
             return text
         pieces: list[Any] = [text]
-        for known, place in self._known:
-            pieces = [one for piece in pieces for one in (_cut(piece, known, place) if type(piece) is str else [piece])]
+        for known, beginning, place in self._known:
+            if beginning in text:
+                cut = (_cut(one, known, beginning, place) if type(one) is str else [one] for one in pieces)
+                pieces = list(chain.from_iterable(cut))
         return {PIECES: [self._piece(piece) for piece in pieces]}
 
     def _piece(self, piece: Any) -> Any:
         if isinstance(piece, str):
             return [self._share(piece)] if len(piece) >= MIN_SHARED_CHARS else piece
         if isinstance(piece[0], str):
-            self.texts.setdefault(piece[0], next(text for text, place in self._known if place[0] == piece[0]))
+            self.texts.setdefault(piece[0], self._of_sources[piece[0]])
         elif piece[0] != self._own:
             self.past_turns.add(piece[0])
         return piece
@@ -287,10 +293,9 @@ def _min_chars(place: list[Any]) -> int:
     return MIN_SHARED_CHARS if isinstance(place[0], str) else MIN_FOUND_CHARS
 
 
-def _cut(piece: str, known: str, place: list[Any]) -> list[Any]:
+def _cut(piece: str, known: str, beginning: str, place: list[Any]) -> list[Any]:
     """Return a piece of a text, cut where a known text or its beginning stands in it."""
     pieces: list[Any] = []
-    beginning = known[: _min_chars(place)]
     while (at := piece.find(beginning)) >= 0:
         length = _common_chars(piece[at : at + len(known)], known)
         pieces += [*([piece[:at]] if at else []), place if length == len(known) else [*place, length]]

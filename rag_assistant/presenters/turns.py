@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import asdict
+
 from rag_assistant.errors import AssistantError
 from rag_assistant.history import UNANSWERED, FittedHistory, notice_for
 from rag_assistant.presenters.history import seen, turns_by_reason
@@ -134,8 +136,7 @@ def correction_in_words(correction: Correction) -> str:
 
 def correction_data(correction: Correction) -> dict[str, Any]:
     """Return what was changed since an answer, with the sentence about it; what does not apply is not there."""
-    data = {name: getattr(correction, name) for name in correction.__struct_fields__}
-    return {name: value for name, value in data.items() if value is not None} | {
+    return {name: value for name, value in asdict(correction).items() if value is not None} | {
         "sentence": correction_in_words(correction)
     }
 
@@ -147,8 +148,10 @@ def corrections_data(turn: Turn, corrections: Mapping[int, Sequence[Correction]]
 
 def source_data(source: Source | Passage) -> dict[str, Any]:
     """Return a passage as it is listed; ``document`` and ``document_name`` are the same, the name it had then."""
-    data = {name: getattr(source, name) for name in source.__struct_fields__ if name not in ("chunk_id", "gap")}
-    return data | {"document_name": source.document}
+    data = asdict(source) | {"document_name": source.document}
+    for name in ("chunk_id", "gap"):
+        data.pop(name, None)
+    return data
 
 
 def turn_data(turn: Turn) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from msgspec.structs import astuple
 from sqlalchemy import Connection, bindparam, delete, select, update
 
 from rag_assistant.history.references import MIN_SHARED_CHARS, key_of
@@ -143,10 +144,10 @@ def drop_texts(connection: Connection, block: Block, but: Collection[str]) -> No
 
 def as_kept(sources: Sequence[Source]) -> Kept:
     """Return sources as a turn keeps them: field by field, with the keys of their texts."""
+    if not sources:
+        return {}
     apart = texts_of(sources)
-    fields: Kept = {
-        name: [getattr(one, name) for one in sources] for name in Source.__struct_fields__ if name != "text"
-    }
+    fields: Kept = dict(zip(Source.__struct_fields__, zip(*map(astuple, sources), strict=True), strict=True))
     fields["key"] = [key if (key := key_of(one.text)) in apart else None for one in sources]
     fields["text"] = [None if key else one.text for key, one in zip(fields["key"], sources, strict=True)]
     return {name: values for name, values in fields.items() if any(values)}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence, Sized
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING
 
 from flask import current_app, request
 
@@ -305,4 +305,5 @@ def services() -> Services:
 
 def whole_services() -> Services:
     """Return the services without regard to who asks: for settings and accounts, never for what people keep."""
-    return cast("Services", current_app.extensions["assistant"])
+    whole: Services = current_app.extensions["assistant"]
+    return whole

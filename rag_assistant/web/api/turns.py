@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from flask import Blueprint, Response, current_app, jsonify, make_response, request
 from msgspec.structs import replace
@@ -211,7 +211,8 @@ def _newest_exchanges(conversation_id: int) -> list[Exchange]:
 
 def readers() -> Readers:
     """Return the bound on connections that wait for an answer."""
-    return cast("Readers", current_app.extensions["readers"])
+    bound: Readers = current_app.extensions["readers"]
+    return bound
 
 
 def stream(turn: Turn, after: int, drawn: bool) -> Response:
