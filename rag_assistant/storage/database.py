@@ -12,6 +12,7 @@ from copy import copy as shallow_copy
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import orjson
 from msgspec import Struct, field
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
@@ -81,6 +82,7 @@ class Database:
                 pool_pre_ping=True,
                 hide_parameters=True,
                 json_serializer=as_json,
+                json_deserializer=from_json,
             )
         self._failures_named = _FailuresNamed(self._reader.dialect.loaded_dbapi, is_sqlite=self.is_sqlite)
 
@@ -286,6 +288,7 @@ class Database:
             max_overflow=-1,
             hide_parameters=True,
             json_serializer=as_json,
+            json_deserializer=from_json,
         )
 
         @event.listens_for(engine, "connect")
@@ -373,6 +376,14 @@ def as_json(value: Any) -> str:
         return orjson.dumps(value).decode()
     except TypeError:  # Half a character, such as an emoji that a model's stream was cut in.
         return json.dumps(value, separators=(",", ":"))
+
+
+def from_json(text: str | bytes) -> Any:
+    """Return the value in a JSON column."""
+    try:
+        return msgspec.json.decode(text)
+    except ValueError:  # Half a character again.
+        return json.loads(text)
 
 
 def person_of(connection: Connection) -> int | None:

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Dialect, Executable
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.types import TypeEngine
 
-from rag_assistant.storage.database import as_json, driver_of
+from rag_assistant.storage.database import as_json, driver_of, from_json
 
 Convert = Callable[[Any], Any]
 
@@ -81,7 +81,7 @@ class Prepared:
 
 
 def _compile(statement: Executable) -> _Compiled:
-    dialect = sqlite.dialect(paramstyle="named", json_serializer=as_json)
+    dialect = sqlite.dialect(paramstyle="named", json_serializer=as_json, json_deserializer=from_json)
     compiled: Any = statement.compile(dialect=dialect)  # type: ignore[attr-defined]
     given = {name: _of(bound.type, dialect).bind_processor(dialect) for bound, name in compiled.bind_names.items()}
     columns = getattr(statement, "exported_columns", ())
