@@ -53,6 +53,7 @@ NAME_END_CHARS = 15
 PASSAGES = "<passages>\n{}\n</passages>"
 
 LEGAL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+WORDS = re.compile(r"(?:[^\W_]|')+")
 YES = frozenset("yes y ok okay confirm confirmed delete ja oui si sí".split()) | {
     "yes please", "yes delete", "yes delete it", "yes delete them", "delete it", "delete them", "do it", "go ahead",
 }  # fmt: skip
@@ -243,8 +244,7 @@ def with_results(
 
 def said_yes(text: str) -> bool | None:
     """Return whether a text says plainly yes or plainly no; ``None`` for everything else."""
-    plain = text.lower().replace("\u2019", "'")
-    words = " ".join("".join(c if c.isalnum() or c == "'" else " " for c in plain).split())
+    words = " ".join(WORDS.findall(text.lower().replace("\u2019", "'")))
     return True if words in YES else False if words in NO else None
 
 

@@ -17,7 +17,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import orjson
@@ -266,8 +266,9 @@ class _Packer:
         pieces: list[Any] = [text]
         for known, beginning, place in self._known:
             if beginning in text:
-                cut = (_cut(one, known, beginning, place) if type(one) is str else [one] for one in pieces)
-                pieces = list(chain.from_iterable(cut))
+                uncut, pieces = pieces, []
+                for one in uncut:
+                    pieces += _cut(one, known, beginning, place) if isinstance(one, str) else [one]
         return {PIECES: [self._piece(piece) for piece in pieces]}
 
     def _piece(self, piece: Any) -> Any:

@@ -126,4 +126,4 @@ def _missed(hits: Sequence[Hit], others: Sequence[Hit]) -> float:
     if not hits:
         return 0.0
     scores = dict(hits)
-    return hits[0][1] - max((scores.get(one, hits[-1][1]) for one, _ in others[:LOOKED_AT]), default=hits[-1][1])
+    return hits[0][1] - max([scores.get(one, hits[-1][1]) for one, _ in others[:LOOKED_AT]], default=hits[-1][1])

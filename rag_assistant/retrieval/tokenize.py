@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import cache
+from functools import cache, lru_cache
 
 # Chinese, Japanese and Thai, Lao, Khmer, Burmese: no blanks between words, so pairs of characters stand for words.
 UNSPACED = "㐀-䶿一-鿿豈-﫿぀-ヿㇰ-ㇿ\U00020000-\U0003134f฀-๿຀-໿က-႟ក-៿"
@@ -73,6 +73,7 @@ def content_words(question: str) -> list[str]:
     return [word for word in dict.fromkeys(search_words(question)) if word not in STOP_WORDS]
 
 
+@lru_cache(maxsize=10_000)
 def stem(word: str) -> str:
     """Return how a word begins: words that begin alike are taken for forms of one word, in any language."""
     word = word.removesuffix("'s").removesuffix("\u2019s")

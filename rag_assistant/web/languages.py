@@ -142,7 +142,8 @@ def _said_in(spoken: Language, value: Any) -> Any:
 
 def _is_from_our_page() -> bool:
     """Tell whether a page of ours asks: browsers say so, where they trust the connection, or name the page."""
-    site = request.headers.get("Sec-Fetch-Site")
+    headers = request.headers
+    site, referrer = headers.get("Sec-Fetch-Site"), headers.get("Referer")
     if site is not None:
         return site == "same-origin"
-    return urlsplit(request.referrer or "").netloc == request.headers.get("Host")
+    return referrer is not None and urlsplit(referrer).netloc == headers.get("Host")

@@ -13,8 +13,9 @@ def init_app(app: Flask) -> None:
 
     @app.before_request
     def begin() -> None:
-        g.request_id = begin_request(request.headers.get("X-Request-Id"))
-        continue_trace(request.headers.get("traceparent"))
+        headers = request.headers
+        g.request_id = begin_request(headers.get("X-Request-Id"))
+        continue_trace(headers.get("traceparent"))
 
     @app.after_request
     def add_id(response: Response) -> Response:

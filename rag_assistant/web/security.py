@@ -72,11 +72,12 @@ def refuse_foreign_pages() -> None:
     """
     if request.method in SAFE_METHODS:
         return
-    site = request.headers.get("Sec-Fetch-Site")
+    headers = request.headers
+    site, origin = headers.get("Sec-Fetch-Site"), headers.get("Origin")
     if site is not None:
         ours = site in ("same-origin", "none")
     else:
-        ours = request.headers.get("Origin") in (None, request.host_url.rstrip("/"))
+        ours = origin is None or origin == request.host_url.rstrip("/")
     if not ours:
         raise RequestRefused("Cross-origin requests are not allowed: this one came from another site.")
 

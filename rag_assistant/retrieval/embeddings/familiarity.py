@@ -35,7 +35,7 @@ def familiarity(text: str, pieces: Sequence[tuple[int, int, int | None]]) -> Fam
     letters = letters_before[-1]
     if not letters:
         return FAMILIAR
-    in_word = Counter(word for _, _, word in pieces)
+    in_word = Counter([word for _, _, word in pieces])
     several = whole = 0
     for begin, end, word in pieces:
         known = letters_before[end] - letters_before[begin]

@@ -68,7 +68,7 @@ class MiniLM:
         tokenizer, _, _ = self._parts()
         encoding = tokenizer.encode(text, add_special_tokens=False)
         unknown = tokenizer.token_to_id("[UNK]")
-        seen = max((end for _, end in encoding.offsets), default=0)
+        seen = max([end for _, end in encoding.offsets], default=0)
         pieces = [
             (*offsets, word)
             for token, offsets, word in zip(encoding.ids, encoding.offsets, encoding.word_ids, strict=True)
