@@ -53,7 +53,8 @@ class AnswerReader:
 
         Raises ModelFailed or ContextTooLong for an error among the events; the text before it is returned first.
         """
-        self.check()
+        if self._failure is not None:
+            self.check()
         text = ""
         try:
             for data in self._events.feed(piece):

@@ -185,6 +185,8 @@ class Body(httpx2.SyncByteStream):
         self._keep = keep
         self.max_bytes = MAX_BODY_BYTES
         self._pieces: list[bytes] = []
+        self.on_body = self._pieces.append
+        self._asked_for: int | None = None  # So many of them, where others follow; all, where none do.
         self._received_bytes = 0
         self.has_begun = False
         self.status = 0
@@ -205,11 +207,6 @@ class Body(httpx2.SyncByteStream):
             self.status = self.parser.get_status_code()
             self._head_read = self.status >= 200
 
-    def on_body(self, piece: bytes) -> None:
-        """Take a piece of the body from the parser."""
-        if not self.is_complete:
-            self._pieces.append(piece)
-
     def on_message_complete(self) -> None:
         """Take note that the body has come to its end."""
         if not self.is_complete:
@@ -218,7 +215,8 @@ class Body(httpx2.SyncByteStream):
 
     def on_message_begin(self) -> None:
         """Take note that an answer begins; behind the end, it is one that nobody asked for."""
-        self._may_be_kept = False
+        if self.is_complete and self._asked_for is None:
+            self._asked_for, self._may_be_kept = len(self._pieces), False
 
     def read_head(self) -> None:
         """Return when the head is read, without what only promises one (100 Continue)."""
@@ -248,7 +246,7 @@ class Body(httpx2.SyncByteStream):
         while not self._pieces:
             if self.is_complete or not self._receive():
                 return None
-        piece = b"".join(self._pieces)
+        piece = b"".join(self._pieces[: self._asked_for])
         self._pieces.clear()
         self._received_bytes += len(piece)
         if self._received_bytes > self.max_bytes:
