@@ -59,6 +59,11 @@ _LAST_FIGURES = Prepared(
     .order_by(turns.c.number.desc())
     .limit(2)
 )
+_CITED = Prepared(
+    select(turns.c.number, turns.c.sources).where(
+        turns.c.conversation_id == bindparam("conversation"), one_of(turns.c.number, "numbers")
+    )
+)
 
 _UNSEEN = SomeRows(
     TURN_WORDS,
@@ -148,11 +153,10 @@ class HistoryStore:
 
     def cited(self, conversation: Conversation, numbers: Collection[int]) -> dict[int, tuple[Source, ...]]:
         """Return what the answers of some turns cite, by the turn's number."""
-        own = turns.c.conversation_id == conversation.id, turns.c.number.in_(list(numbers))
         with self._database.read() as connection:
-            found = connection.execute(select(turns.c.number, turns.c.sources).where(*own)).all()
-            loaded = load_sources(connection, conversation.id, [tuple(row) for row in found], cited=True)
-        return {row.number: sources for row, sources in zip(found, loaded, strict=True)}
+            found = _CITED.rows(connection, {"conversation": conversation.id, "numbers": numbers})
+            loaded = load_sources(connection, conversation.id, found, cited=True)
+        return {number: sources for (number, _), sources in zip(found, loaded, strict=True)}
 
     # --- changes; each can be undone
 
