@@ -17,8 +17,9 @@ from tests.web.conftest import ask, upload
 
 QUESTION = "How many geese does the keeper of the lighthouse feed?"
 FULL = 2
-# What comes with a connection and a transaction, and what FTS5 asks by itself.
-NOT_ASKED = ("BEGIN", "COMMIT", "PRAGMA", "--", "SELECT k, v FROM 'main'.")
+# What comes with a connection and a transaction, what FTS5 asks by itself, and whether there are accounts, which is
+# asked once a second.
+NOT_ASKED = ("BEGIN", "COMMIT", "PRAGMA", "--", "SELECT k, v FROM 'main'.", "SELECT people.id")
 ALONE = "Which keeper of a lighthouse feeds seventeen geese at nine while the lamp burns oil?"
 FOLLOW_UP = "And at what time does the keeper do it?"
 
