@@ -23,6 +23,7 @@ from rag_assistant.web import (
     policy,
     request_ids,
     security,
+    templates,
 )
 from rag_assistant.web.api import account as account_api
 from rag_assistant.web.api import archive as archive_api
@@ -118,6 +119,7 @@ def init_app(app: Flask, services: Services) -> None:
     app.url_map.converters["int"] = NumberConverter
     app.extensions["readers"] = Readers(services.settings.current.max_running_answers)
     app.wsgi_app = Entry(app.wsgi_app, services.settings.current)  # type: ignore[method-assign, assignment]
+    templates.init_app(app)
     request_ids.init_app(app)
     security.init_app(app, services.settings.current)
     addresses.init_app(app)
