@@ -22,7 +22,16 @@ from sqlalchemy import (
 )
 
 from rag_assistant.errors import ConversationBusy, ConversationDeleted, ConversationNotFound, NotInTrash, TooManyPinned
-from rag_assistant.records import EVERYTHING, UNSET, Conversation, ConversationHit, Scope, Summary, Unset
+from rag_assistant.records import (
+    EVERYTHING,
+    UNSET,
+    Conversation,
+    ConversationHit,
+    ListedConversation,
+    Scope,
+    Summary,
+    Unset,
+)
 from rag_assistant.storage.conversations.search import find_conversations
 from rag_assistant.storage.database import Database, person_of
 from rag_assistant.storage.full_text import TURN_WORDS
@@ -62,18 +71,19 @@ _ONE = select(conversations).where(
 _CONVERSATION, _LOCKED = Prepared(_ONE), Prepared(_ONE.with_for_update())
 
 _LATEST, _DELETED = conversations.c.updated_at, conversations.c.deleted_at
+_ENTRY = tuple(conversations.c[name] for name in ListedConversation.__struct_fields__)
 
 
 @cache
 def _list_of(
-    moment: Column[Any], before: bool, until: bool, pinned: bool | None, listed: bool, of_person: bool
+    moment: Column[Any], before: bool, until: bool, pinned: bool | None, entries: bool, of_person: bool
 ) -> Prepared:
     """Return the query for a list in the order of a moment, the last first: every page has one or two."""
     kept = conversations.c.deleted_at.is_(None) if moment is _LATEST else conversations.c.deleted_at.is_not(None)
-    query = select(conversations).where(kept)
+    query = select(*(_ENTRY if entries else conversations.c)).where(kept)
     if pinned is not None:
         query = query.where(conversations.c.pinned if pinned else ~conversations.c.pinned)
-    if listed:
+    if entries and not pinned:
         query = query.where(conversations.c.listed)
     if before:
         query = query.where(tuple_(moment, conversations.c.id) < _cursor("before"))
@@ -86,6 +96,10 @@ def _list_of(
 
 def _cursor(name: str) -> Tuple:
     return tuple_(bindparam(f"{name}_moment", type_=_LATEST.type), bindparam(f"{name}_id", type_=Integer))
+
+
+def _cursor_params(name: str, cursor: Cursor | None) -> dict[str, Any]:
+    return dict(zip((f"{name}_moment", f"{name}_id"), cursor, strict=True)) if cursor else {}
 
 
 class ConversationManager:
@@ -105,43 +119,38 @@ class ConversationManager:
         with self._database.read() as connection:
             return conversation_of(connection, load_conversation(connection, conversation_id))
 
-    def page(
-        self,
-        limit: int,
-        before: Cursor | None = None,
-        until: Cursor | None = None,
-        *,
-        pinned: bool | None = None,
-        listed: bool = False,
-    ) -> list[Conversation]:
-        """Return up to ``limit`` conversations, the latest used first, behind ``before`` and not behind ``until``.
+    def page(self, limit: int, before: Cursor | None = None, *, pinned: bool | None = None) -> list[Conversation]:
+        """Return up to ``limit`` conversations, the latest used first, behind ``before``.
 
-        With ``pinned`` only those that are pinned, or only those that are not; ``listed``: none that a program made and
-        that has no answer. A place is a moment with an id, so that
+        With ``pinned`` only those that are pinned, or only those that are not. A place is a moment with an id, so that
         a list goes on where it was also when the conversation that stood there is used again.
         """
-        return self._listed(_LATEST, limit, before, until, pinned, listed)
+        return self._page(_LATEST, limit, before, pinned)
 
     def deleted(self, limit: int, before: Cursor | None = None) -> list[Conversation]:
         """Return up to ``limit`` conversations that were put away, the last first, behind ``before``."""
-        return self._listed(_DELETED, limit, before, None, None, False)
+        return self._page(_DELETED, limit, before, None)
 
-    def _listed(
-        self,
-        moment: Column[Any],
-        limit: int,
-        before: Cursor | None,
-        until: Cursor | None,
-        pinned: bool | None,
-        listed: bool,
-    ) -> list[Conversation]:
-        asked: dict[str, Any] = {"limit": limit}
-        for name, cursor in (("before", before), ("until", until)):
-            asked |= dict(zip((f"{name}_moment", f"{name}_id"), cursor, strict=True)) if cursor else {}
+    def _page(self, moment: Column[Any], limit: int, before: Cursor | None, pinned: bool | None) -> list[Conversation]:
         with self._database.read() as connection:
             person = person_of(connection)
-            query = _list_of(moment, before is not None, until is not None, pinned, listed, person is not None)
-            return _conversations_of(connection, query.mappings(connection, asked | {"person": person}))
+            query = _list_of(moment, before is not None, False, pinned, False, person is not None)
+            asked = {"limit": limit, "person": person} | _cursor_params("before", before)
+            return _conversations_of(connection, query.mappings(connection, asked))
+
+    def entries(
+        self, limit: int, before: Cursor | None = None, until: Cursor | None = None, *, pinned: bool
+    ) -> list[ListedConversation]:
+        """Return what is listed of up to ``limit`` conversations, as ``page`` does, but not behind ``until``.
+
+        Of those that are not pinned, none that a program made and that has no answer.
+        """
+        with self._database.read() as connection:
+            person = person_of(connection)
+            query = _list_of(_LATEST, before is not None, until is not None, pinned, True, person is not None)
+            asked = {"limit": limit, "person": person}
+            asked |= _cursor_params("before", before) | _cursor_params("until", until)
+            return [ListedConversation(*row) for row in query.rows(connection, asked)]
 
     def find(self, words: Sequence[str], limit: int, *, typing: bool = False) -> list[ConversationHit]:
         """Return up to ``limit`` conversations with a title or a turn that holds any of ``words``, the best hit first.

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from rag_assistant.errors import InvalidRequest
 from rag_assistant.i18n.marking import N_
-from rag_assistant.records import MAX_INT32, Conversation
+from rag_assistant.records import MAX_INT32, ListedConversation
 from rag_assistant.retrieval.tokenize import unspaced_char
 
 PINNED = N_("Pinned")
@@ -42,13 +42,13 @@ class Group(Struct, frozen=True):
     """Some conversations that follow each other in the list, under one heading: in words, or the first of a month."""
 
     title: str | date
-    conversations: tuple[Conversation, ...]
+    conversations: tuple[ListedConversation, ...]
 
 
-def groups_of(conversations: Sequence[Conversation], moment: datetime, zone: tzinfo) -> list[Group]:
+def groups_of(conversations: Sequence[ListedConversation], moment: datetime, zone: tzinfo) -> list[Group]:
     """Return conversations, the latest used first, under the days, months and years in which they were last used."""
     today = moment.astimezone(zone).date()
-    groups: list[tuple[str | date, list[Conversation]]] = []
+    groups: list[tuple[str | date, list[ListedConversation]]] = []
     for one in conversations:
         title = _heading(one.updated_at.astimezone(zone).date(), today)
         if not groups or groups[-1][0] != title:

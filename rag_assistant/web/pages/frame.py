@@ -9,7 +9,7 @@ from flask import request
 from msgspec import Struct
 
 from rag_assistant.i18n.marking import N_
-from rag_assistant.records import Conversation
+from rag_assistant.records import Conversation, ListedConversation
 from rag_assistant.retrieval.tokenize import query_words
 from rag_assistant.web.identity import identity
 from rag_assistant.web.pages.conversation_list import (
@@ -100,20 +100,20 @@ def listed(shown: Conversation | None) -> dict[str, Any]:
     before, until = (parse_cursor(name, request.args.get(name) if own else None) for name in ("from", "until"))
     manager = services().conversations
     limit = MAX_IN_A_PART if until else CONVERSATIONS_SHOWN
-    page = manager.page(limit + 1, before, until, pinned=False, listed=True)
+    page = manager.entries(limit + 1, before, until, pinned=False)
     if shown is not None and not (shown.listed or shown.pinned) and _is_between(shown, before, until):
-        page = sorted([*page, shown], key=_place, reverse=True)[: limit + 1]
+        page = sorted([*page, ListedConversation.of(shown)], key=_place, reverse=True)[: limit + 1]
     groups = groups_of(page[:limit], datetime.now(UTC), zone_named(request.cookies.get(ZONE_COOKIE)))
-    if before is None and (pinned := manager.page(MAX_PINNED_DRAWN, pinned=True)):
+    if before is None and (pinned := manager.entries(MAX_PINNED_DRAWN, pinned=True)):
         groups.insert(0, Group(PINNED, tuple(pinned)))
     more = len(page) > limit
     last = cursor_of(page[limit - 1].updated_at, page[limit - 1].id) if more else None
     # What is asked for up to a place has something behind it if it is asked for up to there.
-    older = last or (request.args.get("until") if until and manager.page(1, until, pinned=False, listed=True) else None)
+    older = last or (request.args.get("until") if until and manager.entries(1, until, pinned=False) else None)
     return {"sought": "", "hits": [], "conversation_groups": groups, "older_conversations": older}
 
 
-def _place(one: Conversation) -> Cursor:
+def _place(one: Conversation | ListedConversation) -> Cursor:
     return one.updated_at, one.id
 
 

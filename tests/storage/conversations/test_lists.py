@@ -1,16 +1,17 @@
 """The list of conversations in the database: by page, pinned, put away, found. On SQLite and on PostgreSQL."""
 
 import pytest
-from sqlalchemy import Engine, event
+from sqlalchemy import Engine, event, update
 
 from rag_assistant.errors import TooManyPinned
-from rag_assistant.records import Question
+from rag_assistant.records import ListedConversation, Question
 from rag_assistant.storage import full_text
 from rag_assistant.storage.conversations import conversations as module
 from rag_assistant.storage.conversations.conversations import ConversationManager
 from rag_assistant.storage.conversations.history import HistoryStore
 from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.database import Database
+from rag_assistant.storage.tables import conversations
 from tests.conftest import both_engines
 
 
@@ -20,13 +21,17 @@ def manager(database: Database) -> ConversationManager:
 
 
 @both_engines
-def test_a_list_goes_on_behind_a_place_and_ends_at_one(manager: ConversationManager) -> None:
+def test_a_list_goes_on_behind_a_place_and_ends_at_one(manager: ConversationManager, database: Database) -> None:
     made = [manager.create(f"Talk {n}") for n in range(6)][::-1]
     assert [one.id for one in manager.page(2)] == [one.id for one in made[:2]]
     behind = (made[1].updated_at, made[1].id)
     until = (made[3].updated_at, made[3].id)
     assert [one.id for one in manager.page(9, behind)] == [one.id for one in made[2:]]
-    assert [one.id for one in manager.page(9, behind, until)] == [one.id for one in made[2:4]]
+    assert manager.entries(9, pinned=False) == []  # A program made them, and they have no answer.
+    with database.write() as connection:
+        connection.execute(update(conversations).values(listed=True))
+    assert manager.entries(9, behind, until, pinned=False) == [ListedConversation.of(one) for one in made[2:4]]
+    assert manager.entries(9, pinned=True) == []
 
 
 @both_engines

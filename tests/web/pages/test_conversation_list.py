@@ -6,14 +6,14 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from rag_assistant.errors import InvalidRequest
-from rag_assistant.records import Conversation
+from rag_assistant.records import ListedConversation
 from rag_assistant.web.pages.conversation_list import cursor_of, groups_of, parse_cursor, snippet_of, zone_named
 
 NOW = datetime(2026, 5, 20, 12, 0, tzinfo=UTC)
 
 
-def used(moment: datetime, number: int = 1) -> Conversation:
-    return Conversation(number, f"Talk {number}", moment, moment, 1, 1, 2)
+def used(moment: datetime, number: int = 1) -> ListedConversation:
+    return ListedConversation(number, f"Talk {number}", moment)
 
 
 def headings(*moments: datetime, zone: str = "UTC", now: datetime = NOW) -> list[tuple[str | date, int]]:

@@ -130,7 +130,7 @@ def test_the_list_reads_no_row_that_it_does_not_show(services: Services, monkeyp
         return transaction(connection, begin)
 
     monkeypatch.setattr(database, "_Transaction", traced)
-    assert services.conversations.page(51, pinned=False, listed=True) == []
+    assert services.conversations.entries(51, pinned=False) == []
     statement = next(one for one in statements if one.startswith("SELECT"))
     with services.database.read() as connection:
         plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}").all()
