@@ -250,11 +250,11 @@ class Database:
         if not self.is_sqlite:
             return True
         with self._failures_named, self._reader.connect() as connection:
-            connection.exec_driver_sql("COMMIT")
+            driver = driver_of(connection)
             for _ in range(CHECKPOINT_ATTEMPTS):
-                connection.exec_driver_sql("PRAGMA busy_timeout=300").close()
-                busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").scalar()
-                connection.exec_driver_sql(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}").close()
+                driver.execute("PRAGMA busy_timeout=300").close()
+                (busy, *_) = driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                driver.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}").close()
                 if not busy:
                     return True
         return False

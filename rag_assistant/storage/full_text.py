@@ -104,6 +104,11 @@ class WordIndex:
             Text,
         )
 
+    def drop_one(self, connection: Connection, row_id: int) -> None:
+        """Forget the words of a row."""
+        _, key = self.columns(connection)
+        _built(f"DELETE FROM {self.name} WHERE {key.name} = :id").run(connection, {"id": row_id})
+
     def drop(self, connection: Connection, ids: Select[Any]) -> None:
         """Forget the words of the rows that the query names."""
         words, key = self.columns(connection)

@@ -7,11 +7,11 @@ needs for a row or two (docs/benchmarks.md).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import Connection, Dialect, Executable
+from sqlalchemy import Connection, Dialect, Executable, Table, bindparam, update
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.types import TypeEngine
 
@@ -78,6 +78,18 @@ class Prepared:
     @cached_property
     def _compiled(self) -> _Compiled:
         return _compile(self._statement)
+
+
+def set_values(connection: Connection, table: Table, row_id: int, values: Mapping[str, Any]) -> None:
+    """Give columns of the row of a table that has some id other values."""
+    new = {f"new_{name}": value for name, value in values.items()}
+    _setting(table, tuple(values)).run(connection, {"row": row_id} | new)
+
+
+@cache
+def _setting(table: Table, names: Sequence[str]) -> Prepared:
+    values = {name: bindparam(f"new_{name}", type_=table.c[name].type) for name in names}
+    return Prepared(update(table).where(table.c.id == bindparam("row")).values(values))
 
 
 def _compile(statement: Executable) -> _Compiled:

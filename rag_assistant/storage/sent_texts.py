@@ -16,7 +16,7 @@ from sqlalchemy import Connection, bindparam, delete, select, update
 
 from rag_assistant.history.references import MIN_SHARED_CHARS, key_of
 from rag_assistant.records import Source, lead_of
-from rag_assistant.storage.prepared import driver_rows
+from rag_assistant.storage.prepared import Prepared, driver_rows
 from rag_assistant.storage.tables import documents, sent_texts, turns
 
 # The sources of a turn: field by field, or, from before there were keys, one by one.
@@ -48,6 +48,7 @@ _CHUNKS = (
     'ORDER BY sent."key", chunks.start'
 )
 _OWN = (sent_texts.c.conversation_id == bindparam("conversation")) & (sent_texts.c.block == bindparam("own_block"))
+_KEYS = Prepared(select(sent_texts.c.key).where(_OWN))
 _AS_TEXT = (
     update(sent_texts)
     .where(_OWN, sent_texts.c.key == bindparam("this"))
@@ -137,7 +138,7 @@ def copy_texts(connection: Connection, origin: int, last: Block) -> None:
 def drop_texts(connection: Connection, block: Block, but: Collection[str]) -> None:
     """Forget all texts of a block ``but`` those with some keys."""
     own = {"conversation": block.conversation_id, "own_block": block.number}
-    unused = [key for key in connection.execute(select(sent_texts.c.key).where(_OWN), own).scalars() if key not in but]
+    unused = [key for (key,) in _KEYS.rows(connection, own) if key not in but]
     for keys in _some_at_a_time(unused):
         connection.execute(delete(sent_texts).where(_OWN, sent_texts.c.key.in_(keys)), own)
 

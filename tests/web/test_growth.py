@@ -1,15 +1,17 @@
 """What a page costs does not grow with what is stored: SQLite's steps are counted, so that no busy machine matters."""
 
+import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
+from unittest import mock
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from sqlalchemy import Connection, Engine, event, func, insert, select, update
+from sqlalchemy import Connection, func, insert, select, update
 
-from rag_assistant.storage import full_text
+from rag_assistant.storage import database, full_text
 from rag_assistant.storage.conversations import search
 from rag_assistant.storage.conversations.sent_turns import keep_sent_turns
 from rag_assistant.storage.full_text import TURN_WORDS
@@ -50,16 +52,19 @@ OF_ACCOUNT = ("/account", "/api/account")
 def counted_steps() -> Iterator[list[int]]:
     """Give a list to which each block of steps that SQLite's machine takes adds one."""
     steps: list[int] = []
+    here = threading.current_thread()  # The queues of the library have threads of their own.
+    transaction = database._Transaction
 
-    def count(connection: Any) -> None:
-        driver = connection.connection.driver_connection
-        driver.set_progress_handler(lambda: steps.append(STEPS_AT_ONCE), STEPS_AT_ONCE)
+    def count() -> None:
+        if threading.current_thread() is here:
+            steps.append(STEPS_AT_ONCE)
 
-    event.listen(Engine, "begin", count)
-    try:
+    def counted(connection: Any, begin: str) -> AbstractContextManager[None]:
+        database.driver_of(connection).set_progress_handler(count, STEPS_AT_ONCE)
+        return transaction(connection, begin)
+
+    with mock.patch.object(database, "_Transaction", counted):
         yield steps
-    finally:
-        event.remove(Engine, "begin", count)
 
 
 def grow(services: Services, rows: int) -> None:

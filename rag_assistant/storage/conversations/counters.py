@@ -6,13 +6,14 @@ are not read again: how much is visible before a turn is counted from the neares
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import ColumnElement, Connection, bindparam, case, false, func, or_, select, update
+from sqlalchemy import Connection, Integer, bindparam, case, false, func, or_, select, update
 
-from rag_assistant.storage.prepared import Prepared
+from rag_assistant.storage.prepared import Prepared, set_values
 from rag_assistant.storage.tables import (
     HELD,
     HIDDEN,
@@ -37,17 +38,42 @@ MORE_MESSAGES = {f"{role}_messages": conversations.c[f"{role}_messages"] + bindp
 _MESSAGES_IN = Prepared(
     select(messages.c.role, func.count()).where(messages.c.turn_id == bindparam("turn")).group_by(messages.c.role)
 )
+_OWN = turns.c.conversation_id == bindparam("conversation")
 _OF_TURN = select(turns.c.conversation_id).where(turns.c.id == bindparam("turn")).scalar_subquery()
+_BETWEEN = turns.c.number.between(bindparam("first"), bindparam("last"))
 _COUNTED = func.count(), func.coalesce(func.sum(turns.c.message_count), 0)
-_VISIBLE = Prepared(
-    select(*_COUNTED).where(
-        turns.c.conversation_id == bindparam("conversation"),
-        turns.c.visible,
-        turns.c.number.between(bindparam("first"), bindparam("last")),
+_VISIBLE = Prepared(select(*_COUNTED).where(_OWN, turns.c.visible, _BETWEEN))
+_HELD = Prepared(select(*_COUNTED).where(_OWN, HELD, _BETWEEN))
+# What a person took out of the turns before one.
+_HIDDEN_ANSWERS = Prepared(select(*_COUNTED).where(_OWN, HIDDEN, ANSWERED, turns.c.number < bindparam("before")))
+_LEFT_OUT = (
+    _OWN, turns.c.number >= bindparam("first"), turns.c.number < bindparam("end"), HIDDEN, turns.c.status != "running"
+)  # fmt: skip
+_LISTED = Prepared(
+    select(turns.c.number, turns.c.message_count, WHY_HIDDEN)
+    .where(*_LEFT_OUT)
+    .order_by(turns.c.number.desc())
+    .limit(bindparam("limit"))
+)
+_BEFORE_THOSE = Prepared(
+    select(
+        WHY_HIDDEN,
+        func.count(),
+        func.sum(turns.c.message_count),
+        func.min(turns.c.number),
+        func.max(turns.c.number),
     )
+    .where(*_LEFT_OUT)
+    .group_by(WHY_HIDDEN)
 )
 _ROW = Prepared(select(conversations).where(conversations.c.id == bindparam("conversation")))
-_COUNT_MESSAGES = update(conversations).where(conversations.c.id == _OF_TURN).values(MORE_MESSAGES)
+_COUNT_MESSAGES = Prepared(update(conversations).where(conversations.c.id == _OF_TURN).values(MORE_MESSAGES))
+_COVERED = Prepared(select(summaries.c.covered).where(summaries.c.id == bindparam("summary")))
+_CHANGED = Prepared(
+    update(conversations)
+    .where(conversations.c.id == bindparam("conversation"))
+    .values(changes=conversations.c.changes + 1)
+)
 
 
 class Sum(Struct, frozen=True):
@@ -73,7 +99,6 @@ class VisibleBefore:
         """Begin with the counters of a conversation's ``row``, which have to be right; ``None`` knows nothing."""
         self._connection = connection
         self._conversation_id = conversation_id
-        self._own = turns.c.conversation_id == conversation_id
         self._known = {1: Sum()}
         if row is not None:
             self._learn(row)
@@ -99,12 +124,11 @@ class VisibleBefore:
         context_start, view_start = row["context_start"], row["view_start"]
         standing = {run["reason"]: Sum(run["turns"], run["messages"]) for run in row["standing_runs"]}
         if context_start > 1:
-            hidden = _hidden_answers(self._connection, self._own, context_start)
+            hidden = _hidden_answers(self._connection, self._conversation_id, context_start)
             self._known[context_start] = standing["cleared"] - hidden
         if view_start > context_start:
             # What is visible between the two is held, or a summary stands for it.
-            before = turns.c.number.between(context_start, view_start - 1)
-            held = _count(self._connection, self._own, HELD, before)
+            held = _held(self._connection, self._conversation_id, context_start, view_start - 1)
             summarised = standing.get("summarised", Sum())
             self._known[view_start] = self._known[context_start] + held + summarised
         in_view = Sum(row["visible_turns"], row["visible_messages"])
@@ -144,8 +168,8 @@ def _row(connection: Connection, conversation_id: int) -> dict[str, Any]:
 def _keep(connection: Connection, conversation_id: int, visible_before: VisibleBefore) -> None:
     row = _row(connection, conversation_id)
     _mark_held(connection, row)
-    values = counted(connection, row, visible_before) | {"changes": conversations.c.changes + 1}
-    connection.execute(update(conversations).where(conversations.c.id == conversation_id).values(values))
+    set_values(connection, conversations, conversation_id, counted(connection, row, visible_before))
+    _CHANGED.run(connection, {"conversation": conversation_id})
 
 
 def _mark_held(connection: Connection, row: Mapping[str, Any]) -> None:
@@ -153,18 +177,37 @@ def _mark_held(connection: Connection, row: Mapping[str, Any]) -> None:
 
     Those are the ones that are pinned, those that wait for a person, and those that a summary passed over.
     """
-    own, number = turns.c.conversation_id == row["id"], turns.c.number
     covered = covered_by(connection, row["summary_id"])
-    passed_over = (number < row["view_start"]) & ~_within(covered)
-    held = turns.c.visible & (number >= row["context_start"]) & (MARKED | passed_over)
-    connection.execute(update(turns).where(own, HELD, ~held).values(held=False))
-    connection.execute(update(turns).where(own, MARKED, ~turns.c.held, held).values(held=True))
+    release, hold_marked, hold_passed_over = _marking(len(covered))
+    view = {"conversation": row["id"], "context_start": row["context_start"], "view_start": row["view_start"]}
+    for n, (first, last) in enumerate(covered):
+        view |= {f"first_{n}": first, f"last_{n}": last}
+    release.run(connection, view)
+    hold_marked.run(connection, view)
     starts = [row["context_start"], *(last + 1 for _, last in covered)]
     ends = [*(first - 1 for first, _ in covered), row["view_start"] - 1]
     for first, last in zip(starts, ends, strict=True):
         if first <= last:
-            gap = number.between(first, last)
-            connection.execute(update(turns).where(own, gap, ~turns.c.held, held).values(held=True))
+            hold_passed_over.run(connection, view | {"first": first, "last": last})
+
+
+@cache
+def _marking(runs: int) -> tuple[Prepared, Prepared, Prepared]:
+    """Return what takes the mark off turns, and sets it on those that a person marked, and on those in a gap.
+
+    A summary stands for so many runs of turns.
+    """
+    number = turns.c.number
+    edges = ((bindparam(f"first_{n}", type_=Integer), bindparam(f"last_{n}", type_=Integer)) for n in range(runs))
+    covered = or_(false(), *(number.between(first, last) for first, last in edges))
+    passed_over = (number < bindparam("view_start")) & ~covered
+    held = turns.c.visible & (number >= bindparam("context_start")) & (MARKED | passed_over)
+    hold = update(turns).where(_OWN, ~turns.c.held, held).values(held=True)
+    return (
+        Prepared(update(turns).where(_OWN, HELD, ~held).values(held=False)),
+        Prepared(hold.where(MARKED)),
+        Prepared(hold.where(_BETWEEN)),
+    )
 
 
 def messages_in(connection: Connection, turn_id: int) -> dict[str, int]:
@@ -175,39 +218,34 @@ def messages_in(connection: Connection, turn_id: int) -> dict[str, int]:
 def count_messages(connection: Connection, turn_id: int, sign: int = 1) -> None:
     """Count the messages of a turn that is over for its conversation; take them off with the ``sign`` -1."""
     more = {f"more_{role}": sign * count for role, count in messages_in(connection, turn_id).items()}
-    connection.execute(_COUNT_MESSAGES, {"turn": turn_id} | more)
+    _COUNT_MESSAGES.run(connection, {"turn": turn_id} | more)
 
 
 def counted(connection: Connection, row: Mapping[str, Any], visible_before: VisibleBefore) -> dict[str, Any]:
     """Return the counters of a conversation whose view begins, and whose turns end, as ``row`` says."""
-    end, context_start = row["turns"] + 1, row["context_start"]
-    own = (turns.c.conversation_id == row["id"]) & (turns.c.number < end)
+    own, end, context_start = row["id"], row["turns"] + 1, row["context_start"]
     covered = covered_by(connection, row["summary_id"])
     in_view = visible_before(end) - visible_before(row["view_start"])
     runs = []
     if context_start > 1:
         cleared = visible_before(context_start) + _hidden_answers(connection, own, context_start)
         runs.append(_run("cleared", cleared, 1, context_start - 1))
-        if _made_room(connection, row["id"], context_start):
+        if _made_room(connection, own, context_start):
             runs[0]["made_room"] = True
     if covered:
-        held = _count(connection, own, HELD, _within(covered))
-        summarised = sum((visible_before(last + 1) - visible_before(first) for first, last in covered), Sum()) - held
+        visible = (visible_before(last + 1) - visible_before(first) for first, last in covered)
+        held = (_held(connection, own, first, last) for first, last in covered)
+        summarised = sum(visible, Sum()) - sum(held, Sum())
         runs.append(_run("summarised", summarised, covered[0][0], covered[-1][1]))
-    runs += _hidden_runs(connection, own, turns.c.number >= context_start)
-    held_turns = _count(connection, own, HELD).turns
+    runs += _hidden_runs(connection, own, context_start, end)
+    held_turns = _held(connection, own, 1, end - 1).turns
     names = ("visible_turns", "visible_messages", "held_turns", "standing_runs")
     return dict(zip(names, (in_view.turns, in_view.messages, held_turns, runs), strict=True))
 
 
-def _hidden_answers(connection: Connection, own: ColumnElement[bool], before: int) -> Sum:
+def _hidden_answers(connection: Connection, conversation_id: int, before: int) -> Sum:
     """Return how much a person took out of the turns before a number."""
-    return _count(connection, own, HIDDEN, ANSWERED, turns.c.number < before)
-
-
-def _within(covered: Iterable[Sequence[int]]) -> ColumnElement[bool]:
-    """Return the condition that a turn is one of those in these runs."""
-    return or_(false(), *(turns.c.number.between(first, last) for first, last in covered))
+    return _sum(_HIDDEN_ANSWERS.rows(connection, {"conversation": conversation_id, "before": before}))
 
 
 def _made_room(connection: Connection, conversation_id: int, context_start: int) -> bool:
@@ -223,48 +261,42 @@ def _made_room(connection: Connection, conversation_id: int, context_start: int)
     return connection.execute(asked).first() is not None
 
 
-def _hidden_runs(connection: Connection, *conditions: Any) -> list[dict[str, Any]]:
-    """Return what no rule brings back: the newest turns one by one, of those before them a run for each reason."""
-    hidden = *conditions, HIDDEN, turns.c.status != "running"
-    listed = connection.execute(
-        select(turns.c.number, turns.c.message_count, WHY_HIDDEN)
-        .where(*hidden)
-        .order_by(turns.c.number.desc())
-        .limit(MAX_HIDDEN_LISTED)
-    ).all()
+def _hidden_runs(connection: Connection, conversation_id: int, first: int, end: int) -> list[dict[str, Any]]:
+    """Return what no rule brings back of the turns from ``first`` to before ``end``: the newest turns one by one.
+
+    Of those before them, a run for each reason.
+    """
+    asked = {"conversation": conversation_id, "first": first, "end": end, "limit": MAX_HIDDEN_LISTED}
+    listed = _LISTED.rows(connection, asked)
     runs = [_run(reason, Sum(1, message_count), number, number) for number, message_count, reason in reversed(listed)]
     if len(listed) < MAX_HIDDEN_LISTED:
         return runs
-    number = turns.c.number
-    earlier = connection.execute(
-        select(WHY_HIDDEN, func.count(), func.sum(turns.c.message_count), func.min(number), func.max(number))
-        .where(*hidden, number < listed[-1].number)
-        .group_by(WHY_HIDDEN)
-    )
-    return [_run(reason, Sum(count, int(said)), first, last) for reason, count, said, first, last in earlier] + runs
+    earlier = _BEFORE_THOSE.rows(connection, asked | {"end": listed[-1][0]})
+    return [_run(reason, Sum(count, int(said)), start, last) for reason, count, said, start, last in earlier] + runs
 
 
 def covered_by(connection: Connection, summary_id: int | None) -> list[list[int]]:
     """Return the numbers of the turns that a summary stands for, as runs of [first, last]."""
     if summary_id is None:
         return []
-    runs: list[list[int]] = connection.execute(
-        select(summaries.c.covered).where(summaries.c.id == summary_id)
-    ).scalar_one()
-    return runs
+    ((runs,),) = _COVERED.rows(connection, {"summary": summary_id})
+    covered: list[list[int]] = runs
+    return covered
 
 
 def _visible(connection: Connection, conversation_id: int, first: int, last: int) -> Sum:
     """Return how much the model could see of the turns from number ``first`` to ``last``."""
-    asked = {"conversation": conversation_id, "first": first, "last": last}
-    ((count, said),) = _VISIBLE.rows(connection, asked)
+    return _sum(_VISIBLE.rows(connection, {"conversation": conversation_id, "first": first, "last": last}))
+
+
+def _held(connection: Connection, conversation_id: int, first: int, last: int) -> Sum:
+    """Return how much is held of the turns from number ``first`` to ``last``."""
+    return _sum(_HELD.rows(connection, {"conversation": conversation_id, "first": first, "last": last}))
+
+
+def _sum(rows: Sequence[Any]) -> Sum:
+    ((count, said),) = rows
     return Sum(int(count), int(said))
-
-
-def _count(connection: Connection, *conditions: Any) -> Sum:
-    """Return how many turns fulfil all conditions, and how many messages they have."""
-    row = connection.execute(select(*_COUNTED).where(*conditions)).one()
-    return Sum(int(row[0]), int(row[1]))
 
 
 def _run(reason: str, left: Sum, first: int, last: int) -> dict[str, Any]:

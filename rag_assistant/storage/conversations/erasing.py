@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, bindparam, delete, or_, select, update
+from sqlalchemy import Connection, bindparam, delete, or_, select, update
 
 from rag_assistant.history.references import Receipt
 from rag_assistant.records import UNTITLED, Turn
@@ -20,7 +20,8 @@ from rag_assistant.storage.conversations.sent_turns import later_turns_with
 from rag_assistant.storage.conversations.turn_rows import as_turns, load_turn
 from rag_assistant.storage.conversations.versions import take_answer_off, with_version
 from rag_assistant.storage.database import Database
-from rag_assistant.storage.prepared import Prepared
+from rag_assistant.storage.id_lists import one_of
+from rag_assistant.storage.prepared import Prepared, set_values
 from rag_assistant.storage.sent_texts import block_of
 from rag_assistant.storage.tables import (
     answer_parts,
@@ -52,7 +53,7 @@ ERASED: dict[str, Any] = {
     "versions": 1,
 }
 
-_CONVERSATION = (
+_CONVERSATION = Prepared(
     select(conversations)
     .where(
         conversations.c.id == select(turns.c.conversation_id).where(turns.c.id == bindparam("turn")).scalar_subquery()
@@ -65,11 +66,10 @@ _SAME = Prepared(
     .where(or_(turns.c.id == bindparam("origin"), turns.c.origin_id == bindparam("origin")))
     .order_by(turns.c.conversation_id)
 )
-_LATER = (
+_LATER = Prepared(
     select(turns, receipts.c.body)
     .join_from(turns, receipts, receipts.c.turn_id == turns.c.id, isouter=True)
-    .where(turns.c.conversation_id == bindparam("conversation"))
-    .where(turns.c.number.in_(bindparam("numbers", expanding=True)))
+    .where(turns.c.conversation_id == bindparam("conversation"), one_of(turns.c.number, "numbers"))
     .order_by(turns.c.number)
 )
 _COVERED = Prepared(
@@ -139,7 +139,8 @@ class TurnEraser:
             .limit(1)
         )
         left = connection.execute(first_left).scalar()
-        _set(connection, conversation["id"], {"title": self._title_for(left) if left else UNTITLED})
+        title = self._title_for(left) if left else UNTITLED
+        set_values(connection, conversations, conversation["id"], {"title": title})
 
 
 def _copies_of(connection: Connection, turn_id: int) -> list[int]:
@@ -148,9 +149,10 @@ def _copies_of(connection: Connection, turn_id: int) -> list[int]:
     return [copy_id for (copy_id,) in _SAME.rows(connection, {"origin": origin or turn_id})]
 
 
-def _conversation_of(connection: Connection, turn_id: int) -> RowMapping:
+def _conversation_of(connection: Connection, turn_id: int) -> Row:
     """Return the row of a turn's conversation, also of one in the trash, locked against other writers."""
-    return connection.execute(_CONVERSATION, {"turn": turn_id}).mappings().one()
+    (row,) = _CONVERSATION.mappings(connection, {"turn": turn_id})
+    return row
 
 
 def _drop_summaries(connection: Connection, conversation: Row, turn: Turn) -> None:
@@ -166,7 +168,7 @@ def _drop_summaries(connection: Connection, conversation: Row, turn: Turn) -> No
     }
     later = _without(gone, {name: conversation[name] for name in VIEW})
     if conversation["summary_id"] in gone:
-        _set(connection, turn.conversation_id, later)
+        set_values(connection, conversations, turn.conversation_id, later)
     if gone:
         connection.execute(delete(summaries).where(summaries.c.id.in_(gone)))
     for change in _CHANGES.mappings(connection, own):
@@ -196,7 +198,7 @@ def _take_out_of_later_turns(connection: Connection, turn: Turn, reader: Receipt
     numbers = later_turns_with(connection, turn.conversation_id, turn.number)
     for start in range(0, len(numbers), TURNS_AT_ONCE):
         some = {"conversation": turn.conversation_id, "numbers": numbers[start : start + TURNS_AT_ONCE]}
-        rows = connection.execute(_LATER, some).mappings().all()
+        rows = _LATER.mappings(connection, some)
         kept = list(zip(as_turns(connection, rows), (row["body"] for row in rows), strict=True))
         reader.read_ahead(kept)
         for later, body in kept:
@@ -211,7 +213,7 @@ def _take_out_of_answer(
 ) -> None:
     search, body = reader.without(turn.number, later, kept)
     if search != later.search:
-        connection.execute(update(turns).where(turns.c.id == later.id).values(search=search))
+        set_values(connection, turns, later.id, {"search": search})
     if body is not None and body is not kept:
         keep_body(connection, later.id, body)
 
@@ -224,7 +226,3 @@ def _take_out_of_versions(connection: Connection, turn: Turn, reader: ReceiptRea
         this = answer_versions.c.turn_id == later.id, answer_versions.c.version == row["version"]
         kept = {"figures": row["figures"] | {"search": search}, "receipt": body}
         connection.execute(update(answer_versions).where(*this).values(kept))
-
-
-def _set(connection: Connection, conversation_id: int, values: dict[str, Any]) -> None:
-    connection.execute(update(conversations).where(conversations.c.id == conversation_id).values(values))

@@ -15,6 +15,7 @@ from rag_assistant.records import Message, PastTurn, Turn
 from rag_assistant.storage.conversations.pictures import keys_of_pictures, message_of
 from rag_assistant.storage.conversations.sent_turns import keep_sent_turns
 from rag_assistant.storage.conversations.turn_rows import load_turn
+from rag_assistant.storage.id_lists import one_of
 from rag_assistant.storage.prepared import Prepared
 from rag_assistant.storage.sent_texts import (
     OF_BLOCK,
@@ -30,10 +31,10 @@ from rag_assistant.storage.tables import answer_versions, messages, receipts, tu
 
 _OWN = turns.c.conversation_id == bindparam("conversation")
 _VERSIONS = Prepared(select(turns.c.number, turns.c.version).where(_OWN, turns.c.version > 1))
-_SAID = (
+_SAID = Prepared(
     select(turns.c.number, turns.c.version, messages.c.role, messages.c.content, messages.c.extra)
     .join_from(turns, messages, messages.c.turn_id == turns.c.id)
-    .where(_OWN, turns.c.number.in_(bindparam("numbers", expanding=True)))
+    .where(_OWN, one_of(turns.c.number, "numbers"))
     .order_by(turns.c.number, messages.c.position)
 )
 _OTHER_VERSION = (
@@ -179,7 +180,7 @@ class ReceiptReader:
         for start in range(0, len(numbers), NUMBERS_AT_ONCE):
             some = {"conversation": self._conversation_id, "numbers": numbers[start : start + NUMBERS_AT_ONCE]}
             found: dict[tuple[int, int], list[Message]] = {}
-            for number, version, role, content, extra in self._connection.execute(_SAID, some):
+            for number, version, role, content, extra in _SAID.rows(self._connection, some):
                 picture_of = partial(self.text, block_of(self._conversation_id, number))
                 found.setdefault((number, version), []).append(message_of(role, content, extra, picture_of))
             self._said |= found

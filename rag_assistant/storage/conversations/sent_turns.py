@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, literal, select, text
+from sqlalchemy import Connection, literal, select, text
 
 from rag_assistant.history.erasing import Run, search_without, turns_in
 from rag_assistant.records import MAX_INT32
@@ -23,12 +23,15 @@ _INSERT = Prepared(
         "VALUES (:conversation, :magnitude, :first, :number, :last) ON CONFLICT DO NOTHING"
     )
 )
+# With how many turns before it a run of each magnitude that holds a turn may begin.
+_REACHES = ", ".join(f"({magnitude}, {(1 << magnitude) - 2})" for magnitude in range(1, MAX_INT32.bit_length() + 1))
 _HOLDING = Prepared(
-    select(sent_turns.c.number).where(
-        sent_turns.c.conversation_id == bindparam("conversation"),
-        sent_turns.c.magnitude == bindparam("magnitude"),
-        sent_turns.c.first_turn.between(bindparam("earliest"), bindparam("turn")),
-        sent_turns.c.last_turn >= bindparam("turn"),
+    text(
+        # SQLite reads what stands before CROSS JOIN first.
+        f"WITH magnitudes (magnitude, reach) AS (VALUES {_REACHES}) "  # noqa: S608 - numbers of ours
+        "SELECT DISTINCT number FROM magnitudes CROSS JOIN sent_turns "
+        "WHERE conversation_id = :conversation AND sent_turns.magnitude = magnitudes.magnitude "
+        "AND first_turn BETWEEN :turn - reach AND :turn AND last_turn >= :turn ORDER BY number"
     )
 )
 
@@ -56,13 +59,8 @@ def keep_leaning(
 
 def later_turns_with(connection: Connection, conversation_id: int, number: int) -> list[int]:
     """Return the numbers of the later turns that may hold something of turn ``number``."""
-    own = {"conversation": conversation_id, "turn": number}
-    found: set[int] = set()
-    for magnitude in range(1, MAX_INT32.bit_length() + 1):
-        earliest = number - (1 << magnitude) + 2
-        rows = _HOLDING.rows(connection, own | {"magnitude": magnitude, "earliest": earliest})
-        found.update(later for (later,) in rows)
-    return sorted(found)
+    rows = _HOLDING.rows(connection, {"conversation": conversation_id, "turn": number})
+    return [later for (later,) in rows]
 
 
 def copy_sent_turns(connection: Connection, origin: int, made: int, before: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from msgspec.structs import replace
-from sqlalchemy import Connection, RowMapping, delete, insert, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, delete, insert, select, update
 
 from rag_assistant.errors import ConversationBusy, TurnErased, TurnNotRegenerable, VersionFixed, VersionNotFound
 from rag_assistant.records import AnswerVersion, Turn
@@ -16,6 +16,7 @@ from rag_assistant.storage.conversations.turn_endings import insert_messages, wo
 from rag_assistant.storage.conversations.turn_rows import load_turn
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.full_text import TURN_WORDS
+from rag_assistant.storage.prepared import Prepared, set_values
 from rag_assistant.storage.sent_texts import load_sources
 from rag_assistant.storage.tables import answer_versions, history_changes, messages, receipts, turns
 
@@ -31,6 +32,12 @@ ABOUT_THE_ANSWER: dict[str, Any] = {
     "error_type": None,
     "error_message": None,
 }
+
+
+_FORGET = (
+    Prepared(delete(receipts).where(receipts.c.turn_id == bindparam("turn"))),
+    Prepared(delete(messages).where(messages.c.turn_id == bindparam("turn"), messages.c.position > 0)),
+)
 
 
 class VersionStore:
@@ -122,10 +129,10 @@ def take_answer_off(connection: Connection, turn_id: int, values: dict[str, Any]
     count_messages(connection, turn_id, -1)
     unanswered = {"message_count": 1, "visible": False, "stop_requested": False, "finished_at": None, "retry_at": None}
     fresh = ABOUT_THE_ANSWER | unanswered | values
-    connection.execute(update(turns).where(turns.c.id == turn_id).values(fresh))
-    connection.execute(delete(receipts).where(receipts.c.turn_id == turn_id))
-    connection.execute(delete(messages).where(messages.c.turn_id == turn_id, messages.c.position > 0))
-    TURN_WORDS.drop(connection, select(turns.c.id).where(turns.c.id == turn_id))
+    set_values(connection, turns, turn_id, fresh)
+    for forget in _FORGET:
+        forget.run(connection, {"turn": turn_id})
+    TURN_WORDS.drop_one(connection, turn_id)
 
 
 def refuse_to_regenerate(turn: Turn, conversation: Row) -> None:
