@@ -1,7 +1,8 @@
-"""How templates are compiled and run: as Jinja does it, without two steps that a page would take a thousand times.
+"""How templates are compiled and run: as Jinja does it, without steps that a page would take a thousand times.
 
 What a template draws stays the same. HTML of our own goes into the page as it is, where Jinja would make a copy of it
-at each level; and a plain function is called at once, where Jinja would look whether it is to be given the context.
+at each level. An attribute is read without a function of Jinja's, which is for what has none of that name. A plain
+function is called at once, where Jinja would look whether it is to be given the context.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from flask import Flask
 from flask.templating import Environment
 from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, Frame
-from jinja2.runtime import Context
+from jinja2.runtime import Context, Macro
 
 
 class _CodeGenerator(CodeGenerator):
@@ -30,15 +31,22 @@ class _CodeGenerator(CodeGenerator):
         else:
             super()._output_child_post(node, frame, finalize)
 
+    def visit_Getattr(self, node: nodes.Getattr, frame: Frame) -> None:
+        self.write("(it if (it := getattr(of := (")
+        self.visit(node.node, frame)
+        self.write(f"), {node.attr!r}, missing)) is not missing else environment.getattr(of, {node.attr!r}))")
+
 
 class _Context(Context):
     def call(self, called: Any, /, *args: Any, **kwargs: Any) -> Any:
         kind = type(called)
-        if kind is partial or (kind is FunctionType and not hasattr(called, "jinja_pass_arg")):
-            kwargs.pop("_loop_vars", None)
-            kwargs.pop("_block_vars", None)
-            return called(*args, **kwargs)
-        return super().call(called, *args, **kwargs)
+        if kind is Macro:
+            args = (self.eval_ctx, *args)
+        elif kind is not partial and (kind is not FunctionType or hasattr(called, "jinja_pass_arg")):
+            return super().call(called, *args, **kwargs)
+        kwargs.pop("_loop_vars", None)
+        kwargs.pop("_block_vars", None)
+        return called(*args, **kwargs)
 
 
 class _Environment(Environment):

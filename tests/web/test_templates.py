@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.templating import Environment
-from jinja2 import pass_context, pass_environment, pass_eval_context
+from jinja2 import UndefinedError, pass_context, pass_environment, pass_eval_context
 from jinja2.nodes import EvalContext
 from jinja2.runtime import Context
 from markupsafe import Markup
@@ -49,6 +49,7 @@ def plain(text: str, **more: Any) -> str:
 VALUES: dict[str, Any] = {
     "name": "<Ann & Bob>", "html": Markup("<b>&amp;</b>"), "own": OwnHtml(), "number": 3, "none": None, "list": ["<i>"],
     "plain": plain, "part": partial(plain, more="'"), "called": Called(), "with_context": with_context,
+    "tree": {"leaf": "<", "items": "hidden by the method", "inner": {"leaf": Markup("<i>")}, "none": None},
     "with_environment": with_environment, "with_eval_context": with_eval_context,
 }  # fmt: skip
 TEMPLATES = (
@@ -59,6 +60,9 @@ TEMPLATES = (
     "{% autoescape false %}{{ name }}{{ html }}{% endautoescape %}{% autoescape none %}{{ name }}{% endautoescape %}",
     "{% for n in range(2) %}{{ plain('<') }}{{ part('<', n=n) }}{{ called('<') }}{{ with_context('<') }}{% endfor %}",
     "{% block inner %}{% set n = 4 %}{{ with_context(name) }}{{ plain(name) }}{% endblock %}",
+    "{{ tree.leaf }}{{ tree.inner.leaf }}{{ tree.inner.leaf.upper() }}{{ tree.none.real }}",
+    "{{ tree.gone }}{{ tree.none }}{{ tree.items() }}{{ (tree.gone or tree).leaf }}",
+    "{% for one in tree.inner.values() if one.upper %}{{ one }}{% endfor %}",
     "{{ with_environment(name) }}{{ with_eval_context(name) }}{{ name.upper() }}{{ html.upper() }}",
 )
 
@@ -68,3 +72,9 @@ def test_a_template_draws_what_it_draws_with_jinja_itself(app: Flask, template: 
     theirs = Environment(app, autoescape=True)
     ours = app.jinja_env.from_string(template)
     assert ours.render(VALUES) == theirs.from_string(template).render(VALUES)
+
+
+def test_what_is_not_there_has_nothing(app: Flask) -> None:
+    for environment in (Environment(app, autoescape=True), app.jinja_env):
+        with pytest.raises(UndefinedError, match="'gone'"):
+            environment.from_string("{{ tree.gone.leaf }}").render(VALUES)
