@@ -31,6 +31,10 @@ MAX_MARKDOWN_CHARS = 200_000
 MARKS = "[]()*_`<>!$\\|&~#"
 MAX_MARKS = 20_000
 
+# Where running text may end: a sign that one of the parser's rules begins or ends with. The parser's own list has
+# twice as many, and asks all rules at each.
+MARKUP = re.compile(r"[\n\\$`~*_\[\]<]")
+
 TAGS = frozenset(
     "a blockquote br code del em h1 h2 h3 h4 h5 h6 hr li ol p pre s strong table tbody td th thead tr ul".split()
 )
@@ -67,7 +71,7 @@ def render_markdown(
 
 def is_too_much(text: str) -> bool:
     """Tell whether a text is shown as it is: drawing takes 15 µs for each sign that may be a mark."""
-    return len(text) > MAX_MARKDOWN_CHARS or sum(map(text.count, MARKS)) > MAX_MARKS
+    return len(text) > MAX_MARKS and (len(text) > MAX_MARKDOWN_CHARS or sum(map(text.count, MARKS)) > MAX_MARKS)
 
 
 def render_document(pieces: Sequence[str | int]) -> Markup | None:
@@ -197,6 +201,7 @@ def _make_parser() -> MarkdownIt:
     parser.disable(["image", "reference", "entity"])
     enable_formulas(parser)
     limit_nesting(parser)
+    parser.inline.terminator_re = MARKUP
     parser.add_render_rule("fence", _draw_code)
     parser.add_render_rule("code_block", _draw_code)
     parser.core.ruler.push("citations", _link_citations)

@@ -1,11 +1,14 @@
 """Answers as HTML: what Markdown can say is drawn, what could run or call out is not."""
 
 import re
+from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
+from rag_assistant.web.markdown import render
 from rag_assistant.web.markdown.render import render_markdown
 
 
@@ -78,6 +81,16 @@ def test_what_is_nested_deeply_and_what_stands_behind_it_is_never_lost(mark: str
 def test_a_list_that_is_indented_ever_deeper_keeps_each_of_its_items() -> None:
     drawn = render_markdown("\n".join(f"{'  ' * deep}- item{deep}" for deep in range(40)))
     assert re.findall(r"item(\d+)", drawn) == [str(deep) for deep in range(40)]
+
+
+PIECES = [*"ab1 \n\\$`~*_[]<>!&:#-+={}%@^()\"'.|", "\n\n", "  \n", "**", "~~", "[1]", "[a](b)", "<a@b.c>", "- ", "\\("]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
+def test_running_text_ends_where_the_parser_itself_would_let_it(text: str) -> None:
+    ours = render_markdown(text, [1], "source-1")
+    with mock.patch.object(render._parser.inline, "terminator_re", MarkdownIt().inline.terminator_re):
+        assert render_markdown(text, [1], "source-1") == ours
 
 
 @given(st.lists(st.sampled_from(["- ", "> ", "1. ", "  ", "    ", "\n", "\n\n", "word "]), max_size=80))
