@@ -33,6 +33,15 @@ _PASSAGES = Prepared(
     .join_from(chunks, documents, chunks.c.document_id == documents.c.id)
     .where(one_of(chunks.c.id, "chunks"), documents.c.replaces.is_(None), READABLE)
 )
+_TEXTS_AT = (
+    select(chunks.c.document_id, chunks.c.start, chunks.c.text)
+    .join_from(chunks, documents, chunks.c.document_id == documents.c.id)
+    .where(
+        tuple_(chunks.c.document_id, chunks.c.start).in_(bindparam("places", expanding=True)),
+        documents.c.replaces.is_(None),
+        READABLE,
+    )
+)
 _CHUNK = tuple(chunks.c[name] for name in Chunk.__struct_fields__)
 _PENDING = Prepared(
     select(chunks.c.id).where(chunks.c.document_id.in_(select(documents.c.id).where(documents.c.replaces.is_not(None))))
@@ -97,14 +106,10 @@ class ChunkStore:
 
     def texts_at(self, places: Collection[tuple[int, int]], scope: Scope) -> dict[tuple[int, int], str]:
         """Return the text of chunks that may be found, of a scope, by document and start: those at some places."""
-        wanted = tuple_(chunks.c.document_id, chunks.c.start).in_(list(places))
         with self._database.read() as connection:
-            rows = connection.execute(
-                select(chunks.c.document_id, chunks.c.start, chunks.c.text)
-                .join_from(chunks, documents, chunks.c.document_id == documents.c.id)
-                .where(wanted, documents.c.replaces.is_(None), in_scope(connection, documents.c.id, scope))
-            )
-            return {(row.document_id, row.start): row.text for row in rows}
+            query = _TEXTS_AT.where(in_scope(connection, documents.c.id, scope)) if scope else _TEXTS_AT
+            rows = connection.execute(query, {"places": list(places), "person": person_of(connection)})
+            return {(document_id, start): text for document_id, start, text in rows}
 
     def pending_ids(self) -> set[int]:
         """Return the ids of the chunks of newer versions that are not to be found yet."""
