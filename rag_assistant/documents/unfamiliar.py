@@ -7,7 +7,6 @@ from msgspec import Struct
 from rag_assistant.errors import EmbedderFailed
 from rag_assistant.retrieval.embeddings.registry import Embedders
 from rag_assistant.storage.documents.chunks import ChunkStore
-from rag_assistant.storage.documents.documents import DocumentStore
 
 # The newest documents stand for the library, and its beginning for each of them.
 DOCUMENTS_READ, CHARACTERS_READ = 20, 600
@@ -28,8 +27,7 @@ class Unfamiliar(Struct, frozen=True):
 class UnfamiliarDocuments:
     """Looks at the newest documents of the library."""
 
-    def __init__(self, documents: DocumentStore, chunks: ChunkStore, embedders: Embedders) -> None:
-        self._documents = documents
+    def __init__(self, chunks: ChunkStore, embedders: Embedders) -> None:
         self._chunks = chunks
         self._embedders = embedders
 
@@ -37,8 +35,7 @@ class UnfamiliarDocuments:
         """Return what was found, ``None`` where it is not worth a word or the model is not ready."""
         if not self._embedders.loaded:
             return None
-        newest = self._documents.page(DOCUMENTS_READ, state="ready")
-        texts = self._chunks.beginnings([one.id for one in newest], CHARACTERS_READ).values()
+        texts = self._chunks.newest_beginnings(DOCUMENTS_READ, CHARACTERS_READ)
         try:
             embedder = self._embedders.configured().embedder
             unknown = sum(embedder.familiarity(text).words < MIN_KNOWN_WORDS for text in texts)

@@ -229,7 +229,7 @@ def services_of_person(
         library=library,
         web_pages=whole.web_pages.over(library, stores.documents),
         page_images=whole.page_images.over(stores.documents, library),
-        unfamiliar=UnfamiliarDocuments(stores.documents, stores.chunks, whole.embedders),
+        unfamiliar=UnfamiliarDocuments(stores.chunks, whole.embedders),
         assistant=whole.assistant.over(stores.documents, deps, limits.take_question),
         limits=limits,
         tools=tools,
@@ -270,7 +270,7 @@ def build_unfamiliar(stores: Stores, search: Search) -> UnfamiliarDocuments:
     """Return what notices documents in languages that the embedding model does not know."""
     from rag_assistant.documents.unfamiliar import UnfamiliarDocuments
 
-    return UnfamiliarDocuments(stores.documents, stores.chunks, search.embedders)
+    return UnfamiliarDocuments(stores.chunks, search.embedders)
 
 
 def build_web_pages(settings: LiveSettings, stores: Stores, library: Library) -> WebPages:

@@ -104,6 +104,11 @@ def _documents_in(chosen: Select[tuple[int]]) -> Select[tuple[int]]:
     return select(documents.c.id).where(documents.c.library_id.in_(chosen))
 
 
+def readable_by_person(document_id: ColumnElement[int]) -> ColumnElement[bool]:
+    """Return the condition of ``readable`` for statements that are built once, and run for a person alone."""
+    return document_id.in_(_documents_in(libraries_of(PERSON)))
+
+
 # As OF_PERSON, of documents that they may read.
 IN_THEIR_LIBRARIES = documents.c.library_id.in_(libraries_of(PERSON))
 READABLE = or_(PERSON.is_(None), IN_THEIR_LIBRARIES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, tuple_, update
+from sqlalchemy import Connection, Integer, bindparam, delete, func, insert, select, tuple_, update
 
 from rag_assistant.extracted import ExtractedText
 from rag_assistant.records import Chunk, Passage, Scope
@@ -14,7 +14,7 @@ from rag_assistant.storage.documents.embeddings import count_dropped
 from rag_assistant.storage.documents.keywords import drop_words, index_words
 from rag_assistant.storage.documents.scope import ChunksInScope, in_scope
 from rag_assistant.storage.id_lists import one_of
-from rag_assistant.storage.ownership import READABLE, readable, reads_everything
+from rag_assistant.storage.ownership import READABLE, readable, readable_by_person, reads_everything
 from rag_assistant.storage.prepared import Prepared
 from rag_assistant.storage.sent_texts import keep_passages_of
 from rag_assistant.storage.tables import chunks, document_texts, documents, documents_to_index
@@ -42,6 +42,14 @@ _TEXTS_AT = (
         READABLE,
     )
 )
+_NEWEST = (
+    select(func.substr(document_texts.c.text, 1, bindparam("chars", type_=Integer)))
+    .join_from(documents, document_texts, document_texts.c.document_id == documents.c.id)
+    .where(documents.c.state == "ready")
+    .order_by(documents.c.id.desc())
+    .limit(bindparam("limit"))
+)
+_BEGINNINGS, _BEGINNINGS_OF_PERSON = Prepared(_NEWEST), Prepared(_NEWEST.where(readable_by_person(documents.c.id)))
 _CHUNK = tuple(chunks.c[name] for name in Chunk.__struct_fields__)
 _PENDING = Prepared(
     select(chunks.c.id).where(chunks.c.document_id.in_(select(documents.c.id).where(documents.c.replaces.is_not(None))))
@@ -163,6 +171,14 @@ class ChunkStore:
             own = document_texts.c.document_id.in_(document_ids), readable(connection, document_texts.c.document_id)
             rows = connection.execute(query.where(*own))
             return {row.document_id: row.text for row in rows}
+
+    def newest_beginnings(self, limit: int, chars: int) -> list[str]:
+        """Return the first characters of the texts of up to ``limit`` documents that are ready, the newest first."""
+        with self._database.read() as connection:
+            person = person_of(connection)
+            query = _BEGINNINGS if person is None else _BEGINNINGS_OF_PERSON
+            rows = query.rows(connection, {"limit": limit, "chars": chars, "person": person})
+            return [text for (text,) in rows]
 
     def section_at(self, document_id: int, position: int) -> str | None:
         """Return the path of headings above a place in a document's text, ``None`` where there is none."""

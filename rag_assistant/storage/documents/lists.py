@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 from sqlalchemy import ColumnElement, Connection, func, select
 
 from rag_assistant.records import EVERYTHING, Document, DocumentSort, DocumentState, Scope
-from rag_assistant.storage.database import Database
+from rag_assistant.storage.database import Database, person_of
 from rag_assistant.storage.documents.rows import as_documents, name_key
 from rag_assistant.storage.documents.scope import in_scope, named_or_tagged
-from rag_assistant.storage.ownership import readable
+from rag_assistant.storage.id_lists import one_of
+from rag_assistant.storage.ownership import READABLE, readable
+from rag_assistant.storage.prepared import Prepared
 from rag_assistant.storage.tables import document_tags, documents, documents_to_index
 
 # The columns that have an index, together with the id.
 SORT_COLUMNS = {"added": documents.c.id, "name": documents.c.name_key, "size": documents.c.size_bytes}
+
+_NAMES = Prepared(select(documents.c.id, documents.c.name).where(one_of(documents.c.id, "documents"), READABLE))
 
 
 class DocumentLists:
@@ -73,12 +77,11 @@ class DocumentLists:
             own = readable(connection, documents_to_index.c.document_id)
             return connection.execute(waiting.where(own)).scalar_one()
 
-    def names(self, document_ids: Iterable[int]) -> dict[int, str]:
+    def names(self, document_ids: Collection[int]) -> dict[int, str]:
         """Return the names of documents by their id; what is gone is left out."""
-        query = select(documents.c.id, documents.c.name).where(documents.c.id.in_(list(document_ids)))
         with self._database.read() as connection:
-            query = query.where(readable(connection, documents.c.id))
-            return {row.id: row.name for row in connection.execute(query)}
+            asked = {"documents": document_ids, "person": person_of(connection)}
+            return dict(_NAMES.rows(connection, asked))
 
     def find(self, name_contains: str, scope: Scope, limit: int) -> tuple[list[Document], int]:
         """Return up to ``limit`` documents whose name contains a text, the newest first, and how many there are.

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flask import Blueprint, make_response, redirect, render_template, request, url_for
+from msgspec.json import encode
 from werkzeug.wrappers import Response
 
 from rag_assistant.documents.page_images import DRAWN
@@ -244,7 +245,7 @@ def _library() -> dict[str, Any]:
 def _etag_of(library: dict[str, Any]) -> str:
     """Return a short text for what is drawn for whoever asks: another one as soon as anything of it is new."""
     who = identity().person, identity().may_manage, language().code, sorted(request.cookies.items())
-    return hashlib.sha256(repr((library, who)).encode()).hexdigest()[:20]
+    return hashlib.sha256(encode((library, who), enc_hook=repr)).hexdigest()[:20]
 
 
 def _drawn(library: dict[str, Any], refused: Sequence[Refused] = (), sent: int = 0) -> str:
