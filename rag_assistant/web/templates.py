@@ -1,12 +1,14 @@
 """How templates are compiled and run: as Jinja does it, without steps that a page would take a thousand times.
 
 What a template draws stays the same. HTML of our own goes into the page as it is, where Jinja would make a copy of it
-at each level. An attribute is read without a function of Jinja's, which is for what has none of that name. A plain
-function is called at once, where Jinja would look whether it is to be given the context.
+at each level, and so does a text in which there is nothing to escape. An attribute is read without a function of
+Jinja's, which is for what has none of that name. A plain function is called at once, where Jinja would look whether it
+is to be given the context.
 """
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from types import FunctionType
 from typing import Any
@@ -17,17 +19,23 @@ from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, Frame
 from jinja2.runtime import Context, Macro
 
+# What stands otherwise in HTML.
+SPECIAL = re.compile("[&<>'\"]")
+
 
 class _CodeGenerator(CodeGenerator):
     def _output_child_pre(self, node: nodes.Expr, frame: Frame, finalize: CodeGenerator._FinalizeInfo) -> None:
         if _escapes(frame, finalize):
-            self.write("(shown if type(shown := (")
+            self.write("(shown if (kind := type(shown := (")
         else:
             super()._output_child_pre(node, frame, finalize)
 
     def _output_child_post(self, node: nodes.Expr, frame: Frame, finalize: CodeGenerator._FinalizeInfo) -> None:
         if _escapes(frame, finalize):
-            self.write(")) is Markup else escape(shown))")
+            self.write(
+                "))) is Markup or (kind is str and not environment.find_special(shown)) "
+                "else str(shown) if kind is int else escape(shown))"
+            )
         else:
             super()._output_child_post(node, frame, finalize)
 
@@ -52,6 +60,7 @@ class _Context(Context):
 class _Environment(Environment):
     code_generator_class = _CodeGenerator
     context_class = _Context
+    find_special = staticmethod(SPECIAL.search)
 
 
 def init_app(app: Flask) -> None:

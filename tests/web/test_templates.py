@@ -6,10 +6,14 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.templating import Environment
+from hypothesis import given
+from hypothesis import strategies as st
 from jinja2 import UndefinedError, pass_context, pass_environment, pass_eval_context
 from jinja2.nodes import EvalContext
 from jinja2.runtime import Context
-from markupsafe import Markup
+from markupsafe import Markup, escape
+
+from rag_assistant.web.templates import _Environment
 
 
 class OwnHtml:
@@ -66,12 +70,19 @@ TEMPLATES = (
     "{{ with_environment(name) }}{{ with_eval_context(name) }}{{ name.upper() }}{{ html.upper() }}",
 )
 
+SHOWN = _Environment(Flask(__name__), autoescape=True).from_string("{{ value }}")
+
 
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_a_template_draws_what_it_draws_with_jinja_itself(app: Flask, template: str) -> None:
     theirs = Environment(app, autoescape=True)
     ours = app.jinja_env.from_string(template)
     assert ours.render(VALUES) == theirs.from_string(template).render(VALUES)
+
+
+@given(st.text() | st.text("&<>'\"a") | st.integers() | st.booleans() | st.floats() | st.builds(Markup, st.text()))
+def test_whatever_is_shown_is_escaped(value: object) -> None:
+    assert SHOWN.render(value=value) == escape(value)
 
 
 def test_what_is_not_there_has_nothing(app: Flask) -> None:
