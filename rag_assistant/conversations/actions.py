@@ -70,10 +70,15 @@ class HistoryView(Struct, frozen=True):
         """What is seen and what is not, in words."""
         return seen(self.fitted.receipt.turns_kept, turns_by_reason(self.left_out))
 
+    @property
+    def tokens(self) -> dict[str, Any]:
+        """The estimated tokens of what would be sent: of each part, in all, and at most."""
+        tokens = {name: self.fitted.receipt.tokens[part] for name, part in PARTS.items()}
+        return tokens | {"total": sum(tokens.values()), "limit": self.limit}
+
     def as_dict(self) -> dict[str, Any]:
         """Return the view as the API shows it."""
         receipt = self.fitted.receipt
-        tokens = {name: receipt.tokens[part] for name, part in PARTS.items()}
         summary = self.conversation.summary
         return {
             "max_history_turns": self.rules.max_history_turns,
@@ -91,7 +96,7 @@ class HistoryView(Struct, frozen=True):
             "notice": self.fitted.notice,
             "summary": None if summary is None else summary_data(summary),
             "undo": self.can_undo,
-            "tokens": tokens | {"total": sum(tokens.values()), "limit": self.limit},
+            "tokens": self.tokens,
         }
 
 

@@ -73,7 +73,7 @@ def _history(actions: HistoryActions, conversation_id: int) -> str:
     view = actions.view(conversation_id)
     counts = actions.counts(conversation_id)
     roles = ", ".join(f"{count} {role}" for role, count in sorted(counts.items()))
-    tokens = view.as_dict()["tokens"]
+    tokens = view.tokens
     takes = f" of {tokens['limit']:,}" if tokens["limit"] else ""
     with_summary = " + summary" if tokens["summary"] else ""
     lines = [

@@ -138,7 +138,7 @@ def window_words(rules: Rules) -> str:
 @blueprint.app_template_filter()
 def gauge_tokens(view: HistoryView) -> dict[str, Any]:
     """Return what the next question would send, in tokens; as many for passages as the last answer took."""
-    tokens: dict[str, Any] = view.as_dict()["tokens"]
+    tokens = view.tokens
     passages = services().history_actions.last_passage_tokens(view.conversation.id)
     return tokens | {"passages": passages, "question": 0, "total": tokens["total"] + passages}
 
