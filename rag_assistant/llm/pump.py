@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import selectors
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable
@@ -21,6 +22,8 @@ log = logging.getLogger(__name__)
 MIN_TICK_SECONDS = 0.005
 MAX_TICK_SECONDS = 0.02
 TICK_SECONDS_OF_ONE_STREAM = 0.4
+# TLS gives one record at a time, and a token takes one or several: so many are read of a stream in a round.
+MAX_RECORDS = 100
 
 
 class TextSink:
@@ -67,21 +70,30 @@ class _Stream:
         self._body = body
         self._feed = feed
         self._sink = sink
+        self._max_pieces = MAX_RECORDS if isinstance(body.connection, ssl.SSLSocket) else 1
         self._error: Exception | None = None
         self._ended = False
         self.goes_on = True  # Nothing is left to its own thread.
 
     def read(self) -> None:
-        """Take what has arrived, if anything."""
+        """Take what has arrived, if anything, at once: a sink is settled after each text that it takes."""
+        arrived = b""
         try:
-            piece = self._body.read()
-            if piece is not None:
-                self._feed(piece)
-            if piece is None or self._body.is_complete:
-                self._ended, self.goes_on = True, False
+            for _ in range(self._max_pieces):
+                piece = self._body.read()
+                if piece is not None:
+                    arrived += piece
+                if piece is None or self._body.is_complete:
+                    self._ended, self.goes_on = True, False
+                    break
         except BlockingIOError:
-            return
+            pass
         except Exception as error:  # noqa: BLE001 - its own thread raises it
+            self._error, self.goes_on = error, False
+        try:
+            if arrived:
+                self._feed(arrived)
+        except Exception as error:  # noqa: BLE001 - the same, and it came before the other
             self._error, self.goes_on = error, False
 
     def settle(self) -> None:

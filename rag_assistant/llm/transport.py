@@ -62,7 +62,10 @@ class SocketTransport(httpx2.BaseTransport):
         self._kept.close()
 
     def _ask_again(self, request: bytes, call: ModelCall | None, keep: Keep) -> Body | None:
-        """Ask over a kept connection; ``None`` if there is none, or the endpoint closes it instead of answering."""
+        """Ask over a kept connection; ``None`` if there is none, or the endpoint closes it instead of answering.
+
+        A call that has ended closed it itself, and asks nobody else.
+        """
         connection = self._kept.take()
         if connection is None:
             return None
@@ -70,7 +73,7 @@ class SocketTransport(httpx2.BaseTransport):
         try:
             return self._ask(body, request, call)
         except (OSError, httpx2.ReadError, httpx2.RemoteProtocolError):
-            if body.has_begun:
+            if body.has_begun or (call is not None and call.ended):
                 raise
             return None
 
@@ -282,7 +285,9 @@ class Body(httpx2.SyncByteStream):
         except httptools.HttpParserUpgrade as error:
             raise httpx2.RemoteProtocolError("the endpoint changed to another protocol") from error
         except httptools.HttpParserError as error:
-            raise httpx2.RemoteProtocolError(str(error)) from error
+            if not self.is_complete:
+                raise httpx2.RemoteProtocolError(str(error)) from error
+            self._may_be_kept = False
         return size
 
 

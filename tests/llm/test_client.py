@@ -380,6 +380,29 @@ def test_an_answer_comes_whole_over_tls(client: ModelClient, certified: StubMode
     assert answer(client, certified) == "".join(reply.parts())
 
 
+def test_tokens_that_have_arrived_over_tls_are_taken_and_settled_together(
+    client: ModelClient, certified: StubModel
+) -> None:
+    class Counting(TextSink):
+        taken, settled = 0, 0
+
+        def take(self, text: str) -> None:
+            super().take(text)
+            self.taken += 1
+
+        def settle(self) -> None:
+            self.settled += 1
+
+        def settle_patiently(self) -> None:
+            self.settled += 1
+
+    certified.replies.append(Reply(pieces=["word "] * 600))
+    sink = Counting()
+    client.stream(endpoint(certified), REQUEST, ModelCall(), sink)
+    assert sink.text == "word " * 600
+    assert sink.taken <= sink.settled < 200
+
+
 def test_a_second_question_over_tls_takes_the_connection_of_the_first(
     client: ModelClient, certified: StubModel
 ) -> None:

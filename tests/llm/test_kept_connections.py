@@ -6,6 +6,7 @@ import contextlib
 import socket
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -114,6 +115,26 @@ def test_an_answer_that_was_stopped_closes_its_connection(client: ModelClient, s
     assert len({seen.port for seen in stub.requests}) == 2
 
 
+def test_who_stops_an_answer_on_a_kept_connection_makes_no_other(
+    client: ModelClient, stub: StubModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[socket.socket] = []
+    connect = socket.create_connection
+
+    def connected(*to: Any) -> socket.socket:
+        made.append(connect(*to))
+        return made[-1]
+
+    monkeypatch.setattr(socket, "create_connection", connected)
+    stub.replies += [Reply(), Reply(hang_before_headers=True)]
+    answer(client, stub.url)
+    call = ModelCall()
+    threading.Timer(0.2, call.stop).start()
+    with pytest.raises(AnswerStopped):
+        answer(client, stub.url, call)
+    assert len(made) == 1
+
+
 def test_who_stops_an_answer_that_is_whole_does_not_end_the_next_one(client: ModelClient, stub: StubModel) -> None:
     gate, first, texts = threading.Event(), ModelCall(), []
     stub.replies += [Reply("One."), Reply("Two.", gate=gate)]
@@ -145,9 +166,11 @@ def test_an_answer_that_had_begun_is_not_asked_for_again(client: ModelClient) ->
     assert endpoints.asked == [(0, 0), (0, 1)]
 
 
-@pytest.mark.parametrize("surplus", [WHOLE, b"HTTP/1.1 200 OK\r\n"])
-def test_what_nobody_asked_for_is_nobodys_answer(client: ModelClient, surplus: bytes) -> None:
-    endpoints = Endpoints([WHOLE + surplus], [WHOLE])
+@pytest.mark.parametrize("head", [b"", b"Connection: close\r\n"])
+@pytest.mark.parametrize("surplus", [WHOLE, b"HTTP/1.1 200 OK\r\n", b"}"])
+def test_what_nobody_asked_for_is_nobodys_answer(client: ModelClient, surplus: bytes, head: bytes) -> None:
+    whole = WHOLE.replace(b"Content-Length", head + b"Content-Length")
+    endpoints = Endpoints([whole + surplus], [WHOLE])
     for _ in range(2):
         assert answer(client, endpoints.url) == "Geese."
     endpoints.join()
