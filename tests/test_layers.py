@@ -55,6 +55,7 @@ PURE = (
         "exchange.archive",
         "exchange.chatgpt",
         "exchange.librechat",
+        "exchange.open_parts",
         "exchange.open_webui",
         "exchange.shapes",
         "exchange.trees",

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import ValidationError, convert, to_builtins
 
 from rag_assistant.errors import InvalidRequest, MalformedBody
+from rag_assistant.exchange.open_parts import OpenParts
 from rag_assistant.records.archive import ArchivedDocument, Overrides, WholeConversation
 from rag_assistant.validation import storable
 
@@ -59,6 +60,8 @@ def _record(number: int, line: str) -> Any:
         raise InvalidRequest(f"Line {number} of the archive must be an object with one of {', '.join(KINDS)} in it.")
     try:
         record = convert(content[kind], KINDS[kind], str_keys=True)
+        if isinstance(record, WholeConversation):
+            convert(content[kind], OpenParts, str_keys=True)
     except ValidationError as error:
         what, _, where = str(error).partition(" - at `$.")
         wrong = where.rstrip("`") or "it"

@@ -12,6 +12,16 @@ from rag_assistant.exchange.shapes import read_texts
 from rag_assistant.records.archive import WholeConversation
 from tests.exchange import samples
 
+HEAD = '{"format": "rag-assistant", "version": 1}\n'
+# What the record of a conversation leaves open, as an export has it.
+HISTORY: dict[str, Any] = {"turns_kept": 1, "turns_dropped": 0, "tokens": {"passages": 0}, "left_out": {}}
+TURN: dict[str, Any] = {
+    "question": "Why?",
+    "created_at": "2026-01-01T00:00:00Z",
+    "answer": {"messages": [{"role": "assistant", "content": "So."}], "history": HISTORY, "search": {"found": 0}},
+    "request": {"tags": ["sea"]},
+}
+
 
 def read(content: Any) -> tuple[WholeConversation, ...]:
     return read_texts([json.dumps(content)]).conversations
@@ -129,3 +139,29 @@ def test_other_files_are_refused_by_what_they_hold(text: str, said: str) -> None
         read_texts([text])
     assert isinstance(refused.value, InvalidRequest | MalformedBody)
     assert said in str(refused.value)
+
+
+def archived(turn: dict[str, Any]) -> str:
+    one = {"id": 1, "title": "a", "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z"}
+    return HEAD + json.dumps({"conversation": one | {"turns": [turn]}})
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        ({"answer": {"messages": [{"role": 1}]}}, "answer.messages[0].role is wrong"),
+        ({"answer": {"messages": [{"role": "assistant", "content": {}}]}}, "answer.messages[0].content is wrong"),
+        ({"answer": {"history": HISTORY | {"left_out": [1]}}}, "answer.history.left_out is wrong"),
+        ({"answer": {"history": HISTORY | {"tokens": {}}}}, "answer.history.tokens is wrong"),
+        ({"answer": {"search": {}}}, "answer.search is wrong"),
+        ({"request": {"document_ids": 7}}, "request.document_ids is wrong"),
+        ({"request": {"tags": [["sea"]]}}, "request.tags[0] is wrong"),
+        ({"others": {"2": {"history": HISTORY | {"missing": 3}}}}, "others[...].history.missing is wrong"),
+    ],
+)
+def test_a_turn_that_could_not_be_shown_is_refused_by_what_is_wrong_in_it(part: dict[str, Any], said: str) -> None:
+    (whole,) = read_texts([archived(TURN)]).conversations
+    assert whole.turns[0].answer.history == HISTORY
+    with pytest.raises(InvalidRequest) as refused:
+        read_texts([archived(TURN | part)])
+    assert f"Line 2 of the archive, conversation: turns[0].{said}" in str(refused.value)
