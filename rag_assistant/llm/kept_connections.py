@@ -33,12 +33,14 @@ class KeptConnections:
             connection.close()
 
     def keep(self, connection: socket.socket) -> None:
-        """Keep one whose answer has come to its end; the oldest goes where there are too many."""
+        """Keep one whose answer has come to its end. Those that waited too long go, and the oldest of too many."""
+        now, gone = time.monotonic(), []
         with self._lock:
-            self._kept.append((time.monotonic(), connection))
-            oldest = self._kept.popleft()[1] if len(self._kept) > MAX_KEPT else None
-        if oldest is not None:
-            oldest.close()
+            self._kept.append((now, connection))
+            while len(self._kept) > MAX_KEPT or now - self._kept[0][0] > MAX_IDLE_SECONDS:
+                gone.append(self._kept.popleft()[1])
+        for one in gone:
+            one.close()
 
     def close(self) -> None:
         """Close them all."""

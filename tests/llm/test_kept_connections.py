@@ -16,6 +16,7 @@ from rag_assistant.llm import kept_connections
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.client import ModelClient
 from rag_assistant.llm.endpoint import Deadlines, Endpoint
+from rag_assistant.llm.kept_connections import KeptConnections
 from rag_assistant.llm.pump import TextSink
 from rag_assistant.records import ModelRequest
 from testkit.stub_model import Reply, StubModel
@@ -102,6 +103,17 @@ def test_what_is_not_to_be_kept_is_closed(
         answer(client, stub.url)
     answer(client, stub.url)
     assert len({seen.port for seen in stub.requests}) == 2
+
+
+def test_those_that_waited_too_long_are_closed_when_another_one_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_connections, "MAX_IDLE_SECONDS", 0.0)
+    kept = KeptConnections()
+    near, far = socket.socketpair()
+    another = socket.socket()
+    with near, far, another:
+        kept.keep(near)
+        kept.keep(another)
+        assert (far.recv(1), another.fileno() >= 0) == (b"", True)
 
 
 def test_an_answer_that_was_stopped_closes_its_connection(client: ModelClient, stub: StubModel) -> None:
