@@ -25,6 +25,9 @@ class EventStreamDecoder:
         """Return the data of every event that is complete with this piece. Raises AnswerTooLong."""
         if not piece:
             return []
+        if self._after_return:  # It ended a line already, and a line feed behind it belongs to it.
+            piece = piece.removeprefix(b"\n")
+        self._after_return = piece.endswith(b"\r")
         text = self._rest + piece if self._rest else piece
         if not self._begun:
             if len(text) < len(BOM) and BOM.startswith(text):
@@ -32,9 +35,6 @@ class EventStreamDecoder:
                 return []
             self._begun = True
             text = text.removeprefix(BOM)
-        if self._after_return:  # It ended a line already, and a line feed behind it belongs to it.
-            text = text.removeprefix(b"\n")
-        self._after_return = text.endswith(b"\r")
         if b"\r" in text:
             text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         *events, self._rest = text.split(b"\n\n")

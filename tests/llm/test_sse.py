@@ -49,6 +49,12 @@ def test_all_three_line_ends_end_a_line(ending: str) -> None:
     assert read([f"data: a{ending}{ending}data: b{ending}{ending}".encode(), b"data: c\n\n"]) == ["a", "b", "c"]
 
 
+def test_a_line_that_ends_with_both_is_one_line_wherever_they_are_cut() -> None:
+    whole = b"event: x\r\ndata: a\r\ndata: b\r\n\r\n"
+    for cut in range(len(whole) + 1):
+        assert read([whole[:cut], whole[cut:]]) == ["a\nb"], cut
+
+
 def test_a_bare_return_ends_the_last_event() -> None:
     assert read([b"data: a\r\r"]) == ["a"]
     assert read([b"data: a\r", b"\n\r", b"\ndata: b\r\n\r\n"]) == ["a", "b"]
