@@ -58,6 +58,11 @@ class _Doubt(Struct):
 
 
 class _Source(Struct):
+    n: Number
+    start: Number
+    end: Number
+    page: Number | None = None
+    cited_in: Number | None = None
     doubts: list[_Doubt] = field(default_factory=list)
 
 

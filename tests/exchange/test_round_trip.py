@@ -2,6 +2,7 @@
 
 import io
 import shutil
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from rag_assistant.exchange.importing import NO_DOCUMENT, ConversationImport
 from rag_assistant.presenters.turns import turn_data
 from rag_assistant.records import Rating, Scope, Source
 from rag_assistant.records.archive import WholeAnswer, WholeConversation, WholeSummary, WholeTurn
+from rag_assistant.storage.conversations.conversations import load_conversation
 from rag_assistant.storage.conversations.exchange import ExchangeStore
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.documents.documents import DocumentStore
@@ -173,6 +175,15 @@ def test_a_conversation_is_inserted_whole_or_not_at_all(database: Database, chan
     with pytest.raises(InvalidRequest, match='"Why" was imported a moment ago'):
         store.insert(conversation(key="import:1"), turn_data)
     assert [store.read(one).title for one in store.ids()] == ["Why"]
+
+
+def test_of_an_erased_turn_the_model_sees_nothing_whatever_an_archive_says(tmp_path: Path, migrated: Path) -> None:
+    database, store, _ = opened(migrated, tmp_path / "here")
+    whole = conversation()
+    made = store.insert(replace(whole, turns=(replace(whole.turns[0], erased_at=whole.created_at),)), turn_data)
+    with closing(database), database.read() as connection:
+        row = load_conversation(connection, made)
+    assert (row["visible_turns"], row["visible_messages"]) == (0, 0)
 
 
 def test_a_file_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:

@@ -15,10 +15,16 @@ from tests.exchange import samples
 HEAD = '{"format": "rag-assistant", "version": 1}\n'
 # What the record of a conversation leaves open, as an export has it.
 HISTORY: dict[str, Any] = {"turns_kept": 1, "turns_dropped": 0, "tokens": {"passages": 0}, "left_out": {}}
+SOURCE = {"n": 1, "document_id": 1, "document": "a", "page": None, "start": 0, "end": 4, "text": "Sea.", "score": 0.5}
 TURN: dict[str, Any] = {
     "question": "Why?",
     "created_at": "2026-01-01T00:00:00Z",
-    "answer": {"messages": [{"role": "assistant", "content": "So."}], "history": HISTORY, "search": {"found": 0}},
+    "answer": {
+        "messages": [{"role": "assistant", "content": "So."}],
+        "history": HISTORY,
+        "search": {"found": 0},
+        "sources": [SOURCE],
+    },
     "request": {"tags": ["sea"]},
 }
 
@@ -154,6 +160,7 @@ def archived(turn: dict[str, Any]) -> str:
         ({"answer": {"history": HISTORY | {"left_out": [1]}}}, "answer.history.left_out is wrong"),
         ({"answer": {"history": HISTORY | {"tokens": {}}}}, "answer.history.tokens is wrong"),
         ({"answer": {"search": {}}}, "answer.search is wrong"),
+        ({"answer": {"sources": [SOURCE | {"end": 10**30}]}}, "answer.sources[0].end is wrong"),
         ({"request": {"document_ids": 7}}, "request.document_ids is wrong"),
         ({"request": {"tags": [["sea"]]}}, "request.tags[0] is wrong"),
         ({"others": {"2": {"history": HISTORY | {"missing": 3}}}}, "others[...].history.missing is wrong"),

@@ -209,7 +209,7 @@ def _origins(connection: Connection, branched_from: tuple[int, int] | None) -> d
 
 
 def _turn_values(turn: WholeTurn) -> dict[str, Any]:
-    answered = bool(answer_in(list(turn.answer.messages)).strip())
+    answered = turn.erased_at is None and bool(answer_in(list(turn.answer.messages)).strip())
     return _figures(turn.answer) | {
         "visible": answered and not (turn.excluded or turn.purged),
         "request": turn.request,
