@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -121,10 +121,18 @@ LOUD = re.compile(r"log(?:ger|ging)?")
 def sentences() -> Iterator[tuple[Path, str]]:
     """Yield the sentences and their parts, each with the file in which it stands."""
     yield from ((PACKAGE / name, phrase) for name, phrases in PHRASES.items() for phrase in phrases)
-    for path in sorted(PACKAGE.rglob("*.py")):
-        name = path.relative_to(PACKAGE).with_suffix("").as_posix()
-        if _is_in(name, SPEAKING) and not _is_in(name, SILENT):
-            yield from ((path, text) for text in _spoken(ast.parse(path.read_text())))
+    yield from every_sentence(_speaks_to_people)
+
+
+def every_sentence(is_read: Callable[[Path], bool] = lambda _path: True) -> Iterator[tuple[Path, str]]:
+    """Yield the sentences of the files that are to be read, whomever they are for, each with its file."""
+    for path in filter(is_read, sorted(PACKAGE.rglob("*.py"))):
+        yield from ((path, text) for text in _spoken(ast.parse(path.read_text())))
+
+
+def _speaks_to_people(path: Path) -> bool:
+    name = path.relative_to(PACKAGE).with_suffix("").as_posix()
+    return _is_in(name, SPEAKING) and not _is_in(name, SILENT)
 
 
 def _is_in(name: str, places: tuple[str, ...]) -> bool:

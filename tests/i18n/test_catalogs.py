@@ -1,6 +1,7 @@
 """Nothing is left untranslated, and nothing is translated into something else."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from babel.messages.catalog import Catalog
 from rag_assistant.i18n.catalogs import catalog, catalog_path, script_texts
 from rag_assistant.i18n.languages import LANGUAGES, TRANSLATED, Language
 from rag_assistant.settings.schema import Settings
+from testkit import spoken, translations
 from testkit.translations import as_file, every_text, missing, renew, source
 from tests.i18n.visible import untranslated_of_script, untranslated_of_template
 
@@ -43,6 +45,20 @@ def test_a_catalog_has_every_text_and_is_as_make_translations_writes_it(language
     renewed = renew(language, texts)
     assert missing(renewed) == []
     assert catalog_path(language).read_text() == as_file(renewed), "run make translations"
+
+
+def test_a_translation_is_not_dropped_while_code_that_moved_still_says_its_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for language in TRANSLATED:
+        shutil.copy(catalog_path(language), tmp_path)
+    before = {path: path.read_text() for path in tmp_path.iterdir()}
+    monkeypatch.setattr(translations, "catalog_path", lambda language: tmp_path / catalog_path(language).name)
+    monkeypatch.setattr(spoken, "SPEAKING", tuple(place for place in spoken.SPEAKING if place != "storage/database"))
+    monkeypatch.setattr(translations, "every_text", every_text.__wrapped__)
+    assert translations.main() == 1
+    assert {path: path.read_text() for path in tmp_path.iterdir()} == before
+    assert "rag_assistant/storage/database.py: The database could not do this: {reason}." in capsys.readouterr().out
 
 
 @LANGUAGE
