@@ -25,7 +25,7 @@ SPEAKING = (
     *("conversations/scope", "history/overflow"),
     *("llm/calls", "llm/client", "llm/connection_check", "llm/failures", "llm/local_model", "llm/models", "llm/reader"),
     *("llm/refusals", "llm/sse", "llm/tool_calls"),
-    *("runtime/public_http", "storage/conversations", "storage/documents/rows", "storage/database"),
+    *("runtime/public_http", "storage/conversations", "storage/documents/rows", "storage/failures"),
     *("web/errors", "web/identity", "web/pages"),
 )
 # Of those, what is meant for others.

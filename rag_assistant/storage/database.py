@@ -16,16 +16,10 @@ import msgspec
 import orjson
 from msgspec import Struct, field
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import (
-    ArgumentError,
-    DBAPIError,
-    IntegrityError,
-    NoSuchModuleError,
-    OperationalError,
-    SQLAlchemyError,
-)
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
-from rag_assistant.errors import SettingsError, StorageDamaged, StorageFailed
+from rag_assistant.errors import SettingsError
+from rag_assistant.storage.failures import FailuresNamed
 
 log = logging.getLogger(__name__)
 
@@ -37,8 +31,6 @@ BEGIN, BEGIN_IMMEDIATE = "BEGIN", "BEGIN IMMEDIATE"
 UNFORCED = "SET LOCAL synchronous_commit = off"
 # Under these names a connection knows for whom it works, and whether they may change documents.
 PERSON, CHANGES_DOCUMENTS = "person", "changes_documents"
-# SQLITE_CORRUPT and SQLITE_NOTADB in words.
-DAMAGED = ("malformed", "not a database")
 
 
 class _Held(Struct):
@@ -84,7 +76,7 @@ class Database:
                 json_serializer=as_json,
                 json_deserializer=from_json,
             )
-        self._failures_named = _FailuresNamed(self._reader.dialect.loaded_dbapi, is_sqlite=self.is_sqlite)
+        self._failures_named = FailuresNamed(self._reader.dialect.loaded_dbapi, is_sqlite=self.is_sqlite)
 
     def for_person(self, person_id: int, *, changes_documents: bool = True) -> Database:
         """Return the same database for the stores of one person, for whom other people's rows are not there.
@@ -315,28 +307,6 @@ class Database:
         return engine
 
 
-class _FailuresNamed:
-    """Turns what the database refuses into StorageFailed; broken rules of a table stay what they are.
-
-    The driver's own exceptions come from what runs beside SQLAlchemy, such as prepared statements.
-    """
-
-    def __init__(self, driver: Any, *, is_sqlite: bool) -> None:
-        self._driver = driver
-        self._is_sqlite = is_sqlite
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if error is None or isinstance(error, IntegrityError):
-            return
-        if isinstance(error, self._driver.IntegrityError):
-            raise IntegrityError(None, None, error) from error
-        if isinstance(error, (SQLAlchemyError, self._driver.Error)):
-            raise _storage_failed(error, is_sqlite=self._is_sqlite) from error
-
-
 class _Transaction:
     """A transaction of SQLite, committed at the end, or undone at an exception.
 
@@ -429,23 +399,3 @@ def sqlite_module() -> Any:
                 dbapi2.sqlite_version,
             )
     return dbapi2
-
-
-def unreachable(error: DBAPIError) -> StorageFailed:
-    """Return what to say where PostgreSQL takes no connection."""
-    reason = str(error.orig).partition("\n")[0].removesuffix(".")
-    return StorageFailed(f"PostgreSQL (database_url) cannot be reached: {reason}.")
-
-
-def _storage_failed(error: Exception, *, is_sqlite: bool) -> StorageFailed:
-    log.error("The database failed: %s", error)
-    # Without a statement, there was no connection on which to say one.
-    if not is_sqlite and isinstance(error, OperationalError) and error.statement is None:
-        return unreachable(error)
-    if any(sign in str(error) for sign in DAMAGED):
-        return StorageDamaged(
-            "The database file is damaged, and what it holds may be incomplete. Stop the server, copy the data folder, "
-            "see what rag-assistant doctor finds, and restore a backup."
-        )
-    reason = "the disk is full" if "full" in str(error) else "see the server's log"
-    return StorageFailed(f"The database could not do this: {reason}. Nothing that was stored is lost.")

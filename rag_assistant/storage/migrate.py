@@ -9,7 +9,8 @@ from sqlalchemy.exc import DBAPIError
 
 from rag_assistant.errors import StorageFailed
 from rag_assistant.settings.package_files import MIGRATIONS
-from rag_assistant.storage.database import Database, unreachable
+from rag_assistant.storage.database import Database
+from rag_assistant.storage.failures import unreachable
 
 log = logging.getLogger(__name__)
 

@@ -54,11 +54,11 @@ def test_a_translation_is_not_dropped_while_code_that_moved_still_says_its_sente
         shutil.copy(catalog_path(language), tmp_path)
     before = {path: path.read_text() for path in tmp_path.iterdir()}
     monkeypatch.setattr(translations, "catalog_path", lambda language: tmp_path / catalog_path(language).name)
-    monkeypatch.setattr(spoken, "SPEAKING", tuple(place for place in spoken.SPEAKING if place != "storage/database"))
+    monkeypatch.setattr(spoken, "SPEAKING", tuple(place for place in spoken.SPEAKING if place != "storage/failures"))
     monkeypatch.setattr(translations, "every_text", every_text.__wrapped__)
     assert translations.main() == 1
     assert {path: path.read_text() for path in tmp_path.iterdir()} == before
-    assert "rag_assistant/storage/database.py: The database could not do this: {reason}." in capsys.readouterr().out
+    assert "rag_assistant/storage/failures.py: The database could not do this: {reason}." in capsys.readouterr().out
 
 
 @LANGUAGE

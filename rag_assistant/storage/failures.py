@@ -1,0 +1,57 @@
+"""What a database refuses, as an error of ours: one sentence that says what to do."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
+
+from rag_assistant.errors import StorageDamaged, StorageFailed
+
+log = logging.getLogger(__name__)
+
+# SQLITE_CORRUPT and SQLITE_NOTADB in words.
+DAMAGED = ("malformed", "not a database")
+
+
+class FailuresNamed:
+    """Turns what the database refuses into StorageFailed; broken rules of a table stay what they are.
+
+    The driver's own exceptions come from what runs beside SQLAlchemy, such as prepared statements.
+    """
+
+    def __init__(self, driver: Any, *, is_sqlite: bool) -> None:
+        self._driver = driver
+        self._is_sqlite = is_sqlite
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if error is None or isinstance(error, IntegrityError):
+            return
+        if isinstance(error, self._driver.IntegrityError):
+            raise IntegrityError(None, None, error) from error
+        if isinstance(error, (SQLAlchemyError, self._driver.Error)):
+            raise _storage_failed(error, is_sqlite=self._is_sqlite) from error
+
+
+def unreachable(error: DBAPIError) -> StorageFailed:
+    """Return what to say where PostgreSQL takes no connection."""
+    reason = str(error.orig).partition("\n")[0].removesuffix(".")
+    return StorageFailed(f"PostgreSQL (database_url) cannot be reached: {reason}.")
+
+
+def _storage_failed(error: Exception, *, is_sqlite: bool) -> StorageFailed:
+    log.error("The database failed: %s", error)
+    # Without a statement, there was no connection on which to say one.
+    if not is_sqlite and isinstance(error, OperationalError) and error.statement is None:
+        return unreachable(error)
+    if any(sign in str(error) for sign in DAMAGED):
+        return StorageDamaged(
+            "The database file is damaged, and what it holds may be incomplete. Stop the server, copy the data folder, "
+            "see what rag-assistant doctor finds, and restore a backup."
+        )
+    reason = "the disk is full" if "full" in str(error) else "see the server's log"
+    return StorageFailed(f"The database could not do this: {reason}. Nothing that was stored is lost.")
