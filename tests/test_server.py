@@ -23,7 +23,7 @@ from rag_assistant.storage.database import Database, sqlite_url
 from testkit.gguf import carried_gguf
 from testkit.otlp_collector import Collector
 from testkit.server_fork import ServerFork
-from testkit.server_process import Launch, ServerProcess, run_command
+from testkit.server_process import Launch, ServerEnded, ServerProcess, run_command
 from testkit.stub_model import Reply, StubModel
 from tests.web.conftest import until
 
@@ -212,15 +212,16 @@ def test_an_end_on_request_while_a_document_is_embedded_is_no_crash(server: Serv
     assert (server.process.poll(), "terminate called" in server.log.read_text()) == (0, False)
 
 
-def test_a_second_server_on_the_same_folder_does_not_start(
+def test_a_second_server_on_the_same_folder_only_says_why_it_does_not_start(
     forked: ServerProcess, server_fork: ServerFork, tmp_path: Path
 ) -> None:
     forked.start()
     second = ServerProcess(tmp_path, server_fork.launch, OPENAI_BASE_URL="http://127.0.0.1:9/v1")
-    with pytest.raises(AssertionError, match="a server uses it already") as stopped:
+    second.log = tmp_path / "second.log"
+    with pytest.raises(ServerEnded) as stopped:
         second.start()
-    assert "exited with code" not in str(stopped.value)
-    assert "Shutting down" not in str(stopped.value)
+    said = f'Cannot start. data_dir is "{forked.data}"; a server uses it already. Stop it, or set another DATA_DIR.\n'
+    assert str(stopped.value) == said
     assert forked.call("GET", "/healthz")[0] == 200
 
 

@@ -19,7 +19,7 @@ from gunicorn.glogging import Logger
 
 from rag_assistant.errors import AssistantError
 from rag_assistant.runtime.courtesy import take_turns_often
-from rag_assistant.runtime.data_dir import open_data_dir
+from rag_assistant.runtime.data_dir import lock_data_dir, open_data_dir
 from rag_assistant.runtime.log_lines import configure_logging
 from rag_assistant.runtime.memory import limit_arenas
 from rag_assistant.runtime.supervised_process import end_with_parent
@@ -125,14 +125,16 @@ class Server(BaseApplication):
 
 
 def serve(app_uri: str) -> None:
-    """Serve an application until the process is ended. Exits with a sentence if a setting is wrong.
+    """Serve an application until the process is ended.
 
-    ``app_uri`` names it as gunicorn does, ``module:callable()``: it is loaded in the process that serves it.
+    Exits with a sentence if a setting is wrong, or if the data folder or the port is in use. ``app_uri`` names it as
+    gunicorn does, ``module:callable()``: it is loaded in the process that serves it.
     """
     try:
         live = open_settings()
         settings = live.current
         data_dir = open_data_dir(home() / settings.data_dir)
+        lock_data_dir(data_dir).close()  # The process that serves takes it again, and for good.
     except AssistantError as error:
         sys.exit(f"Cannot start. {error}")
     configure_logging(settings.log_level, settings.log_format)
