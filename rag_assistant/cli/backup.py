@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from rag_assistant.cli.errors import named_errors
+from rag_assistant.cli.progress import progress
 from rag_assistant.errors import BackupFailed
 from rag_assistant.runtime.data_dir import drop_unused, lock_data_dir
 
@@ -19,7 +17,6 @@ if TYPE_CHECKING:
     from rag_assistant.web.services import Services
 
 FILE = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-PARTS_OF_THE_BAR = 1000
 
 
 def backup_command(services: Services) -> click.Command:
@@ -29,7 +26,7 @@ def backup_command(services: Services) -> click.Command:
         """Back up to FILE; the server can keep running."""
         from rag_assistant.storage.backup import write_backup
 
-        with named_errors(), _progress("backup") as told:
+        with named_errors(), progress("backup") as told:
             services.prepare()
             made = write_backup(_kept(services), file, told)
         count = f"{made.documents} {'document' if made.documents == 1 else 'documents'}"
@@ -49,7 +46,7 @@ def restore_command(services: Services) -> click.Command:
 
         with named_errors(), lock_data_dir(services.data_dir):
             try:
-                with _progress("restore") as told:
+                with progress("restore") as told:
                     made = restore_backup(file, _kept(services), told)
             except BackupFailed:
                 if services.database.is_sqlite:
@@ -75,10 +72,3 @@ def _where(services: Services) -> str:
     database = "" if services.database.is_sqlite else " and PostgreSQL"
     files = f" and {services.uploads.store.address}" if services.uploads.store.is_shared else ""
     return f"{services.data_dir}{database}{files}"
-
-
-@contextmanager
-def _progress(label: str) -> Iterator[Callable[[int, int], None]]:
-    """Draw a bar while something is written, in a terminal."""
-    with click.progressbar(length=PARTS_OF_THE_BAR, label=label, hidden=not sys.stdout.isatty()) as bar:
-        yield lambda done, total: bar.update(PARTS_OF_THE_BAR * done // max(1, total) - bar.pos)

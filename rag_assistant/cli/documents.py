@@ -13,6 +13,7 @@ import click
 from rag_assistant.cli.document_backends import DocumentsBackend, LocalDocuments, RemoteDocuments
 from rag_assistant.cli.elsewhere import works_on
 from rag_assistant.cli.params import AS_JSON, ID, YES, confirm
+from rag_assistant.cli.progress import progress
 from rag_assistant.cli.remote import RefusedThere
 from rag_assistant.errors import AssistantError
 from rag_assistant.presenters.documents import document_data
@@ -177,11 +178,11 @@ def work_with_progress(library: DocumentsBackend, documents: list[Document]) -> 
 
 def _show_progress(library: DocumentsBackend, document: Document) -> Document | None:
     """Draw a bar until a document is processed, and return it; a new version becomes the document it replaces."""
-    with click.progressbar(length=100, label=document.name[:40].ljust(40)) as bar:
+    with progress(document.name[:40].ljust(40)) as tell:
         while (now := _present(library, document)) is not None and now.state in WORKED_ON:
-            bar.update(100 * now.embedded // max(1, now.chunks) - bar.pos)
+            tell(now.embedded, now.chunks)
             time.sleep(library.poll_interval_seconds)
-        bar.update(100 - bar.pos)
+        tell(1, 1)
     return now
 
 

@@ -11,6 +11,7 @@ import click
 from rag_assistant.cli.document_backends import LocalDocuments, somebody_works
 from rag_assistant.cli.documents import work_with_progress
 from rag_assistant.cli.errors import named_errors
+from rag_assistant.cli.progress import progress
 from rag_assistant.errors import SettingsError
 from rag_assistant.runtime.data_dir import lock_data_dir
 
@@ -107,9 +108,9 @@ def _nobody_serves(services: Services) -> bool:
 def _show_embedding(services: Services, configured: str) -> tuple[int, int]:
     """Draw a bar until nothing is pending; return how many chunks are embedded, and of how many."""
     done, total = services.embeddings.progress(configured)
-    with click.progressbar(length=100, label="embedding") as bar:
+    with progress("embedding") as tell:
         for done, total in _until_quiet(services, configured):
-            bar.update(100 * done // max(1, total) - bar.pos)
+            tell(done, total)
     return done, total
 
 

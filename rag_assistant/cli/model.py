@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -28,7 +29,7 @@ def model_commands(services: Services) -> click.Group:
             target = services.data_dir / "models" / name_in(url)
             if not target.exists():
                 digest = download(url, target, GGUF, sha256.lower() if sha256 else None, _show)
-                click.echo(f"\nSHA-256 {digest}")
+                click.echo(f"SHA-256 {digest}")
             click.echo(f'{target} is there. To use it, set "local_model": "{target}" in settings.json and restart.')
 
     @group.command("test")
@@ -59,5 +60,8 @@ def _offers(services: Services) -> list[str]:
 
 
 def _show(have: int, total: int | None) -> None:
+    """Show in a terminal how much has come, in a line that the next thing said is written over."""
+    if not sys.stdout.isatty():
+        return
     share = f" of {total / 1e6:,.0f} MB ({have / total:.0%})" if total else " MB"
-    click.echo(f"\r{have / 1e6:,.0f}{share}", nl=False)
+    click.echo(f"{have / 1e6:,.0f}{share}\r", nl=False)

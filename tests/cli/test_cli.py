@@ -14,6 +14,7 @@ import pytest
 from click.testing import Result
 
 from rag_assistant.llm.local_servers import LocalServers
+from rag_assistant.runtime.download import OnProgress
 from rag_assistant.runtime.public_http import Fetched, PublicHttp
 from testkit.stub_model import Reply, StubModel
 from tests.cli.shell import Shell
@@ -97,6 +98,16 @@ def test_documents_are_added_listed_and_deleted(shell: Shell, tmp_path: Path) ->
     assert len(shell("documents", "list").stdout.splitlines()) == 2, "nobody said yes"
     assert shell("documents", "delete", "1", "--yes").stdout == "Document 1 deleted.\n"
     assert len(shell("documents", "list").stdout.splitlines()) == 1
+
+
+def test_what_goes_into_a_pipe_holds_no_progress(shell: Shell, tmp_path: Path) -> None:
+    path = tmp_path / "geese.txt"
+    path.write_text("Geese hiss.")
+    assert shell("documents", "add", str(path)).stdout == f"{path}: new, document 1\n1 new\n"
+    assert shell("documents", "retry", "1").stdout == ""
+    reindexed = shell("reindex").stdout
+    assert reindexed.startswith("1 of 1 chunks are embedded")
+    assert reindexed.count("\n") == 1
 
 
 def test_a_file_that_cannot_be_read_does_not_keep_the_others_out(shell: Shell, tmp_path: Path) -> None:
@@ -216,13 +227,15 @@ def test_a_conversation_is_shown_exported_and_erased(shell: Shell) -> None:
 
 
 def test_a_model_is_fetched_into_the_data_folder(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fetched(_url: str, target: Path, *_: object) -> str:
+    def fetched(_url: str, target: Path, _kind: bytes, _sha256: str | None, on_progress: OnProgress) -> str:
         target.parent.mkdir()
         target.write_bytes(b"GGUF")
+        on_progress(4, 4)
         return "abc"
 
     monkeypatch.setattr("rag_assistant.cli.model.download", fetched)
     told = shell("model", "get", "http://127.0.0.1/small.gguf").stdout
+    assert told.startswith("SHA-256 abc\n")
     assert f'"local_model": "{tmp_path / "data" / "models" / "small.gguf"}"' in told
 
 
