@@ -20,7 +20,7 @@ def move_files(documents: DocumentStore, source: FileStore, target: FileStore) -
     """
     target.incoming.mkdir(parents=True, exist_ok=True)
     for document_id in documents.in_store(source.owner):
-        document, name = documents.get(document_id), documents.file_of(document_id)
+        document, name = documents.with_file(document_id)
         part = target.incoming / f"{name}.part"
         try:
             with source.local(name, document.sha256) as path, path.open("rb") as file, part.open("wb") as copy:

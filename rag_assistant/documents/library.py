@@ -160,20 +160,21 @@ class Library:
 
         One that is ready is found as before until its new chunks are there. Raises FileMissing, FilesUnavailable.
         """
-        self.open_file(document_id).close()
+        _, file = self.open_file(document_id)
+        file.close()
         document = self._documents.queue_again(document_id)
         if document.state == "queued":
             self._queue(document.id)
         return document
 
-    def open_file(self, document_id: int) -> IO[bytes]:
-        """Open the uploaded file, to be read from any position.
+    def open_file(self, document_id: int) -> tuple[Document, IO[bytes]]:
+        """Open the uploaded file, to be read from any position; return it with the document that it is the file of.
 
-        Raises DocumentNotFound, FileMissing, FilesUnavailable.
+        A newer version may take its place at any time. Raises DocumentNotFound, FileMissing, FilesUnavailable.
         """
-        store, file = self._uploads.store, self._documents.file_of(document_id)
+        store, (document, file) = self._uploads.store, self._documents.with_file(document_id)
         try:
-            return store.open(file)
+            return document, store.open(file)
         except FileNotFoundError as error:
             if self._documents.file_of(document_id) != file:  # A newer version has just taken its place.
                 return self.open_file(document_id)
@@ -185,9 +186,9 @@ class Library:
 
         Raises DocumentNotFound, FileMissing, FileDamaged, FilesUnavailable.
         """
-        store, file = self._uploads.store, self._documents.file_of(document_id)
+        store, (document, file) = self._uploads.store, self._documents.with_file(document_id)
         try:
-            with store.local(file, self._documents.get(document_id).sha256) as path:
+            with store.local(file, document.sha256) as path:
                 yield path
         except FileNotFoundError as error:
             raise FileMissing(document_id, store.address) from error

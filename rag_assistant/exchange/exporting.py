@@ -6,29 +6,41 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import IO
 
-from rag_assistant.errors import ConversationNotFound, FileMissing
+from rag_assistant.errors import ConversationNotFound, DocumentNotFound, FileMissing
 from rag_assistant.exchange.files import Archived
+from rag_assistant.records import Document
 from rag_assistant.records.archive import ArchivedDocument, WholeConversation
 from rag_assistant.storage.conversations.exchange import ExchangeStore
 from rag_assistant.storage.documents.documents import DocumentStore
 
-# Opens the file of a document by its id.
-OpenFile = Callable[[int], AbstractContextManager[IO[bytes]]]
+# Opens the file of a document by its id; gives it with the document as it is then.
+OpenFile = Callable[[int], tuple[Document, IO[bytes]]]
 DOCUMENTS_AT_ONCE = 100
 
 
 def archived_documents(documents: DocumentStore, open_file: OpenFile | None) -> Iterator[Archived]:
-    """Yield every document, the newest first; with ``open_file``, together with its file as long as that is there."""
+    """Yield every document, the newest first; with ``open_file``, together with its file as long as that is there.
+
+    What is deleted meanwhile is left out.
+    """
     before: int | None = None
     while page := documents.page(DOCUMENTS_AT_ONCE, before):
         before = page[-1].id
         for one in page:
-            archived = ArchivedDocument(one.id, one.name, one.sha256, tuple(one.tags))
-            try:
-                with open_file(one.id) if open_file is not None else nullcontext() as file:
-                    yield archived, file
-            except FileMissing:
-                yield archived, None
+            with suppress(DocumentNotFound):
+                document, opened = _with_file(one, open_file)
+                with opened as file:
+                    yield ArchivedDocument(document.id, document.name, document.sha256, document.tags), file
+
+
+def _with_file(
+    document: Document, open_file: OpenFile | None
+) -> tuple[Document, AbstractContextManager[IO[bytes] | None]]:
+    """Return a document as it is now, with its file where that is wanted and there. Raises DocumentNotFound."""
+    if open_file is not None:
+        with suppress(FileMissing):
+            return open_file(document.id)
+    return document, nullcontext()
 
 
 def archived_conversations(store: ExchangeStore) -> Iterator[WholeConversation]:

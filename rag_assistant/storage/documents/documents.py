@@ -159,6 +159,12 @@ class DocumentStore(DocumentProgress):
             found = set(connection.execute(select(documents.c.id).where(*there)).scalars())
         return [document_id for document_id in named_ids if document_id not in found]
 
+    def with_file(self, document_id: int) -> tuple[Document, str]:
+        """Return a document and the name of its uploaded file, both of one version. Raises DocumentNotFound."""
+        with self._database.read() as connection:
+            file = str(row_of(connection, document_id)["file"])  # First: it keeps a newer version out.
+            return load_document(connection, document_id), file
+
     def file_of(self, document_id: int) -> str:
         """Return the name of the uploaded file. Raises DocumentNotFound."""
         with self._database.read() as connection:

@@ -129,9 +129,9 @@ def delete(document_id: int) -> Response:
 @blueprint.get("/<int:document_id>/file")
 def file(document_id: int) -> Response:
     """Return the original, always as a download and never as something that a browser opens."""
-    found = services().documents.get(document_id)
+    found, opened = services().library.open_file(document_id)
     response = send_file(
-        services().library.open_file(document_id),
+        opened,
         mimetype="application/octet-stream",
         as_attachment=True,
         download_name=found.name,

@@ -1,17 +1,24 @@
 """Documents over the API: formats, states, sameness, search, deletion, refusals."""
 
+import contextlib
 import errno
+import hashlib
 import io
 import os
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import docx
 import pytest
 from flask.testing import FlaskClient
 from fpdf import FPDF
+from sqlalchemy import Connection
 
 from rag_assistant.errors import ExtractionFailed
+from rag_assistant.exchange.exporting import archived_documents
 from rag_assistant.extraction.extract import extract
+from rag_assistant.storage.database import Database
 from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
 from tests.web.api.documents import FACT, found
@@ -235,15 +242,60 @@ def test_a_file_that_is_gone_is_named_and_its_text_stays(client: FlaskClient, se
     assert client.get("/api/search?q=geese").json["passages"]
 
 
-def test_a_file_that_is_replaced_while_it_is_asked_for_is_the_newer_one(
+@pytest.mark.usefixtures("read_here")
+def test_a_file_that_is_replaced_while_it_is_asked_for_has_its_own_length_and_etag(
     client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     number = upload(client, FACT)["document_id"]
-    now = services.documents.file_of(number)
-    files = iter(["before", now, now])
-    monkeypatch.setattr(services.documents, "file_of", lambda _: next(files))
+    versions = [f"{FACT} {'Geese hiss. ' * times}" for times in (1, 2, 3)]
+    replace_after_each_read(services, number, versions, monkeypatch)
     with client.get(f"/api/documents/{number}/file") as response:
-        assert response.text == FACT
+        assert response.get_etag() == (hashlib.sha256(response.data).hexdigest(), False)
+        assert response.content_length == len(response.data)
+    assert len(versions) < 3, "it was replaced meanwhile"
+
+
+@pytest.mark.usefixtures("read_here")
+def test_a_document_that_is_replaced_while_it_is_exported_is_archived_with_its_own_file(
+    client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = upload(client, FACT)["document_id"]
+    versions = [f"{FACT} Geese hiss."]
+    replace_after_each_read(services, number, versions, monkeypatch)
+    for document, file in archived_documents(services.documents, services.library.open_file):
+        assert file is not None
+        assert (document.id, document.sha256) == (number, hashlib.sha256(file.read()).hexdigest())
+    assert versions == [], "it was replaced meanwhile"
+
+
+@pytest.mark.usefixtures("read_here")
+def test_a_document_that_is_deleted_while_it_is_exported_is_left_out(client: FlaskClient, services: Services) -> None:
+    upload(client, FACT)
+    number = upload(client, "Geese hiss.")["document_id"]
+    archived = archived_documents(services.documents, services.library.open_file)
+    next(archived)
+    services.library.remove(number - 1)
+    assert list(archived) == []
+
+
+def replace_after_each_read(
+    services: Services, number: int, versions: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Replace a document by a newer version each time this thread has read the database."""
+    read, here, replacing = Database.read, threading.current_thread(), threading.Lock()
+
+    @contextlib.contextmanager
+    def read_and_replace(database: Database) -> Iterator[Connection]:
+        with read(database) as connection:
+            yield connection
+        if threading.current_thread() is not here or not versions or not replacing.acquire(blocking=False):
+            return
+        newer = versions.pop(0).encode()
+        services.library.accept(io.BytesIO(newer), "newer.txt", replaces=number)
+        until(lambda: services.documents.get(number).size_bytes == len(newer))
+        replacing.release()
+
+    monkeypatch.setattr(Database, "read", read_and_replace)
 
 
 @pytest.mark.parametrize(
