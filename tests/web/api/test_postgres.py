@@ -94,14 +94,19 @@ def test_a_library_that_pgvector_searches_is_ready_and_sound(client: FlaskClient
     assert list(services.doctor(with_chroma=False).examine()) == []
 
 
-def test_where_pgvector_is_missing_exact_search_answers_and_it_is_said(
-    client: FlaskClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr("rag_assistant.storage.documents.vector_table.OFFERED", "SELECT 1 WHERE false")
-    upload(client, "The lighthouse keeper feeds seventeen geese.")
-    assert client.get("/api/search?q=geese").json["passages"]
-    ready = client.get("/readyz")
-    assert (ready.status_code, ready.json["parts"]["pgvector"]) == (200, "missing")
-    sentence = "PostgreSQL has no extension &#34;vector&#34; (pgvector)"
-    assert sentence in client.get("/settings").text
-    assert "PostgreSQL has no extension" in caplog.text
+class TestWithoutPgvector:
+    @pytest.fixture
+    def environment(self, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+        # An application looks for it as soon as it starts.
+        monkeypatch.setattr("rag_assistant.storage.documents.vector_table.OFFERED", "SELECT 1 WHERE false")
+        return environment
+
+    def test_exact_search_answers_and_it_is_said(self, client: FlaskClient, caplog: pytest.LogCaptureFixture) -> None:
+        upload(client, "The lighthouse keeper feeds seventeen geese.")
+        assert client.get("/api/search?q=geese").json["passages"]
+        ready = client.get("/readyz")
+        assert (ready.status_code, ready.json["parts"]["pgvector"]) == (200, "missing")
+        sentence = "PostgreSQL has no extension &#34;vector&#34; (pgvector)"
+        assert sentence in client.get("/settings").text
+        logged = [record.message for when in ("setup", "call") for record in caplog.get_records(when)]
+        assert any(one.startswith("PostgreSQL has no extension") for one in logged)
