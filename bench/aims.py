@@ -100,15 +100,15 @@ AIMS = (
     ),
     Aim(
         "hybrid_million", MILLION, "the same, 1,000,000 chunks", (40,), "ms",
-        "Chroma's index",
+        "comparing the bits of every vector",
     ),
     Aim(
         "recall", "searches", "of the 100 nearest of 10,000 / 100,000 chunks, how many the search finds that is used "
-        "there", (0.95, 0.95), "x", "Chroma looks at a part of its graph", at_least=True,
+        "there", (0.95, 0.95), "x", "those that share fewer bits are not multiplied", at_least=True,
     ),
     Aim(
         "recall_million", MILLION, "the same of 1,000,000 chunks", (0.95,), "x",
-        "Chroma looks at 2,000; twice as many would take twice the time ([in figures](#when-chroma-takes-over))",
+        "more than 4,000 would have to be multiplied ([in figures](#vectors-in-memory-and-chroma))",
         at_least=True,
     ),
     Aim(

@@ -159,7 +159,7 @@ class Library:
         before = process.memory_info().rss
         index = ExactIndex(self._store, "bench", self.rows.shape[1])
         index.refresh(self._store.version("bench"))
-        return f"{(process.memory_info().rss - before) / 2**20:.0f} MB for {len(index):,} vectors"
+        return f"{(process.memory_info().rss - before) / 2**20:.0f} MB for {len(self.rows):,} vectors"
 
     def _scope(self, share: int) -> tuple[ChunksInScope | None, set[int]]:
         count = len(self.rows) // CHUNKS_OF_A_DOCUMENT

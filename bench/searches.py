@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import tempfile
 import time
-import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -20,11 +19,10 @@ from sqlalchemy import insert, select, update
 
 from bench import aims
 from bench.aims import Figure, Figures
-from bench.indexes import CHUNK_CHARS, DIMENSION, fill
+from bench.indexes import CHUNK_CHARS, DIMENSION, ROUNDING, Words, fill
 from bench.retrieval import sets
 from bench.stage import cpu_seconds, open_database
 from rag_assistant.records import EVERYTHING, KnownEmbedder, Scope
-from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.embeddings.registry import Embedders
 from rag_assistant.retrieval.indexes.chroma import ChromaIndex
 from rag_assistant.retrieval.indexes.keywords_in_memory import KeywordsInMemory
@@ -44,33 +42,7 @@ A_MILLION = 1_000_000
 PASSAGES = 5
 HALF = "half"
 ROWS_AT_ONCE = 20_000
-MIN_LETTERS = 4
 QUESTIONS_FOR_RECALL = 200
-ROUNDING = 1e-5
-
-
-class Words:
-    """An embedding model that takes next to no time: each longer word of a text adds to one of its numbers.
-
-    With random vectors no passage would be near to its question, and a search goes on to look at sentences then.
-    """
-
-    name = "words"
-
-    def load(self) -> None:
-        """There is nothing to load."""
-
-    def close(self) -> None:
-        """There is nothing to give back."""
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return a vector for each text."""
-        rows = np.empty((len(texts), DIMENSION), np.float32)
-        for row, text in zip(rows, texts, strict=True):
-            words = [word for word in text.lower().split() if len(word) >= MIN_LETTERS] or [text]
-            row[:] = np.bincount([zlib.crc32(word.encode()) % DIMENSION for word in words], minlength=DIMENSION)
-            row /= np.linalg.norm(row)
-        return rows
 
 
 def main() -> Figures:
@@ -181,23 +153,23 @@ class Library:
             time.sleep(1)
 
     def recall(self, questions: Sequence[str]) -> float:
-        """Return how much of the nearest chunks is found, by their cosines: one that is as near is as good."""
+        """Return how much of the nearest chunks is found: one that is as near is as good."""
         vectors, key = self._vectors.now(), self._embedders.configured().key
         assert vectors is not None
         asked = Words().embed(questions)
-        cosines = [np.empty((0, len(asked)), np.float32)]
-        last = 0
+        read, last = [np.empty((0, len(asked)), np.float32)], 0
         while rows := self._store.vectors_after(key, last, ROWS_AT_ONCE):
             last = rows[-1][0]
-            cosines.append(
+            read.append(
                 np.frombuffer(b"".join(vector for _, vector in rows), np.float32).reshape(-1, DIMENSION) @ asked.T
             )
-        nearest = -np.partition(-np.concatenate(cosines), CANDIDATES - 1, axis=0)[CANDIDATES - 1]
-        found = [
-            sum(similarity >= least - ROUNDING for _, similarity in vectors.search(vector, CANDIDATES))
-            for vector, least in zip(asked, nearest, strict=True)
-        ]
-        return float(sum(found) / (CANDIDATES * len(questions)))
+        ids, cosines = np.array(self._store.embedded_ids(key)), np.concatenate(read)
+        least = np.partition(cosines, -CANDIDATES, axis=0)[-CANDIDATES] - ROUNDING
+        found = 0
+        for number, vector in enumerate(asked):
+            hits = np.searchsorted(ids, [chunk_id for chunk_id, _ in vectors.search(vector, CANDIDATES)])
+            found += int(np.sum(cosines[hits, number] >= least[number]))
+        return found / (CANDIDATES * len(questions))
 
     def close(self) -> None:
         """End what runs."""

@@ -96,7 +96,7 @@ class RerankerFailed(AssistantError):
 
 
 class IndexUnavailable(AssistantError):
-    """The vector index does not answer; exact search does."""
+    """The vector index does not answer; the one in memory does."""
 
 
 class AddressRefused(AssistantError):

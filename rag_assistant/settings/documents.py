@@ -120,14 +120,15 @@ class DocumentSettings(Group):
         None,
         HTTP_URL,
         "A Chroma server. null: pgvector, where the database is PostgreSQL and has it; otherwise one is started on "
-        "this machine once the library is large enough to need it.",
+        "this machine from chroma_from_chunks on.",
         live=False,
         pattern=HTTP_URL_PATTERN,
     )
     chroma_from_chunks: int = setting(
-        100_000,
+        2_000_000,
         "a whole number, 0 or more",
-        "Number of chunks from which Chroma's index is used; below it, exact search is faster. See docs/benchmarks.md.",
+        "Number of chunks from which Chroma's index is used; below it, vectors in memory are faster and find more. See "
+        "docs/benchmarks.md.",
         live=False,
         ge=0,
     )

@@ -15,8 +15,8 @@ from rag_assistant.web.request_parsing import flag_asked
 if TYPE_CHECKING:
     from rag_assistant.web.services import Services
 
-# An endpoint or a bucket that is away is so for every server, and without an index, exact search answers: neither is a
-# reason to send people elsewhere.
+# An endpoint or a bucket that is away is so for every server, and without an index, vectors in memory answer: neither
+# is a reason to send people elsewhere.
 GOOD_IF_ASKED = ("ready", "off")
 GOOD = (*GOOD_IF_ASKED, "not_checked", "unreachable")
 NOT_NEEDED = ("keywords", "chroma", "pgvector", "worker")

@@ -43,6 +43,9 @@ class Store:
     def vectors_after(self, embedder: str, chunk_id: int, limit: int) -> list[tuple[int, bytes]]:
         return [(number, self.rows[number]) for number in sorted(self.rows) if number > chunk_id][:limit]
 
+    def embedded_ids(self, _embedder: str) -> list[int]:
+        return sorted(self.rows)
+
 
 @pytest.fixture
 def store() -> Store:

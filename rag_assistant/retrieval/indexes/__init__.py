@@ -1,1 +1,1 @@
-"""From a vector to its nearest chunks: exact in memory, or Chroma. Rebuilt from SQL at any time."""
+"""From a vector to its nearest chunks: in memory, in pgvector or in Chroma. Rebuilt from SQL at any time."""

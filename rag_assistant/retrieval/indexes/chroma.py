@@ -23,7 +23,7 @@ import numpy as np
 
 from rag_assistant.errors import IndexUnavailable
 from rag_assistant.retrieval.embeddings.minilm import Vectors
-from rag_assistant.retrieval.indexes.exact import VectorStore
+from rag_assistant.retrieval.indexes.rows_in_memory import VectorStore
 from rag_assistant.runtime.supervised_process import Process, SupervisedProcess, plain_environment
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class ChromaProcess:
 class ChromaIndex:
     """The embeddings of one embedder in a collection of Chroma, kept in step with SQL by a thread of its own.
 
-    While it is away or behind, the exact index answers, and always where a part of the library is searched.
+    While it is away or behind, the index in memory answers, and always where a part of the library is searched.
     """
 
     name = "chroma"
@@ -161,7 +161,7 @@ class ChromaIndex:
 
     def differences(self) -> tuple[int, int]:
         """Return how many vectors Chroma lacks, and how many it has that SQL does not. Raises IndexUnavailable."""
-        known, held = self._known_ids(), self._ids_in_sql()
+        known, held = self._known_ids(), set(self._store.embedded_ids(self._embedder))
         return len(held - known), len(known - held)
 
     def mend(self) -> None:
@@ -181,7 +181,7 @@ class ChromaIndex:
         while not self._closing.wait(POLL_INTERVAL_SECONDS if self._in_step_with else 0.2):
             try:
                 self._come_in_step()
-            except Exception as error:  # noqa: BLE001 - whatever Chroma does, exact search goes on
+            except Exception as error:  # noqa: BLE001 - whatever Chroma does, search goes on
                 self._lose(error, self._collection)
                 self._closing.wait(POLL_INTERVAL_SECONDS)
 
@@ -219,12 +219,6 @@ class ChromaIndex:
             raise
         except Exception as error:
             raise IndexUnavailable(f"Chroma does not answer: {error}") from error
-
-    def _ids_in_sql(self) -> set[int]:
-        held: set[int] = set()
-        while batch := self._store.vectors_after(self._embedder, max(held, default=0), ADDED_AT_ONCE):
-            held.update(chunk_id for chunk_id, _ in batch)
-        return held
 
     def _add_after(self, last: int, known: set[int]) -> set[int]:
         """Add the embeddings of chunks above ``last`` that are not ``known``; return the ids of all of them in SQL."""
@@ -278,7 +272,7 @@ class ChromaIndex:
 
     def _note_loss(self, error: Exception) -> None:
         if self.problem is None:
-            log.warning("Chroma is away; exact search answers. %s: %s", type(error).__name__, error)
+            log.warning("Chroma is away; vectors in memory answer. %s: %s", type(error).__name__, error)
         self.problem = str(error)
         self._collection = self._in_step_with = None
         self._failures += 1

@@ -1,4 +1,4 @@
-"""Vector search: an approximate index where the library is large enough for it, the exact index otherwise."""
+"""Vector search: an index beside this process where the library is large enough for it, one in memory otherwise."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from rag_assistant.retrieval.embeddings.familiarity import Familiarity
 from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.embeddings.question_cache import QuestionVectors
 from rag_assistant.retrieval.embeddings.registry import Embedder, Embedders
-from rag_assistant.retrieval.indexes.exact import ExactIndex, VectorStore
+from rag_assistant.retrieval.indexes.exact import ExactIndex
+from rag_assistant.retrieval.indexes.quantized import QuantizedIndex
+from rag_assistant.retrieval.indexes.rows_in_memory import VectorStore
 
 if TYPE_CHECKING:
     from rag_assistant.storage.documents.scope import ChunksInScope
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 COOLDOWN_SECONDS = 10.0
+# From so many on, bits are faster than all numbers, and take a third of their memory (docs/benchmarks.md).
+QUANTIZED_FROM = 20_000
 
 
 class ApproximateIndex(Protocol):
@@ -70,22 +74,33 @@ class VectorSpace:
         self.question_vectors = QuestionVectors()
         # After a failure the model is left alone for a while: each question would wait for it anew.
         self.rests_until = 0.0
-        self._exact = ExactIndex(store, known.key, known.dimension)
+        self._store = store
+        self._known = known
+        self._lock = threading.Lock()
+        self._in_memory: ExactIndex | QuantizedIndex = ExactIndex(store, known.key, known.dimension)
 
     def search(
         self, vector: Vectors, limit: int, version: tuple[int, int], within: ChunksInScope | None = None
     ) -> list[tuple[int, float]]:
         """Return up to ``limit`` chunk ids with their cosine, the nearest first; with ``within``, only of those."""
-        if version[0] - version[1] >= self.index.from_chunks:
+        count = version[0] - version[1]
+        if count >= self.index.from_chunks:
             self.index.start()
             try:
                 found = self.index.search(vector, limit, version, within)
             except IndexUnavailable as error:
-                log.debug("Exact search answers: %s", error)
+                log.debug("The index in memory answers: %s", error)
             else:
                 return found
-        self._exact.refresh(version)
-        return self._exact.search(vector, limit, within)
+        in_memory = self._index_in_memory(count)
+        in_memory.refresh(version)
+        return in_memory.search(vector, limit, within)
+
+    def _index_in_memory(self, count: int) -> ExactIndex | QuantizedIndex:
+        with self._lock:
+            if count >= QUANTIZED_FROM and isinstance(self._in_memory, ExactIndex):
+                self._in_memory = QuantizedIndex(self._store, self._known.key, self._known.dimension)
+            return self._in_memory
 
 
 class ServingVectors:

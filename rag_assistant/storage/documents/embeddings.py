@@ -146,6 +146,12 @@ class EmbeddingStore:
             )
             return [(row.chunk_id, row.vector) for row in rows]
 
+    def embedded_ids(self, embedder: str) -> list[int]:
+        """Return the ids of all embedded chunks, the smallest first."""
+        own = select(embeddings.c.chunk_id).where(embeddings.c.embedder == embedder)
+        with self._database.read() as connection:
+            return list(connection.execute(own.order_by(embeddings.c.chunk_id)).scalars())
+
 
 def count_dropped(connection: Connection, chunk_ids: Select[Any]) -> None:
     """Note that the vectors of some chunks are about to be dropped."""
