@@ -22,7 +22,7 @@ SPEAKING = (
     *("answering/assistant", "answering/overflow", "answering/query_rewrite", "answering/request"),
     *("answering/runner", "answering/search", "answering/writer"),
     *("conversations/actions", "conversations/commands", "conversations/compaction", "conversations/pictures"),
-    *("conversations/scope", "history/overflow"),
+    *("conversations/scope", "files/folder", "files/s3", "history/overflow"),
     *("llm/calls", "llm/client", "llm/connection_check", "llm/failures", "llm/local_model", "llm/models", "llm/reader"),
     *("llm/refusals", "llm/sse", "llm/tool_calls"),
     *("runtime/public_http", "storage/conversations", "storage/documents/rows", "storage/failures"),
