@@ -6,7 +6,8 @@ Two things are found by their words: chunks of documents, and turns of conversat
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from math import exp, log
 from typing import Any
@@ -162,15 +163,34 @@ class WordIndex:
         The certainty, from 0 to 1, can be compared between searches: it is the share of the words that the row holds,
         weighed by how rare they are, less where these are few or common.
         """
-        rows = self._rows_at_most(connection)
         counted = self.counted(connection, words, MAX_SCORED)
         found = [row_id for row_id, _ in some.best(connection, rarest(counted, MAX_SCORED_FOR_SUREST), limit, given)]
+        return self._certainties(connection, counted, self._held(connection, words, found)) if found else []
+
+    def surest_among(
+        self, connection: Connection, words: Sequence[str], limit: int, ids: Collection[int]
+    ) -> list[tuple[int, float]]:
+        """Return up to ``limit`` (id, certainty) of a few rows, the surest. No words are counted where none is held.
+
+        Their ids should lie close together: words are looked for from the first to the last of them.
+        """
+        held = [one for one in self._held_between(connection, words, min(ids), max(ids)) if one[1] in ids]
+        if not held:
+            return []
+        found = self._certainties(connection, self.counted(connection, words, MAX_SCORED), held)
+        return sorted(found, key=lambda one: -one[1])[:limit]
+
+    def _certainties(
+        self, connection: Connection, counted: Mapping[str, int], held: Iterable[tuple[str, int]]
+    ) -> list[tuple[int, float]]:
+        """Return the certainty of each row; ``held`` are the words that are in it."""
+        rows = self._rows_at_most(connection)
         weights = {word: _weight(min(count, rows), rows) for word, count in counted.items()}
         total, scale = sum(weights.values()), CERTAINTY_SCALE * log(1 + rows)
-        held = dict.fromkeys(found, 0.0)
-        for word, row_id in self._held(connection, words, found) if found else ():
-            held[row_id] += weights[word]
-        return [(row_id, weight / total * (1 - exp(-weight / scale))) for row_id, weight in held.items()]
+        weight_of: defaultdict[int, float] = defaultdict(float)
+        for word, row_id in held:
+            weight_of[row_id] += weights[word]
+        return [(row_id, weight / total * (1 - exp(-weight / scale))) for row_id, weight in weight_of.items()]
 
     def counted(self, connection: Connection, words: Sequence[str], most: int) -> dict[str, int]:
         """Return how many rows hold each word, counted up to one more than ``most``."""
@@ -191,19 +211,33 @@ class WordIndex:
     def _held(self, connection: Connection, words: Sequence[str], ids: Sequence[int]) -> Iterator[tuple[str, int]]:
         """Yield (word, id) for each of the words that each of the rows holds."""
         if connection.dialect.name == "sqlite":
+            those = f"{self.name}.rowid IN (SELECT value FROM json_each(:ids))"
+        else:
+            those = f"{self._key} = ANY(SELECT value::bigint FROM json_array_elements_text(CAST(:ids AS json)))"
+        return self._held_by(connection, words, those, {"ids": json.dumps(list(ids))})
+
+    def _held_between(
+        self, connection: Connection, words: Sequence[str], first: int, last: int
+    ) -> Iterator[tuple[str, int]]:
+        """Yield (word, id) for each of the words that each of the rows from ``first`` to ``last`` holds."""
+        key = f"{self.name}.rowid" if connection.dialect.name == "sqlite" else self._key
+        return self._held_by(connection, words, f"{key} BETWEEN :first AND :last", {"first": first, "last": last})
+
+    def _held_by(
+        self, connection: Connection, words: Sequence[str], those: str, given: Mapping[str, Any]
+    ) -> Iterator[tuple[str, int]]:
+        if connection.dialect.name == "sqlite":
             query = (
                 f"SELECT word.key, {self.name}.rowid FROM json_each(:words) AS word CROSS JOIN {self.name} "
-                f"WHERE {self.name} MATCH word.value AND {self.name}.rowid IN (SELECT value FROM json_each(:ids))"
+                f"WHERE {self.name} MATCH word.value AND {those}"
             )
         else:
             query = (
                 f"SELECT n - 1, {self._key} FROM {self.name}, "
                 "json_array_elements_text(CAST(:words AS json)) WITH ORDINALITY AS asked(word, n) "
-                f"WHERE words @@ plainto_tsquery('{self._configuration}', word) AND {self._key} = ANY("
-                "SELECT value::bigint FROM json_array_elements_text(CAST(:ids AS json)))"
+                f"WHERE words @@ plainto_tsquery('{self._configuration}', word) AND {those}"
             )
-        given = {"words": _as_json(connection, words), "ids": json.dumps(list(ids))}
-        for n, row_id in _built(query).rows(connection, given):
+        for n, row_id in _built(query).rows(connection, {"words": _as_json(connection, words), **given}):
             yield words[n], row_id
 
     def _newest(

@@ -44,6 +44,8 @@ VIEW = ("context_start", "view_start", "summary_id", "decided_until")
 MARKS = ("pinned", "excluded")
 # From here on a question may be about a turn (docs/history-benchmarks.md has what is missed).
 MIN_CERTAINTY = 0.2
+# Words are looked for in fewer turns than this one by one, if no more than so many of all lie between them.
+FEW, NEAR = 100, 2_000
 _LAST_CHANGE = Prepared(
     select(history_changes.c.kind)
     .where(history_changes.c.conversation_id == bindparam("conversation"))
@@ -64,17 +66,15 @@ _CITED = Prepared(
         turns.c.conversation_id == bindparam("conversation"), one_of(turns.c.number, "numbers")
     )
 )
-
-_UNSEEN = SomeRows(
-    TURN_WORDS,
-    lambda turn_id: exists().where(
-        turns.c.id == turn_id,
-        turns.c.conversation_id == bindparam("conversation"),
-        turns.c.visible | turns.c.excluded,
-        turns.c.number < bindparam("before"),
-        ~one_of(turns.c.number, "seen"),
-    ),
+# The turns that the model does not see, and may be told of.
+_IS_UNSEEN = (
+    turns.c.conversation_id == bindparam("conversation"),
+    turns.c.visible | turns.c.excluded,
+    turns.c.number < bindparam("before"),
+    ~one_of(turns.c.number, "seen"),
 )
+_UNSEEN = SomeRows(TURN_WORDS, lambda turn_id: exists().where(turns.c.id == turn_id, *_IS_UNSEEN))
+_UNSEEN_IDS = Prepared(select(turns.c.id).where(*_IS_UNSEEN).limit(FEW))
 
 
 class HistoryStore:
@@ -143,7 +143,13 @@ class HistoryStore:
             return []
         with self._database.read() as connection:
             asked = {"conversation": conversation.id, "before": before, "seen": seen}
-            surest = dict(TURN_WORDS.surest(connection, words, limit, _UNSEEN, asked))
+            unseen = {turn_id for (turn_id,) in _UNSEEN_IDS.rows(connection, asked)}
+            if not unseen:
+                return []
+            if len(unseen) < FEW and max(unseen) - min(unseen) < NEAR:
+                surest = dict(TURN_WORDS.surest_among(connection, words, limit, unseen))
+            else:
+                surest = dict(TURN_WORDS.surest(connection, words, limit, _UNSEEN, asked))
             sure = [turn_id for turn_id, certainty in surest.items() if certainty >= MIN_CERTAINTY]
             if not sure:
                 return []

@@ -9,12 +9,14 @@ from rag_assistant.errors import ConversationBusy, NoSummary, NothingToUndo
 from rag_assistant.records import Conversation, Message, Question
 from rag_assistant.retrieval.tokenize import search_words
 from rag_assistant.settings.package_files import MIGRATIONS
+from rag_assistant.storage.conversations import history
 from rag_assistant.storage.conversations.conversations import ConversationManager
 from rag_assistant.storage.conversations.erasing import TurnEraser
 from rag_assistant.storage.conversations.history import MIN_CERTAINTY, HistoryStore
 from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.conversations.versions import VersionStore
 from rag_assistant.storage.database import Database, sqlite_url
+from rag_assistant.storage.full_text import WordIndex
 from rag_assistant.storage.migrate import migrate
 from rag_assistant.storage.tables import messages
 from rag_assistant.storage.tables import turns as turns_table
@@ -247,6 +249,30 @@ def test_the_surest_turn_comes_first_however_long_the_others_are(talk: Talk) -> 
     found = talk.history.related(talk.conversation, words, talk.conversation.turns + 1, (), 3)
     assert found[0].question.startswith("The seal")
     assert [turn.certainty for turn in found] == sorted((turn.certainty for turn in found), reverse=True)
+
+
+@both_engines
+def test_few_turns_are_related_as_many_are(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    talk.say("The seal at the pier is called Bruno.", "Boats at the pier.", "Bruno sleeps.")
+    Talk(talk.turns._database).say("A pier elsewhere.", "Bruno elsewhere.")
+    asked = [("seal", "pier", "called"), ("bruno",), ("bruno", "pier", "boats"), ("three", "seal"), ("nothing",)]
+
+    def related() -> list[list[Any]]:
+        found = [
+            talk.history.related(talk.conversation, words, talk.conversation.turns + 1, (2,), 3) for words in asked
+        ]
+        return [[(turn.number, pytest.approx(turn.certainty)) for turn in turns] for turns in found]
+
+    among_few = related()
+    assert [len(turns) for turns in among_few] == [1, 2, 2, 2, 0]
+    monkeypatch.setattr(history, "FEW", 0)
+    assert related() == among_few
+
+
+def test_where_no_word_is_held_none_is_counted(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A common word of a large server stands in thousands of other people's turns."""
+    monkeypatch.setattr(WordIndex, "counted", None)
+    assert talk.history.related(talk.conversation, ["seals", "swim"], talk.conversation.turns + 1, (), 3) == []
 
 
 @both_engines
