@@ -178,6 +178,17 @@ class TestFollowing:
         index.refresh(store.version())
         assert store.read == []
 
+    def test_who_comes_late_with_an_older_version_reads_none(
+        self, index: QuantizedIndex, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        before = store.version()
+        store.delete(300)
+        index.refresh(store.version())
+        monkeypatch.setattr(store, "embedded_ids", None)
+        index.refresh(before)
+        monkeypatch.undo()
+        assert store.read == []
+
     def test_some_with_smaller_ids_are_read_with_those_beside_them(self, index: QuantizedIndex, store: Store) -> None:
         late = {one: store.kept[one] for one in (7, *range(1500, 1600), 4000)}
         store.delete(*late)

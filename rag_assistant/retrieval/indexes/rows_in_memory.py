@@ -59,11 +59,13 @@ class RowsInMemory:
             return self._held
 
     def refresh(self, version: tuple[int, int]) -> None:
-        """Take over what was embedded and deleted up to a ``version`` of the store."""
+        """Take over what was embedded and deleted up to a ``version`` of the store, if that is not there already."""
         if version == self._version:
             return
         with self._lock:
             added, deleted = version
+            if self._version is not None and added <= self._version[0] and deleted <= self._version[1]:
+                return  # Another thread has seen a later one meanwhile.
             total = added - deleted
             dropped = self._version is not None and deleted != self._version[1]
             if not dropped:
