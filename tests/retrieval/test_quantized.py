@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from rag_assistant.errors import StorageFailed
 from rag_assistant.records import KnownEmbedder
 from rag_assistant.retrieval.indexes import quantized, vector_search
 from rag_assistant.retrieval.indexes.exact import ExactIndex
@@ -197,6 +198,25 @@ class TestFollowing:
         index.refresh(store.version())
         assert set(late) <= set(store.read)
         assert len(store.read) <= 3 * ROWS_AT_ONCE
+
+    def test_a_store_that_fails_in_between_is_asked_for_the_rest(
+        self, index: QuantizedIndex, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        late = {one: store.kept[one] for one in (5, 2500)}
+        store.delete(*late)
+        index.refresh(store.version())
+        store.kept |= late
+        read = store.vectors_after
+
+        def once(embedder: str, chunk_id: int, limit: int) -> list[tuple[int, bytes]]:
+            if chunk_id > 2000 and chunk_id < 4000:
+                raise StorageFailed("The disk is on fire.")
+            return read(embedder, chunk_id, limit)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(store, "vectors_after", once)
+            with pytest.raises(StorageFailed):
+                index.refresh(store.version())
 
     def test_deleted_and_kept_at_once(self, index: QuantizedIndex, store: Store) -> None:
         store.delete(*range(1, 100))

@@ -88,13 +88,17 @@ class RowsInMemory:
         ids = np.array(self._store.embedded_ids(self._embedder), np.int64)
         self._move(np.flatnonzero(np.isin(self._held[0], ids, assume_unique=True)), total)
         missing = np.setdiff1d(ids, self._held[0], assume_unique=True)
-        sorted_until = len(self)
+        if len(missing):
+            try:
+                self._add_some(missing, total)
+            finally:
+                self._move(np.argsort(self._held[0]), total)
+
+    def _add_some(self, missing: Ids, total: int) -> None:
         while len(missing) and (batch := self._store.vectors_after(self._embedder, int(missing[0]) - 1, ROWS_AT_ONCE)):
             wanted = set(missing[:ROWS_AT_ONCE].tolist())
             self._add([one for one in batch if one[0] in wanted], total)
             missing = missing[missing > batch[-1][0]]
-        if len(self) > sorted_until:
-            self._move(np.argsort(self._held[0]), total)
 
     def _add(self, batch: list[tuple[int, bytes]], total: int) -> None:
         sound = [one for one in batch if len(one[1]) == 4 * self._dimension]
