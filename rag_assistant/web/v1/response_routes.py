@@ -151,11 +151,14 @@ def _summary_of(conversation: Conversation) -> SentSummary:
 
 
 def _turn_of(response_id: str) -> Turn:
-    """Return the turn that a stored response stands for. Raises ResponseNotFound."""
+    """Return the turn that a stored response stands for. Raises ResponseNotFound, also if it was erased."""
     try:
-        return services().turns.get(stored_turn(response_id))
+        turn = services().turns.get(stored_turn(response_id))
     except TurnNotFound as error:
         raise ResponseNotFound(response_id) from error
+    if turn.status == "erased":
+        raise ResponseNotFound(response_id)
+    return turn
 
 
 def _resource_of(turn: Turn) -> dict[str, Any]:

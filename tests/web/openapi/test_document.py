@@ -94,7 +94,7 @@ def test_what_was_recorded_is_as_described(empty_app: Flask, document: dict[str,
 
 # Where examples need something of their own: what is asked about, in what order.
 IDS = {"version": "1", "name": "rag-assistant", "response_id": "resp_1"}
-LAST = ("erase_turn", "delete_response", "delete_conversation", "restore_conversation", "purge_conversation", "delete")
+LAST = ("delete_response", "erase_turn", "delete_conversation", "restore_conversation", "purge_conversation", "delete")
 
 
 def in_order(app: Flask) -> Iterator[tuple[Any, str]]:

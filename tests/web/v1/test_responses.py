@@ -167,6 +167,19 @@ def test_a_deleted_response_is_erased(sdk: openai.OpenAI, client: FlaskClient) -
     assert client.get("/api/turns/1").json["status"] == "erased"
 
 
+def test_a_deleted_response_is_gone_to_whoever_names_it(sdk: openai.OpenAI) -> None:
+    made = sdk.responses.create(model=MODEL, input="Why?")
+    sdk.responses.delete(made.id)
+    for use in (
+        lambda: sdk.responses.retrieve(made.id),
+        lambda: sdk.responses.delete(made.id),
+        lambda: sdk.responses.input_items.list(made.id),
+        lambda: sdk.responses.create(model=MODEL, input="And?", previous_response_id=made.id),
+    ):
+        with pytest.raises(openai.NotFoundError, match=f'no stored response "{made.id}"'):
+            use()
+
+
 def test_what_was_compacted_goes_on_in_a_summarys_place(client: FlaskClient, stub: StubModel) -> None:
     stub.replies.extend([Reply("They counted questions."), Reply("Yes.")])
     body = {"model": MODEL, "input": items(6, more=LONG)}
