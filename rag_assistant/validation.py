@@ -35,7 +35,16 @@ def first_problem(error: ValidationError, model: type[BaseModel], called: str = 
     allowed = allowed_for(model, name)
     if detail["type"] == "missing":
         return name, f'"{name}" is missing; it must be {allowed}.'
-    return name, f"{name} is {shown(detail['input'])}; it must be {allowed}."
+    element = _element(detail["loc"])
+    subject = f"it must be {allowed}" if element == name else f"{name} must be {allowed}"
+    return name, f"{element} is {shown(detail['input'])}; {subject}."
+
+
+def _element(loc: tuple[int | str, ...]) -> str:
+    """Return what is wrong as a path: the field, or in a list the element of it, and the element's own field."""
+    if len(loc) < 2 or not isinstance(loc[1], int):
+        return str(loc[0]) if loc else ""
+    return f"{loc[0]}[{loc[1]}]" + (f".{loc[2]}" if len(loc) > 2 else "")
 
 
 def allowed_for(model: type[BaseModel], name: str) -> str:

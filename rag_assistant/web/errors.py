@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from flask import Flask, Response, jsonify, make_response, render_template, request
-from werkzeug.exceptions import HTTPException, RequestEntityTooLarge, SecurityError
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTooLarge, SecurityError
 
 from rag_assistant import errors
 from rag_assistant.conversations.pictures import MAX_PICTURES, MAX_PICTURES_CHARS
@@ -210,8 +210,9 @@ def _sentence(error: HTTPException) -> str:
         return f'The host "{host}" is not allowed. Add it to allowed_hosts.'
     if error.code == 404:
         return f"There is nothing at {request.path}."
-    if error.code == 405:
-        return f"{request.path} does not take {request.method}."
+    if isinstance(error, MethodNotAllowed):
+        allowed = ", ".join(sorted(set(error.valid_methods or ()) - {"HEAD", "OPTIONS"}))
+        return f"{request.path} does not take {request.method}; it takes {allowed}."
     text = str(error.description or error.name)
     return text if text.endswith(".") else f"{text}."
 

@@ -35,8 +35,11 @@ def json_object() -> dict[str, Any]:
     """Return the request's body, one JSON object. Raises UnsupportedContentType, MalformedBody, InvalidRequest."""
     if request.mimetype != "application/json":
         raise UnsupportedContentType(f"{content_type_said()}; it must be application/json.")
+    data = request.get_data()
+    if not data:
+        raise MalformedBody("The body is empty; it must be one JSON object.")
     try:
-        content = json.loads(request.get_data().decode("utf-8"), parse_constant=_no_constant)
+        content = json.loads(data.decode("utf-8"), parse_constant=_no_constant)
     except UnicodeDecodeError as error:
         raise MalformedBody("The body is not UTF-8 text.") from error
     except (ValueError, RecursionError) as error:

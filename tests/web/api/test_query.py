@@ -200,7 +200,7 @@ def test_system_messages_can_be_merged_into_one(client: FlaskClient, services: S
         ({"question": "a", "max_history_turns": "5"}, 422, "InvalidRequest", 'max_history_turns is "5"'),
         ({"question": "a", "max_history_turns": True}, 422, "InvalidRequest", "max_history_turns is true"),
         ({"question": "a", "document_ids": [3]}, 404, "DocumentNotFound", "There is no document 3"),
-        ({"question": "a", "document_ids": ["3"]}, 422, "InvalidRequest", "document_ids"),
+        ({"question": "a", "document_ids": [2, "3"]}, 422, "InvalidRequest", 'document_ids[1] is "3"; document_ids must'),
         ({"question": "a", "on_overflow": "panic"}, 422, "InvalidRequest", 'on_overflow is "panic"'),
         ({"question": "a", "max_history_turn": 3}, 422, "InvalidRequest", 'Did you mean "max_history_turns"?'),
         ({"question": "a", "document_ids": []}, 422, "InvalidRequest", "a list of 1 to 1000 document ids"),
@@ -229,10 +229,15 @@ def test_what_is_not_json_is_refused(empty: FlaskClient, path: str) -> None:
     assert send(b'{"question": NaN}', "application/json") == (400, "MalformedBody")
     assert send(b'{"question": "\xff"}', "application/json") == (400, "MalformedBody")
     assert send(b"[" * 100_000, "application/json") == (400, "MalformedBody")
-    assert send(b"", "application/json") == (400, "MalformedBody")
     assert send(b'{"question": "a"}', "text/plain") == (415, "UnsupportedContentType")
     assert send(b'{"question": "a"}', None) == (415, "UnsupportedContentType")
     assert send(b"x" * 1_100_000, "application/json") == (413, "RequestEntityTooLarge")
+
+
+def test_an_empty_body_is_called_empty(empty: FlaskClient) -> None:
+    response = empty.post("/api/query", data=b"", content_type="application/json")
+    message = "The body is empty; it must be one JSON object."
+    assert (response.status_code, response.json["error"]) == (400, {"type": "MalformedBody", "message": message})
 
 
 @pytest.mark.parametrize("text", ["half \\ud83d", "zero \\u0000"])
@@ -289,7 +294,8 @@ def test_unknown_addresses_and_methods_have_the_same_shape(empty: FlaskClient) -
     assert empty.get("/api/nothing", headers=html).json["error"]["type"] == "NotFound"
     assert empty.get("/v1/nothing", headers=html).json["error"]["code"] == "not_found"
     response = empty.put("/api/query")
-    assert (response.status_code, response.json["error"]["type"]) == (405, "MethodNotAllowed")
+    refused = {"type": "MethodNotAllowed", "message": "/api/query does not take PUT; it takes POST."}
+    assert (response.status_code, response.json["error"]) == (405, refused)
     for path in ("/api/turns/9", "/api/turns/9/stream", "/api/turns/9/receipt", "/api/conversations/9"):
         assert empty.get(path).status_code == 404, path
     for path in ("/api/turns/9/stop", "/api/turns/9/retry", "/api/conversations/9/restore"):
