@@ -128,7 +128,7 @@ def refuse_beyond(found: Identity, policy: Policy) -> None:
     if policy.ability not in found.abilities:
         kept_for = "an administrator" if policy.ability == "admin" else f'somebody whose token has "{policy.ability}"'
         raise NotAllowed(f"This is for {kept_for}.")
-    if policy.person and found.person is None:
+    if (policy.person or policy.session) and found.person is None:
         raise NotAllowed(NO_ACCOUNTS)
     if policy.session and found.session is None and not found.by_proxy:
         raise NotAllowed(SESSION_ONLY)

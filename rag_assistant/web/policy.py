@@ -81,7 +81,7 @@ POLICIES: dict[str, Policy] = {
     **_all(Policy("ask", person=True), "shared_pages", "make revoke"),
     **_all(Policy("read", person=True), "sharing_api", "links shared"),
     **_all(Policy("ask", person=True), "sharing_api", "make revoke"),
-    **_all(READ, "library_pages", "libraries"),
+    **_all(Policy("read", person=True), "library_pages", "libraries"),
     **_all(SHARING, "library_pages", "add change share delete"),
     **_all(READ, "pages", "start conversation turn"),
     **_all(

@@ -200,7 +200,12 @@ def test_system_messages_can_be_merged_into_one(client: FlaskClient, services: S
         ({"question": "a", "max_history_turns": "5"}, 422, "InvalidRequest", 'max_history_turns is "5"'),
         ({"question": "a", "max_history_turns": True}, 422, "InvalidRequest", "max_history_turns is true"),
         ({"question": "a", "document_ids": [3]}, 404, "DocumentNotFound", "There is no document 3"),
-        ({"question": "a", "document_ids": [2, "3"]}, 422, "InvalidRequest", 'document_ids[1] is "3"; document_ids must'),
+        (
+            {"question": "a", "document_ids": [2, "3"]},
+            422,
+            "InvalidRequest",
+            'document_ids[1] is "3"; document_ids must',
+        ),
         ({"question": "a", "on_overflow": "panic"}, 422, "InvalidRequest", 'on_overflow is "panic"'),
         ({"question": "a", "max_history_turn": 3}, 422, "InvalidRequest", 'Did you mean "max_history_turns"?'),
         ({"question": "a", "document_ids": []}, 422, "InvalidRequest", "a list of 1 to 1000 document ids"),
