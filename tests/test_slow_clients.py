@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -154,6 +155,17 @@ def test_a_host_is_named_and_is_the_same_in_capitals(server: ServerProcess) -> N
 def test_a_body_in_impossible_parts_is_a_bad_request(server: ServerProcess, size: bytes) -> None:
     parts = HEAD + b"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n" + size + b"\r\n{}\r\n0\r\n\r\n"
     assert sent(server, parts).startswith(b"HTTP/1.1 400 ")
+
+
+def test_the_longest_search_of_the_page_fits_into_an_address(server: ServerProcess) -> None:
+    found = server.call("GET", f"/api/conversations?q={quote('历' * 500)}")
+    assert (found[0], found[1]["conversations"]) == (200, [])
+
+
+def test_an_address_that_is_too_long_is_refused_as_everything_is(server: ServerProcess) -> None:
+    status, answer = server.call("GET", f"/api/conversations?q={'a' * 9000}")
+    assert (status, answer["error"]["type"]) == (414, "RequestURITooLarge")
+    assert answer["error"]["message"] == "The address is too long; the limit is 8190 bytes with its parameters."
 
 
 def test_a_head_without_end_is_refused(server: ServerProcess) -> None:

@@ -99,6 +99,7 @@ class Server(BaseApplication):
             "timeout": 60,
             "graceful_timeout": ceil(settings.drain_seconds + settings.last_answers_seconds + GRACEFUL_TIMEOUT_SECONDS),
             "keepalive": 5,
+            "limit_request_line": 8190,  # The most that it can be set to.
             "umask": 0o077,
             "loglevel": "error",
             "logger_class": ServerLog,

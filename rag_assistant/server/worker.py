@@ -23,6 +23,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
+from gunicorn.http.errors import LimitRequestLine
 from gunicorn.http.unreader import SocketUnreader
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
@@ -49,12 +50,20 @@ MIN_BYTES_PER_SECOND = 10_000
 SEND_TIMEOUT_SECONDS = 60
 HEAD_END = b"\r\n\r\n"
 HEAD_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
-REFUSAL = (
-    b'{"error":{"type":"LimitReached","message":"Too many requests of yours are under way. Try again in a second."}}'
-)
-TOO_MANY = (
-    b"HTTP/1.1 429 Too Many Requests\r\nConnection: close\r\nRetry-After: 1\r\nContent-Type: application/json\r\n"
-    b"Content-Length: %d\r\n\r\n%b" % (len(REFUSAL), REFUSAL)
+
+
+def _refusal(status: str, kind: str, message: str, more: str = "") -> bytes:
+    """Return a whole response in the shape of the API's errors."""
+    body = f'{{"error":{{"type":"{kind}","message":"{message}"}}}}'
+    head = f"HTTP/1.1 {status}\r\nConnection: close\r\n{more}Content-Type: application/json\r\n"
+    return f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode()
+
+
+TOO_MANY = _refusal(
+    "429 Too Many Requests",
+    "LimitReached",
+    "Too many requests of yours are under way. Try again in a second.",
+    "Retry-After: 1\r\n",
 )
 LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,18})[ \t]*\r\n", re.IGNORECASE)
 # Requests that may last as long as an answer does.
@@ -153,6 +162,14 @@ class Worker(ThreadWorker):
             if self.nr_conns >= self.worker_connections and self.pending_conns:
                 self._drop(self.pending_conns[0])
             self._collect(Connection(self.cfg, client, address, listener.getsockname()))
+
+    def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
+        """Answer what is no request that the application could read; an address too long as the API would."""
+        if isinstance(exc, LimitRequestLine):
+            message = f"The address is too long; the limit is {self.cfg.limit_request_line} bytes with its parameters."
+            client.sendall(_refusal("414 URI Too Long", "RequestURITooLarge", message))
+        else:
+            super().handle_error(req, client, addr, exc)
 
     def on_client_socket_readable(self, conn: Any, client: Any) -> None:
         """Wait for the next request of a connection that was kept."""
