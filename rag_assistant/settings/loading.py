@@ -14,9 +14,8 @@ from msgspec import Struct
 from pydantic import ValidationError
 
 from rag_assistant.errors import SettingsError
-from rag_assistant.settings.declaration import HTTP_URL
 from rag_assistant.settings.schema import ENVIRONMENT_ONLY, SECRET, Settings
-from rag_assistant.validation import first_problem
+from rag_assistant.validation import allowed_for, first_problem
 
 # Names that settings had before: still read, from the file and from the environment.
 FORMER_NAMES = {"follow_ups": "query_rewriting", "retrieval": "retrieval_mode"}
@@ -124,10 +123,9 @@ def _check(values: dict[str, Any], where: str) -> None:
         Settings(**values)
     except ValidationError as error:
         name, sentence = first_problem(error, Settings, "setting")
-        if name in SECRET:
-            sentence = f"{name} has a value that is not allowed."
-        elif name.endswith("_url") and {"@", "?"} & set(str(values[name])):
-            sentence = f"{name} has a value that is not allowed; it must be {HTTP_URL}."  # There may be a key in it.
+        may_hold_key = name.endswith("_url") and bool({"@", "?"} & set(str(values[name])))
+        if name in SECRET or may_hold_key:
+            sentence = f"{name} has a value that is not allowed; it must be {allowed_for(Settings, name)}."
         raise SettingsError(f"{where}{sentence}") from None
 
 

@@ -77,10 +77,20 @@ def test_what_is_not_an_object_in_json_is_refused_with_its_place(text: str, mess
         load_settings(text, {})
 
 
-def test_a_wrong_secret_is_not_shown() -> None:
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("openai_api_key", ["sk-secret"], "text, or null"),
+        ("mcp_servers", {"tracker": {"command": "sk-secret"}}, 'an object such as {"tracker": "http'),
+        ("files_url", "s3://key:sk-secret@bucket", "s3://"),
+    ],
+)
+def test_a_wrong_secret_is_not_shown_but_what_is_allowed_is(name: str, value: object, allowed: str) -> None:
     with pytest.raises(SettingsError) as refused:
-        load_settings('{"openai_api_key": ["sk-secret"]}', {})
+        load_settings(json.dumps({name: value}), {})
     assert "sk-secret" not in str(refused.value)
+    assert f"line 1: {name} has a value that is not allowed; it must be " in str(refused.value)
+    assert allowed in str(refused.value).partition("it must be")[2]
 
 
 def test_every_setting_says_what_is_allowed() -> None:
