@@ -6,8 +6,10 @@ from rag_assistant.errors.base import AssistantError
 class NotSignedIn(AssistantError):
     """Not signed in, or the session or token has ended."""
 
-    def __init__(self) -> None:
-        super().__init__("Sign in first: open /login, or send an API token as Authorization: Bearer.")
+    def __init__(
+        self, message: str = "Sign in first: open /login, or send an API token as Authorization: Bearer."
+    ) -> None:
+        super().__init__(message)
 
 
 class SignInFailed(AssistantError):

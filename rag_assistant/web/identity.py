@@ -77,11 +77,16 @@ def identify(whole: Services) -> Identity:
     if authorization.lower().startswith(BEARER):
         if cookie is not None:
             raise MalformedBody("The request has a cookie and a token. Send one of them.")
-        found = whole.accounts.by_token(authorization[len(BEARER) :].strip())
-        if found is None:
-            raise NotSignedIn
-        return found
+        return by_token(whole, authorization[len(BEARER) :].strip())
     return (whole.accounts.by_session(cookie) if cookie else None) or NOBODY
+
+
+def by_token(whole: Services, secret: str) -> Identity:
+    """Identify by an API token. Raises NotSignedIn."""
+    found = whole.accounts.by_token(secret)
+    if found is None:
+        raise NotSignedIn("This API token has ended, was revoked, or never existed.")
+    return found
 
 
 def proxied(whole: Services) -> bool:
@@ -101,10 +106,7 @@ def by_proxy(whole: Services) -> Identity:
     if secret.startswith(TOKEN_START) or (secret and not name):
         if name:
             raise MalformedBody("The request has a token, and a proxy says who sent it. Send one of them.")
-        found = whole.accounts.by_token(secret)
-        if found is None:
-            raise NotSignedIn
-        return found
+        return by_token(whole, secret)
     if not name:
         return NOBODY
     groups = frozenset(filter(None, (one.strip() for one in re.split(r"[,|]", _told(settings.proxy_groups_header)))))
@@ -126,7 +128,8 @@ def refuse_beyond(found: Identity, policy: Policy) -> None:
     if policy == PUBLIC:
         return
     if policy.ability not in found.abilities:
-        kept_for = "an administrator" if policy.ability == "admin" else f'somebody whose token has "{policy.ability}"'
+        for_their_role = found.person is not None and policy.ability in found.person.abilities
+        kept_for = f'somebody whose token has "{policy.ability}"' if for_their_role else "an administrator"
         raise NotAllowed(f"This is for {kept_for}.")
     if (policy.person or policy.session) and found.person is None:
         raise NotAllowed(NO_ACCOUNTS)

@@ -29,6 +29,16 @@ def test_a_token_does_what_it_was_made_for(app: Flask, services: Services, ben: 
         services.accounts.make_token(ben, "x", ["admin"], None, ACTOR)
 
 
+def test_an_administrators_token_is_told_which_scope_it_lacks(
+    app: Flask, services: Services, ann: Person, ben: Person
+) -> None:
+    def refusal(person: Person) -> str:
+        return str(token_client(app, services, person, "read").get("/metrics").json["error"]["message"])
+
+    assert refusal(ann) == 'This is for somebody whose token has "admin".'
+    assert refusal(ben) == "This is for an administrator."
+
+
 def test_a_token_is_shown_once_and_works_until_it_is_revoked(app: Flask, ben: Person) -> None:
     client = client_of(app, "Ben")
     status, page = post(client, "/account/tokens", name="Laptop", scopes="read", days="30")
@@ -48,7 +58,9 @@ def test_a_token_is_shown_once_and_works_until_it_is_revoked(app: Flask, ben: Pe
     assert revoke is not None
     assert client_of(app, "Ann").post(revoke[0]).status_code == 404
     assert post(client, revoke[0])[0] == 303
-    assert program.get("/api/conversations", headers=bearer).status_code == 401
+    over = program.get("/api/conversations", headers=bearer)
+    assert (over.status_code, over.json["error"]["type"]) == (401, "NotSignedIn")
+    assert over.json["error"]["message"] == "This API token has ended, was revoked, or never existed."
 
 
 def test_a_session_is_no_token_and_a_token_no_session(app: Flask, services: Services, ben: Person) -> None:
