@@ -27,10 +27,13 @@ def check_password(password: str, name: str) -> None:
             f"The password has {len(password)} characters; it must have {MIN_CHARS} to {MAX_CHARS}. "
             "A few words in a row are easy to remember."
         )
-    if len(set(password)) < MIN_DIFFERENT or name.casefold() in password.casefold():
+    different = len(set(password))
+    if different < MIN_DIFFERENT:
         raise InvalidRequest(
-            f"The password is too easy to guess: it needs {MIN_DIFFERENT} different characters and not the name."
+            f"The password has too few different characters ({different}); it must have {MIN_DIFFERENT}."
         )
+    if name.casefold() in password.casefold():
+        raise InvalidRequest("The password contains the name of the account; it must not.")
 
 
 def hash_password(password: str) -> str:

@@ -84,17 +84,8 @@ def make_first() -> Response:
 @blueprint.get("/choose-password")
 def choose_password() -> Response:
     """Show the form behind a one-time link."""
-    link = request.args.get("link", "")
     _refuse_by_proxy()
-    try:
-        person = whole_services().accounts.link_of(link)
-    except AssistantError as error:
-        return page_with_error(error, login_page(error))
-    return make_response(
-        render_template(
-            "choose_password.html", link=link, person=person, min_chars=MIN_CHARS, provider=_provider_label()
-        )
-    )
+    return _password_form(request.args.get("link", ""))
 
 
 @blueprint.post("/choose-password")
@@ -105,10 +96,25 @@ def keep_password() -> Response:
     try:
         secret = whole_services().accounts.use_link(link, password, _address(), _browser())
     except AssistantError as error:
-        return page_with_error(
-            error, render_template("choose_password.html", error=error, link=link, min_chars=MIN_CHARS)
-        )
+        return _password_form(link, error)
     return with_session(_to(url_for("pages.start")), secret)
+
+
+def _password_form(link: str, refused: AssistantError | None = None) -> Response:
+    """Return the form behind a link, with why a password was refused; the way to sign in if the link is over."""
+    try:
+        person = whole_services().accounts.link_of(link)
+    except AssistantError as error:
+        return page_with_error(error, login_page(error))
+    page = render_template(
+        "choose_password.html",
+        error=refused,
+        link=link,
+        person=person,
+        min_chars=MIN_CHARS,
+        provider=_provider_label(),
+    )
+    return make_response(page) if refused is None else page_with_error(refused, page)
 
 
 @blueprint.get("/account")

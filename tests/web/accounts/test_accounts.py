@@ -33,12 +33,14 @@ def test_a_link_lets_somebody_choose_a_password_once(app: Flask, services: Servi
     guest = app.test_client()
     assert "Ben" in guest.get(link, headers=PAGE).text
     secret = link.partition("=")[2]
-    assert post(guest, "/choose-password", link=secret, password="short")[0] == 422
+    status, page = post(guest, "/choose-password", link=secret, password="short")
+    assert (status, "For the account <strong>Ben</strong>" in page, "has 5 characters" in page) == (422, True, True)
     assert post(guest, "/choose-password", link=secret, password="chosen by a link") == (303, "/")
     assert guest.get("/api/conversations").status_code == 200
     assert before.get("/api/conversations").status_code == 401
     assert guest.get(link, headers=PAGE).status_code == 410
-    assert post(guest, "/choose-password", link=secret, password="chosen once more")[0] == 410
+    status, page = post(guest, "/choose-password", link=secret, password="chosen once more")
+    assert (status, "Keep password" in page) == (410, False)  # The link is over, so the form would lead nowhere.
     client_of(app, "Ben", "chosen by a link")
 
 
