@@ -42,9 +42,12 @@ def first_problem(error: ValidationError, model: type[BaseModel], called: str = 
 
 def _element(loc: tuple[int | str, ...]) -> str:
     """Return what is wrong as a path: the field, or in a list the element of it, and the element's own field."""
-    if len(loc) < 2 or not isinstance(loc[1], int):
-        return str(loc[0]) if loc else ""
-    return f"{loc[0]}[{loc[1]}]" + (f".{loc[2]}" if len(loc) > 2 else "")
+    name, *rest = loc or ("",)
+    if len(rest) > 1 and isinstance(rest[1], int):
+        rest = rest[1:]  # Before the place in the list stands which of several kinds the field takes.
+    if not rest or not isinstance(rest[0], int):
+        return str(name)
+    return f"{name}[{rest[0]}]" + (f".{rest[1]}" if len(rest) > 1 else "")
 
 
 def allowed_for(model: type[BaseModel], name: str) -> str:

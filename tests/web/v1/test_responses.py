@@ -167,6 +167,19 @@ def test_a_deleted_response_is_erased(sdk: openai.OpenAI, client: FlaskClient) -
     assert client.get("/api/turns/1").json["status"] == "erased"
 
 
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        ([{"role": "x", "content": "a"}], 'input[0].role is "x"; input must be text, or a list'),
+        ([{"role": "user", "content": "a"}, 5], "input[1] is 5; input must be text, or a list"),
+        (5, "input is 5; it must be text, or a list"),
+    ],
+)
+def test_what_is_wrong_in_an_input_is_named(client: FlaskClient, sent: object, said: str) -> None:
+    response = respond(client, sent)
+    assert (response.status_code, said in response.json["error"]["message"]) == (400, True), response.text
+
+
 def test_a_deleted_response_is_gone_to_whoever_names_it(sdk: openai.OpenAI) -> None:
     made = sdk.responses.create(model=MODEL, input="Why?")
     sdk.responses.delete(made.id)
