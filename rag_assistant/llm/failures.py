@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     import openai
 
 MAX_REASON_CHARS = 300
+# A shorter key is a word for a server that has no keys, such as "ollama", and may stand in what it says.
+MIN_KEY_CHARS = 8
 MAX_RETRY_AFTER_SECONDS = 86_400.0
 # And not about a path, such as /models.
 ABOUT_A_MODEL = re.compile(r"(?<![/\w])model(?![/\w])", re.IGNORECASE)
@@ -146,7 +148,7 @@ def _refusal(where: str, endpoint: Endpoint, error: openai.APIStatusError) -> As
 def reason_given(body: object, api_key: str | None = None) -> str:
     """Return what an endpoint gave as its reason, as one short sentence that can be kept, without the key."""
     text = storable(" ".join(reason_in(body).split()))
-    if api_key:
+    if api_key and len(api_key) >= MIN_KEY_CHARS:
         text = text.replace(api_key, "[the key]")
     text = text[:MAX_REASON_CHARS]
     return text if text.endswith(".") else text + "."

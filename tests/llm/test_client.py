@@ -28,6 +28,7 @@ from rag_assistant.llm import client as client_module
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.client import ModelClient
 from rag_assistant.llm.endpoint import Deadlines, Endpoint
+from rag_assistant.llm.failures import reason_given
 from rag_assistant.llm.pump import TextSink
 from rag_assistant.llm.reader import AnswerReader
 from rag_assistant.records import ModelRequest
@@ -145,6 +146,17 @@ def test_a_path_that_is_not_there_is_no_model_that_is_not_there(
     stub.default = Reply(status=404, body=json.dumps({"error": {"message": reason}}).encode())
     with pytest.raises(ModelRefused, match=rf"\(404\): {reason}\.? Check {checks}[.;]"):
         client.stream(Endpoint(stub.url, KEY, model), REQUEST, ModelCall(), TextSink())
+
+
+@pytest.mark.parametrize(
+    ("key", "said", "shown"),
+    [
+        ("sk-12345678", "sk-12345678 is no key", "[the key] is no key."),
+        ("ollama", 'model "qwen3:8b" not found, try "ollama pull"', 'model "qwen3:8b" not found, try "ollama pull".'),
+    ],
+)
+def test_a_key_is_not_repeated_and_a_word_in_its_place_hides_nothing(key: str, said: str, shown: str) -> None:
+    assert reason_given({"message": said}, key) == shown
 
 
 def test_without_a_key_the_endpoint_asks_for_one(client: ModelClient, stub: StubModel) -> None:
