@@ -6,9 +6,10 @@ import pytest
 from flask import Flask
 
 from rag_assistant.errors import LastAdmin
+from rag_assistant.factory import create_app
 from rag_assistant.records import Person
 from rag_assistant.web.services import Services
-from testkit.people import ACTOR, PASSWORD, client_of
+from testkit.people import ACTOR, PASSWORD, add_person, client_of
 from tests.web.conftest import PAGE, ask, post, upload
 
 
@@ -42,6 +43,20 @@ def test_a_link_lets_somebody_choose_a_password_once(app: Flask, services: Servi
     status, page = post(guest, "/choose-password", link=secret, password="chosen once more")
     assert (status, "Keep password" in page) == (410, False)  # The link is over, so the form would lead nowhere.
     client_of(app, "Ben", "chosen by a link")
+
+
+def test_only_who_may_change_the_settings_is_led_there(environment: dict[str, str], stand_ins: None) -> None:
+    app = create_app({name: value for name, value in environment.items() if not name.startswith("OPENAI")})
+    services: Services = app.extensions["assistant"]
+    try:
+        services.start()
+        add_person(services, "Ann", "admin")
+        add_person(services, "Ben")
+        pages = {name: client_of(app, name).get("/", headers=PAGE).text for name in ("Ann", "Ben")}
+    finally:
+        services.close()
+    assert all("No model is connected: answers are quotes." in page for page in pages.values())
+    assert {name: "Connect a model" in page for name, page in pages.items()} == {"Ann": True, "Ben": False}
 
 
 def test_an_administrator_makes_disables_and_deletes_accounts(app: Flask, services: Services, ann: Person) -> None:
