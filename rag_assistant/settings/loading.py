@@ -85,7 +85,7 @@ def _parse(text: str, file_name: str) -> dict[str, Any]:
         content = json.loads(text, object_pairs_hook=_without_doubles, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
         raise SettingsError(
-            f"{file_name} line {error.lineno}, column {error.colno}: this is not JSON ({error.msg})."
+            f"{file_name} line {error.lineno}, column {error.colno}: this is not JSON ({_what_is_wrong(error)})."
         ) from error
     except _Twice as error:
         where = f" line {_line_of(error.name, text, 2)}" if error.name in Settings.model_fields else ""
@@ -96,6 +96,16 @@ def _parse(text: str, file_name: str) -> dict[str, Any]:
         raise SettingsError(f'{file_name} must hold one object, such as {{"max_history_turns": 5}}.')
     content.pop("$schema", None)
     return content
+
+
+def _what_is_wrong(error: json.JSONDecodeError) -> str:
+    """Return what is wrong with text that is not JSON. Python before 3.13 does not name a comma too many."""
+    if not error.doc.strip():
+        return "it is empty; write {} for the defaults"
+    following = error.doc[error.pos : error.pos + 1]
+    if following in ("}", "]") and error.doc[: error.pos].rstrip().endswith(","):
+        return f'remove the comma before "{following}"'
+    return error.msg
 
 
 class _Twice(Exception):

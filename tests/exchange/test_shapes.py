@@ -117,7 +117,8 @@ def test_a_tree_that_would_become_too_much_is_refused(monkeypatch: pytest.Monkey
     [
         ("[]", "The file holds an empty list. It must be conversations.json of ChatGPT"),
         ('[{"uuid": 1, "chat_messages": []}]', 'an object with the fields "uuid", "chat_messages". It must be'),
-        ("7", "The file holds a int."),
+        ("7", "The file holds 7."),
+        ('["a"]', 'The file holds a list that begins with "a".'),
         ("{", "The file is not JSON"),
         ("[" * 100_000, "The file is nested too deeply"),
         ('{"format": "rag-assistant", "version": 2}', "has version 2; this program reads version 1"),
