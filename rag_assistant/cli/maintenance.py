@@ -100,7 +100,7 @@ def _nobody_serves(services: Services) -> bool:
     try:
         lock_data_dir(services.data_dir).close()
     except SettingsError:
-        click.echo("A server is running, so Chroma's index is not checked here; the server does that itself.")
+        click.echo("A server is running, so the index of the vectors is not checked here; the server does that itself.")
         return False
     return True
 
