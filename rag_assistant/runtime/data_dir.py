@@ -7,6 +7,7 @@ import fcntl
 import logging
 import os
 import stat
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ LOCK_FILE = "server.lock"
 COMMANDS_FILE = "commands.lock"
 INSTALLATION_FILE = "installation"
 QUEUE_FILE = "queue.db"
+POLL_INTERVAL_SECONDS = 0.05
 
 
 def open_data_dir(path: Path) -> Path:
@@ -112,17 +114,22 @@ def is_locked(data_dir: Path) -> bool:
     return False
 
 
-def lock_data_dir(data_dir: Path) -> IO[str]:
-    """Take the folder for one server. Raises SettingsError if another server has it."""
+def lock_data_dir(data_dir: Path, patience_seconds: float = 0.0) -> IO[str]:
+    """Take the folder for one server. Raises SettingsError if another server has it, and keeps it for so long."""
     lock_file = (data_dir / LOCK_FILE).open("a+")
-    try:
-        fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        lock_file.close()
-        raise SettingsError(
-            f'data_dir is "{data_dir}"; a server uses it already. Stop it, or set another DATA_DIR.'
-        ) from error
-    return lock_file
+    end = time.monotonic() + patience_seconds
+    while True:
+        try:
+            fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if time.monotonic() < end:
+                time.sleep(POLL_INTERVAL_SECONDS)
+                continue
+            lock_file.close()
+            raise SettingsError(
+                f'data_dir is "{data_dir}"; a server uses it already. Stop it, or set another DATA_DIR.'
+            ) from error
+        return lock_file
 
 
 def join_commands(data_dir: Path) -> tuple[IO[str], bool]:

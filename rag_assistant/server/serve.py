@@ -38,6 +38,8 @@ MAX_CONNECTIONS = 4096
 SPARE_DESCRIPTORS = 100
 # Beyond what the settings leave to clients and answers.
 GRACEFUL_TIMEOUT_SECONDS = 5.0
+# How long the process of a server that was killed may take to end on a busy machine.
+PATIENCE_SECONDS = 2.0
 
 
 class ServerLog(Logger):
@@ -135,7 +137,8 @@ def serve(app_uri: str) -> None:
         live = open_settings()
         settings = live.current
         data_dir = open_data_dir(home() / settings.data_dir)
-        lock_data_dir(data_dir).close()  # The process that serves takes it again, and for good.
+        # The process that serves takes it again, and for good. That of a server which was killed may be ending still.
+        lock_data_dir(data_dir, PATIENCE_SECONDS).close()
     except AssistantError as error:
         sys.exit(f"Cannot start. {error}")
     configure_logging(settings.log_level, settings.log_format)

@@ -2,12 +2,13 @@
 
 import errno
 import stat
+import threading
 from pathlib import Path
 
 import pytest
 
 from rag_assistant.errors import SettingsError
-from rag_assistant.runtime.data_dir import INSTALLATION_FILE, LOCK_FILE, installation_id, open_data_dir
+from rag_assistant.runtime.data_dir import INSTALLATION_FILE, LOCK_FILE, installation_id, lock_data_dir, open_data_dir
 from rag_assistant.settings import package_files
 
 
@@ -70,3 +71,11 @@ def test_paths_of_an_installed_copy_count_from_the_data_folder_of_the_platform(
     monkeypatch.setattr(package_files, "IS_INSTALLED", True)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert package_files.home() == tmp_path / "rag-assistant"
+
+
+def test_a_server_waits_a_little_for_one_that_is_ending(tmp_path: Path) -> None:
+    ending = lock_data_dir(tmp_path)
+    with pytest.raises(SettingsError, match="uses it already"):
+        lock_data_dir(tmp_path)
+    threading.Timer(0.2, ending.close).start()
+    lock_data_dir(tmp_path, patience_seconds=30).close()
