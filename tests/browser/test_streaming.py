@@ -66,6 +66,18 @@ def test_what_is_selected_in_a_finished_block_stays_selected(
     assert page.evaluate("getSelection().toString()") == "The first block."
 
 
+def test_a_model_that_is_silent_is_not_said_to_write(page: Page, stub: StubModel) -> None:
+    stub.default = Reply("Five.", hang_at=0)
+    page.goto("/")
+    say(page, "Why?")
+    state = page.locator("#turn-1 .state")
+    expect(state).to_have_text("Waiting for the first words.")
+    page.reload()
+    expect(state).to_have_text("Waiting for the first words.")
+    page.get_by_role("button", name="Stop").click()
+    expect(page.locator("#turn-1.stopped .seen")).to_be_visible()
+
+
 @pytest.mark.long
 def test_the_text_stays_where_it_is_when_the_answer_ends(page: Page, stub: StubModel) -> None:
     # So slow that the text fills no window, however late Stop is: a page that follows its end moves it.

@@ -153,7 +153,7 @@ export class TurnView {
   }
 
   begin() {
-    this.showState(t("Writing the answer."));
+    this.showState(t("Waiting for the first words."));
     answerBegins();
   }
 
