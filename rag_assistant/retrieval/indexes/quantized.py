@@ -22,7 +22,7 @@ from rag_assistant.retrieval.indexes.rows_in_memory import Columns, Ids, RowsInM
 if TYPE_CHECKING:
     from rag_assistant.storage.documents.scope import ChunksInScope
 
-# How many rows are multiplied: of 100,000 vectors this finds .98 of the 100 nearest, of a million .97.
+# How many rows are multiplied: of 100,000 vectors this finds .98 of the 100 nearest, of a million .96.
 CANDIDATES = 4000
 # What is made for so many rows on the way stays in the processor's cache.
 ROWS_AT_ONCE = 1 << 16
