@@ -14,6 +14,14 @@ def test_a_terminal_shows_how_far_something_is(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setattr("sys.stdout", output)
         with progress("embedding") as tell:
             tell(1, 2)
-        drawn = screen.read(65536).decode()
+        drawn = drawn_to_its_end(screen.fileno())
     assert "embedding" in drawn
     assert "50%" in drawn
+
+
+def drawn_to_its_end(screen: int) -> str:
+    """Read up to the line's end: a terminal hands on what is written to it piece by piece."""
+    drawn = b""
+    while b"\n" not in drawn:
+        drawn += os.read(screen, 65536)
+    return drawn.decode()
