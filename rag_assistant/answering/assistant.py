@@ -342,14 +342,15 @@ class Assistant:
 
     def _conclude(self, turn: Turn, live: LiveTurn, deps: Dependencies, answer: Callable[[], Turn]) -> None:
         """Answer a turn, keep how it ended, whatever happens, and tell all who follow."""
+        kept = True
         try:
             with answering():
                 live.finish(last_event(answer()))
         except Exception:
             log.exception("Turn %s could not be kept as it ended", turn.id)
-            deps.writer.last_resort(turn, live)
+            kept = deps.writer.last_resort(turn, live)
         finally:
-            self._live.leave(turn.id, live)
+            self._live.leave(turn.id, live, kept=kept)
             self._signals.tell_text({turn.id})
 
 

@@ -178,6 +178,8 @@ class LiveTurns:
         self.limit = limit
         self._lock = threading.Lock()
         self._turns: dict[int, LiveTurn] = {}
+        # Their end could not be kept, so that the database says that they run.
+        self._lost: dict[int, LiveTurn] = {}
         self._reserved = 0
 
     def reserve(self) -> bool:
@@ -199,15 +201,17 @@ class LiveTurns:
             self._reserved -= 1
             self._turns[turn_id] = live
 
-    def leave(self, turn_id: int, live: LiveTurn) -> None:
+    def leave(self, turn_id: int, live: LiveTurn, *, kept: bool) -> None:
         """Free the place of a turn that ended; a retry may have taken its number meanwhile."""
         with self._lock:
+            if not kept:
+                self._lost[turn_id] = live
             if self._turns.get(turn_id) is live:
                 del self._turns[turn_id]
 
     def get(self, turn_id: int) -> LiveTurn | None:
-        """Return a running turn."""
-        return self._turns.get(turn_id)
+        """Return a turn that runs, or one that ran and was not kept."""
+        return self._turns.get(turn_id) or self._lost.get(turn_id)
 
     def all(self) -> list[LiveTurn]:
         """Return every running turn."""

@@ -57,9 +57,10 @@ class UnkeptAnswers(AnswerWriter):
             finished_at=datetime.now(UTC),
         )
 
-    def last_resort(self, turn: Turn, live: LiveTurn) -> None:  # noqa: ARG002
-        """Tell who follows that it is over."""
+    def last_resort(self, turn: Turn, live: LiveTurn) -> bool:  # noqa: ARG002
+        """Tell who follows that it is over: nothing of it was to be kept."""
         live.finish(Event("error", {"status": "failed", "error": error_data(ModelError(NOT_FINISHED))}))
+        return True
 
 
 def without_store(deps: Dependencies, sent: SentHistory) -> Dependencies:

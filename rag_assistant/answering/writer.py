@@ -97,24 +97,24 @@ class AnswerWriter:
         turn = replace(turn, waiting=None, retry_after_seconds=getattr(error, "retry_after_seconds", None))
         return self.keep(turn, live, status, named)
 
-    def last_resort(self, turn: Turn, live: LiveTurn) -> None:
+    def last_resort(self, turn: Turn, live: LiveTurn) -> bool:
         """Keep a turn with what is committed of it and nothing else, so that its conversation goes on.
 
         Nobody waits longer than for the first try; after that it goes on until it works, unless the database is
-        damaged. The next start keeps what even this could not.
+        damaged. Returns whether it is kept; the next start keeps what even this could not.
         """
         lost = StorageFailed("The end of the answer could not be stored; what was shown is kept.")
         while True:
             try:
                 kept = self._turns.interrupt(turn.id, mark_cited, (type(lost).__name__, str(lost)))
                 live.finish(last_event(kept))
-                return
+                return True
             except Exception as error:
                 log.exception("Turn %s could not be kept at all", turn.id)
                 told = error if isinstance(error, StorageDamaged) else lost
                 live.finish(Event("error", {"status": "failed", "error": error_data(told)}))
                 if told is error or self._closing.wait(LAST_RESORT_INTERVAL_SECONDS):
-                    return
+                    return False
 
     def close(self) -> None:
         """Give up what cannot be kept now; the next start keeps what is committed."""

@@ -197,6 +197,9 @@ def test_an_end_that_a_damaged_database_cannot_take_ends_at_once(
     assert events.count("event: error") == 1
     assert '"StorageDamaged"' in events
     assert len(asked) <= 3, "waiting mends nothing"
+    until(lambda: services.assistant.running[0] == 0)
+    later = client.get("/api/turns/1/stream").text
+    assert '"StorageDamaged"' in later, "the database says that it runs, but nobody writes it"
 
 
 def test_a_turn_that_cannot_be_kept_at_all_ends_once_it_can(
@@ -259,7 +262,7 @@ def test_a_retry_keeps_its_place_when_the_old_answer_leaves() -> None:
     turns.reserve()
     turns.enter(1, old)
     turns.enter(1, new)
-    turns.leave(1, old)
+    turns.leave(1, old, kept=True)
     assert turns.get(1) is new
 
 
