@@ -31,7 +31,7 @@ install = UV_DEFAULT_INDEX="$(INDEX)" $(BIN)/uv pip install --quiet --python $(1
 	|| $(PIP) --python $(1) install --quiet --no-compile $(2)
 # The process that reads a document may write no file, so it would compile what it alone loads for each document.
 COMPILE_READERS = $(BIN)/python -m compileall -q rag_assistant/extraction $$(ls -d .venv/lib/python3*/site-packages/* \
-	| grep -E '/(charset_normalizer|cv2|kreuzberg|PIL|pypdfium2|pypdfium2_raw|rapidocr)$$')
+	| grep -E '/(charset_normalizer|cv2|kreuzberg|olefile|PIL|pypdfium2|pypdfium2_raw|rapidocr)$$')
 
 # The extras, all of which the tests need.
 EXTRAS := local-model ocr multilingual mcp otel oidc s3

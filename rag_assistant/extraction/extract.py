@@ -41,7 +41,7 @@ def extract(
     ``cancelled`` is asked several times a second; once it says yes, ExtractionCancelled is raised.
     """
     if media_type in (PLAIN, MARKDOWN):
-        text = read_utf8(path)
+        text = read_utf8(path.read_bytes())
         if text is not None:
             return _checked(ExtractedText(text, media_type, markdown=media_type == MARKDOWN))
     limits = Limits(memory_mb, timeout_seconds, MAX_OUTPUT_BYTES)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from rag_assistant.errors import ExtractionFailed
@@ -15,46 +16,54 @@ from rag_assistant.extraction.formats.texts import read_utf8
 
 __all__ = ["DOCX", "HTML", "MARKDOWN", "PDF", "PLAIN", "media_type_of", "read_document", "read_utf8"]
 
+# A mail may be attached to a mail that is attached to a mail, and so on.
+MAX_MAILS_AROUND = 3
 PACKAGES = (kinds.ZIP, kinds.ODT, kinds.ODS, kinds.ODP, kinds.EPUB, kinds.DOCX, kinds.PPTX, kinds.XLSX)
 
 
 def read_document(path: Path, media_type: str) -> ExtractedText:
     """Return the text of a file. Raises ExtractionFailed with a sentence about what was found."""
     try:
-        return _read(path, media_type)
+        return _read(path.read_bytes(), media_type)
     except MemoryError as error:
         raise ExtractionFailed("Reading this file takes more memory than is allowed.") from error
     except RecursionError as error:
         raise ExtractionFailed("This file is nested too deeply to be read.") from error
 
 
-def _read(path: Path, media_type: str) -> ExtractedText:
+def _read(content: bytes, media_type: str, mails_around: int = 0) -> ExtractedText:
     from rag_assistant.extraction.formats.texts import read_csv, read_notebook, read_text
 
     if media_type in (PLAIN, MARKDOWN):
-        return read_text(path, media_type)
+        return read_text(content, media_type)
     if media_type in (kinds.CSV, kinds.TSV):
-        return read_csv(path, media_type)
+        return read_csv(content, media_type)
     if media_type == kinds.NOTEBOOK:
-        return read_notebook(path)
+        return read_notebook(content)
     if media_type == PDF:
         from rag_assistant.extraction.formats.pdf import read_pdf
 
-        return read_pdf(path)
+        return read_pdf(content)
     if media_type in kinds.IMAGES:
         from rag_assistant.extraction.formats.images import read_image
 
-        return read_image(path, media_type)
+        return read_image(content, media_type)
     if media_type in PACKAGES:
-        return _read_package(path)
+        return _read_package(content)
     if media_type == kinds.OLE:
-        media_type = _kind_of_ole(path)
+        media_type = _kind_of_ole(content)
+    if media_type in (kinds.EML, kinds.MSG):
+        from rag_assistant.extraction.formats.mails import read_mail
+
+        if mails_around > MAX_MAILS_AROUND:
+            raise ExtractionFailed("This mail is inside of too many others.")
+        return read_mail(content, media_type, partial(_read, mails_around=mails_around + 1))
     from rag_assistant.extraction.formats.converted import read_converted
 
-    return read_converted(path, media_type)
+    return read_converted(content, media_type)
 
 
-def _read_package(path: Path) -> ExtractedText:
+def _read_package(content: bytes) -> ExtractedText:
     from rag_assistant.extraction.formats.converted import read_converted
     from rag_assistant.extraction.formats.opendocument import read_opendocument
     from rag_assistant.extraction.formats.packages import Package
@@ -62,7 +71,7 @@ def _read_package(path: Path) -> ExtractedText:
     from rag_assistant.extraction.formats.word import read_docx
     from rag_assistant.extraction.formats.workbooks import read_xlsx
 
-    with Package(path) as package:
+    with Package(content) as package:
         kind = package.kind
         if kind == DOCX:
             extracted = read_docx(package)
@@ -71,10 +80,10 @@ def _read_package(path: Path) -> ExtractedText:
         elif kind in (kinds.ODT, kinds.ODP):
             extracted = read_opendocument(package, kind)
         elif kind == kinds.XLSX:
-            extracted = read_xlsx(package, path)
+            extracted = read_xlsx(package, content)
         else:
             package.unpack_in_vain()
-            return read_converted(path, kind)
+            return read_converted(content, kind)
         if package.unread:
             told = f"{len(package.unread)} of {len(package.names)} parts of this file could not be read."
             warning = f"{extracted.warning} {told}" if extracted.warning else told
@@ -82,8 +91,8 @@ def _read_package(path: Path) -> ExtractedText:
         return extracted
 
 
-def _kind_of_ole(path: Path) -> str:
-    kind = kinds.kind_of_ole(path.read_bytes())
+def _kind_of_ole(content: bytes) -> str:
+    kind = kinds.kind_of_ole(content)
     if kind is None:
         raise ExtractionFailed("This is an Office file of a kind that cannot be read. Save it as DOCX or PDF.")
     if kind == kinds.XLSX:

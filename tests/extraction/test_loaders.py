@@ -223,10 +223,6 @@ def test_a_kind_is_read_as_markdown(tmp_path: Path, content: bytes, kind: str, w
     assert "data:x" not in extracted.text
 
 
-def test_what_is_attached_to_a_mail_is_named(tmp_path: Path) -> None:
-    assert read(tmp_path, MAIL).warning == ("Attachments aren't read: list.pdf. Add them separately.")
-
-
 def test_a_notebook_is_its_cells_and_what_they_printed(tmp_path: Path) -> None:
     cells = [
         {"cell_type": "markdown", "source": ["# Geese\n", "count"]},

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import html
 import re
-from pathlib import Path
 from typing import Any
 
 from rag_assistant.errors import ExtractionFailed
@@ -34,11 +33,10 @@ STARRED_STYLE = re.compile(rb"\\\*\\cs(?=\d)")
 LINK_TARGET = re.compile(rb"(\\fldinst[^\"]{0,200}?)HYPERLINK[^{}]*")
 
 
-def read_converted(path: Path, media_type: str) -> ExtractedText:
+def read_converted(content: bytes, media_type: str) -> ExtractedText:
     """Return the text of a file as Markdown. Raises ExtractionFailed."""
-    content = path.read_bytes()
     title = ""
-    if media_type in (HTML, EML) or (media_type == RTF and b"\0" in content[:100]):
+    if media_type == HTML or (media_type == RTF and b"\0" in content[:100]):
         content, title = _in_utf8(content, media_type)
     if media_type == RTF:
         content = LINK_TARGET.sub(rb"\1", STARRED_STYLE.sub(rb"\\cs", content))
@@ -49,7 +47,8 @@ def read_converted(path: Path, media_type: str) -> ExtractedText:
         text = f"# {title}\n\n{text}"
     if media_type in (XLS, ODS) and not cells_of(text):
         raise ExtractionFailed(NO_CELLS)
-    return ExtractedText(text, media_type, markdown=True, warning=_warning(result))
+    warning = "Not all parts of this file could be read." if result.processing_warnings else None
+    return ExtractedText(text, media_type, markdown=True, warning=warning)
 
 
 def cells_of(text: str) -> str:
@@ -67,6 +66,7 @@ def _convert(content: bytes, media_type: str) -> Any:
         html_options={"strip_tags": ["a", "audio", "video"]},  # type: ignore[arg-type]  # Their text stays.
         concurrency=kreuzberg.ConcurrencyConfig(max_threads=1),
     )
+    config.max_archive_depth = 0  # What is attached to a mail is read by our readers.
     try:
         return kreuzberg.extract_bytes_sync(content, media_type, config=config)
     except kreuzberg.KreuzbergError as error:
@@ -82,9 +82,7 @@ def _convert(content: bytes, media_type: str) -> Any:
 
 
 def _in_utf8(content: bytes, media_type: str) -> tuple[bytes, str]:
-    """Return a text as UTF-8, and the title of a page. A mail names its encodings part by part and stays as it is."""
-    if media_type == EML:
-        return (decoded(content).encode() if b"\0" in content[:100] else content), ""
+    """Return a text as UTF-8, and the title of a page."""
     text = decoded(content)
     title = TITLE.search(text) if media_type == HTML else None
     if media_type == HTML:
@@ -103,14 +101,3 @@ def _without(text: str, opening: str, closing: str) -> str:
         kept.append(text[position : opened.start()])
         position = closed.end()
     return "".join([*kept, text[position:]])
-
-
-def _warning(result: Any) -> str | None:
-    warnings = []
-    attached = [str(name) for name in result.metadata.get("attachments") or []]
-    if attached:
-        more = f" and {len(attached) - 3} more" if len(attached) > 3 else ""
-        warnings.append(f"Attachments aren't read: {', '.join(attached[:3])}{more}. Add them separately.")
-    elif result.processing_warnings:
-        warnings.append("Not all parts of this file could be read.")
-    return " ".join(warnings) or None

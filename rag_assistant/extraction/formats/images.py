@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +23,13 @@ MAX_IMAGES_IN_FILE = 2_000
 LONG_SIDE_POINTS = 842.0
 
 
-def read_image(path: Path, media_type: str) -> ExtractedText:
+def read_image(content: bytes, media_type: str) -> ExtractedText:
     """Return no text, and how many pages there are to be recognised: a TIFF holds many. Raises ExtractionFailed.
 
     Without the library that opens images it counts as one page.
     """
     try:
-        with _opened(path) as image:
+        with _opened(BytesIO(content)) as image:
             count = min(int(getattr(image, "n_frames", 1)), MAX_IMAGES_IN_FILE)
             if media_type != "image/tiff":
                 count = 1  # What moves in a PNG or a WebP is no further page.
@@ -59,13 +60,13 @@ def points_per_pixel(width: int, height: int) -> float:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def _opened(file: Path | BytesIO) -> Iterator[Any]:
     """Open an image and turn whatever its library raises into a sentence. Raises ExtractionFailed."""
     from PIL import Image, UnidentifiedImageError
 
     Image.MAX_IMAGE_PIXELS = None  # The limit is ours, with a sentence of ours.
     try:
-        with Image.open(path, formats=FORMATS) as image:
+        with Image.open(file, formats=FORMATS) as image:
             _refuse_too_large(image)
             yield image
     except (ExtractionFailed, MemoryError):

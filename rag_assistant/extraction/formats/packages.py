@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import posixpath
 import zipfile
 import zlib
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 from xml.etree import ElementTree
@@ -30,10 +30,10 @@ Element = ElementTree.Element
 class Package:
     """A ZIP archive of XML parts. ``unread`` names the parts that were asked for and are broken."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, content: bytes) -> None:
         """Open it. Raises ExtractionFailed if it is broken, encrypted, or grows too large when unpacked."""
         try:
-            self._archive = zipfile.ZipFile(path)
+            self._archive = zipfile.ZipFile(io.BytesIO(content))
         except BROKEN as error:
             raise ExtractionFailed("This file is damaged and cannot be opened: it is cut off or no ZIP.") from error
         self.names = set(self._archive.namelist())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
@@ -19,12 +18,12 @@ CUT_WORD = "\ufffe"
 BLANK = " "
 
 
-def read_pdf(path: Path) -> ExtractedText:
+def read_pdf(content: bytes) -> ExtractedText:
     """Return the text of a PDF, and which of its pages show something without a text. Raises ExtractionFailed."""
     import pypdfium2
 
     try:
-        pdf = pypdfium2.PdfDocument(path)
+        pdf = pypdfium2.PdfDocument(content)
         count = len(pdf)
     except pypdfium2.PdfiumError as error:
         if "password" in str(error).lower():

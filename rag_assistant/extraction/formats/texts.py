@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import re
-from pathlib import Path
 
 from rag_assistant.errors import ExtractionFailed
 from rag_assistant.extracted import ExtractedText
@@ -28,9 +27,8 @@ MORE_LIKELY = {"cp1257": "cp1252"}
 MAX_CELL_CHARS = 1_000_000
 
 
-def read_utf8(path: Path) -> str | None:
+def read_utf8(content: bytes) -> str | None:
     """Return the text of a file that is UTF-8, ``None`` if it is not."""
-    content = path.read_bytes()
     if wide_encoding(content[:4096]) is not None:
         return None
     try:
@@ -44,15 +42,15 @@ def decoded(content: bytes) -> str:
     return _decoded(content)[0]
 
 
-def read_text(path: Path, media_type: str) -> ExtractedText:
+def read_text(content: bytes, media_type: str) -> ExtractedText:
     """Return a text file as it is, with a warning if some of its bytes mean nothing."""
-    text, warning = _decoded(path.read_bytes())
+    text, warning = _decoded(content)
     return ExtractedText(text, media_type, markdown=media_type == MARKDOWN, warning=warning)
 
 
-def read_csv(path: Path, media_type: str) -> ExtractedText:
+def read_csv(content: bytes, media_type: str) -> ExtractedText:
     """Return a CSV or TSV as a Markdown table; one that is no table comes as it is."""
-    text, warning = _decoded(path.read_bytes())
+    text, warning = _decoded(content)
     csv.field_size_limit(MAX_CELL_CHARS)
     try:
         mark = "\t" if media_type == TSV else _delimiter(text)
@@ -64,9 +62,9 @@ def read_csv(path: Path, media_type: str) -> ExtractedText:
     return ExtractedText(table(rows), media_type, markdown=True, warning=warning)
 
 
-def read_notebook(path: Path) -> ExtractedText:
+def read_notebook(content: bytes) -> ExtractedText:
     """Return the cells of a notebook as Markdown, with what they printed; what is no notebook comes as it is."""
-    text, warning = _decoded(path.read_bytes())
+    text, warning = _decoded(content)
     try:
         notebook = json.loads(text)
         language = notebook.get("metadata", {}).get("kernelspec", {}).get("language", "")

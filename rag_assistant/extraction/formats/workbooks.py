@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from msgspec.structs import replace
 
 from rag_assistant.errors import ExtractionFailed
@@ -17,13 +15,13 @@ from rag_assistant.extraction.formats.packages import Element, Package, local
 SHEETS = "xl/worksheets/"
 
 
-def read_xlsx(package: Package, path: Path) -> ExtractedText:
+def read_xlsx(package: Package, content: bytes) -> ExtractedText:
     """Return the text of a workbook as Markdown. Raises ExtractionFailed."""
     broken = [name for name in package.unpack_in_vain() if name.startswith(SHEETS)]
     sheets = [name for name in package.names if name.startswith(SHEETS) and name.endswith(".xml")]
     if broken and len(broken) == len(sheets):
         raise ExtractionFailed("This workbook is damaged: none of its sheets can be read.")
-    extracted = read_converted(path, XLSX)
+    extracted = read_converted(content, XLSX)
     if broken:
         extracted = replace(extracted, warning=f"{len(broken)} of {len(sheets)} sheets are damaged: parts are missing.")
     beside = _comments(package) + _boxes(package) + charts_of(package.parts("xl/charts/chart"))

@@ -1,0 +1,118 @@
+"""Read mails: what is written in them and, below a heading with its name, the text of each document attached."""
+
+from __future__ import annotations
+
+import email
+import email.policy
+import logging
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from io import BytesIO
+from typing import Any, TypeAlias
+
+from msgspec.structs import replace
+
+from rag_assistant.errors import ExtractionFailed, UnsupportedDocument
+from rag_assistant.extracted import ExtractedText
+from rag_assistant.extraction.formats.converted import read_converted
+from rag_assistant.extraction.formats.kinds import EML, media_type_of
+from rag_assistant.extraction.formats.markup import heading, joined
+from rag_assistant.extraction.formats.texts import decoded
+
+log = logging.getLogger(__name__)
+
+Read: TypeAlias = Callable[[bytes, str], ExtractedText]
+
+BYTES_TO_RECOGNISE = 4096
+MOST_NAMED = 3
+# They vouch for a mail, and say nothing themselves.
+SIGNATURES = ("application/pgp-signature", "application/pkcs7-signature", "application/x-pkcs7-signature")
+UNNAMED = "without a name"
+# The properties of an attachment in Outlook's format: its data, and its names from the best to the last.
+MSG_ATTACHMENT = "__attach_version1.0_#"
+MSG_DATA = "37010102"
+MSG_NAMES = (("3707001F", "utf-16-le"), ("3707001E", "cp1252"), ("3704001F", "utf-16-le"), ("3001001F", "utf-16-le"))
+HEADING_OR_CODE = re.compile(r"^```.*?^```[^\n]*$|^#{1,5}(?= )", re.M | re.S)
+
+
+def read_mail(content: bytes, media_type: str, read: Read) -> ExtractedText:
+    """Return the text of a mail and of what is attached to it as Markdown. Raises ExtractionFailed.
+
+    ``read`` reads an attachment of a kind. What it cannot read is named in the warning.
+    """
+    if media_type == EML and b"\0" in content[:100]:
+        content = decoded(content).encode()
+    mail = read_converted(content, media_type)
+    attachments, whole = _attachments(content, media_type)
+    blocks, warnings, unread = [mail.text], [mail.warning], []
+    for name, attached in attachments:
+        try:
+            found = read(attached, media_type_of(attached[:BYTES_TO_RECOGNISE], name))
+        except (ExtractionFailed, UnsupportedDocument):
+            unread.append(name)
+            continue
+        if found.text.strip():
+            blocks += [heading(1, f"Attachment: {name}"), _below(found)]
+            warnings.append(found.warning and f"{name}: {found.warning}")
+        if found.scans or not found.text.strip():
+            unread.append(name)
+    if unread:
+        more = f" and {len(unread) - MOST_NAMED} more" if len(unread) > MOST_NAMED else ""
+        names = ", ".join(unread[:MOST_NAMED])
+        warnings.append(f"Attachments that were not read, or only in part: {names}{more}. Add them separately.")
+    if not whole:
+        warnings.append("This mail is damaged: not all of its attachments could be found.")
+    return replace(mail, text=joined(blocks), warning=" ".join(filter(None, warnings)) or None)
+
+
+def _attachments(content: bytes, media_type: str) -> tuple[list[tuple[str, bytes]], bool]:
+    """Return the name and the content of each attachment that could be found, and whether these are all."""
+    found: list[tuple[str, bytes]] = []
+    try:
+        found.extend(_attached_to_eml(content) if media_type == EML else _attached_to_msg(content))
+    except MemoryError:
+        raise
+    except Exception:
+        # Both libraries raise whatever comes of a damaged mail: OSError, RecursionError, ValueError, AttributeError.
+        log.info("Not all attachments of a mail could be found", exc_info=True)
+        return found, False
+    return found, True
+
+
+def _attached_to_eml(content: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield what is attached; of a mail that is forwarded in this one, too, whose text is part of this one's."""
+    for part in email.message_from_bytes(content, policy=email.policy.default).walk():
+        is_text = part.get_content_maintype() == "text"
+        if part.is_multipart() or part.get_content_type() in SIGNATURES:
+            continue
+        if not is_text or part.get_content_disposition() == "attachment":
+            payload, charset = part.get_payload(decode=True), part.get_content_charset()
+            attached = payload if isinstance(payload, bytes) else b""
+            if is_text and charset is not None:
+                with suppress(LookupError):
+                    attached = attached.decode(charset, "replace").encode()
+            yield part.get_filename() or UNNAMED, attached
+
+
+def _attached_to_msg(content: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield what is attached, but nothing for the data of a mail that is attached as one."""
+    import olefile
+
+    with olefile.OleFileIO(BytesIO(content)) as file:
+        for folder, *inner in file.listdir(streams=False, storages=True):
+            if folder.startswith(MSG_ATTACHMENT) and not inner:
+                names = (_property(file, folder, which).decode(encoding, "replace") for which, encoding in MSG_NAMES)
+                yield next(filter(None, names), UNNAMED), _property(file, folder, MSG_DATA)
+
+
+def _property(file: Any, folder: str, which: str) -> bytes:
+    """Return a property of an attachment, nothing where it has none."""
+    path = [folder, f"__substg1.0_{which}"]
+    return bytes(file.openstream(path).read()) if file.exists(path) else b""
+
+
+def _below(found: ExtractedText) -> str:
+    """Return a text whose headings are below that of its attachment; what is no Markdown has none."""
+    mark = "#" if found.markdown else "\\"
+    return HEADING_OR_CODE.sub(lambda one: one[0] if one[0].startswith("`") else mark + one[0], found.text)
