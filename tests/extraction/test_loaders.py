@@ -76,7 +76,7 @@ def test_a_docx_keeps_headings_lists_tables_boxes_notes_and_equations(tmp_path: 
     )
     assert (extracted.media_type, extracted.markdown, extracted.warning) == (kinds.DOCX, True, None)
     assert extracted.text == (
-        "## Geese\n\n  - first\n\n| goose | a\\|b |\n| --- | --- |\n| goose | a\\|b |\n\nBeside\n\nBoxed.\n\n1/2\n\n"
+        "## Geese\n\n- first\n\n| goose | a\\|b |\n| --- | --- |\n| goose | a\\|b |\n\nBeside\n\nBoxed.\n\n1/2\n\n"
         "new\n\n[^2]: Noted.\n\nComment by Ann: Why?\n\nConfidential"
     )
 
@@ -91,7 +91,7 @@ def test_a_docx_keeps_the_numbers_of_its_lists(tmp_path: Path) -> None:
         f'<w:numbering XMLNS><w:abstractNum w:abstractNumId="3">{levels}</w:abstractNum>'
         '<w:num w:numId="5"><w:abstractNumId w:val="3"/></w:num></w:numbering>'
     )
-    assert read(tmp_path, a_docx(body, numbering=numbering)).text == "1. one\n  - inner\n2. two"
+    assert read(tmp_path, a_docx(body, numbering=numbering)).text == "1. one\n   - inner\n2. two"
 
 
 def test_a_pptx_keeps_slides_titles_tables_charts_and_notes(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ TABLE = re.compile(r"^\|.*\|\n\|(?: *:?-+:? *\|)+(?:\n\|.*\|)*", re.M)
 # Where a paragraph follows a table directly, it would be one more row.
 TABLE_END = re.compile(r"(?<=\|\n)(?=[^|\s])")
 BORDER = re.compile(r"(?<!\\)\|")
+ITEM = re.compile(r"( *)((?:-|\d+\.) )[^\n]*")
 INNER_RULE = re.compile(r"\|(?: *:?-{3,}:? *\|)+")
 
 
@@ -57,12 +58,24 @@ def _cells(line: str) -> list[str]:
 
 
 def joined(blocks: Sequence[str]) -> str:
-    """Return blocks with an empty line between them; items of one list follow each other directly."""
+    """Return blocks with an empty line between them; items of one list follow each other directly.
+
+    What an item is part of may be of any depth above its own: it begins where the text of that one begins.
+    """
     parts: list[str] = []
-    last_is_item = False
-    for block in blocks:
-        if block.strip():
-            is_item = bool(re.match(r" *(-|\d+\.) ", block))
-            parts.append(("\n" if is_item and last_is_item else "\n\n") + block.rstrip())
-            last_is_item = is_item
+    around: list[
+        tuple[int, int]
+    ] = []  # Of each item that the next may be part of: its depth, and where its text begins.
+    for block in filter(str.strip, blocks):
+        gap, found = "\n" if around else "\n\n", ITEM.fullmatch(block.rstrip())
+        if found is None:
+            parts.append("\n\n" + block.rstrip())
+            around.clear()
+            continue
+        depth = len(found[1])
+        while around and around[-1][0] >= depth:
+            around.pop()
+        indent = around[-1][1] if around else 0
+        around.append((depth, indent + len(found[2])))
+        parts.append(gap + " " * indent + block.strip())
     return "".join(parts).lstrip("\n")
