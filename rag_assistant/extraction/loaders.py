@@ -52,12 +52,13 @@ def _read(content: bytes, media_type: str, mails_around: int = 0) -> ExtractedTe
         return _read_package(content)
     if media_type == kinds.OLE:
         media_type = _kind_of_ole(content)
-    if media_type in (kinds.EML, kinds.MSG):
-        from rag_assistant.extraction.formats.mails import read_mail
+    if media_type in (kinds.EML, kinds.MSG, kinds.MBOX):
+        from rag_assistant.extraction.formats.mails import read_mail, read_mailbox
 
         if mails_around > MAX_MAILS_AROUND:
             raise ExtractionFailed("This mail is inside of too many others.")
-        return read_mail(content, media_type, partial(_read, mails_around=mails_around + 1))
+        read = partial(_read, mails_around=mails_around + 1)
+        return read_mailbox(content, read) if media_type == kinds.MBOX else read_mail(content, media_type, read)
     from rag_assistant.extraction.formats.converted import read_converted
 
     return read_converted(content, media_type)

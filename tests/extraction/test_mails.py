@@ -97,6 +97,36 @@ def test_mails_in_files_are_read_up_to_a_depth(tmp_path: Path) -> None:
     )
 
 
+def in_a_mailbox(*mails: EmailMessage) -> bytes:
+    return b"\n".join(b"From ann@example.org Thu Nov 26 10:00:00 2026\n" + mail.as_bytes() + b"\n" for mail in mails)
+
+
+def test_each_mail_of_a_mailbox_is_read_below_its_subject(tmp_path: Path) -> None:
+    mail, another = a_mail("Seventeen.\n\n>From here they flew."), a_mail("Another.")
+    another.add_attachment("Eighteen.", filename="geese.txt")
+    another.replace_header("Subject", "Ducks")
+    found = read(tmp_path, in_a_mailbox(mail, another))
+    assert (found.media_type, found.markdown, found.warning) == (kinds.MBOX, True, None)
+    first, second = found.text.split("# Ducks\n\n")
+    assert first.startswith("# Geese\n\n**Subject**: Geese")
+    assert "From here they flew." in first
+    assert "Another." in second
+    assert second.endswith("## Attachment: geese.txt\n\nEighteen.")
+
+
+def test_a_mailbox_says_how_many_of_its_mails_are_not_whole(tmp_path: Path) -> None:
+    mail = a_mail()
+    attach(mail, "broken.pdf", b"%PDF-1.7 nonsense")
+    assert read(tmp_path, in_a_mailbox(mail, a_mail(), mail)).warning == (
+        "2 of 3 mails could not be read, or not all that is attached to them."
+    )
+
+
+def test_a_mailbox_with_one_mail_is_that_mail(tmp_path: Path) -> None:
+    mail = a_mail()
+    assert read(tmp_path, in_a_mailbox(mail)).text == read(tmp_path, mail.as_bytes()).text
+
+
 def test_what_is_attached_to_a_mail_of_outlook_is_read(tmp_path: Path) -> None:
     found = read(tmp_path, (FILES / "msg_with_attachment.msg").read_bytes())
     assert found.text.endswith(

@@ -55,7 +55,7 @@ def test_a_few_bad_bytes_are_told_and_do_not_spoil_the_rest(tmp_path: Path) -> N
         ("a.xml", "<?xml version='1.0'?>\n<geese n='17'/>\n"),
         ("a.svg", "<svg><text>geese</text></svg>"),
         ("mz", "MZ is what this begins with, and BM is not far.\n"),
-        ("mailbox", "From a@b Mon Jan 1\nFrom: a@b\nMessage-ID: <1>\n\nOne.\n\nFrom a@b Mon Jan 1\n\nTwo.\n"),
+        ("letter.txt", "From a@b I heard this:\nNote: it is no mailbox.\n"),
         ("headers.txt", "Note: this is no mail.\nSubject: neither is this.\n"),
     ],
 )

@@ -13,6 +13,7 @@ CSV = "text/csv"
 TSV = "text/tab-separated-values"
 HTML = "text/html"
 EML = "message/rfc822"
+MBOX = "application/mbox"
 NOTEBOOK = "application/x-ipynb+json"
 PDF = "application/pdf"
 RTF = "application/rtf"
@@ -186,6 +187,8 @@ def _kind_of_text(head: bytes, name: str) -> str:
         return HTML
     if _is_mail(start):
         return EML
+    if start.startswith(b"From ") and _is_mail(start.partition(b"\n")[2]):
+        return MBOX
     if start.startswith(b"{") and re.search(rb'"cell_type"\s*:', start):
         return NOTEBOOK
     return SUFFIXES.get(suffix, PLAIN)
@@ -199,8 +202,6 @@ def _is_html(start: bytes) -> bool:
 
 def _is_mail(start: bytes) -> bool:
     """Say whether a text begins with header lines, two different ones of which only mails have."""
-    if start.startswith(b"From "):
-        return False  # A mailbox holds many mails, of which a reader of one would drop all but the first.
     seen = set()
     for line in start.splitlines()[:40]:
         if not line or not ANY_HEADER.match(line):

@@ -1,4 +1,4 @@
-"""Read mails: what is written in them and, below a heading with its name, the text of each document attached."""
+"""Read mails and mailboxes: what is written and, below a heading with its name, the text of each document attached."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from rag_assistant.errors import ExtractionFailed, UnsupportedDocument
 from rag_assistant.extracted import ExtractedText
 from rag_assistant.extraction.formats.converted import read_converted
-from rag_assistant.extraction.formats.kinds import EML, media_type_of
+from rag_assistant.extraction.formats.kinds import EML, MBOX, media_type_of
 from rag_assistant.extraction.formats.markup import heading, joined
 from rag_assistant.extraction.formats.texts import decoded
 
@@ -33,6 +33,10 @@ UNNAMED = "without a name"
 MSG_ATTACHMENT = "__attach_version1.0_#"
 MSG_DATA = "37010102"
 MSG_NAMES = (("3707001F", "utf-16-le"), ("3707001E", "cp1252"), ("3704001F", "utf-16-le"), ("3001001F", "utf-16-le"))
+# Where a mail begins in a mailbox, and what stands for such a line within a mail (RFC 4155).
+FROM_LINE = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\n]*\n")
+QUOTED_FROM = re.compile(rb"^>(?=>*From )", re.M)
+FIRST_FIELD = re.compile(r"\*\*(?:Subject|From)\*\*: (.+)")
 HEADING_OR_CODE = re.compile(r"^```.*?^```[^\n]*$|^#{1,5}(?= )", re.M | re.S)
 
 
@@ -58,12 +62,34 @@ def read_mail(content: bytes, media_type: str, read: Read) -> ExtractedText:
         if found.scans or not found.text.strip():
             unread.append(name)
     if unread:
-        more = f" and {len(unread) - MOST_NAMED} more" if len(unread) > MOST_NAMED else ""
         names = ", ".join(unread[:MOST_NAMED])
-        warnings.append(f"Attachments that were not read, or only in part: {names}{more}. Add them separately.")
+        if len(unread) > MOST_NAMED:
+            names += f" and {len(unread) - MOST_NAMED} more"
+        warnings.append(f"Attachments that were not read, or only in part: {names}. Add them separately.")
     if not whole:
         warnings.append("This mail is damaged: not all of its attachments could be found.")
     return replace(mail, text=joined(blocks), warning=" ".join(filter(None, warnings)) or None)
+
+
+def read_mailbox(content: bytes, read: Read) -> ExtractedText:
+    """Return the text of each mail of a mailbox, below a heading with its subject. Raises ExtractionFailed."""
+    mails = [QUOTED_FROM.sub(b"", mail) for mail in FROM_LINE.split(content) if mail.strip()]
+    if len(mails) == 1:
+        return replace(read(mails[0], EML), media_type=MBOX)
+    blocks, not_whole = list[str](), 0
+    for mail in mails:
+        try:
+            found = read(mail, EML)
+        except ExtractionFailed:
+            not_whole += 1
+            continue
+        subject = FIRST_FIELD.match(found.text)
+        blocks += [heading(1, subject[1] if subject else "Mail"), _below(found)]
+        not_whole += found.warning is not None
+    if not blocks:
+        raise ExtractionFailed("None of the mails in this mailbox can be read.")
+    warning = f"{not_whole} of {len(mails)} mails could not be read, or not all that is attached to them."
+    return ExtractedText(joined(blocks), MBOX, markdown=True, warning=warning if not_whole else None)
 
 
 def _attachments(content: bytes, media_type: str) -> tuple[list[tuple[str, bytes]], bool]:

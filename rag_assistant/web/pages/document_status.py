@@ -9,7 +9,8 @@ from rag_assistant.web.languages import gettext, ngettext, number
 
 KINDS = {
     kinds.PLAIN: N_("Text"), kinds.MARKDOWN: "Markdown", kinds.CSV: N_("CSV table"), kinds.TSV: N_("TSV table"),
-    kinds.HTML: N_("Web page"), kinds.EML: N_("Email"), kinds.MSG: N_("Email"), kinds.NOTEBOOK: N_("Notebook"),
+    kinds.HTML: N_("Web page"), kinds.EML: N_("Email"), kinds.MSG: N_("Email"), kinds.MBOX: N_("Mailbox"),
+    kinds.NOTEBOOK: N_("Notebook"),
     kinds.PDF: "PDF", kinds.RTF: "RTF", kinds.EPUB: N_("E-book"), kinds.ODT: N_("OpenDocument text"),
     kinds.ODS: N_("OpenDocument workbook"), kinds.ODP: N_("OpenDocument slides"), kinds.DOCX: "Word",
     kinds.DOC: "Word", kinds.PPTX: "PowerPoint", kinds.PPT: "PowerPoint", kinds.XLSX: "Excel", kinds.XLS: "Excel",
