@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Any, cast
+from typing import cast
 
-from flask import Flask, Response, redirect, request, url_for
+from flask import Flask, Response, request, url_for
 
 from rag_assistant.accounts.accounts import SESSION_LIFETIME, TOKEN_START, Actor
 from rag_assistant.errors import MalformedBody, NotAllowed, NotSignedIn, StorageFailed
 from rag_assistant.records import ALONE, NOBODY, Identity
 from rag_assistant.web.policy import POLICIES, PUBLIC, SESSION_ONLY, Policy
+from rag_assistant.web.redirects import to_page
 from rag_assistant.web.services import IDENTITY, Services, services
 
 SECURE_COOKIE = "__Host-session"
@@ -142,11 +143,6 @@ def is_navigation() -> bool:
     wanted = request.headers.get("Sec-Fetch-Mode", "navigate") == "navigate"
     programs = request.path.startswith(("/api/", "/v1/"))
     return request.method == "GET" and wanted and not programs and "text/html" in request.headers.get("Accept", "")
-
-
-def to_page(endpoint: str, **arguments: Any) -> Response:
-    """Return what leads to a page of ours."""
-    return cast(Response, redirect(url_for(endpoint, **arguments), 303))
 
 
 def cookie_name() -> str:

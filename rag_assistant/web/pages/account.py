@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
-
-from flask import Blueprint, Response, make_response, redirect, render_template, request, url_for
+from flask import Blueprint, Response, make_response, render_template, request, url_for
 
 from rag_assistant.accounts.passwords import MIN_CHARS
 from rag_assistant.errors import AssistantError, InvalidRequest, NotAllowed
@@ -14,6 +12,7 @@ from rag_assistant.validation import spells_number
 from rag_assistant.web.errors import page_with_error
 from rag_assistant.web.identity import NO_ACCOUNTS, actor, identity, proxied, with_session, without_session
 from rag_assistant.web.pages.frame import frame
+from rag_assistant.web.redirects import to_address, to_page
 from rag_assistant.web.services import services, whole_services
 
 blueprint = Blueprint("account_pages", __name__)
@@ -25,7 +24,7 @@ TOKEN_DAYS = {"30": N_("30 days"), "90": N_("90 days"), "365": N_("1 year"), "":
 def login() -> Response:
     """Show the form to sign in."""
     if identity().person is not None or not whole_services().accounts.any():
-        return _to(_next())
+        return to_address(_next())
     return make_response(login_page(asked=_next()))
 
 
@@ -40,7 +39,7 @@ def sign_in() -> Response:
         return page_with_error(error, login_page(error, _next(), name))
     # What this browser had before is over, whoever had it.
     whole_services().accounts.sign_out(identity())
-    return with_session(_to(_next()), secret)
+    return with_session(to_address(_next()), secret)
 
 
 @blueprint.post("/logout")
@@ -54,14 +53,14 @@ def sign_out() -> Response:
         if url is not None:
             page = render_template("signed_out.html", url=url, label=provider.label)
             return without_session(make_response(page))
-    return without_session(_to(url_for("account_pages.login")))
+    return without_session(to_page("account_pages.login"))
 
 
 @blueprint.get("/setup")
 def setup() -> Response:
     """Show the form with which the first account is made."""
     if not whole_services().setup.is_open:
-        return _to(url_for("pages.start"))
+        return to_page("pages.start")
     return make_response(render_template("setup.html", min_chars=MIN_CHARS))
 
 
@@ -69,7 +68,7 @@ def setup() -> Response:
 def make_first() -> Response:
     """Make the first account with the code of the log, and sign in."""
     if not whole_services().setup.is_open:
-        return _to(url_for("pages.start"))
+        return to_page("pages.start")
     fields = {name: request.form.get(name, "") for name in ("code", "name", "password")}
     try:
         whole_services().setup.make_first(**fields, address=_address())
@@ -78,7 +77,7 @@ def make_first() -> Response:
         return page_with_error(
             error, render_template("setup.html", error=error, name=fields["name"], min_chars=MIN_CHARS)
         )
-    return with_session(_to(url_for("pages.start")), secret)
+    return with_session(to_page("pages.start"), secret)
 
 
 @blueprint.get("/choose-password")
@@ -97,7 +96,7 @@ def keep_password() -> Response:
         secret = whole_services().accounts.use_link(link, password, _address(), _browser())
     except AssistantError as error:
         return _password_form(link, error)
-    return with_session(_to(url_for("pages.start")), secret)
+    return with_session(to_page("pages.start"), secret)
 
 
 def _password_form(link: str, refused: AssistantError | None = None) -> Response:
@@ -131,21 +130,21 @@ def change_password() -> Response:
         whole_services().accounts.change_password(identity(), old, new, actor())
     except AssistantError as error:
         return page_with_error(error, account_page(error))
-    return _to(url_for("account_pages.account", done="password"))
+    return to_page("account_pages.account", done="password")
 
 
 @blueprint.post("/account/sessions/<int:session_id>/end")
 def end_session(session_id: int) -> Response:
     """End a session, in whatever browser it is."""
     whole_services().accounts.end_session(signed_in(), session_id, actor())
-    return _to(url_for("account_pages.account"))
+    return to_page("account_pages.account")
 
 
 @blueprint.post("/account/sessions/end")
 def end_sessions() -> Response:
     """End every session but this one."""
     whole_services().accounts.end_other_sessions(identity(), actor())
-    return _to(url_for("account_pages.account"))
+    return to_page("account_pages.account")
 
 
 @blueprint.post("/account/tokens")
@@ -171,7 +170,7 @@ def make_token() -> Response:
 def revoke_token(token_id: int) -> Response:
     """Take an API token back."""
     whole_services().accounts.revoke_token(signed_in(), token_id, actor())
-    return _to(url_for("account_pages.account"))
+    return to_page("account_pages.account")
 
 
 def login_page(error: AssistantError | None = None, asked: str | None = None, name: str = "") -> str:
@@ -234,10 +233,6 @@ def _refuse_by_proxy() -> None:
     """Refuse passwords where a proxy says who is signed in: there they would be a second way in."""
     if proxied(whole_services()):
         raise NotAllowed("Nobody signs in here: the proxy in front of this server says who it is.")
-
-
-def _to(address: str) -> Response:
-    return cast(Response, redirect(address, 303))
 
 
 def _address() -> str:

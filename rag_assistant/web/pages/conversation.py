@@ -1,7 +1,6 @@
-"""The pages. The server draws everything that can be read; scripts only make it quicker to use.
+"""The page of a conversation. The server draws everything that can be read; scripts only make it quicker to use.
 
-Each action of a page is a plain form, so that everything works without scripts. The pages of the library are in
-document_pages.py, what a person decides about the model's view is in history_pages.py.
+Each action of a page is a plain form, so that everything works without scripts.
 """
 
 from __future__ import annotations
@@ -9,8 +8,7 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import Any
 
-from flask import Blueprint, make_response, redirect, render_template, request, url_for
-from werkzeug.wrappers import Response
+from flask import Blueprint, Response, make_response, render_template, request, url_for
 
 from rag_assistant.conversations.commands import CommandResult, is_command, run_command
 from rag_assistant.errors import InvalidRequest, OverflowDecisionNeeded
@@ -25,6 +23,7 @@ from rag_assistant.web.markdown.render import render_markdown
 from rag_assistant.web.pages.frame import frame
 from rag_assistant.web.pages.scope import in_words, scope_in_address, scope_in_form
 from rag_assistant.web.pages.turn_context import around, page_of_turns
+from rag_assistant.web.redirects import to_conversation, to_page, to_turn
 from rag_assistant.web.request_bodies import ChangeConversationBody, QueryBody
 from rag_assistant.web.request_parsing import checked, whole_number
 from rag_assistant.web.services import services
@@ -88,7 +87,7 @@ def ask() -> Response:
         return make_response(_latest_page(body.conversation_id, decision=decision), 409)
     if request.form.get("remember") and body.on_overflow:
         services().conversations.change(turn.conversation_id, own={"on_overflow": body.on_overflow})
-    return _to_turn(turn)
+    return to_turn(turn)
 
 
 def _command_page(command: str, conversation_id: int | None) -> str:
@@ -104,13 +103,13 @@ def _command_page(command: str, conversation_id: int | None) -> str:
 @blueprint.post("/turns/<int:turn_id>/stop")
 def stop(turn_id: int) -> Response:
     """End a running answer and show its turn."""
-    return _to_turn(services().assistant.stop(turn_id))
+    return to_turn(services().assistant.stop(turn_id))
 
 
 @blueprint.post("/turns/<int:turn_id>/retry")
 def retry(turn_id: int) -> Response:
     """Retry a failed question and show its turn."""
-    return _to_turn(services().assistant.retry(turn_id, quotes=request.form.get("quotes") == "true"))
+    return to_turn(services().assistant.retry(turn_id, quotes=request.form.get("quotes") == "true"))
 
 
 @blueprint.post("/turns/<int:turn_id>/regenerate")
@@ -122,14 +121,14 @@ def regenerate(turn_id: int) -> Response:
         if not found or found[0].number != number:
             raise InvalidRequest(f"pin is {number}; it must be the number of an earlier turn.")
         services().history_actions.mark(found[0].id, pinned=True)
-    return _to_turn(services().assistant.regenerate(turn_id))
+    return to_turn(services().assistant.regenerate(turn_id))
 
 
 @blueprint.post("/turns/<int:turn_id>/versions")
 def choose_version(turn_id: int) -> Response:
     """Let another of its answers be the turn's answer, and show the turn."""
     services().turns.get(turn_id)
-    return _to_turn(services().versions.choose(turn_id, _number("version", request.form.get("version", ""))))
+    return to_turn(services().versions.choose(turn_id, _number("version", request.form.get("version", ""))))
 
 
 @blueprint.get("/turns/<int:turn_id>")
@@ -151,14 +150,14 @@ def rename(conversation_id: int) -> Response:
     """Give a conversation another title."""
     body = checked(ChangeConversationBody, {"title": request.form.get("title", "")})
     services().conversations.change(conversation_id, title=body.title)
-    return _to_conversation(conversation_id)
+    return to_conversation(conversation_id)
 
 
 @blueprint.post("/conversations/<int:conversation_id>/scope")
 def widen(conversation_id: int) -> Response:
     """Let a conversation be about all documents again."""
     services().conversations.change(conversation_id, scope=EVERYTHING)
-    return _to_conversation(conversation_id)
+    return to_conversation(conversation_id)
 
 
 @blueprint.post("/conversations/<int:conversation_id>/choices")
@@ -173,21 +172,21 @@ def choices(conversation_id: int) -> Response:
     if "max_history_turns" in request.form:
         content["max_history_turns"] = _limit_from(request.form["max_history_turns"].strip().lower())
     services().conversations.change(conversation_id, own=checked(ChangeConversationBody, content).own())
-    return _to_conversation(conversation_id)
+    return to_conversation(conversation_id)
 
 
 @blueprint.post("/conversations/<int:conversation_id>/delete")
 def delete_conversation(conversation_id: int) -> Response:
     """Delete a conversation and offer to restore it."""
     services().conversations.delete(conversation_id)
-    return redirect(url_for("pages.start", deleted=conversation_id), 303)
+    return to_page("pages.start", deleted=conversation_id)
 
 
 @blueprint.post("/conversations/<int:conversation_id>/restore")
 def restore_conversation(conversation_id: int) -> Response:
     """Restore a deleted conversation."""
     services().conversations.restore(conversation_id)
-    return _to_conversation(conversation_id)
+    return to_conversation(conversation_id)
 
 
 def _latest_page(conversation_id: int | None, **more: Any) -> str:
@@ -271,19 +270,6 @@ def library_holds() -> dict[str, Any]:
         "has_own_documents": bool(own),
         "own_examples": list(mixed)[:MAX_EXAMPLES],
     }
-
-
-def _to_conversation(conversation_id: int) -> Response:
-    return redirect(url_for("pages.conversation", conversation_id=conversation_id), 303)
-
-
-def _to_turn(turn: Turn) -> Response:
-    return redirect(_conversation_url(turn), 303)
-
-
-def _conversation_url(turn: Turn) -> str:
-    """Return where a turn is shown."""
-    return url_for("pages.conversation", conversation_id=turn.conversation_id, _anchor=f"turn-{turn.number}")
 
 
 def _limit_from(value: str) -> int | str | None:

@@ -6,9 +6,8 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flask import Blueprint, make_response, redirect, render_template, request, url_for
+from flask import Blueprint, Response, make_response, render_template, request, url_for
 from msgspec.json import encode
-from werkzeug.wrappers import Response
 
 from rag_assistant.documents.page_images import DRAWN
 from rag_assistant.documents.uploads import MAX_NAME_CHARS, clean_name
@@ -31,6 +30,7 @@ from rag_assistant.web.pages.document_status import (
 )
 from rag_assistant.web.pages.document_text import shown_text
 from rag_assistant.web.pages.frame import drawer, frame
+from rag_assistant.web.redirects import to_page
 from rag_assistant.web.request_bodies import MAX_DOCUMENT_IDS, MAX_TAG_CHARS, MAX_TAGS, ChangeDocumentBody
 from rag_assistant.web.request_parsing import checked, flag_asked, ids_of, whole_number
 from rag_assistant.web.services import services
@@ -58,7 +58,8 @@ def documents() -> Response:
     library = _library()
     response = make_response("" if library["etag"] in request.if_none_match else _drawn(library))
     response.set_etag(library["etag"])
-    return response.make_conditional(request)
+    response.make_conditional(request)
+    return response
 
 
 @blueprint.post("/documents")
@@ -77,7 +78,7 @@ def add_documents() -> Response:
             refused.append((clean_name(name), str(error)))
     if refused:
         return make_response(_drawn(_library(), refused, len(files)), 422)
-    return redirect(url_for("document_pages.documents"), 303)
+    return to_page("document_pages.documents")
 
 
 @blueprint.post("/documents/web-page")
@@ -139,7 +140,7 @@ def act_on_selected() -> Response:
         askable = [one for one in selected if is_askable(services().documents.get(one))]
         if not askable:
             raise InvalidRequest("None of the selected documents can be searched.")
-        return redirect(url_for("pages.start", documents=askable), 303)
+        return to_page("pages.start", documents=askable)
     if what == "delete":
         gone = services().documents.missing(selected)
         for document_id in selected:
@@ -295,7 +296,7 @@ def _place() -> dict[str, Any]:
 
 
 def _to_library() -> Response:
-    return redirect(url_for("document_pages.documents", **_place()), 303)
+    return to_page("document_pages.documents", **_place())
 
 
 blueprint.add_app_template_test(is_askable, "askable")

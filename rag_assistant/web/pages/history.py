@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from flask import Blueprint, redirect, request, url_for
-from werkzeug.wrappers import Response
+from flask import Blueprint, Response, request
 
 from rag_assistant.conversations.actions import HistoryView
 from rag_assistant.conversations.commands import COMMANDS
@@ -27,6 +26,7 @@ from rag_assistant.presenters.turns import (
 )
 from rag_assistant.records import QUOTES, Conversation, Correction, Turn, Unset
 from rag_assistant.web.languages import gettext, ngettext
+from rag_assistant.web.redirects import to_conversation, to_page, to_turn
 from rag_assistant.web.request_bodies import ChangeTurnBody, SummaryBody
 from rag_assistant.web.request_parsing import checked
 from rag_assistant.web.services import services
@@ -70,7 +70,7 @@ def edit_summary(conversation_id: int) -> Response:
     """Put a person's text in the place of the summary's, and show it."""
     body = checked(SummaryBody, {"text": request.form.get("text", "")})
     services().history_actions.edit_summary(conversation_id, body.text)
-    return redirect(url_for("pages.conversation", conversation_id=conversation_id, _anchor="summary"), 303)
+    return to_conversation(conversation_id, _anchor="summary")
 
 
 @blueprint.post("/turns/<int:turn_id>/mark")
@@ -78,24 +78,21 @@ def mark(turn_id: int) -> Response:
     """Pin or exclude a turn, or undo that, and show the turn."""
     fields = {name: request.form[name] == "true" for name in ("pinned", "excluded") if name in request.form}
     body = checked(ChangeTurnBody, fields)
-    found = services().history_actions.mark(turn_id, pinned=body.pinned, excluded=body.excluded)
-    anchor = f"turn-{found.number}"
-    return redirect(url_for("pages.conversation", conversation_id=found.conversation_id, _anchor=anchor), 303)
+    return to_turn(services().history_actions.mark(turn_id, pinned=body.pinned, excluded=body.excluded))
 
 
 @blueprint.post("/conversations/<int:conversation_id>/purge")
 def purge(conversation_id: int) -> Response:
     """Erase a conversation permanently."""
     services().conversations.purge(conversation_id)
-    return redirect(url_for("pages.start", erased=1), 303)
+    return to_page("pages.start", erased=1)
 
 
 @blueprint.post("/turns/<int:turn_id>/erase")
 def erase(turn_id: int) -> Response:
     """Erase a turn permanently, and show what is left of it."""
     left = services().eraser.erase(turn_id)
-    at, anchor = left.number, f"turn-{left.number}"
-    return redirect(url_for("pages.conversation", conversation_id=left.conversation_id, at=at, _anchor=anchor), 303)
+    return to_turn(left, at=left.number)
 
 
 @blueprint.app_template_test()

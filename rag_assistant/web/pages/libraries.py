@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import cast
-
-from flask import Blueprint, Response, redirect, render_template, request, url_for
+from flask import Blueprint, Response, render_template, request
 
 from rag_assistant.errors import AssistantError
 from rag_assistant.web.errors import page_with_error
 from rag_assistant.web.identity import note_for_audit
 from rag_assistant.web.pages.frame import frame
+from rag_assistant.web.redirects import to_page
 from rag_assistant.web.request_bodies import ChangeLibraryBody, NewLibraryBody, ShareBody
 from rag_assistant.web.request_parsing import checked
 from rag_assistant.web.services import services
@@ -28,7 +27,7 @@ def add() -> Response:
     """Make a library."""
     made = services().libraries.add(checked(NewLibraryBody, {"name": request.form.get("name", "")}).name)
     note_for_audit("made a library", made.name)
-    return _back()
+    return to_page("library_pages.libraries")
 
 
 @blueprint.post("/libraries/<int:library_id>")
@@ -38,7 +37,7 @@ def change(library_id: int) -> Response:
     body = checked(ChangeLibraryBody, {name: value or None for name, value in fields.items()})
     changed = services().libraries.change(library_id, body.values())
     note_for_audit(f"changed a library ({', '.join(sorted(fields))})", changed.name)
-    return _back()
+    return to_page("library_pages.libraries")
 
 
 @blueprint.post("/libraries/<int:library_id>/shares")
@@ -52,7 +51,7 @@ def share(library_id: int) -> Response:
     except AssistantError as error:
         return page_with_error(error, _page(error))
     note_for_audit(f"shared a library with {body.person} ({body.access or 'no more'})", shared.name)
-    return _back()
+    return to_page("library_pages.libraries")
 
 
 @blueprint.post("/libraries/<int:library_id>/delete")
@@ -61,12 +60,8 @@ def delete(library_id: int) -> Response:
     name = services().libraries.get(library_id).name
     services().libraries.delete(library_id)
     note_for_audit("deleted a library", name)
-    return _back()
+    return to_page("library_pages.libraries")
 
 
 def _page(error: AssistantError | None = None) -> str:
     return render_template("libraries.html", libraries=services().libraries.all(), error=error, **frame(None))
-
-
-def _back() -> Response:
-    return cast(Response, redirect(url_for("library_pages.libraries"), 303))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
-from flask import Blueprint, Response, make_response, redirect, render_template, request, url_for
+from flask import Blueprint, Response, make_response, render_template, request, url_for
 
 from rag_assistant.errors import AssistantError, InvalidRequest
 from rag_assistant.records import ROLES, Person, Role
 from rag_assistant.web.errors import page_with_error
 from rag_assistant.web.identity import actor, proxied
 from rag_assistant.web.pages.frame import frame
+from rag_assistant.web.redirects import to_page
 from rag_assistant.web.services import whole_services
 
 blueprint = Blueprint("people_pages", __name__)
@@ -31,7 +32,7 @@ def add() -> Response:
         made = whole_services().accounts.add(request.form.get("name", ""), _role(), actor())
     except AssistantError as error:
         return page_with_error(error, _people_page(error=error))
-    return _to_people() if proxied(whole_services()) else _with_link(made)
+    return to_page("people_pages.people") if proxied(whole_services()) else _with_link(made)
 
 
 @blueprint.post("/people/<int:person_id>/link")
@@ -45,7 +46,7 @@ def change_role(person_id: int) -> Response:
     """Give a person another role."""
     accounts = whole_services().accounts
     accounts.set_role(accounts.get(person_id), _role(), actor())
-    return _to_people()
+    return to_page("people_pages.people")
 
 
 @blueprint.post("/people/<int:person_id>/disabled")
@@ -53,7 +54,7 @@ def disable(person_id: int) -> Response:
     """Let a person in no more, or again."""
     accounts = whole_services().accounts
     accounts.set_disabled(accounts.get(person_id), request.form.get("disabled") == "true", actor())
-    return _to_people()
+    return to_page("people_pages.people")
 
 
 @blueprint.post("/people/<int:person_id>/delete")
@@ -67,7 +68,7 @@ def delete(person_id: int) -> Response:
     to = request.form.get("give_to", "")
     give_to = accounts.named(to) if to else None
     whole_services().delete_account(person, actor(), give_to)
-    return _to_people()
+    return to_page("people_pages.people")
 
 
 def _with_link(person: Person) -> Response:
@@ -95,7 +96,3 @@ def _role() -> Role:
     if role not in ROLES:
         raise InvalidRequest(f'role is "{role}"; it must be one of {", ".join(ROLES)}.')
     return role
-
-
-def _to_people() -> Response:
-    return cast(Response, redirect(url_for("people_pages.people"), 303))

@@ -6,15 +6,16 @@ A form leads to no other site (form-action in web/security.py), so what begins w
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from flask import Blueprint, Response, make_response, redirect, render_template, request, url_for
+from flask import Blueprint, Response, make_response, render_template, request, url_for
 
 from rag_assistant.accounts.oidc_attempt import OVER, Attempt
 from rag_assistant.errors import AssistantError, NoProvider, SignInFailed
 from rag_assistant.web.errors import page_with_error
 from rag_assistant.web.identity import actor, identity, with_session
 from rag_assistant.web.pages.account import account_page, login_page, own_address, signed_in
+from rag_assistant.web.redirects import to_address, to_page
 from rag_assistant.web.services import whole_services
 
 if TYPE_CHECKING:
@@ -32,11 +33,11 @@ MAX_COOKIE_CHARS = 3000
 def begin() -> Response:
     """Send the browser to the provider, to come back signed in."""
     if not whole_services().accounts.any():
-        return _to(url_for("pages.start"))
+        return to_page("pages.start")
     asked = own_address(request.args.get("next", ""))
     attempt = Attempt.begin()
     try:
-        response = _to(_provider().authorization_url(attempt, _redirect_uri()))
+        response = to_address(_provider().authorization_url(attempt, _redirect_uri()))
     except AssistantError as error:
         return page_with_error(error, login_page(error, asked))
     return _remembering(response, attempt, {"next": asked})
@@ -66,7 +67,7 @@ def begin_link() -> Response:
 def come_back() -> Response:
     """Take the provider's answer: sign in, or link."""
     if not whole_services().accounts.any():
-        return _to(url_for("pages.start"))
+        return to_page("pages.start")
     try:
         attempt, purpose = _remembered()
         told = _provider().claims(attempt, request.args, _redirect_uri())
@@ -87,7 +88,7 @@ def unlink(identity_id: int) -> Response:
         whole_services().single_sign_on.unlink(signed_in(), identity_id, session.id if session else None, actor())
     except AssistantError as error:
         return page_with_error(error, account_page(error))
-    return _to(url_for("account_pages.account"))
+    return to_page("account_pages.account")
 
 
 def _signed_in(told: dict[str, Any], purpose: dict[str, Any]) -> Response:
@@ -98,7 +99,7 @@ def _signed_in(told: dict[str, Any], purpose: dict[str, Any]) -> Response:
         secret, _ = sign_on.sign_in(told, address, browser)
     # What this browser had before is over, whoever had it.
     whole_services().accounts.sign_out(identity())
-    return with_session(_to(own_address(str(purpose.get("next", "")))), secret)
+    return with_session(to_address(own_address(str(purpose.get("next", "")))), secret)
 
 
 def _linked(told: dict[str, Any], person_id: int) -> Response:
@@ -106,7 +107,7 @@ def _linked(told: dict[str, Any], person_id: int) -> Response:
     if person is None or person.id != person_id:
         raise SignInFailed("You were signed out meanwhile. Sign in, and link the account again.")
     whole_services().single_sign_on.link(person, told, actor())
-    return _to(url_for("account_pages.account"))
+    return to_page("account_pages.account")
 
 
 def _led_on(purpose: dict[str, Any]) -> Response:
@@ -164,7 +165,3 @@ def _cookie_path() -> str:
 
 def _browser() -> str:
     return request.headers.get("User-Agent", "")
-
-
-def _to(address: str) -> Response:
-    return cast(Response, redirect(address, 303))

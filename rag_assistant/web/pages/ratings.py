@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Blueprint, redirect, render_template, request, url_for
-from werkzeug.wrappers import Response
+from flask import Blueprint, Response, render_template, request
 
 from rag_assistant.i18n.marking import N_
 from rag_assistant.presenters.evaluation import figures_in_words, what_is_worse
 from rag_assistant.records import MAX_INT32, Turn
 from rag_assistant.web.pages.frame import frame
+from rag_assistant.web.redirects import to_turn
 from rag_assistant.web.request_bodies import MAX_RIGHT_ANSWER_CHARS, RatingBody
 from rag_assistant.web.request_parsing import checked, whole_number
 from rag_assistant.web.services import services
@@ -38,8 +38,7 @@ def rate(turn_id: int) -> Response:
     else:
         body = checked(RatingBody, content)
         rated = services().ratings.rate(turn_id, body.rating, body.right_answer_if_said)
-    at, anchor = rated.number, f"turn-{rated.number}"
-    return redirect(url_for("pages.conversation", conversation_id=rated.conversation_id, at=at, _anchor=anchor), 303)
+    return to_turn(rated, at=rated.number)
 
 
 @blueprint.app_template_filter()

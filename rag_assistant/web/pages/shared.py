@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import cast
-
-from flask import Blueprint, Response, make_response, redirect, render_template, request, url_for
+from flask import Blueprint, Response, make_response, render_template, request
 
 from rag_assistant.web.markdown.render import render_markdown
 from rag_assistant.web.pages.frame import frame
+from rag_assistant.web.redirects import to_page
 from rag_assistant.web.services import services
 from rag_assistant.web.sharing import make_link, read_shared, revoke_link
 
@@ -31,7 +30,7 @@ def make(conversation_id: int) -> Response:
 def revoke(conversation_id: int, link_id: int) -> Response:
     """Let a link lead nowhere any more."""
     revoke_link(conversation_id, link_id)
-    return cast(Response, redirect(url_for("shared_pages.links", conversation_id=conversation_id), 303))
+    return to_page("shared_pages.links", conversation_id=conversation_id)
 
 
 @blueprint.get("/shared")

@@ -6,8 +6,7 @@ from datetime import date, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from flask import Blueprint, redirect, render_template, request, url_for
-from werkzeug.wrappers import Response
+from flask import Blueprint, Response, render_template, request, url_for
 
 from rag_assistant.errors import ConversationNotFound, InvalidRequest
 from rag_assistant.i18n import figures
@@ -15,6 +14,7 @@ from rag_assistant.records import MAX_INT32, Conversation
 from rag_assistant.web.languages import gettext, language
 from rag_assistant.web.pages.conversation_list import cursor_of, parse_cursor, zone_named
 from rag_assistant.web.pages.frame import THEME_COOKIE, THEMES, ZONE_COOKIE, appearance, frame, listed
+from rag_assistant.web.redirects import to_address, to_conversation, to_page
 from rag_assistant.web.request_bodies import ChangeConversationBody
 from rag_assistant.web.request_parsing import checked, whole_number
 from rag_assistant.web.services import services
@@ -47,7 +47,7 @@ def pin(conversation_id: int) -> Response:
     """Pin or unpin a conversation, and show it."""
     body = checked(ChangeConversationBody, {"pinned": request.form.get("pinned") == "true"})
     services().conversations.change(conversation_id, pinned=body.pinned)
-    return redirect(url_for("pages.conversation", conversation_id=conversation_id), 303)
+    return to_conversation(conversation_id)
 
 
 @blueprint.get("/deleted")
@@ -69,7 +69,7 @@ def deleted() -> str:
 def erase(conversation_id: int) -> Response:
     """Erase a deleted conversation permanently."""
     services().conversations.purge(conversation_id, in_trash=True)
-    return redirect(url_for("sidebar.deleted", erased=1), 303)
+    return to_page("sidebar.deleted", erased=1)
 
 
 @blueprint.post("/theme")
@@ -81,7 +81,7 @@ def choose_theme() -> Response:
     came_from = urlsplit(request.referrer or "")
     back = came_from._replace(scheme="", netloc="").geturl() if came_from.netloc == request.host else ""
     # Two slashes at the beginning would lead to another host.
-    response = redirect(back if back.startswith("/") and not back.startswith("//") else url_for("pages.start"), 303)
+    response = to_address(back if back.startswith("/") and not back.startswith("//") else url_for("pages.start"))
     response.set_cookie(THEME_COOKIE, theme, max_age=SECONDS_PER_YEAR, samesite="Lax", path=url_for("pages.start"))
     return response
 

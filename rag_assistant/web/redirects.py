@@ -1,0 +1,29 @@
+"""Where a browser goes on after a form: with status 303, so that a reload sends nothing again."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from flask import Response, redirect, url_for
+
+from rag_assistant.records import Turn
+
+
+def to_address(address: str) -> Response:
+    """Return what leads to an address."""
+    return cast(Response, redirect(address, 303))
+
+
+def to_page(endpoint: str, **arguments: Any) -> Response:
+    """Return what leads to a page of ours."""
+    return to_address(url_for(endpoint, **arguments))
+
+
+def to_conversation(conversation_id: int, **arguments: Any) -> Response:
+    """Return what leads to a conversation."""
+    return to_page("pages.conversation", conversation_id=conversation_id, **arguments)
+
+
+def to_turn(turn: Turn, **arguments: Any) -> Response:
+    """Return what leads to a turn in its conversation."""
+    return to_conversation(turn.conversation_id, _anchor=f"turn-{turn.number}", **arguments)
