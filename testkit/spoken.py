@@ -26,11 +26,11 @@ SPEAKING = (
     *("llm/calls", "llm/client", "llm/connection_check", "llm/failures", "llm/local_model", "llm/models", "llm/reader"),
     *("llm/refusals", "llm/sse", "llm/tool_calls"),
     *("runtime/public_http", "storage/conversations", "storage/documents/rows", "storage/failures"),
-    *("web/errors", "web/identity", "web/pages"),
+    *("web/api/paging", "web/errors", "web/identity", "web/pages"),
 )
 # Of those, what is meant for others.
 SILENT = ("errors/installation", "presenters/export", "documents/doctor", "web/pages/installable")
-# What goes to a model, what no one sees, and questions for the guide, which is in English.
+# What goes to a model or a program, what no one sees, and questions for the guide, which is in English.
 NOT_FOR_PEOPLE = frozenset(
     {
         "I have read the summary. I take it as a record of what was said.",
@@ -43,6 +43,7 @@ NOT_FOR_PEOPLE = frozenset(
         "How many earlier turns does the model see?",
         "Which kinds of documents can I add?",
         "How large may a document be?",
+        '"cursor" and "before" mean the same; send one of them.',
     }
 )
 # Parts of sentences, and what is too short to be told from code.

@@ -15,8 +15,14 @@ from rag_assistant.presenters.export import FORMATS, as_json, as_markdown
 from rag_assistant.presenters.turns import correction_data, corrections_data, turn_data
 from rag_assistant.records import EVERYTHING
 from rag_assistant.retrieval.tokenize import query_words
-from rag_assistant.web.api.paging import PAGE_PARAMS, cursor_asked, number_before, page_response
-from rag_assistant.web.pages.conversation_list import cursor_of, parse_cursor
+from rag_assistant.web.api.paging import (
+    PAGE_PARAMS,
+    cursor_asked,
+    cursor_of,
+    number_before,
+    page_response,
+    parse_cursor,
+)
 from rag_assistant.web.request_bodies import (
     ChangeConversationBody,
     CommandBody,

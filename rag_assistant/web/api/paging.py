@@ -1,11 +1,13 @@
-"""Lists of the JSON API come page by page: ``cursor`` is where a page begins, ``next_cursor`` where the next one does.
+"""Lists come page by page: ``cursor`` is where a page begins, ``next_cursor`` where the next one does.
 
-A cursor is a text that only has to come back as it was. ``before`` and ``next_before`` are its former names.
+A cursor is a text that only has to come back as it was. ``before`` and ``next_before`` are its former names in the API.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
 from flask import Response, jsonify, request
 
@@ -13,8 +15,13 @@ from rag_assistant.errors import InvalidRequest
 from rag_assistant.records import MAX_INT32
 from rag_assistant.validation import spells_number
 
+if TYPE_CHECKING:
+    from rag_assistant.storage.conversations.conversations import Cursor
+
 # The parameters of a list, for ``takes``.
 PAGE_PARAMS = ("limit", "cursor", "before")
+CURSOR = re.compile(r"(\d{1,17})-(\d{1,10})", re.ASCII)
+BEGINNING_OF_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def cursor_asked() -> str | None:
@@ -32,6 +39,22 @@ def number_before() -> int | None:
     if not (spells_number(cursor) and 1 <= int(cursor) <= MAX_INT32):
         raise unknown_cursor("cursor", cursor)
     return int(cursor)
+
+
+def cursor_of(moment: datetime, conversation_id: int) -> str:
+    """Return the cursor of a list that is ordered by a moment: microseconds since 1970, then the id."""
+    microseconds = (moment - BEGINNING_OF_TIME) // timedelta(microseconds=1)
+    return f"{microseconds}-{conversation_id}"
+
+
+def parse_cursor(name: str, text: str | None) -> Cursor | None:
+    """Return what ``cursor_of`` spelled; None for None. Raises InvalidRequest."""
+    if text is None:
+        return None
+    spelled = CURSOR.fullmatch(text)
+    if spelled is None or int(spelled[2]) > MAX_INT32:
+        raise unknown_cursor(name, text)
+    return BEGINNING_OF_TIME + timedelta(microseconds=int(spelled[1])), int(spelled[2])
 
 
 def unknown_cursor(name: str, text: str) -> InvalidRequest:

@@ -1,4 +1,4 @@
-"""How a list of conversations reads: grouped by date, page by page, and what was found in each. Pure.
+"""How a list of conversations reads: grouped by date, and what was found in each. Pure.
 
 It knows neither Flask nor the database, and no clock: the moment comes in.
 """
@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from datetime import UTC, date, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
 from msgspec import Struct
 
-from rag_assistant.errors import InvalidRequest
 from rag_assistant.i18n.marking import N_
-from rag_assistant.records import MAX_INT32, ListedConversation
+from rag_assistant.records import ListedConversation
 from rag_assistant.retrieval.tokenize import unspaced_char
 
 PINNED = N_("Pinned")
@@ -29,13 +28,9 @@ ENDING = 3
 BEGINNING = 4
 MAX_ZONE_CHARS = 64
 
-CURSOR = re.compile(r"(\d{1,17})-(\d{1,10})", re.ASCII)
 # What Markdown puts around words, and before a heading.
 MARKDOWN = re.compile(r"\*\*|__|`+|^#+ ", re.MULTILINE)
 WORD = re.compile(r"\w+")
-BEGINNING_OF_TIME = datetime(1970, 1, 1, tzinfo=UTC)
-
-Cursor = tuple[datetime, int]
 
 
 class Group(Struct, frozen=True):
@@ -79,22 +74,6 @@ def zone_named(name: str | None) -> tzinfo:
     except (ValueError, OSError, LookupError):
         # A name that is none, a folder of names, or a machine without the tables of zones.
         return UTC
-
-
-def cursor_of(moment: datetime, conversation_id: int) -> str:
-    """Return a place in a list as it stands in an address: microseconds since 1970, then the id."""
-    microseconds = (moment - BEGINNING_OF_TIME) // timedelta(microseconds=1)
-    return f"{microseconds}-{conversation_id}"
-
-
-def parse_cursor(name: str, text: str | None) -> Cursor | None:
-    """Return the place that ``cursor_of`` spelled; None for None. Raises InvalidRequest."""
-    if text is None:
-        return None
-    spelled = CURSOR.fullmatch(text)
-    if spelled is None or int(spelled[2]) > MAX_INT32:
-        raise InvalidRequest(f'{name} is "{text[:50]}"; it must be the next_cursor of the page before.')
-    return BEGINNING_OF_TIME + timedelta(microseconds=int(spelled[1])), int(spelled[2])
 
 
 def snippet_of(text: str, words: Sequence[str]) -> list[tuple[str, bool]]:

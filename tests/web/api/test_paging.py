@@ -1,11 +1,14 @@
 """Every list comes by page in the same way."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from flask.testing import FlaskClient
 
+from rag_assistant.errors import InvalidRequest
+from rag_assistant.web.api.paging import cursor_of, parse_cursor
 from testkit.stub_model import StubModel
 from tests.web.conftest import application, ask, served_before
 
@@ -62,3 +65,15 @@ def test_a_cursor_that_no_page_gave_is_refused(client: FlaskClient, path: str) -
         assert response.json["error"]["message"] == expected
     both = client.get(f"{path}?cursor=1&before=1")
     assert both.json["error"]["message"] == '"cursor" and "before" mean the same; send one of them.'
+
+
+def test_a_cursor_reads_back_as_it_was_written() -> None:
+    moment = datetime(2026, 5, 20, 1, 2, 3, 456789, tzinfo=UTC)
+    assert parse_cursor("from", cursor_of(moment, 7)) == (moment, 7)
+    assert parse_cursor("from", None) is None
+
+
+@pytest.mark.parametrize("text", ["", "7", "7-", "-7", "1-99999999999", "9" * 5000, "\u0661-\u0661", "1-2-3"])
+def test_a_cursor_that_is_none_is_refused_by_name(text: str) -> None:
+    with pytest.raises(InvalidRequest, match="from is"):
+        parse_cursor("from", text)

@@ -1,13 +1,12 @@
-"""How the list of conversations reads: its groups, its places, and what is shown of a hit."""
+"""How the list of conversations reads: its groups, and what is shown of a hit."""
 
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from rag_assistant.errors import InvalidRequest
 from rag_assistant.records import ListedConversation
-from rag_assistant.web.pages.conversation_list import cursor_of, groups_of, parse_cursor, snippet_of, zone_named
+from rag_assistant.web.pages.conversation_list import groups_of, snippet_of, zone_named
 
 NOW = datetime(2026, 5, 20, 12, 0, tzinfo=UTC)
 
@@ -59,18 +58,6 @@ def test_a_name_that_is_no_time_zone_means_utc(name: str | None) -> None:
 
 def test_a_time_zone_is_known_by_its_name() -> None:
     assert zone_named("Asia/Tokyo") == ZoneInfo("Asia/Tokyo")
-
-
-def test_a_place_reads_back_as_it_was_written() -> None:
-    moment = datetime(2026, 5, 20, 1, 2, 3, 456789, tzinfo=UTC)
-    assert parse_cursor("from", cursor_of(moment, 7)) == (moment, 7)
-    assert parse_cursor("from", None) is None
-
-
-@pytest.mark.parametrize("text", ["", "7", "7-", "-7", "1-99999999999", "9" * 5000, "\u0661-\u0661", "1-2-3"])
-def test_a_place_that_is_none_is_refused_by_name(text: str) -> None:
-    with pytest.raises(InvalidRequest, match="from is"):
-        parse_cursor("from", text)
 
 
 def marked(text: str, *words: str) -> str:
