@@ -15,6 +15,7 @@ from rag_assistant import errors
 from rag_assistant.conversations.pictures import MAX_PICTURES, MAX_PICTURES_CHARS
 from rag_assistant.errors import AssistantError
 from rag_assistant.presenters.turns import error_data
+from rag_assistant.web.policy import FOR_PROGRAMS
 from rag_assistant.web.security import MAX_BODY_BYTES
 from rag_assistant.web.services import whole_services
 from rag_assistant.web.v1.errors import openai_error, openai_status
@@ -105,10 +106,8 @@ STATUS: dict[type[Exception], int] = {
 RETRY_AFTER_SECONDS = 5
 # Besides every 503: what may be over soon without anybody doing anything.
 MAY_PASS = (errors.ModelUnreachable, errors.AnswerInterrupted, errors.StorageFailed)
-# Only programs ask below these, whatever they say that they accept.
 OPENAI = "/v1/"
 PROBLEM = "application/problem+json"
-FOR_PROGRAMS = ("/api/", OPENAI, "/mcp", "/metrics")
 DISK_FULL = "The disk is full, so nothing could be stored. Nothing that was stored is lost."
 DISK_FAILED = "The disk does not take this; the server's log says why. Nothing that was stored is lost."
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)

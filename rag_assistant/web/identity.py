@@ -10,7 +10,7 @@ from flask import Flask, Response, request, url_for
 from rag_assistant.accounts.accounts import SESSION_LIFETIME, TOKEN_START, Actor
 from rag_assistant.errors import MalformedBody, NotAllowed, NotSignedIn, StorageFailed
 from rag_assistant.records import ALONE, NOBODY, Identity
-from rag_assistant.web.policy import POLICIES, PUBLIC, SESSION_ONLY, Policy
+from rag_assistant.web.policy import API, POLICIES, PUBLIC, SESSION_ONLY, Policy
 from rag_assistant.web.redirects import to_page
 from rag_assistant.web.services import IDENTITY, Services, services
 
@@ -61,6 +61,11 @@ def actor() -> Actor:
     return Actor(person.name if person else "somebody", request.remote_addr)
 
 
+def asked_from() -> tuple[str, str]:
+    """Return the address from which somebody asks, and what the browser calls itself."""
+    return request.remote_addr or "", request.headers.get("User-Agent", "")
+
+
 def note_for_audit(action: str, subject: str) -> None:
     """Note what somebody did, where there are accounts."""
     if identity().person is not None:
@@ -73,13 +78,18 @@ def identify(whole: Services) -> Identity:
         return NOBODY if whole.setup.is_open else ALONE
     if proxied(whole):
         return by_proxy(whole)
-    authorization = request.headers.get("Authorization", "")
-    cookie = request.cookies.get(cookie_name())
-    if authorization.lower().startswith(BEARER):
+    token, cookie = bearer_token(), request.cookies.get(cookie_name())
+    if token is not None:
         if cookie is not None:
             raise MalformedBody("The request has a cookie and a token. Send one of them.")
-        return by_token(whole, authorization[len(BEARER) :].strip())
+        return by_token(whole, token)
     return (whole.accounts.by_session(cookie) if cookie else None) or NOBODY
+
+
+def bearer_token() -> str | None:
+    """Return the token of a request, which may be an empty text; ``None`` if it has none."""
+    authorization = request.headers.get("Authorization", "")
+    return authorization[len(BEARER) :].strip() if authorization.lower().startswith(BEARER) else None
 
 
 def by_token(whole: Services, secret: str) -> Identity:
@@ -102,8 +112,7 @@ def by_proxy(whole: Services) -> Identity:
     """
     settings = whole.settings.current
     name = _told(settings.proxy_user_header)
-    bearer = request.headers.get("Authorization", "")
-    secret = bearer[len(BEARER) :].strip() if bearer.lower().startswith(BEARER) else ""
+    secret = bearer_token() or ""
     if secret.startswith(TOKEN_START) or (secret and not name):
         if name:
             raise MalformedBody("The request has a token, and a proxy says who sent it. Send one of them.")
@@ -141,13 +150,18 @@ def refuse_beyond(found: Identity, policy: Policy) -> None:
 def is_navigation() -> bool:
     """Tell whether a browser asks for a page, which can be led to another one."""
     wanted = request.headers.get("Sec-Fetch-Mode", "navigate") == "navigate"
-    programs = request.path.startswith(("/api/", "/v1/"))
-    return request.method == "GET" and wanted and not programs and "text/html" in request.headers.get("Accept", "")
+    is_api = request.path.startswith(API)
+    return request.method == "GET" and wanted and not is_api and "text/html" in request.headers.get("Accept", "")
 
 
 def cookie_name() -> str:
     """Return the session's cookie. With __Host-, no other host and no plain connection can set it (RFC 6265bis)."""
     return SECURE_COOKIE if request.is_secure else PLAIN_COOKIE
+
+
+def cookie_path() -> str:
+    """Return below which path a cookie is sent; __Host- takes no other than this."""
+    return "/" if request.is_secure else url_for("pages.start")
 
 
 def with_session(response: Response, secret: str) -> Response:
@@ -159,13 +173,12 @@ def with_session(response: Response, secret: str) -> Response:
         secure=request.is_secure,
         httponly=True,
         samesite="Lax",
-        path="/" if request.is_secure else url_for("pages.start"),
+        path=cookie_path(),
     )
     return response
 
 
 def without_session(response: Response) -> Response:
     """Return a response that takes the session from the browser."""
-    path = "/" if request.is_secure else url_for("pages.start")
-    response.delete_cookie(cookie_name(), path=path, secure=request.is_secure, httponly=True, samesite="Lax")
+    response.delete_cookie(cookie_name(), path=cookie_path(), secure=request.is_secure, httponly=True, samesite="Lax")
     return response

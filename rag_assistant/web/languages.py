@@ -15,13 +15,13 @@ from markupsafe import Markup, escape
 
 from rag_assistant.i18n import catalogs, figures, sentences
 from rag_assistant.i18n.languages import ENGLISH, LANGUAGES, Language
+from rag_assistant.web.policy import FOR_PROGRAMS
 from rag_assistant.web.services import whole_services
 
 # Fields of the API that hold what is said to people; what a command did, and why a document is as it is.
 SENTENCES = frozenset({"message", "sentence", "figures", "options", "no_summary", "notes"})
 COMMAND = frozenset({"text"})
 DOCUMENT = frozenset({"reason"})
-FOR_PROGRAMS = ("/api/", "/v1/", "/mcp", "/metrics")
 
 
 def init_app(app: Flask) -> None:

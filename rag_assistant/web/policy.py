@@ -24,6 +24,9 @@ class Policy(Struct, frozen=True):
     person: bool = False
 
 
+# Only programs ask below these, whatever they say that they accept.
+API = ("/api/", "/v1/")
+FOR_PROGRAMS = (*API, "/mcp", "/metrics")
 PUBLIC = Policy(None)
 SESSION_ONLY = "Accounts are managed in a browser, by somebody who is signed in. A token cannot do this."
 

@@ -14,6 +14,7 @@ from rag_assistant.errors import InvalidRequest, MalformedBody, UnsupportedConte
 from rag_assistant.history import HistoryStrategy
 from rag_assistant.records import MAX_INT32, UNSET, Scope, Unset
 from rag_assistant.validation import INVALID_CHARACTER, first_problem, spells_number, storable
+from rag_assistant.web.policy import API
 from rag_assistant.web.request_bodies import ID, QueryBody
 from rag_assistant.web.security import MAX_BODY_BYTES
 from rag_assistant.web.services import whole_services
@@ -95,7 +96,7 @@ def refuse_unknown_params() -> None:
     Raises InvalidRequest.
     """
     view = current_app.view_functions.get(request.endpoint or "")
-    if view is None or not request.path.startswith(("/api/", "/v1/")):
+    if view is None or not request.path.startswith(API):
         return
     known: tuple[str, ...] = getattr(view, "params", ())
     for name in request.args:

@@ -10,7 +10,7 @@ from rag_assistant.i18n.marking import N_
 from rag_assistant.records import ABILITIES, Person
 from rag_assistant.validation import spells_number
 from rag_assistant.web.errors import page_with_error
-from rag_assistant.web.identity import NO_ACCOUNTS, actor, identity, proxied, with_session, without_session
+from rag_assistant.web.identity import NO_ACCOUNTS, actor, asked_from, identity, proxied, with_session, without_session
 from rag_assistant.web.pages.frame import frame
 from rag_assistant.web.redirects import to_address, to_page
 from rag_assistant.web.services import services, whole_services
@@ -34,7 +34,7 @@ def sign_in() -> Response:
     name, password = request.form.get("name", ""), request.form.get("password", "")
     _refuse_by_proxy()
     try:
-        secret, _ = whole_services().accounts.sign_in(name, password, _address(), _browser())
+        secret, _ = whole_services().accounts.sign_in(name, password, *asked_from())
     except AssistantError as error:
         return page_with_error(error, login_page(error, _next(), name))
     # What this browser had before is over, whoever had it.
@@ -71,8 +71,8 @@ def make_first() -> Response:
         return to_page("pages.start")
     fields = {name: request.form.get(name, "") for name in ("code", "name", "password")}
     try:
-        whole_services().setup.make_first(**fields, address=_address())
-        secret, _ = whole_services().accounts.sign_in(fields["name"], fields["password"], _address(), _browser())
+        whole_services().setup.make_first(**fields, address=asked_from()[0])
+        secret, _ = whole_services().accounts.sign_in(fields["name"], fields["password"], *asked_from())
     except AssistantError as error:
         return page_with_error(
             error, render_template("setup.html", error=error, name=fields["name"], min_chars=MIN_CHARS)
@@ -93,7 +93,7 @@ def keep_password() -> Response:
     link, password = request.form.get("link", ""), request.form.get("password", "")
     _refuse_by_proxy()
     try:
-        secret = whole_services().accounts.use_link(link, password, _address(), _browser())
+        secret = whole_services().accounts.use_link(link, password, *asked_from())
     except AssistantError as error:
         return _password_form(link, error)
     return with_session(to_page("pages.start"), secret)
@@ -233,11 +233,3 @@ def _refuse_by_proxy() -> None:
     """Refuse passwords where a proxy says who is signed in: there they would be a second way in."""
     if proxied(whole_services()):
         raise NotAllowed("Nobody signs in here: the proxy in front of this server says who it is.")
-
-
-def _address() -> str:
-    return request.remote_addr or ""
-
-
-def _browser() -> str:
-    return request.headers.get("User-Agent", "")

@@ -13,7 +13,7 @@ from flask import Blueprint, Response, make_response, render_template, request, 
 from rag_assistant.accounts.oidc_attempt import OVER, Attempt
 from rag_assistant.errors import AssistantError, NoProvider, SignInFailed
 from rag_assistant.web.errors import page_with_error
-from rag_assistant.web.identity import actor, identity, with_session
+from rag_assistant.web.identity import actor, asked_from, cookie_path, identity, with_session
 from rag_assistant.web.pages.account import account_page, login_page, own_address, signed_in
 from rag_assistant.web.redirects import to_address, to_page
 from rag_assistant.web.services import whole_services
@@ -76,7 +76,7 @@ def come_back() -> Response:
         page = login_page(error) if identity().person is None else account_page(error)
         response = page_with_error(error, page)
     # Whatever came of it, this answer counts once.
-    response.delete_cookie(_cookie_name(), path=_cookie_path(), secure=request.is_secure, httponly=True, samesite="Lax")
+    response.delete_cookie(_cookie_name(), path=cookie_path(), secure=request.is_secure, httponly=True, samesite="Lax")
     return response
 
 
@@ -92,11 +92,11 @@ def unlink(identity_id: int) -> Response:
 
 
 def _signed_in(told: dict[str, Any], purpose: dict[str, Any]) -> Response:
-    sign_on, address, browser = whole_services().single_sign_on, request.remote_addr or "", _browser()
+    sign_on = whole_services().single_sign_on
     if "invitation" in purpose:
-        secret, _ = sign_on.link_invited(str(purpose["invitation"]), told, address, browser)
+        secret, _ = sign_on.link_invited(str(purpose["invitation"]), told, *asked_from())
     else:
-        secret, _ = sign_on.sign_in(told, address, browser)
+        secret, _ = sign_on.sign_in(told, *asked_from())
     # What this browser had before is over, whoever had it.
     whole_services().accounts.sign_out(identity())
     return with_session(to_address(own_address(str(purpose.get("next", "")))), secret)
@@ -138,7 +138,7 @@ def _remembering(response: Response, attempt: Attempt, purpose: dict[str, Any]) 
         secure=request.is_secure,
         httponly=True,
         samesite="Lax",  # The provider's answer comes from another site.
-        path=_cookie_path(),
+        path=cookie_path(),
     )
     return response
 
@@ -157,11 +157,3 @@ def _remembered() -> tuple[Attempt, dict[str, Any]]:
 
 def _cookie_name() -> str:
     return SECURE_COOKIE if request.is_secure else PLAIN_COOKIE
-
-
-def _cookie_path() -> str:
-    return "/" if request.is_secure else url_for("pages.start")
-
-
-def _browser() -> str:
-    return request.headers.get("User-Agent", "")
