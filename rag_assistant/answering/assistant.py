@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextvars import copy_context
 from copy import copy as shallow_copy
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -100,7 +99,7 @@ class Assistant:
         Raises InvalidRequest, DocumentNotFound, OverflowDecisionNeeded, Overloaded.
         """
         self._check(question)
-        deps, turn = without_store(self._deps, sent), unkept_turn(next(self._unkept_ids), question, sent)
+        deps, turn = without_store(self._deps, sent), unkept_turn(next(self._unkept_ids), question, sent.conversation)
         live = self._reserved()
         try:
             if rules_for(sent.conversation, deps.settings(), turn).on_overflow == "ask":
@@ -174,7 +173,7 @@ class Assistant:
         """
         live = self._live_turn(turn_id)
         if live is not None:
-            live.call.stop()
+            live.stop()
             return self.wait(turn_id)
         if self._turns.request_stop(turn_id):
             self._signals.tell_stop(turn_id)
@@ -189,7 +188,7 @@ class Assistant:
         with self._beginning:
             live = self._live.get(turn_id)
         if live is not None:
-            live.call.stop()
+            live.stop()
 
     def look_for_stops(self) -> None:
         """End the answers of this process that were stopped through another one."""
@@ -269,7 +268,8 @@ class Assistant:
         if question.conversation_id is None or question.confirms_turn is not None or question.edits_turn is not None:
             return
         conversation = self._conversations.get(question.conversation_id)
-        turn = _as_if_accepted(question, conversation)
+        # Pictures are found by what is stored of them, and nothing is.
+        turn = unkept_turn(0, replace(question, images=()), conversation)
         if rules_for(conversation, self._deps.settings(), turn).on_overflow == "ask":
             if any(last.status == "running" for last in self._turns.page(conversation.id, 1)):
                 raise ConversationBusy(conversation.id)
@@ -352,20 +352,3 @@ class Assistant:
         finally:
             self._live.leave(turn.id, live, kept=kept)
             self._signals.tell_text({turn.id})
-
-
-def _as_if_accepted(question: Question, conversation: Conversation) -> Turn:
-    """Return the turn that a question would become, to try out what would be sent."""
-    return Turn(
-        id=0,
-        conversation_id=conversation.id,
-        number=conversation.turns + 1,
-        status="running",
-        question=question.text,
-        answer="",
-        created_at=datetime.now(UTC),
-        max_history_turns=question.max_history_turns,
-        scope=conversation.scope if isinstance(question.scope, Unset) else question.scope,
-        on_overflow=question.on_overflow,
-        options=question.options,
-    )

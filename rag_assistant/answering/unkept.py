@@ -13,14 +13,14 @@ from rag_assistant.answering.writer import AnswerWriter
 from rag_assistant.conversations.prompts import mark_cited, note_citations
 from rag_assistant.errors import QUESTION_KEPT, TEXT_SAVED, ModelError
 from rag_assistant.presenters.turns import error_data
-from rag_assistant.records import EVERYTHING, Event, Turn, Unset
+from rag_assistant.records import Event, Turn, Unset
 
 if TYPE_CHECKING:
     from rag_assistant.answering.dependencies import Dependencies
     from rag_assistant.answering.request import BuiltRequest
     from rag_assistant.answering.stream import LiveTurn
     from rag_assistant.conversations.viewed_history import SentHistory
-    from rag_assistant.records import Message, Question, TurnStatus
+    from rag_assistant.records import Conversation, Message, Question, TurnStatus
 
 NOT_FINISHED = "Something went wrong on the server; see its log for details. Try again."
 
@@ -69,18 +69,18 @@ def without_store(deps: Dependencies, sent: SentHistory) -> Dependencies:
     return replace(deps, history=sent, overflow=overflow, tools=tools, writer=deps.unkept)
 
 
-def unkept_turn(turn_id: int, question: Question, sent: SentHistory) -> Turn:
-    """Return the turn that a question becomes behind the turns that came along."""
+def unkept_turn(turn_id: int, question: Question, conversation: Conversation) -> Turn:
+    """Return the turn that a question becomes in a conversation if it is not stored."""
     return Turn(
         id=turn_id,
-        conversation_id=sent.conversation.id,
-        number=sent.conversation.turns + 1,
+        conversation_id=conversation.id,
+        number=conversation.turns + 1,
         status="running",
         question=question.text,
         answer="",
         created_at=datetime.now(UTC),
         max_history_turns=question.max_history_turns,
-        scope=EVERYTHING if isinstance(question.scope, Unset) else question.scope,
+        scope=conversation.scope if isinstance(question.scope, Unset) else question.scope,
         on_overflow=question.on_overflow,
         options=question.options,
         images=question.images,
