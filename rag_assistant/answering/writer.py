@@ -94,7 +94,7 @@ class AnswerWriter:
         log.info("Turn %s %s: %s", turn.id, status, error)
         named = None if status == "stopped" else (type(error).__name__, str(error))
         # What it wanted to ask a person was not shown, or not whole: nothing waits.
-        turn = replace(turn, waiting=None, retry_after_seconds=getattr(error, "retry_after_seconds", None))
+        turn = replace(turn, waiting=None, retry_after_seconds=error.retry_after_seconds)
         return self.keep(turn, live, status, named)
 
     def last_resort(self, turn: Turn, live: LiveTurn) -> bool:

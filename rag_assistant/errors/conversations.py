@@ -164,6 +164,8 @@ class OverflowDecisionNeeded(AssistantError):
     ``details`` holds the ``options``, each with what it does, and the ``history`` figures of the request.
     """
 
+    details: dict[str, Any]
+
     def __init__(self, message: str, details: dict[str, Any]) -> None:
         super().__init__(message)
         self.details = details

@@ -52,23 +52,25 @@ class IdempotencyKeyReused(AssistantError):
 class Overloaded(AssistantError):
     """Too many answers are running on this server; try again after ``retry_after_seconds``."""
 
-    def __init__(self, limit: int, retry_after_seconds: int = 5) -> None:
+    retry_after_seconds = 5
+
+    def __init__(self, limit: int) -> None:
         super().__init__(
             f"The server is answering {limit} questions, as many as it takes at once. "
-            f"Nothing was stored; try again in {retry_after_seconds} seconds."
+            f"Nothing was stored; try again in {self.retry_after_seconds} seconds."
         )
-        self.retry_after_seconds = retry_after_seconds
 
 
 class TooManyFetches(AssistantError):
     """Too many web pages are being fetched."""
 
-    def __init__(self, limit: int, retry_after_seconds: int = 5) -> None:
+    retry_after_seconds = 5
+
+    def __init__(self, limit: int) -> None:
         super().__init__(
             f"The server is fetching {limit} pages, as many as it does at once. Try again in "
-            f"{retry_after_seconds} seconds."
+            f"{self.retry_after_seconds} seconds."
         )
-        self.retry_after_seconds = retry_after_seconds
 
 
 class TooManyAttempts(AssistantError):

@@ -328,5 +328,5 @@ def steps_of(iterations: Sequence[Message]) -> list[dict[str, Any]]:
 
 def error_data(error: AssistantError) -> dict[str, Any]:
     """Return an error in the one shape in which it is shown; some carry ``details`` by which a caller can decide."""
-    details = getattr(error, "details", None)
-    return {"type": type(error).__name__, "message": str(error)} | ({"details": details} if details else {})
+    details = {"details": error.details} if error.details else {}
+    return {"type": type(error).__name__, "message": str(error)} | details

@@ -140,10 +140,10 @@ def status_of(kind: type[Exception]) -> int:
 def answer_assistant_error(error: AssistantError) -> Response:
     """Answer an error that was raised on purpose."""
     kind = type(error)
-    response = _answer(status_of(kind), error_data(error), getattr(error, "param", None))
+    response = _answer(status_of(kind), error_data(error), error.param)
     if isinstance(error, errors.NotSignedIn):
         response.headers["WWW-Authenticate"] = "Bearer"
-    return _with_retry_after(response, kind, getattr(error, "retry_after_seconds", None))
+    return _with_retry_after(response, kind, error.retry_after_seconds)
 
 
 def answer_with_error(data: dict[str, Any]) -> Response:
@@ -173,7 +173,7 @@ def _with_retry_after(response: Response, kind: type[Exception], seconds: float 
 def page_with_error(error: AssistantError, page: str) -> Response:
     """Answer with a page that says itself what was wrong, such as a form to be filled in once more."""
     response = make_response(page, status_of(type(error)))
-    return _with_retry_after(response, type(error), getattr(error, "retry_after_seconds", None))
+    return _with_retry_after(response, type(error), error.retry_after_seconds)
 
 
 def answer_http_error(error: HTTPException) -> Response:
