@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from rag_assistant.conversations.prompts import rewrite_request
-from rag_assistant.errors import QUESTION_KEPT, TEXT_SAVED, ModelError
+from rag_assistant.errors import ModelError, cause_alone
 from rag_assistant.llm.pump import TextSink
 from rag_assistant.records import ModelRequest
 from rag_assistant.retrieval.claims import NUMBER
@@ -66,8 +66,7 @@ def rewrite_query(
     try:
         models.stream(endpoint, request, call, sink)
     except ModelError as error:
-        why = str(error).removesuffix(QUESTION_KEPT).removesuffix(TEXT_SAVED)
-        log.warning("The model did not rewrite the question of turn %s: %s", turn.id, why)
+        log.warning("The model did not rewrite the question of turn %s: %s", turn.id, cause_alone(str(error)))
         failed = True
     finally:
         call.restart_deadline()

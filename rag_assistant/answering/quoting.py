@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from rag_assistant.answering.request import MIN_ALARM_CERTAINTY
-from rag_assistant.errors import QUESTION_KEPT
+from rag_assistant.errors import cause_alone
 from rag_assistant.presenters.turns import LEAD, LEAD_INSTEAD
 from rag_assistant.retrieval.claims import CITATION
 from rag_assistant.retrieval.sentences import ends_as_sentence, split_text
@@ -101,7 +101,7 @@ def quoted_answer(quotes: Sequence[Quote], sources: int, model_failed: bool = Fa
 
 def note_of_failure(error: Exception) -> str:
     """Return the sentence that stands beside quotes which took the place of a model that failed."""
-    return f"{str(error).removesuffix(QUESTION_KEPT)} Your documents are quoted instead."
+    return f"{cause_alone(str(error))} Your documents are quoted instead."
 
 
 def _paragraphs(quote: Quote, sources: int) -> Iterator[str]:

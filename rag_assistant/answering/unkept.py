@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from rag_assistant.answering.receipt import usage_of
 from rag_assistant.answering.writer import AnswerWriter
 from rag_assistant.conversations.prompts import mark_cited, note_citations
-from rag_assistant.errors import QUESTION_KEPT, TEXT_SAVED, ModelError
+from rag_assistant.errors import ModelError, cause_alone
 from rag_assistant.presenters.turns import error_data
 from rag_assistant.records import Event, Turn, Unset
 
@@ -53,7 +53,7 @@ class UnkeptAnswers(AnswerWriter):
             notes=note_citations(turn, text),
             usage=usage_of(live.call.replies),
             error_type=error_type,
-            error_message=message and message.removesuffix(QUESTION_KEPT).removesuffix(TEXT_SAVED),
+            error_message=message and cause_alone(message),
             finished_at=datetime.now(UTC),
         )
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rag_assistant.conversations.extract import EXTRACT, extract, shortened_record
 from rag_assistant.conversations.prompts import summary_request, turn_text
 from rag_assistant.conversations.summary_lines import SummaryLine, read_lines, with_turns
-from rag_assistant.errors import QUESTION_KEPT, ModelError, ModelFailed, NothingToSummarise, SummaryRejected
+from rag_assistant.errors import ModelError, ModelFailed, NothingToSummarise, SummaryRejected, cause_alone
 from rag_assistant.history import FittedHistory, checked_summary, estimate_tokens, turns_kept_by_compaction
 from rag_assistant.llm.pump import TextSink
 from rag_assistant.presenters.history import span_in_words
@@ -81,7 +81,7 @@ class Compaction:
                 written_by, note = profile.endpoint.model or "a model", COMPACTED
             except (ModelError, SummaryRejected) as error:
                 record = _extended(conversation, turns, profile)
-                note = f"{NOT_SUMMARISED} {str(error).removesuffix(QUESTION_KEPT)} {EXTRACTED}"
+                note = f"{NOT_SUMMARISED} {cause_alone(str(error))} {EXTRACTED}"
         log.info("Conversation %s: turns up to %s were summarised (%s).", conversation.id, covered[-1], written_by)
         return self._history.keep_summary(conversation, record, covered, written_by, running), note
 

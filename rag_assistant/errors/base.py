@@ -1,6 +1,5 @@
 """The root of the tree."""
 
-
 from typing import Any
 
 

@@ -11,6 +11,11 @@ QUESTION_KEPT = " Your question was saved; try again."
 TEXT_SAVED = " The text so far was saved."
 
 
+def cause_alone(message: str) -> str:
+    """Return why a model did not answer, without what was kept, where nothing is."""
+    return message.removesuffix(QUESTION_KEPT).removesuffix(TEXT_SAVED)
+
+
 class ModelError(AssistantError):
     """The model did not answer. Its question is kept and can be asked again.
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence, Sized
 
 from msgspec import Struct
 
-from rag_assistant.errors import QUESTION_KEPT, EmbedderFailed, ModelError, ModelTimedOut, NoEndpoint, RerankerFailed
+from rag_assistant.errors import EmbedderFailed, ModelError, ModelTimedOut, NoEndpoint, RerankerFailed, cause_alone
 from rag_assistant.llm.models import LanguageModels
 from rag_assistant.llm.pump import TextSink
 from rag_assistant.records import ModelRequest
@@ -82,7 +82,7 @@ def _step(name: str, act: Callable[[], str]) -> CheckStep:
     try:
         message, ok = act(), True
     except (ModelError, EmbedderFailed, RerankerFailed) as error:
-        message, ok = str(error).removesuffix(QUESTION_KEPT), False
+        message, ok = cause_alone(str(error)), False
         if isinstance(error, ModelTimedOut):
             message += " A local model may still be loading; test again in a minute."
     return CheckStep(name, ok, message, round(time.monotonic() - began, 2))
