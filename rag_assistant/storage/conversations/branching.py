@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Table, and_, bindparam, func, insert, literal, select, update
+from sqlalchemy import Connection, Table, and_, bindparam, func, insert, literal, select
 
 from rag_assistant.errors import ConversationNotFound, InvalidRequest
 from rag_assistant.records import Branch, Conversation, Question, Turn
@@ -24,7 +24,7 @@ from rag_assistant.storage.conversations.sent_turns import copy_sent_turns
 from rag_assistant.storage.conversations.turn_rows import load_turn
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.full_text import TURN_WORDS
-from rag_assistant.storage.prepared import Prepared
+from rag_assistant.storage.prepared import Prepared, set_values
 from rag_assistant.storage.sent_texts import block_of, copy_texts
 from rag_assistant.storage.tables import answer_versions, conversations, messages, receipts, summaries, turns
 
@@ -89,9 +89,7 @@ def branch_for(connection: Connection, question: Question, title: str) -> int:
         )
     listed = question.interactive or (turn.number > 1 and origin["listed"])
     made = insert_conversation(connection, title, listed=listed)
-    connection.execute(
-        update(conversations).where(conversations.c.id == made).values(_taken_along(connection, origin, turn, made))
-    )
+    set_values(connection, conversations, made, _taken_along(connection, origin, turn, made))
     _copy_turns(connection, origin["id"], made, turn.number)
     recount(connection, made)
     return made
@@ -155,7 +153,7 @@ def _copy_turns(connection: Connection, origin: int, made: int, before: int) -> 
     said = select(messages.c.role, func.count()).join(pairs, pairs.c.new_id == messages.c.turn_id)
     counts = {f"{role}_messages": count for role, count in connection.execute(said.group_by(messages.c.role))}
     if counts:
-        connection.execute(update(conversations).where(conversations.c.id == made).values(counts))
+        set_values(connection, conversations, made, counts)
 
 
 def _copy_rows(connection: Connection, table: Table, pairs: Any) -> None:

@@ -37,7 +37,7 @@ from rag_assistant.storage.database import Database, person_of
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.leases import is_nobodys
 from rag_assistant.storage.ownership import OF_PERSON, OWNER, of_whom, own_conversations
-from rag_assistant.storage.prepared import Prepared
+from rag_assistant.storage.prepared import Prepared, set_values
 from rag_assistant.storage.tables import conversations, now, summaries, turns
 
 MAX_TITLE_CHARS = 200
@@ -191,7 +191,7 @@ class ConversationManager:
                 kept = row["overrides"] | dict(own)
                 values["overrides"] = {name: value for name, value in kept.items() if not isinstance(value, Unset)}
             if values:
-                connection.execute(update(conversations).where(conversations.c.id == conversation_id).values(values))
+                set_values(connection, conversations, conversation_id, values)
             return conversation_of(connection, load_conversation(connection, conversation_id))
 
     def show_operation(self, conversation_id: int, operation: Mapping[str, Any] | None) -> None:
@@ -212,9 +212,7 @@ class ConversationManager:
         """Put a conversation away: it is not found any more until ``restore``. Raises ConversationNotFound."""
         with self._database.write() as connection:
             load_conversation(connection, conversation_id)
-            connection.execute(
-                update(conversations).where(conversations.c.id == conversation_id).values(deleted_at=now())
-            )
+            set_values(connection, conversations, conversation_id, {"deleted_at": now()})
 
     def restore(self, conversation_id: int) -> Conversation:
         """Bring a deleted conversation back, whole. Raises ConversationNotFound if there never was one."""

@@ -35,7 +35,7 @@ from rag_assistant.storage.conversations.windows import (
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.full_text import TURN_WORDS, SomeRows
 from rag_assistant.storage.id_lists import one_of
-from rag_assistant.storage.prepared import Prepared
+from rag_assistant.storage.prepared import Prepared, set_values
 from rag_assistant.storage.sent_texts import block_of, load_sources, load_texts, load_texts_of_turns
 from rag_assistant.storage.tables import conversations, history_changes, now, summaries, turns
 
@@ -46,12 +46,13 @@ MARKS = ("pinned", "excluded")
 MIN_CERTAINTY = 0.2
 # Words are looked for in fewer turns than this one by one, if no more than so many of all lie between them.
 FEW, NEAR = 100, 2_000
-_LAST_CHANGE = Prepared(
-    select(history_changes.c.kind)
+_LAST_CHANGE = (
+    select(history_changes)
     .where(history_changes.c.conversation_id == bindparam("conversation"))
     .order_by(history_changes.c.id.desc())
     .limit(1)
 )
+_LAST_KIND = Prepared(_LAST_CHANGE.with_only_columns(history_changes.c.kind))
 _RUNNING = Prepared(
     select(turns.c.number).where(turns.c.conversation_id == bindparam("conversation"), turns.c.status == "running")
 )
@@ -176,7 +177,7 @@ class HistoryStore:
             values: dict[str, Any] = {"context_start": start, "view_start": start, "summary_id": None}
             if kind == "reset" and at_turn is None:
                 values["overrides"] = {}
-            _set(connection, conversation_id, values)
+            set_values(connection, conversations, conversation_id, values)
         return self._get(conversation_id)
 
     def keep_summary(
@@ -202,7 +203,8 @@ class HistoryStore:
                 raise HistoryChanged
             runs = covered_by(connection, row["summary_id"]) + runs_of(covered)
             summary_id = _insert_summary(connection, conversation.id, text, runs, written_by)
-            _set(connection, conversation.id, {"summary_id": summary_id, "view_start": covered[-1] + 1})
+            values = {"summary_id": summary_id, "view_start": covered[-1] + 1}
+            set_values(connection, conversations, conversation.id, values)
         return self._get(conversation.id)
 
     def edit_summary(self, conversation_id: int, text: str) -> Conversation:
@@ -212,7 +214,7 @@ class HistoryStore:
             if old is None:
                 raise NoSummary(conversation_id)
             summary_id = _insert_summary(connection, conversation_id, text, old["covered"], "a person")
-            _set(connection, conversation_id, {"summary_id": summary_id})
+            set_values(connection, conversations, conversation_id, {"summary_id": summary_id})
         return self._get(conversation_id)
 
     def mark(self, turn_id: int, *, pinned: bool | None = None, excluded: bool | None = None) -> Turn:
@@ -233,7 +235,7 @@ class HistoryStore:
                 covered = covered_by(connection, row["summary_id"])
                 if excluded and any(first <= turn.number <= last for first, last in covered):
                     raise TurnSummarised(turn.number)
-                connection.execute(update(turns).where(turns.c.id == turn_id).values(marks))
+                set_values(connection, turns, turn_id, marks)
                 _see(connection, turn_id)
         with self._database.read() as connection:
             return load_turn(connection, turn_id)
@@ -246,25 +248,16 @@ class HistoryStore:
         with self._database.write() as connection:
             row = load_conversation(connection, conversation_id, lock=True)
             refuse_while_running(connection, row)
-            last = (
-                connection.execute(
-                    select(history_changes)
-                    .where(history_changes.c.conversation_id == conversation_id)
-                    .order_by(history_changes.c.id.desc())
-                    .limit(1)
-                )
-                .mappings()
-                .first()
-            )
+            last = connection.execute(_LAST_CHANGE, {"conversation": conversation_id}).mappings().first()
             if last is None:
                 raise NothingToUndo(conversation_id)
             before = dict(last["before"])
             marked = {int(turn_id): marks for turn_id, marks in before.pop("marks", {}).items()}
             counters = Recount(connection, conversation_id, *(load_turn(connection, one).number for one in marked))
             for turn_id, marks in marked.items():
-                connection.execute(update(turns).where(turns.c.id == turn_id).values(marks))
+                set_values(connection, turns, turn_id, marks)
                 _see(connection, turn_id)
-            _set(connection, conversation_id, before)
+            set_values(connection, conversations, conversation_id, before)
             connection.execute(delete(history_changes).where(history_changes.c.id == last["id"]))
             counters.keep()
         return self._get(conversation_id), last["kind"]
@@ -272,7 +265,7 @@ class HistoryStore:
     def last_change(self, conversation_id: int) -> str | None:
         """Return the kind of the change that ``undo`` would take back."""
         with self._database.read() as connection:
-            return next((kind for (kind,) in _LAST_CHANGE.rows(connection, {"conversation": conversation_id})), None)
+            return next((kind for (kind,) in _LAST_KIND.rows(connection, {"conversation": conversation_id})), None)
 
     def decide(self, conversation_id: int, until_turn: int) -> None:
         """Remember that a person agreed that turns up to ``until_turn`` are left out."""
@@ -331,15 +324,11 @@ def refuse_while_running(connection: Connection, row: Row, running: int | None =
         raise ConversationBusy(row["id"])
 
 
-def _set(connection: Connection, conversation_id: int, values: dict[str, Any]) -> None:
-    connection.execute(update(conversations).where(conversations.c.id == conversation_id).values(values))
-
-
 def _see(connection: Connection, turn_id: int) -> None:
     """Let a turn be visible to the model if it has an answer with text and nothing speaks against it."""
     turn = load_turn(connection, turn_id)
     visible = bool(turn.answer.strip()) and not (turn.excluded or turn.purged)
-    connection.execute(update(turns).where(turns.c.id == turn_id).values(visible=visible))
+    set_values(connection, turns, turn_id, {"visible": visible})
 
 
 def _insert_summary(

@@ -156,10 +156,12 @@ def insert_messages(connection: Connection, turn_id: int, said: Sequence[Message
     rows = []
     for position, message in enumerate(said, count - len(said)):
         extra = {name: value for name, value in message.items() if name not in ("role", "content")}
-        row = {"turn_id": turn_id, "position": position, "role": message["role"], "content": message.get("content")}
-        rows.append(row | {"extra": extra or None})
+        rows.append(message_row(turn_id, position, message["role"], message.get("content"), extra or None))
     INSERT_MESSAGE.run(connection, *rows)
 
 
-def message_row(turn_id: int, position: int, role: str, content: str) -> dict[str, Any]:
-    return {"turn_id": turn_id, "position": position, "role": role, "content": content, "extra": None}
+def message_row(
+    turn_id: int, position: int, role: str, content: str | None, extra: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return a message as its row has it; ``extra`` is what it has besides role and content."""
+    return {"turn_id": turn_id, "position": position, "role": role, "content": content, "extra": extra}

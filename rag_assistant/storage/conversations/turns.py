@@ -196,8 +196,8 @@ class TurnStore:
         }
         ((turn_id,),) = _INSERT_TURN.rows(connection, new)
         images = keep_pictures(connection, block_of(conversation_id, conversation.turns), question.images)
-        asked = message_row(turn_id, 0, "user", question.text) | ({"extra": {IMAGES: images}} if images else {})
-        INSERT_MESSAGE.run(connection, asked)
+        extra = {IMAGES: images} if images else None
+        INSERT_MESSAGE.run(connection, message_row(turn_id, 0, "user", question.text, extra))
         turn = Turn(
             id=turn_id,
             conversation_id=conversation_id,

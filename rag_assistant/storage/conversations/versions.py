@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from msgspec.structs import replace
-from sqlalchemy import Connection, RowMapping, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, delete, insert, select
 
 from rag_assistant.errors import ConversationBusy, TurnErased, TurnNotRegenerable, VersionFixed, VersionNotFound
 from rag_assistant.records import AnswerVersion, Turn
@@ -89,9 +89,7 @@ class VersionStore:
         if row["receipt"] is not None:
             connection.execute(insert(receipts).values(turn_id=turn.id, body=row["receipt"]))
         visible = bool(answer.strip()) and not (turn.excluded or turn.purged)
-        connection.execute(
-            update(turns).where(turns.c.id == turn.id).values(visible=visible, finished_at=row["finished_at"])
-        )
+        set_values(connection, turns, turn.id, {"visible": visible, "finished_at": row["finished_at"]})
         if answer.strip():
             TURN_WORDS.insert(connection, [(turn.id, words_found_by(turn.question, answer, self._words_of))])
         own = answer_versions.c.turn_id == turn.id
