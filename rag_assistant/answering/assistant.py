@@ -120,7 +120,7 @@ class Assistant:
         return self._begin(lambda: self._turns.retry(turn_id), quotes=quotes)
 
     def regenerate(self, turn_id: int) -> Turn:
-        """Answer the last question of a conversation anew, and return its turn; the answer it has is kept.
+        """Regenerate the last answer of a conversation, and return its turn; the one that it has is kept.
 
         Raises TurnNotFound, TurnNotRegenerable, ConversationBusy, Overloaded.
         """

@@ -37,7 +37,7 @@ LINE = re.compile(r"^(Turn \d+, (?:User|Assistant)): ", re.MULTILINE)
 
 
 class _Sentence(Struct, frozen=True):
-    """A sentence: who said it in which turn, its position in the message, its tokens and its telling words."""
+    """A sentence: who said it in which turn, its position in the message, its tokens and its content words."""
 
     who: str
     position: int

@@ -1,9 +1,9 @@
 """A document, top to bottom: accept, read, chunk, index, embed, remove.
 
-Accepting is quick and durable; the rest is work in the background, read in one lane and embedded in another, so that a
+Accepting is quick and durable; the rest is work in the background, read in one queue and embedded in another, so that a
 long document is searchable by keyword while its embeddings, or those of the one before it, are still on their way. Text
-recognition is in the lane of reading, behind everything that is to be read, and gives way to it after each page. How
-far each document has come stands in the documents' table; after a crash the lanes are filled from there.
+recognition is in the queue of reading, behind everything that is to be read, and gives way to it after each page. How
+far each document has come stands in the documents' table; after a crash the queues are filled from there.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ class Library:
             log.warning("The file %s, which is not needed, stays: %s", file, error)
 
     def _queue(self, document_id: int) -> None:
-        """Put a document into the reading lane. It is accepted already: if that fails, the next start sees to it."""
+        """Put a document into the reading queue. It is accepted already: if that fails, the next start sees to it."""
         try:
             if self._tell_others is None:
                 self._reading.add("read", document_id)
@@ -298,7 +298,7 @@ class Library:
 
     @property
     def busy(self) -> bool:
-        """Whether anything waits in the lanes or is being worked on."""
+        """Whether anything waits in the queues or is being worked on."""
         return self._reading.busy or self._embedding.busy
 
     def reindex(self) -> None:
@@ -366,7 +366,7 @@ class Library:
     def _guarded(self, work: Work) -> Work:
         """Return the work with its endings: what goes wrong fails the document; what is away is waited for.
 
-        With a database or with files that are away there is nothing else to do, so the lane waits.
+        With a database or with files that are away there is nothing else to do, so the queue waits.
         """
 
         def guarded(document_id: int) -> None:

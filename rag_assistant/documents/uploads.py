@@ -88,12 +88,6 @@ def clean_name(name: str) -> str:
     return seen[:MAX_NAME_CHARS] or "unnamed"
 
 
-def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file's content."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _write(file: IO[bytes], path: Path, max_mb: int) -> tuple[int, str, bytes]:
     """Write a file to the disk; return its size, its SHA-256 and its first bytes."""
     size, digest, head = 0, hashlib.sha256(), b""

@@ -259,7 +259,7 @@ def build_library(
         stores.embeddings,
         search.embedders,
         uploads,
-        lambda lane: JobQueue(f"{installation_id(data_dir)}-{lane}", data_dir / QUEUE_FILE),
+        lambda name: JobQueue(f"{installation_id(data_dir)}-{name}", data_dir / QUEUE_FILE),
         lambda: settings.current,
         stores.scans,
         tell_work if is_shared else None,

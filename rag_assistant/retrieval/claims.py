@@ -30,12 +30,12 @@ NEGATION = re.compile(
     r"\b(?:not|no|never|neither|nor|none|nobody|nothing|without|cannot|unable|nicht|nie|ohne|kein\w*)\b|n['\u2019]t\b",
     re.IGNORECASE,
 )
-# So many telling words behind a negation are what it denies.
+# So many content words behind a negation are what it denies.
 DENIED_WORDS = 2
 MIN_NAME_CHARS = 3
-# A sentence of so few telling words, besides those of the question, says too little to be compared.
+# A sentence of so few content words, besides those of the question, says too little to be compared.
 MIN_WORDS = 4
-# So many of its telling words a passage has at least if it carries the sentence.
+# So many of its content words a passage has at least if it carries the sentence.
 MIN_SHARE = 0.3
 MIN_BESIDE_NUMBER = 2
 # Another passage is said to carry a sentence from this share on, and offered to a sentence that cites none from that.
@@ -117,7 +117,7 @@ def _carrier(sentence: str, texts: Mapping[int, _Text], asked: _Text, least: flo
 
 
 class _Sentence:
-    """A sentence of a passage as it is compared: its telling words, numbers, and what it denies."""
+    """A sentence of a passage as it is compared: its content words, numbers, and what it denies."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -199,7 +199,7 @@ def _is_opposite(sentence: str, words: set[str], passages: Sequence[_Text]) -> b
 
 
 def _denied(sentence: str) -> frozenset[str]:
-    """Return the first telling words behind each negation."""
+    """Return the first content words behind each negation."""
     behind = (content_words(sentence[match.end() :])[:DENIED_WORDS] for match in NEGATION.finditer(sentence))
     return frozenset(stem(word) for words in behind for word in words)
 

@@ -34,7 +34,7 @@ MIN_SHARE = 0.5
 # A question that has no telling word leans at least so much.
 SHARE_WITHOUT_WORDS = 0.8
 
-# A question of which so many telling words stand neither in the library nor in the conversation stands alone.
+# A question of which so many content words stand neither in the library nor in the conversation stands alone.
 # But with a pronoun it points back, whatever it asks ("Where is it stored?").
 MIN_STRANGE_SHARE = 0.5
 

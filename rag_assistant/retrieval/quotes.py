@@ -92,8 +92,8 @@ def nearest_range(query: SearchQuery, source: Source, compare: Compare | None) -
 def _scores(query: SearchQuery, sources: Sequence[Source], compare: Compare | None) -> dict[_Candidate, float]:
     """Return how well each sentence of the sources answers a question."""
     candidates = _candidates(sources)
-    nearness = _nearness(query, candidates, compare) if candidates else {}
-    return {one: _score(one, nearness) for one in candidates}
+    similarities = _similarities(query, candidates, compare) if candidates else {}
+    return {one: _score(one, similarities) for one in candidates}
 
 
 def _candidates(sources: Sequence[Source]) -> list[_Candidate]:
@@ -110,18 +110,19 @@ def _candidates(sources: Sequence[Source]) -> list[_Candidate]:
     return list(found.values())
 
 
-def _nearness(query: SearchQuery, candidates: Sequence[_Candidate], compare: Compare | None) -> dict[_Place, float]:
+def _similarities(query: SearchQuery, candidates: Sequence[_Candidate], compare: Compare | None) -> dict[_Place, float]:
     """Return how near each sentence is to a question: by its words, and the best by these also by their cosine."""
     texts = [one.text for one in candidates]
-    # A question that leans and has no telling words ("And when?") is as near as what it leans on.
+    # A question that leans and has no content words ("And when?") is as near as what it leans on.
     own_text = query.context if query.is_follow_up and not content_words(query.text) else query.text
     shares = zip(_word_shares(own_text, texts), _word_shares(query.context, texts), strict=True)
-    nearness = {one.place: own + query.share * context for one, (own, context) in zip(candidates, shares, strict=True)}
+    by_words = [own + query.share * context for own, context in shares]
+    similarities = {one.place: share for one, share in zip(candidates, by_words, strict=True)}
     if compare is not None:
-        best_first = sorted(candidates, key=lambda one: -nearness[one.place] - one.passage_score)[:MAX_EMBEDDED]
+        best_first = sorted(candidates, key=lambda one: -similarities[one.place] - one.passage_score)[:MAX_EMBEDDED]
         for one, similarity in zip(best_first, compare(own_text, [one.text for one in best_first]), strict=True):
-            nearness[one.place] += max(0.0, similarity)
-    return nearness
+            similarities[one.place] += max(0.0, similarity)
+    return similarities
 
 
 def _word_shares(question: str, texts: Sequence[str]) -> list[float]:
@@ -140,10 +141,10 @@ def _word_shares(question: str, texts: Sequence[str]) -> list[float]:
     return [sum(weights[word] for word in weights if word in vocabulary) / total for vocabulary in vocabularies]
 
 
-def _score(one: _Candidate, nearness: Mapping[_Place, float]) -> float:
+def _score(one: _Candidate, similarities: Mapping[_Place, float]) -> float:
     n, position = one.place
-    neighbour = max(nearness.get((n, position + step), 0.0) for step in (-1, 1))
-    return nearness[one.place] + one.passage_score + NEIGHBOUR_WEIGHT * neighbour
+    neighbour = max(similarities.get((n, position + step), 0.0) for step in (-1, 1))
+    return similarities[one.place] + one.passage_score + NEIGHBOUR_WEIGHT * neighbour
 
 
 def _side_by_side(chosen: Sequence[_Candidate]) -> list[Quote]:

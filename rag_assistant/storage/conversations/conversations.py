@@ -1,4 +1,4 @@
-"""Conversations: made, listed, found, named, put away, brought back and erased."""
+"""Conversations: made, listed, found, named, deleted, restored and erased."""
 
 from __future__ import annotations
 
@@ -122,13 +122,13 @@ class ConversationManager:
     def page(self, limit: int, before: Cursor | None = None, *, pinned: bool | None = None) -> list[Conversation]:
         """Return up to ``limit`` conversations, the latest used first, behind ``before``.
 
-        With ``pinned`` only those that are pinned, or only those that are not. A place is a moment with an id, so that
+        With ``pinned`` only those that are pinned, or only those that are not. A cursor is a moment with an id, so that
         a list goes on where it was also when the conversation that stood there is used again.
         """
         return self._page(_LATEST, limit, before, pinned)
 
     def deleted(self, limit: int, before: Cursor | None = None) -> list[Conversation]:
-        """Return up to ``limit`` conversations that were put away, the last first, behind ``before``."""
+        """Return up to ``limit`` deleted conversations, the last deleted first, behind ``before``."""
         return self._page(_DELETED, limit, before, None)
 
     def _page(self, moment: Column[Any], limit: int, before: Cursor | None, pinned: bool | None) -> list[Conversation]:
@@ -209,7 +209,7 @@ class ConversationManager:
             connection.execute(update(conversations).where(*left).values(operation=None))
 
     def delete(self, conversation_id: int) -> None:
-        """Put a conversation away: it is not found any more until ``restore``. Raises ConversationNotFound."""
+        """Move a conversation to the trash: it is not found until ``restore``. Raises ConversationNotFound."""
         with self._database.write() as connection:
             load_conversation(connection, conversation_id)
             set_values(connection, conversations, conversation_id, {"deleted_at": now()})

@@ -49,7 +49,7 @@ blueprint = Blueprint("conversations_api", __name__, url_prefix="/api/conversati
 def conversations() -> Response:
     """Return the conversations, the latest used first; with ``q``, those that hold these words, and in which turn.
 
-    ``pinned=1`` gives those that are pinned alone, ``pinned=0`` the others, ``deleted=1`` those that were put away.
+    ``pinned=1`` gives those that are pinned alone, ``pinned=0`` the others, ``deleted=1`` those in the trash.
     """
     limit, pinned, deleted = page_limit(), flag_asked("pinned"), flag_asked("deleted")
     manager = services().conversations
@@ -92,7 +92,7 @@ def change_conversation(conversation_id: int) -> Response:
 
 @blueprint.delete("/<int:conversation_id>")
 def delete_conversation(conversation_id: int) -> Response:
-    """Put a conversation away; ``restore`` brings it back."""
+    """Move a conversation to the trash; ``restore`` brings it back."""
     services().conversations.delete(conversation_id)
     return make_response("", 204)
 

@@ -133,7 +133,7 @@ def retry(turn_id: int) -> Response:
 
 @blueprint.post("/turns/<int:turn_id>/regenerate")
 def regenerate(turn_id: int) -> Response:
-    """Answer the last question of a conversation anew; the answer that it has is kept as a version."""
+    """Regenerate the last answer of a conversation; the one that it has is kept as a version."""
     read_optional_json(NoFields)
     return make_response(jsonify(turn_data(services().assistant.regenerate(turn_id))), 202)
 
