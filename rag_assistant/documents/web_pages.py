@@ -5,7 +5,8 @@ from __future__ import annotations
 import codecs
 import io
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy as shallow_copy
 from typing import IO
 from urllib.parse import unquote, urlunsplit
@@ -51,9 +52,10 @@ class WebPages:
         """
         url = self._address_of(url.strip())
         known = self._documents.of_origin(url)
-        if known is not None and library_id in (None, known.library_id):
-            return self._take_in(url, replaces=known.id, tags=tags)
-        return self._take_in(url, origin=url, tags=tags, library_id=library_id)
+        with self._fetched(url) as (content, name):
+            if known is not None and library_id in (None, known.library_id):
+                return self._library.accept(content, name, replaces=known.id, tags=tags)
+            return self._library.accept(content, name, origin=url, tags=tags, library_id=library_id)
 
     def fetch_again(self, document_id: int) -> tuple[Document, bool]:
         """Fetch a page once more; if it has changed, what is there now takes its place once it is ready.
@@ -65,7 +67,8 @@ class WebPages:
         self._documents.refuse_read_only([document_id])
         if not document.is_web_page:
             raise NoWebPage(document_id)
-        return self._take_in(self._address_of(document.origin or ""), replaces=document_id)
+        with self._fetched(self._address_of(document.origin or "")) as (content, name):
+            return self._library.accept(content, name, replaces=document_id)
 
     def _address_of(self, url: str) -> str:
         """Return an address as it is kept. Raises AddressRefused."""
@@ -73,28 +76,15 @@ class WebPages:
             raise AddressRefused('Web pages are not fetched here. Whoever runs the server can set "web_pages" to true.')
         return urlunsplit(checked_address(url, self._settings().web_page_ports))
 
-    def _take_in(
-        self,
-        url: str,
-        *,
-        origin: str | None = None,
-        replaces: int | None = None,
-        tags: Sequence[str] = (),
-        library_id: int | None = None,
-    ) -> tuple[Document, bool]:
+    @contextmanager
+    def _fetched(self, url: str) -> Iterator[tuple[IO[bytes], str]]:
+        """Give the content of a page, and what it is called. Raises PageNotFetched, TooManyFetches."""
         settings = self._settings()
         if not self._places.acquire(blocking=False):
             raise TooManyFetches(MAX_FETCHES)
         try:
             with self._http.fetch(url, settings.web_page_ports, settings.max_upload_mb, ACCEPT) as fetched:
-                return self._library.accept(
-                    _content_of(fetched),
-                    _name_of(url),
-                    origin=origin,
-                    replaces=replaces,
-                    tags=tags,
-                    library_id=library_id,
-                )
+                yield _content_of(fetched), _name_of(url)
         finally:
             self._places.release()
 
