@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from math import ceil
 from typing import Any
@@ -193,9 +192,3 @@ def question_of(draft: Draft) -> Message:
         unclear=found.unclear,
         pictures=draft.pictures,
     )
-
-
-def estimated_tokens(request: ModelRequest) -> int:
-    """Return our own estimate of a request, before any correction."""
-    schemas = estimate_tokens(json.dumps(request.tools)) if request.tools else 0
-    return schemas + sum(count_message(message, estimate_tokens) for message in request.messages)

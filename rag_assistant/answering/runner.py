@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from rag_assistant.answering.quoting import instead_of_quotes, note_of_failure
 from rag_assistant.answering.recall import with_recall
 from rag_assistant.answering.receipt import log_what_was_left_out
-from rag_assistant.answering.request import BuiltRequest, Draft, build_request, estimated_tokens
+from rag_assistant.answering.request import BuiltRequest, Draft, build_request
 from rag_assistant.answering.tools import DELETES, said_yes, with_results
 from rag_assistant.answering.writer import ShownText
 from rag_assistant.conversations.model_profile import ModelProfile, profile_for, settings_for
@@ -28,6 +28,7 @@ from rag_assistant.errors import (
     QuestionDoesNotFit,
     ToolsRefused,
 )
+from rag_assistant.llm.calibration import estimated_tokens
 from rag_assistant.llm.endpoint import QUOTES_ENDPOINT
 from rag_assistant.llm.tool_calls import may_be_calls
 from rag_assistant.presenters.turn_events import start_event, state_event, step_events
@@ -136,7 +137,7 @@ class Runner:
         endpoint = QUOTES_ENDPOINT if self._quotes else self._endpoint(is_trial)
         if without_tools:
             endpoint = replace(endpoint, takes_tools=False)
-        ratio, tools = self._deps.models.ratio(endpoint), self._deps.tools.schemas
+        ratio, tools = self._deps.models.calibration.ratio(endpoint), self._deps.tools.schemas
         return profile_for(endpoint, self._settings, ratio, tools, self._turn.options.instructions)
 
     def _endpoint(self, is_trial: bool) -> Endpoint:
@@ -231,7 +232,7 @@ class Runner:
         """Send one request, keep and show the text as it comes, and return it with the tools that the model calls."""
         endpoint = self._draft.profile.endpoint
         # How the model counts may have been learnt from the request before.
-        profile = replace(self._draft.profile, token_ratio=self._deps.models.ratio(endpoint))
+        profile = replace(self._draft.profile, token_ratio=self._deps.models.calibration.ratio(endpoint))
         self._take(replace(self._draft, profile=profile))
         built = self._build()
         request = built.as_request(may_call)
@@ -289,15 +290,15 @@ class Runner:
     def _learn(self, reply: ModelReply, request: ModelRequest) -> None:
         counted = (reply.usage or {}).get("prompt_tokens")
         if isinstance(counted, int):
-            self._deps.models.learn(self._draft.profile.endpoint, estimated_tokens(request), counted)
+            self._deps.models.calibration.learn(self._draft.profile.endpoint, estimated_tokens(request), counted)
 
     # --- when the endpoint cannot do what was asked
 
     def _make_shorter(self, error: ContextTooLong) -> None:
         """Learn what the endpoint takes, so that the request is fitted once more."""
         estimate = estimated_tokens(ModelRequest.from_body(self._sent[-1]))
-        models = self._deps.models
-        models.learn_refusal(self._draft.profile.endpoint, estimate, error.limit, error.prompt_tokens)
+        calibration = self._deps.models.calibration
+        calibration.learn_refusal(self._draft.profile.endpoint, estimate, error.limit, error.prompt_tokens)
         profile = self._profile(without_tools=not self._draft.profile.tools)
         # Whatever is known now, what was refused is not sent again.
         cap = int(estimate * profile.token_ratio * SHARE_OF_REFUSED)

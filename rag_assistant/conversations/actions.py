@@ -182,7 +182,7 @@ class HistoryActions:
             )
         if self._models.connected:
             self._models.refuse_beyond_limits()
-        profile = profile_for(endpoint, settings, self._models.ratio(endpoint))
+        profile = profile_for(endpoint, settings, self._models.calibration.ratio(endpoint))
         return Compaction(self._conversations, history, self._models).compact(
             conversation, keep_from, profile, call, lambda _sentence: None
         )
@@ -213,7 +213,7 @@ class HistoryActions:
     ) -> FittedHistory:
         """Fit the window as for a question that has no text yet."""
         window = load_window(history, conversation, conversation.turns + 1, rules, settings)
-        profile = profile_for(endpoint, settings, self._models.ratio(endpoint), self._tool_schemas())
+        profile = profile_for(endpoint, settings, self._models.calibration.ratio(endpoint), self._tool_schemas())
         question: Message = {"role": "user", "content": ""}
         try:
             return fit_window(window, profile, question)

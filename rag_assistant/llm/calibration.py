@@ -5,9 +5,12 @@ Kept in memory: after a start the first answers teach it anew.
 
 from __future__ import annotations
 
+import json
 import threading
 
+from rag_assistant.history import count_message, estimate_tokens
 from rag_assistant.llm.endpoint import Endpoint
+from rag_assistant.records import ModelRequest
 
 SHARE_OF_NEWEST = 0.3
 MIN_RATIO, MAX_RATIO = 0.3, 4.0
@@ -29,7 +32,7 @@ class Calibration:
 
     def ratio(self, endpoint: Endpoint) -> float:
         """Return by what our estimate has to be multiplied for this model; 1 while nothing is known."""
-        return self._ratios.get(_key(endpoint), 1.0)
+        return self._ratios.get(endpoint.key, 1.0)
 
     def learn(self, endpoint: Endpoint, estimated: int, counted: int) -> None:
         """Take note of a request: our own estimate, uncorrected, and what the endpoint counted."""
@@ -37,15 +40,15 @@ class Calibration:
             return
         newest = min(MAX_RATIO, max(MIN_RATIO, counted / estimated))
         with self._lock:
-            self._accepted[_key(endpoint)] = max(counted, self._accepted.get(_key(endpoint), 0))
-            known = self._ratios.get(_key(endpoint))
+            self._accepted[endpoint.key] = max(counted, self._accepted.get(endpoint.key, 0))
+            known = self._ratios.get(endpoint.key)
             # A larger count is believed at once, a smaller one slowly: too long a request costs more than a short one.
             mixed = newest if known is None else known + SHARE_OF_NEWEST * (newest - known)
-            self._ratios[_key(endpoint)] = max(newest, mixed)
+            self._ratios[endpoint.key] = max(newest, mixed)
 
     def limit(self, endpoint: Endpoint) -> int | None:
         """Return the most tokens that the model takes, as its own refusal told, ``None`` if it never did."""
-        return self._limits.get(_key(endpoint))
+        return self._limits.get(endpoint.key)
 
     def learn_refusal(self, endpoint: Endpoint, estimated: int, limit: int | None, counted: int | None) -> None:
         """Take note of a request that was refused for its length; the figures are the endpoint's, as far as told.
@@ -53,12 +56,14 @@ class Calibration:
         They can only make us more careful. A limit below what the model has taken before is not believed.
         """
         with self._lock:
-            if limit is not None and limit >= max(MIN_LIMIT_TOKENS, self._accepted.get(_key(endpoint), 0)):
-                self._limits[_key(endpoint)] = limit
+            if limit is not None and limit >= max(MIN_LIMIT_TOKENS, self._accepted.get(endpoint.key, 0)):
+                self._limits[endpoint.key] = limit
             if counted is not None and estimated < counted <= MAX_TIMES_OUR_ESTIMATE * estimated:
                 ratio = min(MAX_RATIO, counted / estimated)
-                self._ratios[_key(endpoint)] = max(ratio, self._ratios.get(_key(endpoint), 1.0))
+                self._ratios[endpoint.key] = max(ratio, self._ratios.get(endpoint.key, 1.0))
 
 
-def _key(endpoint: Endpoint) -> tuple[str, str | None]:
-    return endpoint.base_url, endpoint.model
+def estimated_tokens(request: ModelRequest) -> int:
+    """Return our own estimate of a request, before any correction."""
+    schemas = estimate_tokens(json.dumps(request.tools)) if request.tools else 0
+    return schemas + sum(count_message(message, estimate_tokens) for message in request.messages)

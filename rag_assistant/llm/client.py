@@ -147,14 +147,13 @@ class ModelClient:
 
     def _limit_told(self, endpoint: Endpoint) -> int | None:
         """Return how many tokens the model takes, if the endpoint's list says so; asked once, without much patience."""
-        known = (endpoint.base_url, endpoint.model)
-        if known not in self._limits:
-            self._limits[known] = None
+        if endpoint.key not in self._limits:
+            self._limits[endpoint.key] = None
             try:
                 self._keep_limits(endpoint, self._models(endpoint, ModelCall(), LIMIT_PROBE_TIMEOUT_SECONDS))
             except ModelError as error:
                 log.info("The endpoint %s does not tell what its models take: %s", endpoint.base_url, error)
-        return self._limits[known]
+        return self._limits[endpoint.key]
 
     def _keep_limits(self, endpoint: Endpoint, listed: dict[str, int | None]) -> None:
         for name, limit in listed.items():
@@ -223,7 +222,7 @@ class ModelClient:
             raise status_error(response)
 
     def _to(self, endpoint: Endpoint) -> _Clients:
-        """Return how an endpoint is reached. Nothing is retried by itself."""
+        """Return how an endpoint is reached."""
         import httpx2
 
         from rag_assistant.llm.transport import SocketTransport, head_of
@@ -233,9 +232,7 @@ class ModelClient:
             if key not in self._clients:
                 transport = SocketTransport(lambda: self._deadlines().connect)
                 http = httpx2.Client(transport=transport, timeout=None)
-                sdk = sdk_client(
-                    base_url=endpoint.base_url, api_key=endpoint.api_key or "none", max_retries=0, http_client=http
-                )
+                sdk = sdk_client(endpoint.base_url, endpoint.api_key, http_client=http)
                 url = httpx2.URL(f"{endpoint.base_url.rstrip('/')}/chat/completions")
                 question = http.build_request("POST", url, headers=headers_of(sdk))
                 del question.headers["Content-Length"]

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rag_assistant.errors import EmbedderFailed
-from rag_assistant.llm.failures import cause_of, reason_given
-from rag_assistant.llm.sdk import sdk_client
+from rag_assistant.llm.sdk import sdk_client, service_failures
 
 if TYPE_CHECKING:
     import openai
@@ -36,12 +35,8 @@ class EndpointEmbedder:
 
         from rag_assistant.llm.transport import BoundedTransport
 
-        self._client = sdk_client(
-            base_url=self._base_url,
-            api_key=self._api_key or "none",
-            max_retries=0,
-            http_client=httpx2.Client(transport=BoundedTransport(MAX_ANSWER_BYTES, BATCH_TIMEOUT_SECONDS)),
-        )
+        http = httpx2.Client(transport=BoundedTransport(MAX_ANSWER_BYTES, BATCH_TIMEOUT_SECONDS))
+        self._client = sdk_client(self._base_url, self._api_key, http_client=http)
 
     def close(self) -> None:
         """Close the connections."""
@@ -50,25 +45,14 @@ class EndpointEmbedder:
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector for each text, in their order. Raises EmbedderFailed."""
-        import openai
-
         if self._client is None:
             raise RuntimeError("The embedder is loaded before it is used.")
         where = f'The embedding model "{self._model}" at {self._base_url}'
         timeout_seconds = ITEM_TIMEOUT_SECONDS if len(texts) == 1 else BATCH_TIMEOUT_SECONDS
-        try:
+        with service_failures(EmbedderFailed, where, self._api_key, timeout_seconds):
             # Given a format, the SDK leaves the numbers as they come; many servers know no other.
             answer: Any = self._client.with_options(timeout=timeout_seconds).embeddings.create(
                 model=self._model, input=list(texts), encoding_format="float"
             )
             rows = sorted(answer.data or (), key=lambda row: row.index)
             return [row.embedding for row in rows]
-        except openai.APIStatusError as error:
-            reason = reason_given(error.body, self._api_key)
-            raise EmbedderFailed(f"{where} refused the request ({error.status_code}): {reason}") from error
-        except openai.APITimeoutError as error:
-            raise EmbedderFailed(f"{where} did not answer within {timeout_seconds:g} seconds.") from error
-        except openai.APIConnectionError as error:
-            raise EmbedderFailed(f"{where} could not be reached{cause_of(error)}.") from error
-        except (openai.OpenAIError, AttributeError, TypeError, ValueError) as error:
-            raise EmbedderFailed(f"{where} gave an answer that is none.") from error

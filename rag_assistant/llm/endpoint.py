@@ -21,6 +21,11 @@ class Endpoint(Struct, frozen=True):
     quotes: bool = False
     takes_tools: bool = True
 
+    @property
+    def key(self) -> tuple[str, str | None]:
+        """By what is kept what was learnt of its model."""
+        return self.base_url, self.model
+
 
 # What answers where no model is connected: sentences of the documents.
 QUOTES_ENDPOINT = Endpoint("", None, QUOTES, quotes=True, takes_tools=False)

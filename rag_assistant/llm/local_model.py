@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from rag_assistant.errors import ModelFileMissing, ModelUnreachable
+from rag_assistant.errors import QUESTION_KEPT, ModelFileMissing, ModelUnreachable
 from rag_assistant.llm.endpoint import Endpoint
 from rag_assistant.runtime.supervised_process import Process, SupervisedProcess, plain_environment
 
@@ -39,7 +39,7 @@ class LocalModel:
         endpoint = self.process.wait(START_TIMEOUT_SECONDS, ended)
         if endpoint is None:
             problem = self.process.problem or "It did not start in time."
-            raise ModelUnreachable(f"The local model is not running. {problem} Your question was saved; try again.")
+            raise ModelUnreachable(f"The local model is not running. {problem}{QUESTION_KEPT}")
         return endpoint
 
     def _launch(self) -> Process:

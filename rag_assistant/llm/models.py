@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable, Iterator
 from copy import copy as shallow_copy
 from typing import Any
@@ -11,8 +10,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from rag_assistant.errors import ModelError, ModelTimedOut, ModelUnreachable, ToolsRefused
-from rag_assistant.history import count_message, estimate_tokens
-from rag_assistant.llm.calibration import Calibration
+from rag_assistant.history import estimate_tokens
+from rag_assistant.llm.calibration import Calibration, estimated_tokens
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.client import OPENAI_BASE_URL, ModelClient
 from rag_assistant.llm.endpoint import QUOTES_ENDPOINT, Deadlines, Endpoint
@@ -141,7 +140,8 @@ class LanguageModels:
     def _note_answer(self, endpoint: Endpoint, request: ModelRequest, text: str, usage: dict[str, Any] | None) -> None:
         """Take note that an endpoint answered, and count what that took; estimated if nobody tells."""
         self._states[endpoint.base_url] = "ready"
-        self._count(tokens_told(usage) or round(_estimated(request, text) * self.ratio(endpoint)))
+        estimate = estimated_tokens(request) + estimate_tokens(text)
+        self._count(tokens_told(usage) or round(estimate * self.calibration.ratio(endpoint)))
 
     @contextlib.contextmanager
     def _noting_failures(self, endpoint: Endpoint) -> Iterator[None]:
@@ -154,20 +154,6 @@ class LanguageModels:
         except (ModelUnreachable, ModelTimedOut):
             self._states[endpoint.base_url] = "unreachable"
             raise
-
-    def ratio(self, endpoint: Endpoint) -> float:
-        """Return by what an estimate of tokens has to be multiplied for this model."""
-        return self.calibration.ratio(endpoint)
-
-    def learn(self, endpoint: Endpoint, estimated_tokens: int, counted_tokens: int) -> None:
-        """Take note of how the endpoint counted a request."""
-        self.calibration.learn(endpoint, estimated_tokens, counted_tokens)
-
-    def learn_refusal(
-        self, endpoint: Endpoint, estimated_tokens: int, limit: int | None, counted_tokens: int | None
-    ) -> None:
-        """Take note of a request that the endpoint refused for its length."""
-        self.calibration.learn_refusal(endpoint, estimated_tokens, limit, counted_tokens)
 
     @property
     def state(self) -> str:
@@ -205,9 +191,3 @@ def tokens_told(usage: dict[str, Any] | None) -> int | None:
     """Return how many tokens an endpoint says that a request took, ``None`` if it says nothing of use."""
     counts = [(usage or {}).get(name) for name in ("prompt_tokens", "completion_tokens")]
     return sum(count for count in counts if isinstance(count, int) and count > 0) or None
-
-
-def _estimated(request: ModelRequest, text: str) -> int:
-    """Return an estimate of the tokens of a request and what was answered."""
-    asked = sum(count_message(message, estimate_tokens) for message in request.messages)
-    return asked + estimate_tokens(json.dumps(request.tools) if request.tools else "") + estimate_tokens(text)

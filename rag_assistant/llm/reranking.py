@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rag_assistant.errors import RerankerFailed
-from rag_assistant.llm.failures import cause_of, reason_given
-from rag_assistant.llm.sdk import sdk_client
+from rag_assistant.llm.sdk import sdk_client, service_failures
 
 # Somebody waits for the answer, and there is an order without it.
 TIMEOUT_SECONDS = 8.0
@@ -26,30 +25,17 @@ class EndpointReranker:
     def __call__(self, query: str, texts: Sequence[str]) -> list[int]:
         """Return the indexes of some texts, the best answer first. Raises RerankerFailed."""
         import httpx2
-        import openai
 
         from rag_assistant.llm.transport import BoundedTransport
 
         where = f'The reranking model "{self._model}" at {self._base_url}'
         body = {"model": self._model, "query": query, "documents": list(texts), "top_n": len(texts)}
-        try:
-            with sdk_client(
-                base_url=self._base_url,
-                api_key=self._api_key or "none",
-                max_retries=0,
-                timeout=TIMEOUT_SECONDS,
-                http_client=httpx2.Client(transport=BoundedTransport(MAX_ANSWER_BYTES, TIMEOUT_SECONDS)),
-            ) as client:
-                return _order(client.post("/rerank", cast_to=object, body=body), len(texts))
-        except openai.APIStatusError as error:
-            reason = reason_given(error.body, self._api_key)
-            raise RerankerFailed(f"{where} refused the request ({error.status_code}): {reason}") from error
-        except openai.APITimeoutError as error:
-            raise RerankerFailed(f"{where} did not answer within {TIMEOUT_SECONDS:g} seconds.") from error
-        except openai.APIConnectionError as error:
-            raise RerankerFailed(f"{where} could not be reached{cause_of(error)}.") from error
-        except (openai.OpenAIError, AttributeError, KeyError, TypeError, ValueError) as error:
-            raise RerankerFailed(f"{where} gave an answer that is none.") from error
+        http = httpx2.Client(transport=BoundedTransport(MAX_ANSWER_BYTES, TIMEOUT_SECONDS))
+        with (
+            service_failures(RerankerFailed, where, self._api_key, TIMEOUT_SECONDS),
+            sdk_client(self._base_url, self._api_key, timeout=TIMEOUT_SECONDS, http_client=http) as client,
+        ):
+            return _order(client.post("/rerank", cast_to=object, body=body), len(texts))
 
 
 def _order(answer: Any, count: int) -> list[int]:

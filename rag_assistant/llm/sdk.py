@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec, module_from_spec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from rag_assistant.llm.failures import cause_of, reason_given
+
 if TYPE_CHECKING:
     from httpx2 import Response
     from openai import APIStatusError, OpenAI
+
+    from rag_assistant.errors import AssistantError
 
 # These load everything that the SDK knows, such as each type of each request: 480 modules, 13 MB, 0.5 s.
 LATE_PACKAGES = ("openai", "openai.types", "openai.types.shared", "openai.lib")
@@ -66,8 +72,8 @@ def _make_late(name: str) -> None:
     sys.modules[name] = package
 
 
-def sdk_client(**options: Any) -> OpenAI:
-    """Return a client; ``options`` are those of the SDK."""
+def sdk_client(base_url: str, api_key: str | None, **options: Any) -> OpenAI:
+    """Return a client, which retries nothing by itself; ``options`` are those of the SDK."""
     load_sdk()
     import openai
 
@@ -75,13 +81,32 @@ def sdk_client(**options: Any) -> OpenAI:
         def platform_headers(self) -> dict[str, str]:
             return {}
 
-    return Client(**options)
+    return Client(base_url=base_url, api_key=api_key or "none", max_retries=0, **options)
 
 
 def headers_of(client: OpenAI) -> dict[str, str]:
     """Return the headers with which a client sends each request, its key among them."""
     headers = {**client.default_headers, **client.auth_headers}
     return {name: value for name, value in headers.items() if isinstance(value, str)}
+
+
+@contextmanager
+def service_failures(
+    kind: Callable[[str], AssistantError], where: str, api_key: str | None, timeout_seconds: float
+) -> Iterator[None]:
+    """Turn what the SDK raises, where no question is asked, into errors of one ``kind`` that say ``where`` it was."""
+    import openai
+
+    try:
+        yield
+    except openai.APIStatusError as error:
+        raise kind(f"{where} refused the request ({error.status_code}): {reason_given(error.body, api_key)}") from error
+    except openai.APITimeoutError as error:
+        raise kind(f"{where} did not answer within {timeout_seconds:g} seconds.") from error
+    except openai.APIConnectionError as error:
+        raise kind(f"{where} could not be reached{cause_of(error)}.") from error
+    except (openai.OpenAIError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise kind(f"{where} gave an answer that is none.") from error
 
 
 def status_error(response: Response) -> APIStatusError:

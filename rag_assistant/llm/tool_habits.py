@@ -17,24 +17,20 @@ class ToolHabits:
 
     def takes_tools(self, endpoint: Endpoint) -> bool:
         """Tell whether it is worth while to offer tools."""
-        return endpoint.takes_tools and self._unused.get(_key(endpoint), 0) < MAX_UNUSED
+        return endpoint.takes_tools and self._unused.get(endpoint.key, 0) < MAX_UNUSED
 
     def has_called(self, endpoint: Endpoint) -> bool:
         """Tell whether a model has ever called a tool."""
-        return _key(endpoint) in self._calls
+        return endpoint.key in self._calls
 
     def learn_call(self, endpoint: Endpoint) -> None:
         """Take note that a model called a tool."""
-        self._calls.add(_key(endpoint))
+        self._calls.add(endpoint.key)
 
     def learn_unused(self, endpoint: Endpoint) -> None:
         """Take note that a model answered by itself where a search would have found something."""
-        self._unused[_key(endpoint)] = self._unused.get(_key(endpoint), 0) + 1
+        self._unused[endpoint.key] = self._unused.get(endpoint.key, 0) + 1
 
     def learn_refusal(self, endpoint: Endpoint) -> None:
         """Take note that an endpoint refuses tools."""
-        self._unused[_key(endpoint)] = MAX_UNUSED
-
-
-def _key(endpoint: Endpoint) -> tuple[str, str | None]:
-    return endpoint.base_url, endpoint.model
+        self._unused[endpoint.key] = MAX_UNUSED

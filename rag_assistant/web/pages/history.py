@@ -150,7 +150,7 @@ def summary_lines(conversation: Conversation) -> list[tuple[SummaryLine, list[Co
 def tokens_ratio() -> float:
     """Return how the model counts tokens, against our estimate."""
     models = services().models
-    return models.ratio(models.known_endpoint())
+    return models.calibration.ratio(models.known_endpoint())
 
 
 @blueprint.app_template_filter()
