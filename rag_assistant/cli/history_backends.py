@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from rag_assistant.cli.remote import RefusedThere, RemoteServer
 from rag_assistant.conversations.commands import run_command
-from rag_assistant.errors import ConversationDeleted, ReceiptNotFound
+from rag_assistant.errors import ConversationDeleted
 from rag_assistant.presenters.conversations import conversation_data
 from rag_assistant.presenters.export import as_json, as_markdown
 from rag_assistant.presenters.turns import receipt_data, turn_data
@@ -90,10 +90,7 @@ class LocalHistory:
 
     def receipt(self, turn_id: int) -> dict[str, Any]:
         """Return the receipt of a turn."""
-        body = self._services.turns.receipt(turn_id)
-        if body is None:
-            raise ReceiptNotFound(turn_id)
-        return receipt_data(self._services.turns.get(turn_id), body)
+        return receipt_data(self._services.turns.get(turn_id), self._services.turns.receipt(turn_id))
 
     def erase(self, turn_id: int) -> dict[str, Any]:
         """Erase a turn permanently, and return what is left of it."""
@@ -130,7 +127,8 @@ class RemoteHistory:
 
     def newest_turns(self, conversation_id: int, count: int) -> list[dict[str, Any]]:
         """Return the newest turns, oldest first."""
-        turns: list[dict[str, Any]] = self._server.call("GET", _turns_path(conversation_id, count))["turns"]
+        path = f"/api/conversations/{conversation_id}/turns?limit={count}"
+        turns: list[dict[str, Any]] = self._server.call("GET", path)["turns"]
         return turns
 
     def turn(self, turn_id: int) -> dict[str, Any]:
@@ -155,7 +153,3 @@ class RemoteHistory:
     def purge(self, conversation_id: int) -> None:
         """Erase a conversation permanently."""
         self._server.call("POST", f"/api/conversations/{conversation_id}/purge", {})
-
-
-def _turns_path(conversation_id: int, count: int) -> str:
-    return f"/api/conversations/{conversation_id}/turns?limit={count}"

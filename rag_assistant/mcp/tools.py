@@ -21,7 +21,7 @@ from rag_assistant.answering.tool_arguments import (
 )
 from rag_assistant.answering.tools import said_yes
 from rag_assistant.conversations.prompts import number_sources, passages_text
-from rag_assistant.errors import AssistantError, ReceiptNotFound, ToolFailed
+from rag_assistant.errors import AssistantError, ToolFailed
 from rag_assistant.history import OVERFLOW_CHOICES
 from rag_assistant.mcp.protocol import INVALID_PARAMS, RpcError
 from rag_assistant.presenters.conversations import conversation_data
@@ -167,10 +167,7 @@ class AssistantTools:
 
     def _receipt(self, arguments: GetReceipt) -> dict[str, Any]:
         turn = self._services.turns.get(arguments.turn_id)
-        body = self._services.turns.receipt(turn.id)
-        if body is None:
-            raise ReceiptNotFound(turn.id)
-        data = receipt_data(turn, body)
+        data = receipt_data(turn, self._services.turns.receipt(turn.id))
         return _result(json.dumps(data, ensure_ascii=False), data)
 
 

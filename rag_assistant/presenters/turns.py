@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from rag_assistant.errors import AssistantError
+from rag_assistant.errors import AssistantError, ReceiptNotFound
 from rag_assistant.history import UNANSWERED, FittedHistory, notice_for
 from rag_assistant.presenters.history import seen, turns_by_reason
 from rag_assistant.records import (
@@ -284,8 +284,13 @@ def _kind_left_out(turn: Turn) -> frozenset[str]:
     return frozenset(reasons) - UNANSWERED | ({"with a summary"} if history.get("summary_sent") else frozenset())
 
 
-def receipt_data(turn: Turn, body: dict[str, Any]) -> dict[str, Any]:
-    """Return a turn's receipt as it is shown: the exact requests, what was left out of them and why, the figures."""
+def receipt_data(turn: Turn, body: dict[str, Any] | None) -> dict[str, Any]:
+    """Return a turn's receipt as it is shown: the exact requests, what was left out of them and why, the figures.
+
+    Raises ReceiptNotFound where there is none.
+    """
+    if body is None:
+        raise ReceiptNotFound(turn.id)
     data = turn_data(turn)
     names = (
         *("turn_id", "conversation_id", "turn", "status", "history_trimmed", "notice", "history", "usage", "model"),

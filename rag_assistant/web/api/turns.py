@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from rag_assistant.answering.assistant import WATCH_INTERVAL_SECONDS
 from rag_assistant.conversations.pictures import picture_in
 from rag_assistant.conversations.scope import check_scope
-from rag_assistant.errors import InvalidRequest, NotSignedIn, PictureNotFound, ReceiptNotFound
+from rag_assistant.errors import InvalidRequest, NotSignedIn, PictureNotFound
 from rag_assistant.i18n.languages import ENGLISH
 from rag_assistant.presenters.turn_events import end_position
 from rag_assistant.presenters.turns import (
@@ -175,11 +175,7 @@ def erase_turn(turn_id: int) -> Response:
 @blueprint.get("/turns/<int:turn_id>/receipt")
 def receipt(turn_id: int) -> Response:
     """Return what the model was sent for this turn, and what was left out."""
-    found = services().turns.get(turn_id)
-    body = services().turns.receipt(turn_id)
-    if body is None:
-        raise ReceiptNotFound(turn_id)
-    return jsonify(receipt_data(found, body))
+    return jsonify(receipt_data(services().turns.get(turn_id), services().turns.receipt(turn_id)))
 
 
 @blueprint.get("/search")
