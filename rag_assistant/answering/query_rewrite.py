@@ -13,7 +13,7 @@ from rag_assistant.errors import ModelError, cause_alone
 from rag_assistant.llm.pump import TextSink
 from rag_assistant.records import ModelRequest
 from rag_assistant.retrieval.claims import NUMBER
-from rag_assistant.retrieval.tokenize import content_words, search_words, stem
+from rag_assistant.retrieval.tokenize import content_stems, search_words, stem
 
 if TYPE_CHECKING:
     from rag_assistant.llm.calls import ModelCall
@@ -81,7 +81,7 @@ def why_refused(question: str, query: str, exchanges: Sequence[Exchange]) -> str
 
     Small models answer the question instead, or make up what it is about (docs/retrieval-benchmarks.md).
     """
-    asked, found = _stems(question), _stems(query)
+    asked, found = content_stems(question), content_stems(query)
     said = {stem(word) for exchange in exchanges for text in exchange for word in search_words(text)}
     added = found - asked
     if question.rstrip().endswith("?") and query.endswith((".", "!")):
@@ -95,10 +95,6 @@ def why_refused(question: str, query: str, exchanges: Sequence[Exchange]) -> str
     if len(added - said) > max(1, len(added) / 2):
         return "Most of its words stand neither in the question nor in the conversation."
     return None
-
-
-def _stems(text: str) -> set[str]:
-    return {stem(word) for word in content_words(text)}
 
 
 def _as_query(text: str) -> str | None:

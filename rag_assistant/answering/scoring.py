@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from rag_assistant.records import Source, Turn
 from rag_assistant.retrieval.claims import CITATION
-from rag_assistant.retrieval.tokenize import content_words, search_words, stem
+from rag_assistant.retrieval.tokenize import content_stems, search_words, words_of
 
 CHECKS = ("found", "cited", "claims", "answer")
 Verdict = Literal["better", "same", "worse"]
@@ -103,11 +103,11 @@ def _share(wanted: str, text: str) -> float:
 
 
 def _plain(text: str) -> str:
-    return " ".join(search_words(CITATION.sub(" ", text)))
+    return words_of(CITATION.sub(" ", text))
 
 
-def _stems(text: str) -> set[str]:
-    return {stem(word) for word in content_words(CITATION.sub(" ", text))}
+def _stems(text: str) -> frozenset[str]:
+    return content_stems(CITATION.sub(" ", text))
 
 
 def _numbers(text: str) -> set[str]:

@@ -20,7 +20,7 @@ from rag_assistant.presenters.turns import without_lead
 from rag_assistant.records import PastTurn, text_in
 from rag_assistant.retrieval.claims import CITATION
 from rag_assistant.retrieval.sentences import sentences_of
-from rag_assistant.retrieval.tokenize import content_words, stem
+from rag_assistant.retrieval.tokenize import content_stems
 
 EXTRACT = "extract"
 # Of the turns' length so much is kept; a few short turns may be kept nearly whole.
@@ -77,7 +77,7 @@ def _plain(answer: str) -> str:
 def _spoken(who: str, text: str) -> Iterator[_Sentence]:
     for position, sentence in enumerate(sentences_of(text)):
         line = " ".join(sentence.text.split())
-        yield _Sentence(who, position, line, estimate_tokens(line), frozenset(map(stem, content_words(line))))
+        yield _Sentence(who, position, line, estimate_tokens(line), content_stems(line))
 
 
 def _record(sentences: Sequence[_Sentence], max_tokens: float) -> str:

@@ -17,7 +17,7 @@ from msgspec import Struct
 from rag_assistant.presenters.history import MAX_PIECES, numbers_in_words
 from rag_assistant.records import runs_of
 from rag_assistant.retrieval.sentences import split_text
-from rag_assistant.retrieval.tokenize import content_words, stem
+from rag_assistant.retrieval.tokenize import content_stems
 
 LED = re.compile(r"^turns? (\d[\d, ]*(?:(?:to|and) [\d, ]+)*)(?:, (?:user|assistant))?: *", re.IGNORECASE)
 RUN = re.compile(r"(\d+)(?: to (\d+))?")
@@ -48,7 +48,7 @@ def read_lines(summary: str) -> list[SummaryLine]:
 
 def with_turns(text: str, told: Iterable[SummaryLine]) -> str:
     """Return what a model wrote about some turns, or about lines of a summary, with the turns in front of each line."""
-    sources = [(line.turns, _words(line.text)) for line in told]
+    sources = [(line.turns, content_stems(line.text)) for line in told]
     frequency = Counter(word for _, words in sources for word in words)
     weights = {word: log1p((len(sources) - count + 0.5) / (count + 0.5)) for word, count in frequency.items()}
     sentences = [
@@ -68,7 +68,7 @@ def _named(
     sentence: str, sources: Sequence[tuple[tuple[int, ...], frozenset[str]]], weights: Mapping[str, float]
 ) -> tuple[int, ...]:
     """Return the turns that a sentence was made of: those with most of its words, then those with most of the rest."""
-    rest = {word: weights[word] for word in _words(sentence) if word in weights}
+    rest = {word: weights[word] for word in content_stems(sentence) if word in weights}
     enough = MIN_SHARE * sum(rest.values())
     found: list[tuple[int, ...]] = []
     for _ in range(MAX_ROUNDS):
@@ -88,10 +88,6 @@ def _lead(turns: Sequence[int]) -> str:
         return ""
     named = runs_of(turns) if len(runs_of(turns)) <= MAX_PIECES else [[turns[0], turns[-1]]]
     return f"{numbers_in_words([number for first, last in named for number in range(first, last + 1)]).capitalize()}: "
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(map(stem, content_words(text)))
 
 
 def _line(text: str) -> SummaryLine:

@@ -67,10 +67,7 @@ def build_stores(database: Database, owner: str, tell: Callable[[set[int]], None
     A process has its name when it is entered among those that live; the stores that work on something get it then.
     ``tell`` is told of which turns there is more.
     """
-    from rag_assistant.retrieval.tokenize import search_words
-
-    def words_of(text: str) -> str:
-        return " ".join(search_words(text))
+    from rag_assistant.retrieval.tokenize import words_of
 
     return Stores(
         database=database,

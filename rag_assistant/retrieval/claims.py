@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rag_assistant.retrieval.sentences import split_text
-from rag_assistant.retrieval.tokenize import content_words, search_words, stem
+from rag_assistant.retrieval.tokenize import content_stems, content_words, search_words, stem
 
 Problem = Literal["number", "name", "negation", "words"]
 
@@ -108,7 +108,7 @@ def check_citations(answer: str, question: str, passages: Mapping[int, str]) -> 
 
 def _carrier(sentence: str, texts: Mapping[int, _Text], asked: _Text, least: float) -> int | None:
     """Return the passage that carries a sentence with the most of its words, at least such a share."""
-    words = {stem(word) for word in content_words(sentence)}
+    words = content_stems(sentence)
     if len(words) < MIN_WORDS:
         return None
     shares = {n: len(words & text.stems) / len(words) for n, text in texts.items()}
@@ -121,7 +121,7 @@ class _Sentence:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self.words = frozenset(map(stem, content_words(text)))
+        self.words = content_stems(text)
         self.numbers = frozenset(_numbers(text))
 
     @cached_property
@@ -163,7 +163,7 @@ def _sentences(answer: str) -> list[tuple[str, list[int]]]:
 def _problem(sentence: str, passages: Sequence[_Text], asked: _Text) -> tuple[Problem, tuple[str, ...]] | None:
     """Return what of a sentence is in none of the passages, the plainest first; ``None`` if they carry it."""
     stems = frozenset[str]().union(*(passage.stems for passage in passages))
-    words = {stem(word) for word in content_words(sentence)}
+    words = content_stems(sentence)
     strange = tuple(number for number in _numbers(sentence) if not _is_known(number, words, [*passages, asked]))
     if strange:
         return "number", strange
@@ -177,7 +177,7 @@ def _problem(sentence: str, passages: Sequence[_Text], asked: _Text) -> tuple[Pr
     return ("negation", ()) if _is_opposite(sentence, words, passages) else None
 
 
-def _is_known(number: str, words: set[str], texts: Sequence[_Text]) -> bool:
+def _is_known(number: str, words: frozenset[str], texts: Sequence[_Text]) -> bool:
     """Tell whether a number stands in a text, together with another word of its sentence if there is one."""
     least = min(MIN_BESIDE_NUMBER, len(words) - 1)
     return any(
@@ -185,7 +185,7 @@ def _is_known(number: str, words: set[str], texts: Sequence[_Text]) -> bool:
     )
 
 
-def _is_opposite(sentence: str, words: set[str], passages: Sequence[_Text]) -> bool:
+def _is_opposite(sentence: str, words: frozenset[str], passages: Sequence[_Text]) -> bool:
     """Tell whether a sentence denies what the passages never deny, or states what the nearest of theirs denies."""
     denied = _denied(sentence)
     parts = [part for passage in passages for part in passage.sentences]

@@ -58,6 +58,11 @@ def search_words(text: str) -> list[str]:
     return words
 
 
+def words_of(text: str) -> str:
+    """Return the words of a text as one text: that is what keyword indexes keep of it."""
+    return " ".join(search_words(text))
+
+
 def _normalized(text: str) -> str:
     """Return a text in lower case, each letter written in one way only, and without what may be left out."""
     return INDIAN_NON_JOINER.sub("", OPTIONAL.sub("", unicodedata.normalize("NFKC", text).lower()))
@@ -78,6 +83,11 @@ def stem(word: str) -> str:
     """Return how a word begins: words that begin alike are taken for forms of one word, in any language."""
     word = word.removesuffix("'s").removesuffix("\u2019s")
     return word[:STEM_CHARS] if len(word) > STEM_CHARS else word.removesuffix("s") if len(word) > MIN_PLURAL else word
+
+
+def content_stems(text: str) -> frozenset[str]:
+    """Return the stems of the content words of a text."""
+    return frozenset(map(stem, content_words(text)))
 
 
 # Words that stand in nearly every English question and tell nothing about what it asks for.
