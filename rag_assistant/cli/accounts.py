@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rag_assistant.accounts.accounts import COMMAND_LINE, Actor
-from rag_assistant.cli.errors import named_errors
+from rag_assistant.cli.errors import prepared
 from rag_assistant.cli.params import YES, confirm
 from rag_assistant.records import ABILITIES, ROLES, Role
 
@@ -20,107 +20,98 @@ NAME = click.argument("name")
 
 def accounts_commands(services: Services) -> click.Group:
     group = click.Group("accounts", help="Manage who may sign in.")
+    on_accounts = prepared(services)
 
     @group.command("add")
     @NAME
     @click.option("--admin", is_flag=True, help="An administrator manages accounts and sees the settings.")
     @click.option("--link", is_flag=True, help="Print a one-time link instead of asking for a password.")
+    @on_accounts
     def add(name: str, admin: bool, link: bool) -> None:
         """Make an account. The first one is an administrator and gets everything that is there."""
-        with named_errors():
-            services.prepare()
-            password = None if link else click.prompt("Password", hide_input=True, confirmation_prompt=True)
-            made = services.accounts.add(name, "admin" if admin else "member", ACTOR, password)
-            click.echo(f"{made.name} can sign in ({made.role}).")
-            if link:
-                print_link(services, made.name)
+        password = None if link else click.prompt("Password", hide_input=True, confirmation_prompt=True)
+        made = services.accounts.add(name, "admin" if admin else "member", ACTOR, password)
+        click.echo(f"{made.name} can sign in ({made.role}).")
+        if link:
+            print_link(services, made.name)
 
     @group.command("list")
+    @on_accounts
     def list_accounts() -> None:
         """List accounts."""
-        with named_errors():
-            services.prepare()
-            for one in services.accounts.all():
-                click.echo(f"{one.name}  {one.role}{'  disabled' * (one.disabled_at is not None)}")
+        for one in services.accounts.all():
+            click.echo(f"{one.name}  {one.role}{'  disabled' * (one.disabled_at is not None)}")
 
     @group.command("link")
     @NAME
+    @on_accounts
     def link(name: str) -> None:
         """Print a one-time link with which somebody chooses a password."""
-        with named_errors():
-            services.prepare()
-            print_link(services, name)
+        print_link(services, name)
 
     @group.command("identity")
     @NAME
     @click.argument("subject")
+    @on_accounts
     def identity(name: str, subject: str) -> None:
         """Let somebody sign in with the provider, as whom it calls SUBJECT (the claim "sub")."""
-        with named_errors():
-            services.prepare()
-            services.single_sign_on.link_subject(services.accounts.named(name), subject, ACTOR)
+        services.single_sign_on.link_subject(services.accounts.named(name), subject, ACTOR)
 
     @group.command("role")
     @NAME
     @click.argument("role", type=click.Choice(ROLES))
+    @on_accounts
     def role(name: str, role: Role) -> None:
         """Make somebody an administrator or a member."""
-        with named_errors():
-            services.prepare()
-            services.accounts.set_role(services.accounts.named(name), role, ACTOR)
+        services.accounts.set_role(services.accounts.named(name), role, ACTOR)
 
     @group.command("disable")
     @NAME
+    @on_accounts
     def disable(name: str) -> None:
         """Let somebody in no more; what is theirs stays."""
-        with named_errors():
-            services.prepare()
-            services.accounts.set_disabled(services.accounts.named(name), True, ACTOR)
+        services.accounts.set_disabled(services.accounts.named(name), True, ACTOR)
 
     @group.command("enable")
     @NAME
+    @on_accounts
     def enable(name: str) -> None:
         """Let somebody in again."""
-        with named_errors():
-            services.prepare()
-            services.accounts.set_disabled(services.accounts.named(name), False, ACTOR)
+        services.accounts.set_disabled(services.accounts.named(name), False, ACTOR)
 
     @group.command("delete")
     @NAME
     @click.option("--give-to", help="Who gets their conversations and documents. Without it they are erased.")
     @YES
+    @on_accounts
     def delete(name: str, give_to: str | None, yes: bool) -> None:
         """Delete an account."""
-        with named_errors():
-            services.prepare()
-            person = services.accounts.named(name)
-            heir = services.accounts.named(give_to) if give_to else None
-            what = f"gives everything to {heir.name}" if heir else "erases all their conversations and documents"
-            confirm(f"Delete the account {person.name}? This {what}.", yes)
-            services.delete_account(person, ACTOR, heir)
+        person = services.accounts.named(name)
+        heir = services.accounts.named(give_to) if give_to else None
+        what = f"gives everything to {heir.name}" if heir else "erases all their conversations and documents"
+        confirm(f"Delete the account {person.name}? This {what}.", yes)
+        services.delete_account(person, ACTOR, heir)
 
     @group.command("token")
     @NAME
     @click.option("--name", "token_name", required=True, help="What the token is for.")
     @click.option("--scope", "scopes", multiple=True, required=True, type=click.Choice(ABILITIES))
     @click.option("--days", type=int, help="Valid for so many days. Without it: no expiry.")
+    @on_accounts
     def token(name: str, token_name: str, scopes: tuple[str, ...], days: int | None) -> None:
         """Print a new API token for somebody's programs. It is not shown again."""
-        with named_errors():
-            services.prepare()
-            person = services.accounts.named(name)
-            secret, _ = services.accounts.make_token(person, token_name, scopes, days, ACTOR)
+        person = services.accounts.named(name)
+        secret, _ = services.accounts.make_token(person, token_name, scopes, days, ACTOR)
         click.echo(secret)
 
     @group.command("log")
     @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
+    @on_accounts
     def log(limit: int) -> None:
         """Show what was done to accounts, newest first."""
-        with named_errors():
-            services.prepare()
-            for one in services.accounts.audit(limit):
-                where = f" from {one.address}" if one.address else ""
-                click.echo(f"{one.at:%Y-%m-%d %H:%M} {one.actor}{where}: {one.action}: {one.subject}")
+        for one in services.accounts.audit(limit):
+            where = f" from {one.address}" if one.address else ""
+            click.echo(f"{one.at:%Y-%m-%d %H:%M} {one.actor}{where}: {one.action}: {one.subject}")
 
     return group
 

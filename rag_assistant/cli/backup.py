@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rag_assistant.cli.errors import named_errors
+from rag_assistant.cli.errors import named_errors, prepared
 from rag_assistant.cli.progress import progress
 from rag_assistant.errors import BackupFailed
 from rag_assistant.runtime.data_dir import drop_unused, lock_data_dir
@@ -26,8 +26,7 @@ def backup_command(services: Services) -> click.Command:
         """Back up to FILE; the server can keep running."""
         from rag_assistant.storage.backup import write_backup
 
-        with named_errors(), progress("backup") as told:
-            services.prepare()
+        with prepared(services), progress("backup") as told:
             made = write_backup(_kept(services), file, told)
         count = f"{made.documents} {'document' if made.documents == 1 else 'documents'}"
         click.echo(f"{file}: {count}, {made.size_bytes / 1e6:.1f} MB. It holds no keys.")
@@ -59,11 +58,8 @@ def restore_command(services: Services) -> click.Command:
 
 
 def _kept(services: Services) -> Kept:
-    from rag_assistant.retrieval.tokenize import search_words
+    from rag_assistant.retrieval.tokenize import words_of
     from rag_assistant.storage.backup import Kept
-
-    def words_of(text: str) -> str:
-        return " ".join(search_words(text))
 
     return Kept(services.database, services.uploads.store, services.data_dir, services.settings.path, words_of)
 

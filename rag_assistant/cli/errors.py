@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
 import click
 
 from rag_assistant.errors import AssistantError
+
+if TYPE_CHECKING:
+    from rag_assistant.web.services import Services
 
 
 class named_errors:
@@ -16,3 +23,11 @@ class named_errors:
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if isinstance(error, AssistantError):
             raise click.ClickException(str(error)) from error
+
+
+@contextmanager
+def prepared(services: Services) -> Iterator[None]:
+    """Bring the database to the present schema before a command, or a block, and name its errors."""
+    with named_errors():
+        services.prepare()
+        yield

@@ -10,7 +10,7 @@ import click
 
 from rag_assistant.cli.document_backends import LocalDocuments, somebody_works
 from rag_assistant.cli.documents import work_with_progress
-from rag_assistant.cli.errors import named_errors
+from rag_assistant.cli.errors import prepared
 from rag_assistant.cli.progress import progress
 from rag_assistant.errors import SettingsError
 from rag_assistant.runtime.data_dir import lock_data_dir
@@ -28,26 +28,25 @@ def reindex_command(services: Services) -> click.Command:
     @click.option(
         "--read-again", is_flag=True, help="Also process every document again, after a change of chunk_chars."
     )
+    @prepared(services)
     def reindex(read_again: bool) -> None:
         """Embed everything with the configured embedding model, and switch search to it."""
-        with named_errors():
-            services.prepare()
-            if read_again:
-                again = [services.library.read_again(number) for number in services.documents.ours()]
-                if work_with_progress(LocalDocuments(services), again):
-                    raise click.exceptions.Exit(1)
-                return
-            configured = services.embedders.configured().key
-            with somebody_works(services):
-                services.library.reindex()
-                done, total = _show_embedding(services, configured)
-            serving = services.embeddings.serving()
-            is_used = serving is not None and serving.key == configured
-            used = "search uses it" if is_used else "search does not use it yet"
-            click.echo(f"{done} of {total} chunks are embedded with {configured}; {used}.")
-            if done < total:
-                click.echo(f"Run {_program()} documents list to see which documents failed, and why.")
+        if read_again:
+            again = [services.library.read_again(number) for number in services.documents.ours()]
+            if work_with_progress(LocalDocuments(services), again):
                 raise click.exceptions.Exit(1)
+            return
+        configured = services.embedders.configured().key
+        with somebody_works(services):
+            services.library.reindex()
+            done, total = _show_embedding(services, configured)
+        serving = services.embeddings.serving()
+        is_used = serving is not None and serving.key == configured
+        used = "search uses it" if is_used else "search does not use it yet"
+        click.echo(f"{done} of {total} chunks are embedded with {configured}; {used}.")
+        if done < total:
+            click.echo(f"Run {_program()} documents list to see which documents failed, and why.")
+            raise click.exceptions.Exit(1)
 
     return reindex
 
@@ -55,17 +54,16 @@ def reindex_command(services: Services) -> click.Command:
 def doctor_command(services: Services) -> click.Command:
     @click.command("doctor")
     @click.option("--fix", is_flag=True, help="Repair what can be repaired.")
+    @prepared(services)
     def doctor(fix: bool) -> None:
         """Check that the database, the uploaded files and the index of the vectors agree."""
-        with named_errors():
-            services.prepare()
-            findings = list(services.doctor(with_chroma=_nobody_serves(services)).examine())
-            if services.vectors.notice:
-                click.echo(f"note: {services.vectors.notice}")
-            left = _mend(services, findings) if fix and findings else len(findings)
-            if not fix:
-                for finding in findings:
-                    click.secho(f"found: {finding.sentence}", fg="red", err=True)
+        findings = list(services.doctor(with_chroma=_nobody_serves(services)).examine())
+        if services.vectors.notice:
+            click.echo(f"note: {services.vectors.notice}")
+        left = _mend(services, findings) if fix and findings else len(findings)
+        if not fix:
+            for finding in findings:
+                click.secho(f"found: {finding.sentence}", fg="red", err=True)
         if left:
             if not fix:
                 click.echo(f"Run {_program()} doctor --fix to repair what can be repaired.")
