@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from rag_assistant.llm.calls import ModelCall
     from rag_assistant.llm.endpoint import Endpoint
     from rag_assistant.llm.models import LanguageModels
-    from rag_assistant.presenters.turns import Exchange
-    from rag_assistant.records import Turn
+    from rag_assistant.records import Exchange, Turn
 
 log = logging.getLogger(__name__)
 

@@ -12,10 +12,10 @@ from rag_assistant.answering.query_rewrite import NO_REWRITE, rewrite_query
 from rag_assistant.answering.quoting import needs_model, quoted_answer
 from rag_assistant.answering.request import Found
 from rag_assistant.conversations.prompts import number_sources
-from rag_assistant.presenters.turns import Exchange, exchanges_of, without_lead
-from rag_assistant.records import EXCHANGES
+from rag_assistant.presenters.turns import without_lead
+from rag_assistant.records import EXCHANGES, Exchange, exchanges_of
 from rag_assistant.retrieval.follow_up import is_unclear
-from rag_assistant.retrieval.postprocess import within
+from rag_assistant.retrieval.postprocess import within_budget
 from rag_assistant.retrieval.search import sections_of
 from rag_assistant.telemetry.steps import measured
 
@@ -115,7 +115,7 @@ class DocumentSearch(Struct, frozen=True):
             if not any(_overlap(source, one) for one in found)
         ]
         standing = self.retriever.standing(candidates, scope) if candidates else []
-        fitting = [one for one in within([*found, *_apart(standing)], budget_tokens) if one.cited_in is not None]
+        fitting = [one for one in within_budget([*found, *_apart(standing)], budget_tokens) if one.cited_in is not None]
         return tuple(replace(one, n=n) for n, one in enumerate(fitting[:MAX_EVIDENCE], len(found) + 1))
 
     def quoted(self, draft: Draft, call: ModelCall, model_failed: bool) -> Iterator[str]:

@@ -20,17 +20,10 @@ from rag_assistant.records import (
     RelatedTurn,
     Source,
     Turn,
-    text_in,
 )
-
-# A question and its answer.
-Exchange = tuple[str, str]
-
 
 # What leads an answer of quotes.
 LEAD = "No language model is connected, so here is what your documents say:"
-
-
 LEAD_INSTEAD = "The model did not answer, so here is what your documents say:"
 
 
@@ -38,8 +31,8 @@ def history_figures(
     fitted: FittedHistory,
     passage_tokens: int,
     limit: int | None,
-    recalled: Sequence[int] = (),
-    missing: Sequence[RelatedTurn] = (),
+    recalled: Sequence[int],
+    missing: Sequence[RelatedTurn],
 ) -> dict[str, Any]:
     """Return the ``history`` object of an answer. Token figures are estimates, ``limit`` is what the model takes."""
     receipt = fitted.receipt
@@ -69,18 +62,6 @@ def history_figures(
         "iterations_dropped": receipt.iterations_dropped,
         "tokens": parts | {"total": sum(parts.values()), "limit": limit},
     }
-
-
-def exchanges_of(messages: Iterable[Message]) -> list[Exchange]:
-    """Return the questions of some messages, each with the last text that answers it."""
-    exchanges: list[Exchange] = []
-    for message in messages:
-        text = text_in(message)
-        if message["role"] == "user":
-            exchanges.append((text, ""))
-        elif message["role"] == "assistant" and exchanges and text:
-            exchanges[-1] = (exchanges[-1][0], text)
-    return exchanges
 
 
 def without_lead(answer: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Literal
 
@@ -9,6 +10,7 @@ from msgspec import Struct
 
 from rag_assistant.records.answers import Source
 from rag_assistant.records.base import UNSET, Message, Unset
+from rag_assistant.records.pictures import text_in
 from rag_assistant.records.questions import AS_SET, EVERYTHING, AnswerOptions, Scope
 
 TurnStatus = Literal["running", "completed", "stopped", "interrupted", "failed", "erased"]
@@ -16,6 +18,8 @@ TurnStatus = Literal["running", "completed", "stopped", "interrupted", "failed",
 UNTITLED = "New conversation"
 # A question leans on so many of the exchanges just before it, if on any.
 EXCHANGES = 3
+# A question and its answer.
+Exchange = tuple[str, str]
 
 
 class Summary(Struct, frozen=True):
@@ -211,3 +215,15 @@ class RelatedTurn(Struct, frozen=True):
         """Return its question and its answer."""
         said = {"role": "user", "content": self.question}, {"role": "assistant", "content": self.answer}
         return PastTurn(self.number, said)
+
+
+def exchanges_of(messages: Iterable[Message]) -> list[Exchange]:
+    """Return the questions of some messages, each with the last text that answers it."""
+    exchanges: list[Exchange] = []
+    for message in messages:
+        text = text_in(message)
+        if message["role"] == "user":
+            exchanges.append((text, ""))
+        elif message["role"] == "assistant" and exchanges and text:
+            exchanges[-1] = (exchanges[-1][0], text)
+    return exchanges

@@ -10,6 +10,7 @@ from collections.abc import Sequence, Set
 
 from msgspec import Struct
 
+from rag_assistant.records import Exchange
 from rag_assistant.retrieval.hybrid import Hit
 from rag_assistant.retrieval.leaning import (
     POINTING_BACK,
@@ -20,8 +21,6 @@ from rag_assistant.retrieval.leaning import (
     leaning,
 )
 from rag_assistant.retrieval.tokenize import content_words, search_words
-
-Exchange = tuple[str, str]
 
 # What of the past a question can lean on: its last questions, and where the last answer begins.
 QUESTIONS = 3

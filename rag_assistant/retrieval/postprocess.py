@@ -70,7 +70,7 @@ def distinct(passages: Iterable[Passage]) -> Iterator[Passage]:
             yield passage
 
 
-def within(passages: Sequence[Sized], budget_tokens: int | None) -> list[Sized]:
+def within_budget(passages: Sequence[Sized], budget_tokens: int | None) -> list[Sized]:
     """Return the passages that fit together into a budget, the first one always; one that does not fit is skipped."""
     if budget_tokens is None:
         return list(passages)

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import numpy as np
 
 from rag_assistant.errors import EmbedderFailed
-from rag_assistant.records import EVERYTHING, Passage, Scope, Source
+from rag_assistant.records import EVERYTHING, Exchange, Passage, Scope, Source
 from rag_assistant.retrieval.embeddings.familiarity import Familiarity
 from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.follow_up import (
-    Exchange,
     SearchQuery,
     context_of,
     is_about_something_else,
@@ -29,7 +28,7 @@ from rag_assistant.retrieval.follow_up import (
 from rag_assistant.retrieval.headings import SEPARATOR as HEADING_SEPARATOR
 from rag_assistant.retrieval.hybrid import VECTOR_WEIGHT, Hit, add, fuse, mix
 from rag_assistant.retrieval.leaning import Similarity
-from rag_assistant.retrieval.postprocess import distinct, has_near_sentence, joined, nothing_found, within
+from rag_assistant.retrieval.postprocess import distinct, has_near_sentence, joined, nothing_found, within_budget
 from rag_assistant.retrieval.quotes import Compare, Quote, choose_quotes, nearest_range
 from rag_assistant.retrieval.reranking import NO_RERANKING, Reranking
 from rag_assistant.retrieval.terms import forms_of, query_terms
@@ -131,7 +130,7 @@ class Retriever:
         if self._is_about_nothing(asked, found[:MIN_CANDIDATES_READ], best_cosine):
             return []
         found = self.reranking.best_first(f"{asked.context}\n{asked.text}".strip(), found)
-        return joined(within(list(islice(distinct(found), limit)), budget_tokens))
+        return joined(within_budget(list(islice(distinct(found), limit)), budget_tokens))
 
     def standing(self, sources: Sequence[Source], scope: Scope = EVERYTHING) -> list[Source]:
         """Return those of some sources that stand in the scope as they stood when they were found."""

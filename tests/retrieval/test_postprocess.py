@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from rag_assistant.history import estimate_tokens
 from rag_assistant.records import Passage
-from rag_assistant.retrieval.postprocess import distinct, has_near_sentence, joined, nothing_found, within
+from rag_assistant.retrieval.postprocess import distinct, has_near_sentence, joined, nothing_found, within_budget
 
 TEXT = "".join(f"Sentence {n} is about thing{n}. " for n in range(60))
 
@@ -75,15 +75,15 @@ def test_passages_that_share_some_words_both_stay() -> None:
 @given(st.lists(st.integers(1, 60), max_size=8), st.integers(0, 400))
 def test_all_but_the_first_fit_into_the_budget(lengths: list[int], budget: int) -> None:
     found = [said(number, "word " * length) for number, length in enumerate(lengths)]
-    kept = within(found, budget)
+    kept = within_budget(found, budget)
     assert kept[:1] == found[:1]
     assert len(kept) <= 1 or sum(estimate_tokens(one.text) for one in kept) <= budget
-    assert within(found, None) == found
+    assert within_budget(found, None) == found
 
 
 def test_a_passage_that_does_not_fit_is_skipped() -> None:
     found = [said(1, "word " * 10), said(2, "word " * 500), said(3, "word " * 10)]
-    assert [one.chunk_id for one in within(found, 60)] == [1, 3]
+    assert [one.chunk_id for one in within_budget(found, 60)] == [1, 3]
 
 
 def test_a_sentence_that_is_near_and_has_a_word_of_the_question_is_something() -> None:

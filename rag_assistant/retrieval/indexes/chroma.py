@@ -23,6 +23,7 @@ import numpy as np
 
 from rag_assistant.errors import IndexUnavailable
 from rag_assistant.retrieval.embeddings.minilm import Vectors
+from rag_assistant.retrieval.hybrid import Hit
 from rag_assistant.retrieval.indexes.rows_in_memory import VectorStore
 from rag_assistant.runtime.supervised_process import Process, SupervisedProcess, plain_environment
 
@@ -139,7 +140,7 @@ class ChromaIndex:
 
     def search(
         self, vector: Vectors, limit: int, version: tuple[int, int], within: ChunksInScope | None = None
-    ) -> list[tuple[int, float]]:
+    ) -> list[Hit]:
         """Return up to ``limit`` chunk ids with their cosine, the nearest first.
 
         Raises IndexUnavailable while Chroma is away, or not in step with this ``version`` of the store, and for a part

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from rag_assistant.errors import IndexUnavailable, StorageFailed
 from rag_assistant.records import KnownEmbedder
 from rag_assistant.retrieval.embeddings.minilm import Vectors
+from rag_assistant.retrieval.hybrid import Hit
 
 if TYPE_CHECKING:
     from rag_assistant.storage.documents.embeddings import EmbeddingStore
@@ -93,7 +94,7 @@ class PgVectorIndex:
         limit: int,
         version: tuple[int, int],  # noqa: ARG002 - the table is in step with every one
         within: ChunksInScope | None = None,
-    ) -> list[tuple[int, float]]:
+    ) -> list[Hit]:
         """Return up to ``limit`` chunk ids with their cosine, the nearest first; with ``within``, only of those.
 
         Raises IndexUnavailable until it is filled.

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_assistant.retrieval.embeddings.minilm import Vectors
+from rag_assistant.retrieval.hybrid import Hit
 
 Ids = NDArray[np.int64]
 # Each has one row for each chunk.
@@ -122,7 +123,7 @@ class RowsInMemory:
         self._room, self._held = room, tuple(there[: len(kept)] for there in room)
 
 
-def nearest(ids: Ids, cosines: Vectors, limit: int) -> list[tuple[int, float]]:
+def nearest(ids: Ids, cosines: Vectors, limit: int) -> list[Hit]:
     """Return up to ``limit`` ids with their cosine, the nearest first."""
     if not len(ids):
         return []

@@ -16,6 +16,7 @@ from rag_assistant.retrieval.embeddings.familiarity import Familiarity
 from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.embeddings.question_cache import QuestionVectors
 from rag_assistant.retrieval.embeddings.registry import Embedder, Embedders
+from rag_assistant.retrieval.hybrid import Hit
 from rag_assistant.retrieval.indexes.exact import ExactIndex
 from rag_assistant.retrieval.indexes.quantized import QuantizedIndex
 from rag_assistant.retrieval.indexes.rows_in_memory import VectorStore
@@ -52,7 +53,7 @@ class ApproximateIndex(Protocol):
 
     def search(
         self, vector: Vectors, limit: int, version: tuple[int, int], within: ChunksInScope | None = None
-    ) -> list[tuple[int, float]]:
+    ) -> list[Hit]:
         """Return up to ``limit`` chunk ids with their cosine. Raises IndexUnavailable where it cannot tell."""
 
     def differences(self) -> tuple[int, int]:
@@ -81,7 +82,7 @@ class VectorSpace:
 
     def search(
         self, vector: Vectors, limit: int, version: tuple[int, int], within: ChunksInScope | None = None
-    ) -> list[tuple[int, float]]:
+    ) -> list[Hit]:
         """Return up to ``limit`` chunk ids with their cosine, the nearest first; with ``within``, only of those."""
         count = version[0] - version[1]
         if count >= self.index.from_chunks:
@@ -142,7 +143,7 @@ class ServingVectors:
         """Return how well the model knows a text."""
         return self._embedder.familiarity(text)
 
-    def search(self, vector: Vectors, limit: int, within: ChunksInScope | None = None) -> list[tuple[int, float]]:
+    def search(self, vector: Vectors, limit: int, within: ChunksInScope | None = None) -> list[Hit]:
         """Return up to ``limit`` chunk ids with their similarity (0 to 1), the nearest first.
 
         With ``within``, only of those.

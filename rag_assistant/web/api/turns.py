@@ -17,16 +17,14 @@ from rag_assistant.errors import InvalidRequest, NotSignedIn, PictureNotFound
 from rag_assistant.i18n.languages import ENGLISH
 from rag_assistant.presenters.turn_events import end_position
 from rag_assistant.presenters.turns import (
-    Exchange,
     corrections_data,
     error_data,
-    exchanges_of,
     receipt_data,
     source_data,
     turn_data,
     version_data,
 )
-from rag_assistant.records import EXCHANGES, MAX_INT32, Event, Turn
+from rag_assistant.records import EXCHANGES, MAX_INT32, Event, Exchange, Turn, exchanges_of
 from rag_assistant.web.api.events import Readers, collect, event_stream, frame, last_event_id, straight
 from rag_assistant.web.errors import answer_with_error
 from rag_assistant.web.identity import identity
