@@ -1,5 +1,5 @@
 // Drafts survive a reload: unsent text stays in the box, and a question that may not have arrived can be sent again.
-import { errorMessage } from "../lib/toast.js";
+import { showErrorIn } from "../lib/toast.js";
 import { composer, conversationId, fill } from "./composer.js";
 import { goToTurn } from "./navigation.js";
 import { withOverflowChoice } from "./overflow.js";
@@ -57,7 +57,7 @@ export function unacknowledged() {
 /** Offer to send a question again; its idempotency key tells the server if it did arrive. */
 function offerResend({ body, key }) {
   const notice = document.getElementById("unsent-template").content.firstElementChild.cloneNode(true);
-  const [name, error] = [keyFor("sent"), notice.querySelector(".error")];
+  const name = keyFor("sent");
   notice.querySelector("blockquote").textContent = body.question;
   notice.querySelector("[data-resend]").addEventListener("click", async (event) => {
     event.target.disabled = true;
@@ -70,8 +70,7 @@ function offerResend({ body, key }) {
       store(name, null);
       await goToTurn(response);
     } catch (reason) {
-      error.textContent = errorMessage(reason);
-      error.hidden = false;
+      showErrorIn(notice, reason);
       event.target.disabled = false;
     }
   });

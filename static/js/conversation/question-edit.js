@@ -1,7 +1,7 @@
 // Edit a question in place; saving asks it in a new branch and opens that.
 import { refusalOf } from "../lib/api.js";
 import { elementOf } from "../lib/html.js";
-import { errorMessage, showError } from "../lib/toast.js";
+import { showError, showErrorIn } from "../lib/toast.js";
 import { goToTurn } from "./navigation.js";
 import { newKey, sendQuestion } from "./request.js";
 
@@ -74,9 +74,7 @@ async function save(form) {
   try {
     await goToTurn(await sendQuestion(body, form.dataset.key));
   } catch (reason) {
-    const error = form.querySelector(".error");
-    error.textContent = errorMessage(reason);
-    error.hidden = false;
+    showErrorIn(form, reason);
     button.disabled = false;
   }
 }

@@ -1,6 +1,6 @@
 // Save an edited summary in place.
 import { send } from "../lib/api.js";
-import { errorMessage } from "../lib/toast.js";
+import { showErrorIn } from "../lib/toast.js";
 import { refreshPage } from "../shell/page.js";
 
 /** Save in place; a rejected text stays in the box, with the reason below it. */
@@ -12,9 +12,7 @@ export function enableSummary() {
     try {
       await send("PUT", form.dataset.summary, { text: form.elements.text.value });
     } catch (reason) {
-      const error = form.querySelector(".error");
-      error.textContent = errorMessage(reason);
-      error.hidden = false;
+      showErrorIn(form, reason);
       return;
     }
     form.closest("details").open = false;

@@ -172,16 +172,11 @@ export class TurnView {
 
   async end(data) {
     this.ended = true;
-    await this.redraw();
+    this.element = await redrawTurn(this.element, this.element.dataset.page ?? address(`/turns/${this.turnId}`));
     // If it could not be drawn, the next poll of the conversation does it.
     delete this.element.dataset.followed;
     updateBusy();
     answerEnds(this.element, data);
     await refreshPage();
-  }
-
-  /** Replace the turn with the server's current version. */
-  async redraw() {
-    this.element = await redrawTurn(this.element, this.element.dataset.page ?? address(`/turns/${this.turnId}`));
   }
 }

@@ -1,7 +1,7 @@
 // Preview another window: while the slider moves, the page shows what the model would see. Nothing is saved before Apply.
 import { send } from "../lib/api.js";
 import { t } from "../lib/language.js";
-import { errorMessage } from "../lib/toast.js";
+import { showErrorIn } from "../lib/toast.js";
 import { refreshPage } from "../shell/page.js";
 import { drawView, savedView } from "./horizon.js";
 
@@ -108,9 +108,7 @@ async function save(form) {
       history_strategy: form.elements.history_strategy.value || "default",
     });
   } catch (reason) {
-    const error = form.querySelector(".error");
-    error.textContent = errorMessage(reason);
-    error.hidden = false;
+    showErrorIn(form, reason);
     return;
   }
   const details = form.closest("details");

@@ -48,7 +48,8 @@ function drawNow(items, actions) {
   if (!listed.length && !items.some(isOpen)) leaveSoon(actions);
 }
 
-const isOpen = (item) => OPEN.includes(item.state);
+/** Tell whether something is still to be done with a file. */
+export const isOpen = (item) => OPEN.includes(item.state);
 
 /** Tell whether a file has a row of its own: it is being worked on, or there is something to say about it. */
 function isListed(item) {

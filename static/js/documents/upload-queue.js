@@ -1,10 +1,10 @@
 // The upload queue: files are sent a few at a time, then polled until they are ready.
 import { address } from "../lib/address.js";
-import { Refusal, send } from "../lib/api.js";
+import { send } from "../lib/api.js";
 import { t } from "../lib/language.js";
 import { errorMessage } from "../lib/toast.js";
 import { redrawList, redrawWelcome } from "./library.js";
-import { drawPanel } from "./upload-panel.js";
+import { drawPanel, isOpen } from "./upload-panel.js";
 
 const MAX_CONCURRENT = 3;
 const POLL_INTERVAL_SECONDS = 1;
@@ -32,7 +32,7 @@ const actions = {
     draw();
   },
   async cancelAll() {
-    await Promise.all(items.filter((item) => ["waiting", "sending", ...PENDING].includes(item.state)).map(actions.cancel));
+    await Promise.all(items.filter(isOpen).map(actions.cancel));
   },
   /** Upload a file again, or have it processed again. */
   async retry(item) {
@@ -52,7 +52,7 @@ const actions = {
   },
   /** Remove the files that have ended. */
   clear() {
-    items = items.filter((item) => ["waiting", "sending", ...PENDING].includes(item.state));
+    items = items.filter(isOpen);
     draw();
   },
 };
@@ -106,10 +106,9 @@ function accepted(item, request) {
     // Not JSON, so not an answer of ours.
   }
   if (request.status !== 202 || !data) {
-    const refusal = new Refusal(data?.error ?? { type: "Unknown", message: t("The server answered with status {status}.", { status: request.status }) });
     // A problem with the file itself would come back with a retry.
     item.refused = request.status >= 400 && request.status < 500;
-    settle(item, "failed", refusal.message);
+    settle(item, "failed", data?.error?.message ?? t("The server answered with status {status}.", { status: request.status }));
     return;
   }
   // A file that failed and is sent again is known, but was never added.

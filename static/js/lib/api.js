@@ -2,7 +2,7 @@
 import { t } from "./language.js";
 
 /** An error from the server: its type, its sentence, and details for a decision. */
-export class Refusal extends Error {
+class Refusal extends Error {
   constructor({ type, message, details }) {
     super(message);
     this.type = type;

@@ -67,6 +67,13 @@ export function showError(reason) {
   fade(element);
 }
 
+/** Show an error within a form, or another part that has a place for one. */
+export function showErrorIn(part, reason) {
+  const error = part.querySelector(".error");
+  error.textContent = errorMessage(reason);
+  error.hidden = false;
+}
+
 /** Hide the messages that say the server cannot be reached. */
 export function clearUnreachable() {
   for (const element of document.querySelectorAll(".unreachable")) element.hidden = true;

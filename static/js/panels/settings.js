@@ -5,7 +5,7 @@ import { elementOf } from "../lib/html.js";
 import { t } from "../lib/language.js";
 import { restoreFocus } from "../lib/patch.js";
 import { poll } from "../lib/polling.js";
-import { errorMessage } from "../lib/toast.js";
+import { showErrorIn } from "../lib/toast.js";
 import { refreshPage } from "../shell/page.js";
 
 const interval = { seconds: 2 };
@@ -45,19 +45,17 @@ function search(query) {
 async function save(form) {
   const fields = Object.fromEntries(new FormData(form));
   const limit = fields.max_history_turns.trim().toLowerCase();
-  const error = form.querySelector(".error");
   try {
     await send("PATCH", form.dataset.choices, {
       max_history_turns: limit === "" ? "default" : limit === "all" ? null : Number(limit),
       history_strategy: fields.history_strategy || "default",
       on_overflow: fields.on_overflow || "default",
     });
-    error.hidden = true;
+    form.querySelector(".error").hidden = true;
     form.querySelector(".saved").textContent = t("Saved.");
     await refreshPage();
   } catch (reason) {
-    error.textContent = errorMessage(reason);
-    error.hidden = false;
+    showErrorIn(form, reason);
   }
 }
 

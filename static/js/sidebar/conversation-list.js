@@ -199,4 +199,3 @@ function sendTimeZone() {
   // So far the server has grouped by days in UTC.
   if (new Date().getTimezoneOffset() !== 0) refreshConversations();
 }
-
