@@ -31,7 +31,7 @@ from rag_assistant.history.receipt import (
     notice_for,
 )
 from rag_assistant.history.repair import repair_messages
-from rag_assistant.history.turns import split_turns
+from rag_assistant.history.turns import length_of_system_block, split_turns
 from rag_assistant.history.window import check_history_limit, trim_history, turns_in_window
 
 __all__ = [
@@ -61,6 +61,7 @@ __all__ = [
     "hidden_until",
     "keep_last_iterations",
     "left_out",
+    "length_of_system_block",
     "notice_for",
     "repair_messages",
     "split_turns",

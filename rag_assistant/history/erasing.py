@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from rag_assistant.history.turns import SYSTEM_ROLES
+from rag_assistant.history.turns import length_of_system_block
 from rag_assistant.records import EXCHANGES, MAX_INT32, Message, pictures_in, text_in, with_pictures
 
 Receipt = dict[str, Any]
@@ -122,7 +122,7 @@ def _groups_of(messages: Sequence[Message], asked: int, receipt: Receipt) -> lis
 
     Where they cannot be told apart, each may be made of any.
     """
-    first = next((n for n, one in enumerate(messages) if one["role"] not in SYSTEM_ROLES), len(messages))
+    first = length_of_system_block(messages)
     starts = [n for n in range(first, asked) if n == first or _begins(messages, n)]
     groups = list(pairwise([*starts, asked]))
     summarised = [run for run in receipt.get("left_out", ()) if run["reason"] == "summarised"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rag_assistant.history.turns import SYSTEM_ROLES
+from rag_assistant.history.turns import length_of_system_block
 from rag_assistant.records import Message
 
 MIN_LIST_LENGTH = 100
@@ -21,9 +21,7 @@ def far_past(messages: Sequence[Message], newest_turns: int) -> tuple[int, int, 
     """
     if len(messages) < MIN_LIST_LENGTH:
         return None
-    begin = 0
-    while begin < len(messages) and messages[begin]["role"] in SYSTEM_ROLES:
-        begin += 1
+    begin = length_of_system_block(messages)
     end = _boundary(messages, begin, newest_turns + 1)
     if end is None:
         return None

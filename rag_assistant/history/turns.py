@@ -33,7 +33,7 @@ def split_turns(messages: Sequence[Message]) -> SplitMessages:
     everything behind the last completed turn: what the user adds while tools run belongs to it. It is empty when the
     conversation ends with an answer. Injected blocks alone begin no turn.
     """
-    body_start = _length_of_system_block(messages)
+    body_start = length_of_system_block(messages)
     starts = [i for i in range(body_start, len(messages)) if i == body_start or _begins_turn(messages, i)]
     if len(starts) > 1 and all(message["role"] != "user" for message in messages[body_start : starts[1]]):
         del starts[1]  # What stands before the first question is no turn of its own.
@@ -87,11 +87,9 @@ def uses_tools(turn: Sequence[Message]) -> bool:
     return any(tool_calls_of(message) for message in turn)
 
 
-def _length_of_system_block(messages: Sequence[Message]) -> int:
-    length = 0
-    while length < len(messages) and messages[length]["role"] in SYSTEM_ROLES:
-        length += 1
-    return length
+def length_of_system_block(messages: Sequence[Message]) -> int:
+    """Return how many messages stand in front of everything that was said: they belong to no turn."""
+    return next((n for n, one in enumerate(messages) if one["role"] not in SYSTEM_ROLES), len(messages))
 
 
 def joined(parts: Iterable[Sequence[Message]]) -> list[Message]:

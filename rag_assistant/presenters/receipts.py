@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rag_assistant.history import TOKENS_PER_ATTACHMENT, count_message, estimate_tokens
+from rag_assistant.history import TOKENS_PER_ATTACHMENT, count_message, estimate_tokens, length_of_system_block
 from rag_assistant.presenters.turns import messages_sent
 from rag_assistant.records import Message, Turn, pictures_in, text_in
 
@@ -45,7 +45,7 @@ class Part(Struct, frozen=True):
 def parts_of(turn: Turn, body: Mapping[str, Any]) -> list[Part]:
     """Return the parts of a turn's last request in the order in which they were sent."""
     messages = messages_sent(dict(body))
-    first = next((n for n, one in enumerate(messages) if one["role"] not in ("system", "developer")), len(messages))
+    first = length_of_system_block(messages)
     running = max(first, _start_of_running(messages, body))
     before = messages[first:running]
     summarised = 2 if turn.history and turn.history.get("summary_sent") else 0
