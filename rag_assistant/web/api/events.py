@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import orjson
@@ -46,6 +47,16 @@ class Readers:
             if self._waiting >= self._limit:
                 raise Overloaded(self._limit)
             self._waiting += 1
+
+    @contextmanager
+    def place_for_stream(self) -> Iterator[None]:
+        """Take a place, which the stream frees that is begun meanwhile; this does if none is. Raises Overloaded."""
+        self.enter()
+        try:
+            yield
+        except BaseException:
+            self.leave()
+            raise
 
     def leave(self) -> None:
         """Free a place."""

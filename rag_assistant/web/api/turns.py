@@ -69,13 +69,8 @@ def query_stream() -> Response:
     drawn = _is_drawn()
     take_pictures()
     question = read_json(QueryBody).as_question(idempotency_key(), interactive=drawn)
-    readers().enter()
-    try:
-        turn = services().assistant.ask(question)
-        return stream(turn, 0, drawn)
-    except BaseException:
-        readers().leave()
-        raise
+    with readers().place_for_stream():
+        return stream(services().assistant.ask(question), 0, drawn)
 
 
 @blueprint.get("/turns/<int:turn_id>/images/<int:number>")
@@ -107,12 +102,8 @@ def turn_stream(turn_id: int) -> Response:
     after, drawn = last_event_id(request.headers.get("Last-Event-ID")), _is_drawn()
     if found.status != "running" and after == end_position(found):
         return Response(status=204)  # Whoever has seen the end is done; to an EventSource this says so.
-    readers().enter()
-    try:
+    with readers().place_for_stream():
         return stream(found, after, drawn)
-    except BaseException:
-        readers().leave()
-        raise
 
 
 @blueprint.post("/turns/<int:turn_id>/stop")

@@ -84,8 +84,7 @@ def streamed(
 def _begin(asked: Asked, token: Callable[[About], Framed] | None = None) -> _Answering:
     # The end of a stream comes when the request is over, and knows no application.
     places, assistant = readers(), services().assistant
-    places.enter()
-    try:
+    with places.place_for_stream():
         if asked.stored:
             turn = assistant.ask(asked.question)
             follow, own_id, stop = partial(assistant.follow, turn.id, 0), str(turn.id), None
@@ -95,9 +94,6 @@ def _begin(asked: Asked, token: Callable[[About], Framed] | None = None) -> _Ans
             follow, own_id, stop = partial(assistant.follow_live, live, 0), f"x{uuid.uuid4().hex}", live.stop
         known = about(own_id, asked.model, asked.ignored, stored=asked.stored)
         events = straight(follow, request.environ, token(known)) if token else follow()
-    except BaseException:
-        places.leave()
-        raise
 
     def leave() -> None:
         places.leave()
