@@ -130,13 +130,13 @@ class Accounts:
     def end_session(self, person: Person, session_id: int, actor: Actor) -> None:
         """End a session of a person. Raises CredentialNotFound."""
         self._credentials.end_session(person.id, session_id)
-        self._audit.note(actor.name, "ended a session", person.name, actor.address)
+        self.note(actor, "ended a session", person.name)
 
     def end_other_sessions(self, identity: Identity, actor: Actor) -> None:
         """End every session of whoever asks but the one that asks."""
         if identity.person is not None and identity.session is not None:
             self._credentials.end_sessions(identity.person.id, but=identity.session.id)
-            self._audit.note(actor.name, "ended all other sessions", identity.person.name, actor.address)
+            self.note(actor, "ended all other sessions", identity.person.name)
 
     def change_password(self, identity: Identity, old: str, new: str, actor: Actor) -> None:
         """Change one's own password, which ends every other session. Raises SignInFailed, InvalidRequest."""
@@ -150,7 +150,7 @@ class Accounts:
         self._throttle.succeeded(name_key(person.name), actor.address or "", known=True)
         check_password(new, person.name)
         self._people.set_password(person.id, hash_password(new), keep_session=session.id)
-        self._audit.note(actor.name, "changed the password", person.name, actor.address)
+        self.note(actor, "changed the password", person.name)
 
     def tokens_of(self, person: Person) -> list[ApiToken]:
         """Return the API tokens of a person."""
@@ -170,15 +170,13 @@ class Accounts:
         made = self._credentials.add_token(
             person.id, secret, secret[:PREFIX_CHARS], checked_name(name, "token"), chosen, until
         )
-        self._audit.note(
-            actor.name, f"made a token ({', '.join(chosen)})", f"{person.name}: {made.name}", actor.address
-        )
+        self.note(actor, f"made a token ({', '.join(chosen)})", f"{person.name}: {made.name}")
         return secret, made
 
     def revoke_token(self, person: Person, token_id: int, actor: Actor) -> None:
         """Take an API token back. Raises CredentialNotFound."""
         gone = self._credentials.revoke_token(person.id, token_id)
-        self._audit.note(actor.name, "revoked a token", f"{person.name}: {gone.name}", actor.address)
+        self.note(actor, "revoked a token", f"{person.name}: {gone.name}")
 
     # --- what an administrator does
 
@@ -215,14 +213,14 @@ class Accounts:
         password_hash = None if password is None else hash_password(password)
         made = self._people.add(name, role, password_hash, only_first=only_first, known_by=known_by)
         self._any = True
-        self._audit.note(actor.name, f"made an account ({made.role})", made.name, actor.address)
+        self.note(actor, f"made an account ({made.role})", made.name)
         return made
 
     def make_link(self, person: Person, actor: Actor) -> str:
         """Return the secret of a link with which a person chooses a password, once, within two days."""
         secret = secrets.token_urlsafe(32)
         self._credentials.make_link(person.id, secret, LINK_LIFETIME)
-        self._audit.note(actor.name, "made a password link", person.name, actor.address)
+        self.note(actor, "made a password link", person.name)
         return secret
 
     def link_of(self, secret: str) -> Person:
@@ -248,12 +246,12 @@ class Accounts:
     def set_role(self, person: Person, role: Role, actor: Actor) -> None:
         """Give a person another role. Raises LastAdmin."""
         self._people.set_role(person.id, role)
-        self._audit.note(actor.name, f"changed the role to {role}", person.name, actor.address)
+        self.note(actor, f"changed the role to {role}", person.name)
 
     def set_disabled(self, person: Person, disabled: bool, actor: Actor) -> None:
         """Let a person in no more, or again. What is theirs stays. Raises LastAdmin."""
         self._people.set_disabled(person.id, disabled)
-        self._audit.note(actor.name, "disabled" if disabled else "enabled", person.name, actor.address)
+        self.note(actor, "disabled" if disabled else "enabled", person.name)
 
     def delete(
         self,
@@ -270,10 +268,10 @@ class Accounts:
             erase(*self._people.owned(person.id))
         self._people.delete(person.id)
         done = f"deleted, everything went to {give_to.name}" if give_to else "deleted with everything"
-        self._audit.note(actor.name, done, person.name, actor.address)
+        self.note(actor, done, person.name)
 
     def note(self, actor: Actor, action: str, subject: str) -> None:
-        """Note what somebody did to what they share."""
+        """Write into the audit log what somebody did, and to whom or what."""
         self._audit.note(actor.name, action, subject, actor.address)
 
     def audit(self, limit: int) -> list[AuditEntry]:
