@@ -65,7 +65,7 @@ class DocumentSearch(Struct, frozen=True):
         if not profile.passages or (quotes and needs_model(turn.question)):
             return Found()
         tell("searching", "Searching your documents.")
-        exchanges = _exchanges(window, settings)
+        exchanges = exchanges_seen(window, settings)
         query = self.retriever.follow_up(turn.question, exchanges, turn.scope)
         how = {
             "query": turn.question,
@@ -139,7 +139,7 @@ def _overlap(one: Source, other: Source) -> bool:
     return one.document_id == other.document_id and one.start < other.end and other.start < one.end
 
 
-def _exchanges(window: Window, settings: Settings) -> Sequence[Exchange]:
+def exchanges_seen(window: Window, settings: Settings) -> Sequence[Exchange]:
     """Return the newest exchanges that the model sees: nothing leans on what it does not see."""
     if settings.query_rewriting == "off" or window.conversation.visible_turns == 0:
         return ()

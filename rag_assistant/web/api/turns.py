@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,8 +11,10 @@ from flask import Blueprint, Response, current_app, jsonify, make_response, requ
 from msgspec.structs import replace
 
 from rag_assistant.answering.assistant import WATCH_INTERVAL_SECONDS
+from rag_assistant.answering.search import exchanges_seen
 from rag_assistant.conversations.pictures import picture_in
 from rag_assistant.conversations.scope import check_scope
+from rag_assistant.conversations.window import load_window, rules_for
 from rag_assistant.errors import InvalidRequest, NotSignedIn, PictureNotFound
 from rag_assistant.i18n.languages import ENGLISH
 from rag_assistant.presenters.turn_events import end_position
@@ -24,7 +26,7 @@ from rag_assistant.presenters.turns import (
     turn_data,
     version_data,
 )
-from rag_assistant.records import EXCHANGES, MAX_INT32, Event, Exchange, Turn, exchanges_of
+from rag_assistant.records import MAX_INT32, Event, Exchange, Turn
 from rag_assistant.web.api.events import Readers, collect, event_stream, frame, last_event_id, straight
 from rag_assistant.web.errors import answer_with_error
 from rag_assistant.web.identity import identity
@@ -177,7 +179,7 @@ def search() -> Response:
     limit, scope = page_limit(default=10, highest=100), scope_asked()
     check_scope(services().documents, scope)
     conversation_id = whole_number("conversation_id", None, 1, MAX_INT32)
-    exchanges = _newest_exchanges(conversation_id) if conversation_id is not None else []
+    exchanges = _exchanges_seen(conversation_id) if conversation_id is not None else []
     asked = services().retriever.follow_up(text, exchanges, scope)
     found = services().retriever.search(asked, limit, scope)
     passages = [source_data(passage) for passage in found]
@@ -185,13 +187,12 @@ def search() -> Response:
     return jsonify(query=text, follow_up_context=context, leans_on=context, passages=passages)
 
 
-def _newest_exchanges(conversation_id: int) -> list[Exchange]:
+def _exchanges_seen(conversation_id: int) -> Sequence[Exchange]:
     """Return what a follow-up in a conversation would lean on."""
-    conversation = services().conversations.get(conversation_id)
-    if services().settings.current.query_rewriting == "off":
-        return []
-    turns = services().history.past(conversation, conversation.turns + 1, EXCHANGES)
-    return exchanges_of(message for turn in turns for message in turn.messages)
+    conversation, settings = services().conversations.get(conversation_id), services().settings.current
+    rules = rules_for(conversation, settings)
+    window = load_window(services().history, conversation, conversation.turns + 1, rules, settings)
+    return exchanges_seen(window, settings)
 
 
 def readers() -> Readers:

@@ -78,7 +78,8 @@ def mark(turn_id: int) -> Response:
     """Pin or exclude a turn, or undo that, and show the turn."""
     fields = {name: request.form[name] == "true" for name in ("pinned", "excluded") if name in request.form}
     body = checked(ChangeTurnBody, fields)
-    return to_turn(services().history_actions.mark(turn_id, pinned=body.pinned, excluded=body.excluded))
+    marked = services().history_actions.mark(turn_id, pinned=body.pinned, excluded=body.excluded)
+    return to_turn(marked, at=marked.number)
 
 
 @blueprint.post("/conversations/<int:conversation_id>/purge")

@@ -8,6 +8,7 @@ from flask.testing import FlaskClient
 
 from rag_assistant.conversations.prompts import ASK_BACK
 from rag_assistant.factory import create_app
+from rag_assistant.presenters.turns import LEAD
 from testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, environment_in, served_before, until, upload
 
@@ -169,6 +170,27 @@ def test_a_search_can_be_made_as_for_a_follow_up(client: FlaskClient) -> None:
     assert "lighthouse lamp" in found["leans_on"]
     assert found["follow_up_context"] == found["leans_on"]
     assert found["passages"][0]["document"] == "lamp.txt"
+
+
+def test_a_search_leans_on_nothing_that_the_model_would_not_see(client: FlaskClient) -> None:
+    first = ask(client, "What does the lighthouse lamp burn?")
+    client.patch(f"/api/conversations/{first['conversation_id']}", json={"max_history_turns": 0})
+    found = client.get(f"/api/search?q=And why?&conversation_id={first['conversation_id']}").json
+    assert (found["follow_up_context"], found["passages"]) == (None, [])
+
+
+def test_a_search_leans_on_quotes_without_the_line_that_leads_them(
+    environment: dict[str, str], stand_ins: None
+) -> None:
+    app = create_app({name: value for name, value in environment.items() if not name.startswith("OPENAI")})
+    app.extensions["assistant"].start()
+    client = app.test_client()
+    first = ask(client, "What does the lighthouse lamp burn?")
+    found = client.get(f"/api/search?q=And why?&conversation_id={first['conversation_id']}").json
+    app.extensions["assistant"].close()
+    assert first["answer"].startswith(LEAD)
+    assert found["follow_up_context"]
+    assert LEAD[:20] not in found["follow_up_context"]
 
 
 def test_a_connected_model_is_told_to_ask_what_is_meant(client: FlaskClient, stub: StubModel) -> None:
