@@ -38,11 +38,11 @@ def provide_settings_file(environment: Mapping[str, str] | None = None) -> None:
 
 
 def _make(path: Path, content: bytes) -> None:
-    """Write a file that is not there."""
+    """Write a file that is not there, for its owner alone: keys will stand in it."""
     if path.exists():
         return
     try:
-        with path.open("xb") as file:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(content)
     except FileExistsError:
         return  # Another process of ours was quicker.

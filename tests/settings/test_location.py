@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,15 @@ def test_the_first_start_makes_the_settings_with_their_schema_beside_them(folder
     assert made.read_bytes() == SETTINGS_EXAMPLE.read_bytes()
     assert (folder / json.loads(made.read_text())["$schema"]).read_bytes() == SETTINGS_SCHEMA.read_bytes()
     assert open_settings({}).origins["max_history_turns"] == "file"
+
+
+def test_the_settings_are_for_their_owner_alone_whichever_command_makes_them(folder: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        provide_settings_file({})
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((folder / "settings.json").stat().st_mode) == 0o600
 
 
 def test_a_persons_own_file_stays_as_it_is(folder: Path) -> None:
