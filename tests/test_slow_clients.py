@@ -2,6 +2,7 @@
 
 import contextlib
 import socket
+import ssl
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -176,6 +177,15 @@ def test_a_head_without_end_is_refused(server: ServerProcess) -> None:
         connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"X-Geese: hiss\r\n" * 10_000)
         assert connection.recv(100).startswith(b"HTTP/1.1 431 ")
     assert server.call("GET", "/healthz")[0] == 200
+
+
+def test_who_speaks_tls_is_told_at_once_that_the_server_does_not(server: ServerProcess) -> None:
+    with (
+        socket.create_connection(("127.0.0.1", server.port), 20) as connection,
+        pytest.raises(ssl.SSLError, match="WRONG_VERSION_NUMBER"),  # It is no TLS, and says more than an end would.
+    ):
+        ssl.create_default_context().wrap_socket(connection, server_hostname="localhost")
+    assert sent(server, b"\x16\x03\x01").startswith(b"HTTP/1.1 400 ")
 
 
 def test_requests_that_wait_for_an_answer_have_threads_of_their_own(tmp_path: Path) -> None:

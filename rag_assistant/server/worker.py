@@ -65,6 +65,8 @@ TOO_MANY = _refusal(
     "Too many requests of yours are under way. Try again in a second.",
     "Retry-After: 1\r\n",
 )
+NO_TLS = _refusal("400 Bad Request", "BadRequest", "This server does not speak TLS. Write http://, not https://.")
+TLS_HANDSHAKE = 0x16  # The first byte that a client of TLS sends (RFC 8446, 5.1), and of no request.
 LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,18})[ \t]*\r\n", re.IGNORECASE)
 # Requests that may last as long as an answer does.
 WAITS_FOR_ANSWER = re.compile(rb"(?:POST \S*/(?:query|ask|compact|completions|responses|mcp)|[A-Z]+ \S*/stream)[? ]")
@@ -189,11 +191,12 @@ class Worker(ThreadWorker):
             self._drop(conn)
             return
         conn.received += piece
+        if conn.received[0] == TLS_HANDSHAKE:
+            self._drop_with(conn, NO_TLS)
+            return
         if not conn.is_whole():
             if len(conn.received) > MAX_HEAD_BYTES + MAX_SMALL_BODY_BYTES:
-                with contextlib.suppress(OSError):
-                    client.send(HEAD_TOO_LARGE)
-                self._drop(conn)
+                self._drop_with(conn, HEAD_TOO_LARGE)
             return
         self.poller.unregister(client)
         self.pending_conns.remove(conn)
@@ -340,6 +343,12 @@ class Worker(ThreadWorker):
             conn.sock.send(answer)
         conn.close()
         self.nr_conns -= 1
+
+    def _drop_with(self, conn: Connection, answer: bytes) -> None:
+        """Answer a request that has not arrived, and close its connection."""
+        with contextlib.suppress(OSError):
+            conn.sock.send(answer)
+        self._drop(conn)
 
     def _drop(self, conn: TConn) -> None:
         """Close a connection that waits for its request."""
